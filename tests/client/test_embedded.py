@@ -220,8 +220,8 @@ def test_a_client_that_is_closed_starts_nothing(fake, state):
     [
         ("import sys; print('boom', file=sys.stderr); sys.exit(3)", r"status 3(.|\n)*boom"),
         ("raise ModuleNotFoundError(\"No module named 'starlette'\")", r"pip install 'speechlab\[local\]'"),
-        ("print('ready nonsense')", "ready line makes no sense"),
-        ("print('ready {}')", "ready line makes no sense"),
+        ("print('ready nonsense')", "ready line is invalid"),
+        ("print('ready {}')", "ready line is invalid"),
         ("import time; time.sleep(60)", "not ready within"),
     ],
 )

@@ -635,7 +635,7 @@ def test_163_readers_that_stall_and_clients_that_do_nothing():
 def test_questions_are_answered_before_the_next_message():
     session = make()
     say(session, type="session.update", session=GOOD)
-    with pytest.raises(RuntimeError, match="answer"):
+    with pytest.raises(RuntimeError, match="report"):
         session.message(b"{}")
     assert sent(session.drain()) == ["close:1012"]
     assert session.voice_found(VOICE) == session.voice_refused(RealtimeCode.INVALID_SESSION, "x") == []

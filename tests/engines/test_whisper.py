@@ -245,7 +245,7 @@ def test_a_folder_that_is_no_model_is_refused_with_what_it_lacks(tmp_path):
 
 
 def test_nothing_is_fetched_unasked():
-    with pytest.raises(ModelError, match="nothing is fetched unasked"):
+    with pytest.raises(ModelError, match="nothing is downloaded without permission"):
         create("whisper", model="owner/whisper-tiny")
 
 

@@ -136,7 +136,7 @@ def test_hosts_and_origins_are_refused_wherever_they_come_from(tmp_path):
     with pytest.raises(ConfigurationError, match="no scheme"):
         load_config(None, given_settings(["cors_origins=a.example"]), {})
     path.write_text('allowed_hosts = "a.example"\n')
-    with pytest.raises(ConfigurationError, match=r"allowed_hosts.*a list, even of one"):
+    with pytest.raises(ConfigurationError, match=r"allowed_hosts.*a list, even with one item"):
         load_config(path, None, {})
 
 
@@ -297,7 +297,7 @@ def test_serve_makes_keys():
 
 @pytest.mark.parametrize("text", ['["https://a.example"]', "[https://a.example]", "[a,b]", "[]"])
 def test_a_list_in_json_is_refused_rather_than_taken_for_one_name(text):
-    with pytest.raises(ConfigurationError, match="--set cors_origins must be a list with commas"):
+    with pytest.raises(ConfigurationError, match="--set cors_origins must be a list separated by commas"):
         given_settings([f"cors_origins={text}"])
 
 

@@ -1,8 +1,8 @@
-"""The client: every operation of the contract, for scripts and for ``await``, one implementation for both.
+"""The client: every operation of the contract, for scripts and for ``await``, with one implementation.
 
-It sends requests, repeats them when that makes sense, and reads replies into values that show themselves. It is no
-engine and no store, and knows the service only through the contract; the embedded one is started as a process.
-Used by people in notebooks, by batches, studies, widgets and the command line.
+It sends requests, retries them where that is safe, and reads replies into values that display themselves. It contains
+no engine and no store, and it reaches every service through the contract alone. It starts the embedded service as a
+separate process. Notebooks, batches, studies, widgets and the command line use it.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ _name_after(__name__, globals(), __all__)
 
 
 def __getattr__(name: str) -> Any:
-    if name == "join_texts":  # its room is heavy, and most calls need nothing of it
+    if name == "join_texts":  # its module is slow to import, and most calls do not need it
         from speechlab.text import join_texts
 
         return join_texts

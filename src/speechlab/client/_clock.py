@@ -29,7 +29,7 @@ class Random(Protocol):
 
 
 class SystemClock:
-    """The clocks of the machine, without a call between: each request reads them a dozen times."""
+    """The machine's clocks, without a wrapping call: each request reads them a dozen times."""
 
     monotonic = staticmethod(time.monotonic)
     time = staticmethod(time.time)

@@ -1,4 +1,4 @@
-"""The base of what is closed in the end."""
+"""Base classes of objects that are closed at the end."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class AsyncClosable(ABC):
-    """Something to be used as ``async with``, and closed at the end of the block."""
+    """An object for ``async with``, closed at the end of the block."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -22,7 +22,7 @@ class AsyncClosable(ABC):
 
     @abstractmethod
     async def aclose(self) -> None:
-        """Close it."""
+        """Close the object."""
 
     async def close(self) -> None:
         """The same as :meth:`aclose`."""
@@ -38,11 +38,11 @@ class AsyncClosable(ABC):
 
 
 class AsyncOpenable(AsyncClosable):
-    """Something that is also opened at the beginning of the block."""
+    """An object for ``async with`` that is also opened at the beginning of the block."""
 
     @abstractmethod
     async def open(self) -> None:
-        """Open it."""
+        """Open the object."""
 
     async def __aenter__(self) -> Self:
         await self.open()

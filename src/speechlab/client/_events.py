@@ -1,4 +1,4 @@
-"""Timings of results and errors, events for hooks, and sums of what was spent."""
+"""Timings of results and errors, events for hooks, and totals of usage."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class Timing:
     """Duration of a call and its parts, in seconds.
 
     Attributes:
-        attempts: How often it was sent.
-        latency_s: From the call to the end of the reply, with retries and waits.
-        first_byte_s: From the last sending to the head of its reply, or None if none came.
-        queued_s: Waiting here for a free place under the client's limit; part of ``latency_s``.
-        processing_s: What the service says that its engine took (``Server-Timing: engine;dur=…``), or None.
-        service_queued_s: How long the call waited in the service's queue, as it says (``queue;dur=…``), or None; part
-            of ``first_byte_s``.
+        attempts: Number of requests sent.
+        latency_s: From the call to the end of the reply, retries and waits included.
+        first_byte_s: From the last request to the headers of its reply, or None if none came.
+        queued_s: Wait in this client for a free place below its limit; part of ``latency_s``.
+        processing_s: Time of the service's engine, as it reports it (``Server-Timing: engine;dur=…``), or None.
+        service_queued_s: Wait in the service's queue, as it reports it (``queue;dur=…``), or None; part of
+            ``first_byte_s``.
 
     Example:
         >>> timing = Timing(attempts=2, latency_s=1.5, queued_s=0.5)
@@ -43,7 +43,7 @@ class Timing:
 
 
 def server_timing_s(headers: Mapping[str, str], wanted: str) -> float | None:
-    """Seconds of a part of the service's work, by its ``Server-Timing`` header; None where it does not tell.
+    """Seconds of a part of the service's work from its ``Server-Timing`` header; None if the header lacks it.
 
     Args:
         headers: Headers, names in lower case.
@@ -67,17 +67,17 @@ class CallEvent:
     """A step of a call, for the ``on_event`` hook.
 
     Attributes:
-        kind: ``request`` before each sending, ``response`` at the head of each reply, ``retry`` before each wait.
-            The last event is ``done`` when the reply is there (of a stream: its head), or ``error`` when the call
-            is given up or cancelled.
+        kind: ``request`` before each request, ``response`` at the headers of each reply, ``retry`` before each wait.
+            The last event is ``done`` when the reply is complete (for a stream: its headers), or ``error`` when the
+            call fails or is cancelled.
         operation: ``voices``, ``synthesize``, ``stream_speech``, ``transcribe``, ``translate``,
             ``stream_translation`` or ``request``.
-        attempt: Number of the sending, from 1.
+        attempt: Number of the attempt, from 1.
         status: HTTP status of a reply.
-        delay_s: Seconds to wait before the next sending.
-        elapsed_s: Seconds since the call began.
+        delay_s: Seconds until the next attempt.
+        elapsed_s: Seconds since the start of the call.
         error: Name of the error's class.
-        call_id: The same for all events of a call, and random: tells calls apart that run at once.
+        call_id: A random id, the same for all events of a call; it tells concurrent calls apart.
 
     Example:
         >>> event = CallEvent("retry", "synthesize", attempt=1, status=429, delay_s=2.0)
@@ -96,7 +96,7 @@ class CallEvent:
 
 
 def emit(hook: Callable[[CallEvent], None] | None, event: CallEvent) -> None:
-    """Log an event and hand it to the hook; a hook that fails must not fail the call."""
+    """Log an event and pass it to the hook. An error of the hook is logged and does not fail the call."""
     logger.debug(
         "%s %s attempt=%d status=%s delay=%s elapsed=%.3f error=%s",
         event.operation,
@@ -119,7 +119,7 @@ def emit(hook: Callable[[CallEvent], None] | None, event: CallEvent) -> None:
 
 
 def attach_timing(error: SpeechLabError, timing: Timing) -> None:
-    """Put the timing, and the attempts where the error has them, on an error."""
+    """Attach the timing to an error, and the number of attempts if the error has that field."""
     error.timing = timing
     if hasattr(error, "attempts"):
         error.attempts = timing.attempts
@@ -127,18 +127,18 @@ def attach_timing(error: SpeechLabError, timing: Timing) -> None:
 
 @dataclass(frozen=True, slots=True)
 class CallTotals:
-    """Sums of what was spent through a client, as far as requests and replies tell.
+    """Totals of the usage of a client, as far as requests and replies show it.
 
     Attributes:
         calls: Calls that succeeded.
-        synthesized_chars: Code points of text that were spoken.
+        synthesized_chars: Code points of spoken text.
         audio_bytes: Bytes of audio received.
         recognized_s: Seconds of audio transcribed.
-        translated_chars: Code points of text that were translated.
-        prompt_tokens: Tokens of prompts, where the service tells.
-        completion_tokens: Tokens of translations, where the service tells.
-        possibly_metered: Calls of which an attempt failed after it had been sent in full, and may have been billed:
-            beside the calls that succeeded, or among those that did not.
+        translated_chars: Code points of translated text.
+        prompt_tokens: Tokens of prompts, if the service reports them.
+        completion_tokens: Tokens of translations, if the service reports them.
+        possibly_metered: Calls with an attempt that failed after it was sent in full and may have been billed. They
+            may have succeeded or failed in the end.
 
     Example:
         >>> CallTotals(calls=2, synthesized_chars=40).as_dict()["synthesized_chars"]
@@ -155,24 +155,24 @@ class CallTotals:
     possibly_metered: int = 0
 
     def as_dict(self) -> dict[str, float]:
-        """The sums by name."""
+        """The totals by name."""
         return asdict(self)
 
 
 class RunningTotals:
-    """Sums, added to from several threads."""
+    """Totals that several threads may add to."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._sums = CallTotals()
 
     def add(self, **amounts: float) -> None:
-        """Add to the named sums."""
+        """Add to the named totals."""
         with self._lock:
             sums = {name: getattr(self._sums, name) + amount for name, amount in amounts.items()}
             self._sums = replace(self._sums, **sums)
 
     @property
     def sums(self) -> CallTotals:
-        """The sums so far."""
+        """The totals so far."""
         return self._sums

@@ -1,4 +1,4 @@
-"""Classes whose methods are their own: they say the name of the class that the user sees."""
+"""Classes with copies of inherited methods, which name the class that the user sees."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _ROOM = f"{__package__}."
 
 
 def is_from_here(cls: type) -> bool:
-    """Whether a class is one of this room, and not one that a user has derived."""
+    """Whether a class is defined in this package, and not derived by a user."""
     return cls.__module__.startswith(_ROOM)
 
 
 def own_methods(cls: type[T]) -> type[T]:
-    """Give a class methods of its own, also in place of those that it takes over from its parts.
+    """Give a class its own copies of inherited methods.
 
-    They say its name in complaints about arguments, and their errors come without our frames.
+    Errors about arguments then name this class, and tracebacks lack the library's frames.
     """
     for name in dir(cls):
         value = next((vars(part)[name] for part in cls.__mro__ if name in vars(part)), None)
@@ -36,7 +36,7 @@ def own_methods(cls: type[T]) -> type[T]:
 
 
 def _copied(function: FunctionType) -> Any:
-    """A function that is the same, and can have another name."""
+    """A copy of a function, which can have another name."""
     copy = FunctionType(
         function.__code__,
         function.__globals__,

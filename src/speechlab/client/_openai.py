@@ -1,7 +1,7 @@
-"""Requests of the contract in the words of OpenAI's API, and its replies in those of the contract.
+"""Translation between the contract and OpenAI's API, for requests and replies.
 
-Known are ``POST /audio/speech``, ``POST /audio/transcriptions`` and ``POST /chat/completions``, as OpenAI documents
-them and other services offer them too. What the other side does not know is refused, and not left out.
+It covers ``POST /audio/speech``, ``POST /audio/transcriptions`` and ``POST /chat/completions``, as OpenAI documents
+them and other services offer them. A parameter without a counterpart is refused, never dropped.
 """
 
 from __future__ import annotations
@@ -32,31 +32,31 @@ if TYPE_CHECKING:
     from speechlab.client._operations.call import Body, HttpCall
 
 _FORMATS = {"ogg": "opus"}
-"""Formats that have another name there."""
+"""Formats with another name in OpenAI's API."""
 _HEAD = 4_096
-"""Bytes of a recording that tell its kind."""
+"""Bytes at the start of a recording that show its format."""
 _LANGUAGES = "Japanese, English, Chinese"
 _VOICES = uuid.UUID("5c7d3f0e-2f0a-4d57-9a2e-6b7f6d1c0a11")
-"""Namespace of the ids of voices, which have names there."""
+"""Namespace for the ids of voices, which have only names in OpenAI's API."""
 _ADVICE = "; leave it out, or ask a service of the contract"
 
 
 @dataclass(frozen=True, kw_only=True)
 class OpenAIAdapter:
-    """Lets a client use a service that speaks OpenAI's API in place of the contract.
+    """Adapter for services that speak OpenAI's API instead of the contract.
 
     >>> adapter = OpenAIAdapter(speech="tts-1", voices=["alloy", "nova"])
     >>> [voice["description"] for voice in adapter.catalogue]
     ['alloy (tts-1: alloy)', 'nova (tts-1: nova)']
 
     Args:
-        speech: Model of ``/audio/speech``; None for none.
-        transcription: Model of ``/audio/transcriptions``.
-        translation: Model of ``/chat/completions`` that translates, unless a call names another.
-        voices: Names of the voices, or for each the languages that it is to be used for; the API has no catalogue.
+        speech: Model of ``/audio/speech``; None if the service has none.
+        transcription: Model of ``/audio/transcriptions``; None if the service has none.
+        translation: Model of ``/chat/completions`` for translations, unless a call names another.
+        voices: Names of the voices, or a dict from each name to its languages; the API has no catalogue.
 
     Raises:
-        ConfigurationError: A model or a voice is no text.
+        ConfigurationError: A model or a voice is not text.
     """
 
     speech: str | None = None
@@ -81,7 +81,7 @@ class OpenAIAdapter:
 
     @property
     def catalogue(self) -> list[dict[str, Any]]:
-        """The voices, as the contract lists them."""
+        """The voices in the form of the contract's catalogue."""
         return [
             {
                 "id": str(uuid.uuid5(_VOICES, name)),
@@ -97,14 +97,14 @@ class OpenAIAdapter:
 
     @property
     def identity(self) -> str:
-        """What tells apart results of other models."""
+        """Identity of the models, which keeps results of different models apart."""
         return "openai " + ", ".join(f"{name} {getattr(self, name) or 'none'}" for name in _MODELS)
 
     async def asked(self, call: HttpCall) -> HttpCall:
-        """The call in the words of the other side; one that it has no words for is sent as it is.
+        """The call in the form of OpenAI's API; a call without a counterpart is returned unchanged.
 
         Raises:
-            InvalidRequestError: It asks for what the other side does not know.
+            InvalidRequestError: A parameter has no counterpart in OpenAI's API.
         """
         if call.raw or call.body is None:
             return call
@@ -132,7 +132,7 @@ class OpenAIAdapter:
         return replace(call, path="/audio/speech", body=json_body(asked))
 
     def _transcription(self, call: HttpCall, body: Body) -> HttpCall:
-        from speechlab.audio import sniff  # a heavy room, of which most calls need nothing
+        from speechlab.audio import sniff  # slow to import, and most calls do not need it
 
         recording, fields = sent_recording(body)
         with closing(recording.open()) as file:
@@ -159,7 +159,7 @@ class OpenAIAdapter:
         )
 
     def _identifies(self, told: bool) -> bool:
-        """Whether a reply is asked for in the form that tells the language, which not all models have."""
+        """Whether to request the verbose form, which has the language; not all models offer it."""
         return not told and "whisper" in self._model("transcription").lower()
 
     def _chat(self, call: HttpCall, body: bytes) -> HttpCall:
@@ -197,7 +197,7 @@ class OpenAIAdapter:
 
     @staticmethod
     def answered(call: HttpCall, status: int, content: bytes) -> tuple[int, bytes]:
-        """A reply that was read as a whole, in the words of the contract: its status and its body."""
+        """Status and body of a complete reply in the form of the contract."""
         try:
             fields = orjson.loads(content)
         except orjson.JSONDecodeError:
@@ -206,18 +206,18 @@ class OpenAIAdapter:
             return status, content
         error = fields.get("error")
         if status == 429 and isinstance(error, dict) and error.get("code") == "insufficient_quota":
-            return 403, content  # asking again later does not help
+            return 403, content  # a retry does not help
         if status == 200 and call.path == RECOGNITION_PATH:
             fields["language"] = _code(fields.get("language"))
             if call.body is None or sent_fields(call.body).get("vad") != "segments":
-                fields.pop("segments", None)  # which came with the language
+                fields.pop("segments", None)  # part of the verbose form that has the language
             for segment in fields.get("segments") or ():
                 segment["text"] = str(segment.get("text", "")).strip()
             return status, orjson.dumps(fields)
         return status, content
 
     def reads(self, call: HttpCall, status: int) -> bool:
-        """Whether a reply is to be read as a whole before it is handed on."""
+        """Whether a reply has to be read completely before it is passed on."""
         return not call.raw and (status >= 400 or call.path == RECOGNITION_PATH)
 
 
@@ -237,7 +237,7 @@ def _refuse(fields: Mapping[str, Any]) -> None:
 
 
 def _code(language: object) -> str:
-    """The code of a language, which may come as its English name."""
+    """The code of a language, given as a code or as its English name."""
     from speechlab.text import languages_in
 
     known = languages_in(language) & {"ja", "en", "zh"} if isinstance(language, str) and language else set()

@@ -1,7 +1,7 @@
 """API keys that no variable view, traceback, pickle or log shows.
 
 Notebooks print variables, tracebacks show locals, pickles travel to workers, and logs are shared. A key that is a
-plain string gets into all of them, so it lives in a closure here: no attribute, repr, pickle or copy shows it.
+plain string gets into all of them. So the key is kept in a closure: no attribute, repr, pickle or copy shows it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _MASK = "***"
 _LONGEST_SHOWN = 12
-_SHORTEST = 4  # a slip such as ":" is no secret, and would blot out every colon
+_SHORTEST = 4  # a shorter value, such as ":" by mistake, would hide every occurrence of an ordinary sign
 _SENDABLE = re.compile(r"[!-~]+")
 _SALT = secrets.token_bytes(16)
 _LOGGERS = (
@@ -42,7 +42,7 @@ _LOGGERS = (
 
 
 class Secret:
-    """An API key: ``reveal()`` gives it, and nothing else does.
+    """An API key, shown by ``reveal()`` alone.
 
     Example:
         >>> key = Secret("sl:a-key-of-mine")
@@ -53,20 +53,20 @@ class Secret:
     __slots__ = ("__weakref__", "_reveal")
 
     number = 0
-    """How often it has been replaced by another."""
+    """Number of times that the key was replaced by another."""
 
     def __init__(self, value: str, *, hidden: bool = True) -> None:
         text = str(value).strip()
         self._reveal: Callable[[], str] = lambda: text
-        if hidden:  # also where it would occur in a text
+        if hidden:  # also where a text contains it
             _live.add(self)
 
     def reveal(self) -> str:
-        """The key itself; for the header of a request only."""
+        """The key itself, for the header of a request only."""
         return self._reveal()
 
     async def ready(self) -> None:
-        """Wait until it can be sent."""
+        """Wait until the key can be sent."""
 
     async def renew(self, number: int) -> bool:  # noqa: ARG002
         """Replace a key that was refused; False if there is no other.
@@ -77,21 +77,21 @@ class Secret:
         return False
 
     def check(self) -> None:
-        """Make sure that it can go into a header.
+        """Check that the key can be sent in a header.
 
-        It is checked here and not where it is made, since there it would be among the locals of the error.
+        The constructor does not check: its error would have the key among the locals of its traceback.
 
         Raises:
-            ConfigurationError: It cannot.
+            ConfigurationError: The key is empty, or contains spaces, line breaks or characters outside ASCII.
         """
         if not _SENDABLE.fullmatch(self._reveal()):
             raise ConfigurationError(
-                "the API key is empty or holds spaces, line breaks or characters outside ASCII; "
+                "the API key is empty, or contains spaces, line breaks or characters outside ASCII; "
                 "copy it again, whole and without quotes"
             )
 
     def fingerprint(self) -> str:
-        """A short name that is the same for the same key within this process, and tells nothing of it."""
+        """A short name of the key, constant within this process, from which the key cannot be derived."""
         return hashlib.blake2b(self._reveal().encode(), key=_SALT, digest_size=8).hexdigest()
 
     def __repr__(self) -> str:
@@ -108,10 +108,10 @@ class Secret:
 
 
 class FreshSecret(Secret):
-    """A key that a function gives: asked for before the first call, and again when the service refuses it.
+    """A key from a function, called before the first call and again when the service refuses the key.
 
     Args:
-        function: Gives the key; it runs in a thread, as it may have to ask for it elsewhere.
+        function: Returns the key. It runs in a thread, because it may have to wait for another service.
     """
 
     __slots__ = ("_function", "_lock", "_name", "number")
@@ -131,7 +131,7 @@ class FreshSecret(Secret):
         return await asyncio.to_thread(self._ask, number)
 
     def _ask(self, number: int) -> bool:
-        """Ask for another key, unless somebody has since; True if there is one."""
+        """Ask the function for another key, unless another caller has done so since; True if there is one."""
         with self._lock:
             if self.number != number:
                 return True
@@ -146,29 +146,29 @@ class FreshSecret(Secret):
             return True
 
     def check(self) -> None:
-        """It is checked when the function gives it."""
+        """Do nothing: the key is checked when the function returns it."""
 
     def fingerprint(self) -> str:
-        """The same for as long as the function gives keys: limits go with it, and not with each of them."""
+        """A constant name for all keys of the function, so that they share one set of limits."""
         return self._name
 
 
 def _asked(function: Callable[[], object]) -> tuple[Secret | None, str]:
-    """A new key; or None, and what was wrong, without the frames of the function, which may hold keys."""
+    """A new key, or None and the problem, without the frames of the function, which may contain keys."""
     try:
         value = function()
         if inspect.iscoroutine(value):
-            value.close()  # or Python would say that it was never awaited
+            value.close()  # prevents Python's warning about a coroutine that was never awaited
             return None, "is async; give one that returns the key, without async"
         given = as_secret(value)
-    except BaseException as error:  # noqa: BLE001 - it is the user's, and may fail in any way
+    except BaseException as error:  # noqa: BLE001 - a user's function may raise anything
         return None, redact(f"failed: {type(error).__name__}: {error}")
     usable = given is not None and not isinstance(given, (NoSecret, FreshSecret))
-    return (given, "") if usable else (None, "gave no text; let it return the key")
+    return (given, "") if usable else (None, "returned no text; let it return the key")
 
 
 class NoSecret(Secret):
-    """Stands for a key that is not a text. The value itself is dropped, as it may contain a key.
+    """A placeholder for a key that is not text. The value itself is dropped, because it may contain a key.
 
     Args:
         kind: Name of its type.
@@ -181,7 +181,7 @@ class NoSecret(Secret):
         self._kind = kind
 
     def check(self) -> None:
-        """Refuse it.
+        """Refuse the value.
 
         Raises:
             ConfigurationError: Always.
@@ -192,7 +192,7 @@ class NoSecret(Secret):
 
 
 def as_secret(value: object) -> Secret | None:
-    """Wrap a key; an empty string counts as none, and what is no text is refused when it is checked."""
+    """Wrap a key. An empty string is no key; a value that is not text is refused when it is checked."""
     if value is None or isinstance(value, Secret):
         return value
     if isinstance(value, str):
@@ -206,7 +206,7 @@ _live: weakref.WeakSet[Secret] = weakref.WeakSet()
 
 
 def shown(value: object) -> str:
-    """A setting as an error may show it: what could be a key, given in the wrong place, is told by its kind alone."""
+    """A setting as shown in an error; of a value that could be a key, only its type and length."""
     plain = value is None or isinstance(value, (bool, int, float))
     if plain or (isinstance(value, str) and len(value) <= _LONGEST_SHOWN and ":" not in value):
         return redact(repr(value))
@@ -217,7 +217,7 @@ def shown(value: object) -> str:
 
 
 def redact(text: str) -> str:
-    """Replace each key of this process that occurs in a text."""
+    """Replace every key of this process in a text."""
     for secret in tuple(_live):
         key = secret.reveal()
         if len(key) >= _SHORTEST and key in text:
@@ -226,7 +226,7 @@ def redact(text: str) -> str:
 
 
 class _RedactingFilter(logging.Filter):
-    """Renders records that hold a key, and takes it out."""
+    """Removes keys from the text of log records."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         try:
@@ -243,6 +243,6 @@ _filter = _RedactingFilter()
 
 
 def install_log_filter() -> None:
-    """Guard the loggers of everything that sends for us; ``websockets`` at DEBUG prints the header, for one."""
+    """Filter the loggers of all libraries that send requests; ``websockets`` at DEBUG, for example, logs headers."""
     for name in _LOGGERS:
-        logging.getLogger(name).addFilter(_filter)  # adding it twice is the same as once
+        logging.getLogger(name).addFilter(_filter)  # adding the same filter again has no effect

@@ -1,4 +1,4 @@
-"""Spans of OpenTelemetry for the calls of a client, made from its events; the package is loaded on demand."""
+"""OpenTelemetry spans from the events of a client; the package is imported on demand."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class _Spans:
-    """Turns events into spans: one for each sending of each call."""
+    """Turns events into spans: one for each attempt of each call."""
 
     def __init__(self, trace: Any, tracer: Tracer) -> None:
         self._trace = trace
@@ -42,7 +42,7 @@ class _Spans:
     def _end(self, span: Span, event: CallEvent) -> None:
         failure = event.error
         if failure is None and event.status is not None and event.status >= 400:
-            failure = str(event.status)  # a reply that was asked for as it is
+            failure = str(event.status)  # of ``request``, for which every status is a reply
         if event.delay_s is not None:
             span.set_attribute("speechlab.retry_delay_s", event.delay_s)
         if failure is not None:
@@ -52,16 +52,16 @@ class _Spans:
 
 
 def opentelemetry_hook(tracer_provider: TracerProvider | None = None) -> Callable[[CallEvent], None]:
-    """A function for a client's ``on_event`` that makes a span of OpenTelemetry for each sending of each call.
+    """A hook for a client's ``on_event`` that makes an OpenTelemetry span for each attempt of each call.
 
-    A span is named ``speechlab <operation>``. It ends with the whole reply, or with the head of a stream, and its
-    parent is the span that is current where the call is made, with ``Client`` as with ``AsyncClient``. It has the
-    attributes ``speechlab.operation``, ``speechlab.attempt``, ``http.response.status_code``, and where the sending
-    failed ``error.type`` and ``speechlab.retry_delay_s``: no text, audio, key or address. Results that come from
-    the store make no span. One hook may serve several clients.
+    A span is named ``speechlab <operation>``. It ends with the complete reply, or with the headers of a stream. Its
+    parent is the current span of the caller, for ``Client`` and for ``AsyncClient``. Its attributes are
+    ``speechlab.operation``, ``speechlab.attempt``, ``http.response.status_code``, and after a failure ``error.type``
+    and ``speechlab.retry_delay_s``. It contains no text, audio, key or address. Results from the store make no span.
+    Several clients may share a hook.
 
     Args:
-        tracer_provider: Where the spans go; None for the global provider.
+        tracer_provider: Provider of the spans; None is the global provider.
 
     Raises:
         MissingDependencyError: opentelemetry-api is not installed (``pip install 'speechlab[otel]'``).

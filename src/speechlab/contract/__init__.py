@@ -1,8 +1,8 @@
-"""The contract: what goes over the wire, as data.
+"""The contract: the data of the speech services' API.
 
-Models, limits, formats, error codes, messages, states and request keys of the speech services' API, each with
-the section of the API document that states it. The client sends and reads these, the embedded service reads and
-sends them; they meet nowhere else. Here is no I/O, and nothing about how a client retries or an engine works.
+Models, limits, formats, error codes, messages, states and request keys, each with its section of the API document.
+The client and the embedded service share nothing else. This package does no I/O, and contains nothing about retries
+of a client or the work of an engine.
 """
 
 from __future__ import annotations

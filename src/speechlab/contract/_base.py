@@ -1,4 +1,4 @@
-"""Bases of the models: replies are read tolerantly, requests strictly, JSON without surprises."""
+"""Bases of the models: tolerant for replies, strict for requests, and strict parsing of JSON."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from speechlab.errors import ContractError, InvalidRequestError
 def read_json_object(data: bytes) -> dict[str, Any]:
     """Read a JSON object strictly.
 
-    A byte-order mark, invalid UTF-8, lone surrogates, NaN and Infinity, and nesting deeper than 1,024 are
-    refused. Of a repeated key the last one counts.
+    It refuses a byte-order mark, invalid UTF-8, lone surrogates, NaN and Infinity, and nesting deeper than 1,024. The
+    last value of a repeated key counts.
 
     Raises:
         InvalidRequestError: The bytes are not a JSON object.
@@ -28,7 +28,7 @@ def read_json_object(data: bytes) -> dict[str, Any]:
     except (orjson.JSONDecodeError, RecursionError) as error:
         raise InvalidRequestError("the body is not valid JSON; send one JSON object in UTF-8") from error
     if not isinstance(value, dict):
-        raise InvalidRequestError(f"the body is a JSON {_json_name(value)}, and must be a JSON object")
+        raise InvalidRequestError(f"the body is a JSON {_json_name(value)}, but must be a JSON object")
     return value
 
 
@@ -38,7 +38,7 @@ def _json_name(value: object) -> str:
 
 
 class ReplyModel(BaseModel):
-    """Something that the service sends: fields that are missing, null, new or unknown do not break the reader."""
+    """Data from the service. Missing and null optional fields, and unknown fields and values, are accepted."""
 
     model_config = ConfigDict(extra="allow", frozen=True, protected_namespaces=(), defer_build=True)
 
@@ -59,7 +59,7 @@ class ReplyModel(BaseModel):
         """Read a decoded JSON value.
 
         Raises:
-            ContractError: A field without which the reply has no meaning is missing or of the wrong type.
+            ContractError: A required field is missing or has the wrong type.
         """
         try:
             return cls.model_validate(value)
@@ -71,7 +71,7 @@ class ReplyModel(BaseModel):
 
 
 class RequestModel(BaseModel):
-    """Something that a client sends: types are exact, numbers finite, unknown fields ignored."""
+    """Data from a client: types are exact, numbers finite, unknown fields ignored."""
 
     model_config = ConfigDict(
         extra="ignore",

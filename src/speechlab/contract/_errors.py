@@ -9,11 +9,11 @@ from typing import Any
 from speechlab.contract._base import ReplyModel
 
 AUTHENTICATION_MESSAGE = "Authentication error: Invalid token"
-"""Message of every 401, whatever is wrong with the token."""
+"""Message of every 401, for any fault of the token."""
 ASR_UNAVAILABLE = "Transcription service not available"
-"""Message of recognition where no recogniser can be asked."""
+"""Message of recognition without a usable recogniser."""
 ASR_FAILED = "Transcription failed: {detail}"
-"""Message of recognition that went wrong, with what the recogniser said."""
+"""Message of a failed recognition, with the recogniser's error."""
 
 RETRYABLE_STATUS = frozenset({429, 500, 502, 503, 504})
 """Statuses after which the same request may succeed later."""
@@ -70,7 +70,8 @@ ERRORS: dict[str, ErrorKind] = _kinds(
     ("ErrRequestTimeout", 116, 408),
     ("ErrHeadTooLarge", 117, 431),
 )
-"""The embedded service's errors. Only 104 is fixed by the contract; the other numbers are ours, and stable."""
+"""The embedded service's errors. The contract defines only 104; the other numbers are the service's own, and
+stable."""
 
 
 class HandshakeCode(StrEnum):
@@ -112,8 +113,8 @@ _STATUS_NUMBERS = {400: 100, 401: 104, 403: 105, 404: 106, 429: 107, 503: 115}
 HANDSHAKE_ERRORS: dict[HandshakeCode, ErrorKind] = {
     code: ErrorKind(code.value, _STATUS_NUMBERS[status], status) for code, status in HANDSHAKE_STATUS.items()
 }
-"""Refusals as errors: the string code is the ``name``, and ``code`` is the number of the HTTP error that is closest,
-which for the three token codes and legacy keys is 104."""
+"""Refusals as errors: the string code is the ``name``, and ``code`` is the number of the closest HTTP error. For the
+three token codes and legacy keys that is 104."""
 
 
 class RealtimeCode(StrEnum):
@@ -151,7 +152,7 @@ class RealtimeCode(StrEnum):
 
     @property
     def followed_by_usage(self) -> bool:
-        """Whether ``tts.usage`` follows: only once a backend had been reached."""
+        """Whether ``tts.usage`` follows: only if a backend was reached."""
         return self is RealtimeCode.BACKEND_REQUEST_FAILED
 
     @property
@@ -184,8 +185,8 @@ class RouterCode(StrEnum):
 class CloseCode(IntEnum):
     """WebSocket close codes: 1003 and 1009 by section 7.2.
 
-    Ours are 1001, for sessions that have lasted too long, 1008, for those who do not configure or do not read or
-    whose key is gone, and 1012, when the service drains.
+    The embedded service adds three: 1001 after the maximum duration of a session; 1008 for a client that does not
+    configure or read in time, or whose key is not valid any more; 1012 before the service stops.
     """
 
     GOING_AWAY = 1001

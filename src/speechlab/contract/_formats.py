@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 DEFAULT_SAMPLE_RATE = 24_000
-"""Hz; what an omitted or zero ``sample_rate`` means (sections 2.2, 4.3 and 8)."""
+"""Hz; the meaning of an omitted or zero ``sample_rate`` (sections 2.2, 4.3 and 8)."""
 
 
 class AudioFormat(StrEnum):

@@ -1,4 +1,4 @@
-"""Keys of requests: the same question to the same service has the same key, and any other has another."""
+"""Keys of requests: equal requests to the same service have the same key, and all others have different keys."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any, Literal
 import orjson
 
 CONTRACT_VERSION = "1"
-"""Goes up when the meaning of a stored reply changes. The service's own paths carry no version (section 9)."""
+"""Increased when the meaning of a stored reply changes. The service's own paths carry no version (section 9)."""
 
 OperationName = Literal["synthesize", "transcribe", "translate"]
-"""What a request asks for, as its key names it."""
+"""Name of an operation in a key."""
 
 
 def audio_digest(data: bytes) -> str:
-    """Return the SHA-256 of a recording's bytes, in hexadecimal; stands for them in a key.
+    """Return the SHA-256 of a recording's bytes in hexadecimal; it represents the recording in a key.
 
     Example:
         >>> audio_digest(b"RIFF")[:16]
@@ -30,8 +30,8 @@ def request_key(
     """Return the key of a request: a SHA-256 in hexadecimal.
 
     Args:
-        operation: What is asked for.
-        parameters: All parameters that can change the result, defaults filled in; recordings by
+        operation: The operation.
+        parameters: All parameters that can change the result, defaults included; recordings as
             :func:`audio_digest`, texts exactly as sent.
         service: Identity of the service. Never a credential.
         repeat: Number of a deliberate repetition.

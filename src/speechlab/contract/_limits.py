@@ -21,10 +21,10 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits that the contract fixes. Characters are Unicode code points, never bytes or UTF-16 units.
+    """Limits of the contract. Characters are Unicode code points, never bytes or UTF-16 units.
 
-    Rate limits, quotas, the number of connections and the size of recordings are not fixed by the contract;
-    they belong to the configuration of each service.
+    The contract does not limit rates, quotas, connections or the size of recordings. They belong to the configuration
+    of each service.
 
     Example:
         >>> LIMITS.tts_text_chars, LIMITS.top_p.high
@@ -45,14 +45,14 @@ class Limits:
 
 
 LIMITS = Limits()
-"""The limits as the contract states them."""
+"""The limits of the contract."""
 
 CORRELATION_ID_MAX_CHARS = 128
 """Code points; the contract names ``id_too_long`` but no length."""
 
 WS_MESSAGE_MAX_BYTES = 128 * 1024
-"""Bytes of a control message above which it is refused. The contract leaves the limit open; a legal text of
-5,000 astral characters can need 60,033 bytes when each is written as an escaped pair."""
+"""Maximum bytes of a control message. The contract leaves the limit open; a valid text of 5,000 astral characters
+needs 60,033 bytes if each is written as an escaped pair."""
 
 WS_READ_MAX_BYTES = 256 * 1024
-"""Bytes of a control message above which the connection closes with 1009, unread."""
+"""Bytes of a control message above which the connection closes with 1009, without reading the message."""

@@ -1,4 +1,4 @@
-"""Addresses of section 4, and how they join a base URL."""
+"""Paths of section 4, and their joining to a base URL."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TRANSLATION_PATH = "/translate/"
 
 
 def join_url(base_url: str, path: str) -> str:
-    """Join a base URL, which may have a path and trailing slashes of its own, and a path of section 4.
+    """Join a path of section 4 to a base URL, which may have its own path and trailing slashes.
 
     Example:
         >>> join_url("https://speech.example/api/", "/tts")
@@ -25,7 +25,7 @@ def join_url(base_url: str, path: str) -> str:
 
 
 def realtime_base(base_url: str) -> str:
-    """Return the WebSocket base URL that belongs to an HTTP base URL when no other is configured.
+    """Return the WebSocket base URL for an HTTP base URL, for use without a configured one.
 
     Example:
         >>> realtime_base("https://speech.example/api")

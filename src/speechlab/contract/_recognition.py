@@ -14,11 +14,11 @@ from speechlab.contract._limits import LIMITS, Range
 from speechlab.errors import InvalidRequestError
 
 NO_AUDIO = "No audio data provided"
-"""Message of a 400: the request has no sound."""
+"""Message of a 400: the request contains no sound."""
 INVALID_BASE64 = "Invalid base64 audio data"
 """Message of a 400: the sound is not base64."""
 UNSUPPORTED_AUDIO = "Unsupported audio format"
-"""Message of a 400: the sound is in none of the formats that recognition takes."""
+"""Message of a 400: the sound has an unsupported format."""
 
 SEGMENT_FIELDS = (
     "min_silence_gap",
@@ -27,7 +27,7 @@ SEGMENT_FIELDS = (
     "speech_pad_ms",
     "min_segment_duration",
 )
-"""Fields that count only together with ``vad="segments"``, and are ignored otherwise."""
+"""Fields with an effect only for ``vad="segments"``; otherwise they are ignored."""
 
 _SESSION_ID_MAX_CHARS = 128
 _HOTWORDS_MAX = 1_000
@@ -46,18 +46,18 @@ class RecognitionRequest(RequestModel):
 
     Attributes:
         audio: Plain base64 of the bytes of a WAV, OGG, MP3 or FLAC file.
-        language: ``ja``, ``en`` or ``zh``; None identifies it.
+        language: ``ja``, ``en`` or ``zh``; None identifies the language.
         hotwords: Words or phrases to boost.
         temperature: 0 to 2.
         top_p: 0 to 1.
         frequency_penalty: -2 to 2.
         repetition_penalty: 1 to 2.
         vad: ``off``, ``on`` or ``segments``; 0 and 1 are read as ``off`` and ``on``.
-        min_silence_gap: Milliseconds of silence that split.
+        min_silence_gap: Milliseconds of silence that separate segments.
         segment_padding: Milliseconds at the edges of segments, 0 to 5,000.
         initial_segment_padding_ms: Milliseconds before the first segment, 0 to 5,000.
-        speech_pad_ms: Milliseconds added to found speech.
-        min_segment_duration: Seconds; shorter segments are merged.
+        speech_pad_ms: Milliseconds added to detected speech.
+        min_segment_duration: Minimum in seconds; shorter segments are merged.
         session_id: Optional label, at most 128 characters.
 
     Example:
@@ -83,10 +83,10 @@ class RecognitionRequest(RequestModel):
 
     @classmethod
     def parse(cls, fields: dict[str, Any]) -> Self:
-        """Read a body in either shape; a missing recording comes before all other faults.
+        """Read a body in either shape; a missing recording is reported before all other faults.
 
         Raises:
-            InvalidRequestError: A field is missing or breaks its rule; the texts for the recording are those of
+            InvalidRequestError: A field is missing or breaks its rule; the messages about the recording are those of
                 section 7.1.
         """
         if fields.get("audio") is None and fields.get("messages") is not None:
@@ -95,7 +95,7 @@ class RecognitionRequest(RequestModel):
         if audio is None or audio == "":
             raise InvalidRequestError(NO_AUDIO, parameter="audio", rule="7.1")
         fields = dict(fields)
-        if not isinstance(audio, str):  # reported after the other fields, as one that is no base64
+        if not isinstance(audio, str):  # reported after the other fields, as invalid base64
             fields["audio"] = "\N{REPLACEMENT CHARACTER}"
         return super().parse(fields)
 
@@ -111,7 +111,7 @@ class RecognitionRequest(RequestModel):
         return {name: item for name, item in fields.items() if item is not None}
 
     def body(self) -> dict[str, Any]:
-        """Return the JSON body: the recording, and those options that were set."""
+        """Return the JSON body: the recording, and the options that were set."""
         fields = self.model_dump(mode="json", exclude_unset=True, exclude_none=True)
         return {"audio": fields.pop("audio"), **fields}
 
@@ -139,11 +139,11 @@ def _vad(value: object) -> VadMode | None:
 
 
 def legacy_fields(fields: dict[str, Any]) -> dict[str, Any]:
-    """Turn the legacy ``messages`` shape of section 4.4 into the fields of section 2.3.
+    """Convert the legacy ``messages`` shape of section 4.4 to the fields of section 2.3.
 
-    The contract does not show the legacy fields. Read here: OpenAI-style messages whose content parts carry the
-    recording as ``input_audio.data`` or as a data URI in ``audio_url``; ``vad`` defaults to 1; ``model`` is
-    ignored.
+    The contract does not show the legacy fields. This function reads OpenAI-style messages whose content parts
+    contain the recording as ``input_audio.data`` or as a data URI in ``audio_url``. ``vad`` is 1 by default;
+    ``model`` is ignored.
     """
     plain = {name: value for name, value in fields.items() if name not in {"messages", "model", "audio"}}
     plain.setdefault("vad", 1)
@@ -171,7 +171,7 @@ def decode_audio_field(audio: str) -> bytes:
     """Decode the ``audio`` field strictly: the standard alphabet with its padding, and nothing else.
 
     Raises:
-        InvalidRequestError: It is not base64, or it is empty; the texts are those of section 7.1.
+        InvalidRequestError: The text is not base64, or is empty; the messages are those of section 7.1.
 
     Example:
         >>> decode_audio_field("UklGRg==")
@@ -192,7 +192,7 @@ def decode_audio_field(audio: str) -> bytes:
 
 
 def encode_audio_field(data: bytes) -> str:
-    """Encode the bytes of a recording as section 2.3 wants them.
+    """Encode the bytes of a recording in the form of section 2.3.
 
     Example:
         >>> encode_audio_field(b"RIFF")
@@ -202,7 +202,7 @@ def encode_audio_field(data: bytes) -> str:
 
 
 class ReplySegment(ReplyModel):
-    """A timestamped piece: ``start`` and ``end`` in seconds, and its ``text`` (section 2.4)."""
+    """A timed segment: ``start`` and ``end`` in seconds, and its ``text`` (section 2.4)."""
 
     start: float
     end: float
@@ -210,13 +210,13 @@ class ReplySegment(ReplyModel):
 
 
 class RecognitionReply(ReplyModel):
-    """Reply of recognition in either form (section 2.4); ``segments`` tells which.
+    """Reply of recognition in either form (section 2.4); ``segments`` distinguishes them.
 
     Attributes:
         text: The transcript, or None in the segments form.
         language: Code.
-        confidence: 0 to 1, or None where the service leaves it out.
-        segments: Timed pieces, or None in the default form.
+        confidence: 0 to 1, or None if the service leaves it out.
+        segments: Timed segments, or None in the default form.
 
     Example:
         >>> RecognitionReply.parse({"text": "hello"}).segments is None

@@ -1,4 +1,4 @@
-"""Text-to-speech requests (section 2.2), and what a voice can do with one."""
+"""Text-to-speech requests (section 2.2), and the requests that a voice supports."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def check_text(text: str, *, limit: int = LIMITS.tts_text_chars) -> None:
     """Refuse a text that cannot be spoken.
 
     Args:
-        text: What to say.
-        limit: Most code points allowed (section 8; 5,000 unless the service is configured otherwise).
+        text: Text to speak.
+        limit: Maximum of code points (section 8; 5,000 unless the service is configured otherwise).
 
     Raises:
         InvalidRequestError: The text is empty, only white space, or too long.
@@ -60,11 +60,11 @@ class SpeechRequest(RequestModel):
 
     Attributes:
         voice_id: UUID from the catalogue.
-        text: What to say, at most 5,000 code points by default.
+        text: Text to speak, at most 5,000 code points by default.
         format: One of the five formats; must be one of the voice's.
         stream: Whether the audio comes as a chunked stream.
         sample_rate: Hz; 0 means the default of 24,000.
-        temperature: Variation, at least 0, for voices of provider Q (0.5 there by default); None leaves it out.
+        temperature: Variation, at least 0, for voices of provider Q (default there 0.5); None leaves it out.
 
     Example:
         >>> fields = {"voice_id": "53d1acf3-1ef1-5583-bcf8-dda6184fe486", "text": "Hello.", "format": "wav"}
@@ -81,7 +81,7 @@ class SpeechRequest(RequestModel):
 
     @classmethod
     def parse(cls, fields: dict[str, Any], *, text_limit: int = LIMITS.tts_text_chars) -> Self:
-        """Read a body, checking all that can be checked without knowing the voice.
+        """Read a body, with all checks that do not need the voice.
 
         Raises:
             InvalidRequestError: A field is missing or breaks its rule.
@@ -96,7 +96,7 @@ class SpeechRequest(RequestModel):
         return request if voice_id == request.voice_id else request.model_copy(update={"voice_id": voice_id})
 
     def body(self) -> dict[str, Any]:
-        """Return the JSON body: required fields, and those options that were set."""
+        """Return the JSON body: required fields, and the options that were set."""
         fields = self.model_dump(mode="json", exclude_none=True)
         if not self.stream:
             del fields["stream"]
@@ -114,15 +114,15 @@ def _check_format_name(value: object) -> None:
 
 @dataclass(frozen=True, slots=True)
 class VoiceRules:
-    """Settings that a voice and its provider accept: all that a service knows, or the part that a client can know.
+    """Settings that a voice and its provider accept, as completely as they are known.
 
     Attributes:
         formats: Output formats of the voice.
-        sample_rates: Rates in Hz, or None if unknown (then none is refused).
+        sample_rates: Rates in Hz, or None if unknown, which accepts all.
         streaming: False if no format streams.
-        streamable: Formats that stream, or None if unknown (then none is refused).
-        ogg_rate_override: False for provider Q, which takes no rate together with ogg.
-        single_rate_override: True to accept the rate of a voice that advertises just one.
+        streamable: Formats that stream, or None if unknown, which accepts all.
+        ogg_rate_override: False for provider Q, which accepts no rate together with ogg.
+        single_rate_override: True to accept the rate of a voice with exactly one rate.
 
     Example:
         >>> rules = VoiceRules(
@@ -146,7 +146,7 @@ class VoiceRules:
 
     @classmethod
     def of(cls, voice: Voice) -> VoiceRules:
-        """Return the rules that a catalogue entry tells."""
+        """Return the rules in a catalogue entry."""
         return cls(frozenset(voice.formats), voice.sample_rates, voice.streaming)
 
     def check(self, *, format: str, sample_rate: int = 0, stream: bool = False) -> int:  # noqa: A002
@@ -158,10 +158,10 @@ class VoiceRules:
             stream: Whether the audio is to be streamed.
 
         Returns:
-            The rate that the audio will have, in Hz.
+            The rate of the audio in Hz.
 
         Raises:
-            InvalidRequestError: The voice cannot do it; ``code`` is the matching code of section 7.2.
+            InvalidRequestError: The voice does not support the settings; ``code`` is the code of section 7.2.
         """
         if format not in self.formats:
             offered = ", ".join(sorted(self.formats))

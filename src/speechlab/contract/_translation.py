@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 COMPLETION_OBJECT = "translation.completion"
-"""``object`` of a reply that is whole."""
+"""``object`` of a complete reply."""
 CHUNK_OBJECT = "translation.completion.chunk"
 """``object`` of each event of a stream."""
 TRANSLATION_ID_PREFIX = "trans_"
-"""Beginning of each ``id`` of a translation."""
+"""Prefix of each ``id`` of a translation."""
 STREAM_END = "[DONE]"
 """Data of the event that ends a stream."""
 
@@ -30,11 +30,11 @@ class TranslationRequest(RequestModel):
 
     Attributes:
         text: Source text, at most 10,000 code points.
-        source_lang: Code of its language.
-        target_lang: Code of the language wanted.
+        source_lang: Code of the source language.
+        target_lang: Code of the target language.
         stream: False for one JSON reply, True for server-sent events.
         keywords: Terms to preserve: at most 20, at most 100 bytes of UTF-8 each.
-        context: Helps to understand and is not translated; at most 2,000 code points.
+        context: Text that helps the translation and is not translated itself; at most 2,000 code points.
         model: Model id, or None for the service's default.
 
     Example:
@@ -80,7 +80,7 @@ class TranslationRequest(RequestModel):
         """Refuse a text that cannot be translated.
 
         Raises:
-            InvalidRequestError: It is empty, only white space, or too long.
+            InvalidRequestError: The text is empty, only white space, or too long.
         """
         if not text.strip():
             raise _refused("text", "text is empty; it must hold something to translate")
@@ -88,7 +88,7 @@ class TranslationRequest(RequestModel):
 
     @classmethod
     def from_form(cls, pairs: Iterable[tuple[str, str]], *, limits: Any = LIMITS) -> Self:
-        """Read form fields in the order sent; ``keywords`` may repeat, nothing else may.
+        """Read form fields in the order sent; only ``keywords`` may repeat.
 
         Raises:
             InvalidRequestError: A field is missing, repeated, or breaks its rule.
@@ -110,7 +110,7 @@ class TranslationRequest(RequestModel):
         return cls.parse({**fields, "stream": stream == "true", "keywords": tuple(keywords)}, limits=limits)
 
     def form(self) -> list[tuple[str, str]]:
-        """Return the form fields to send: required ones, and those options that were set."""
+        """Return the form fields to send: required ones, and the options that were set."""
         pairs = [("text", self.text), ("source_lang", self.source_lang), ("target_lang", self.target_lang)]
         if self.stream:
             pairs.append(("stream", "true"))
@@ -126,7 +126,7 @@ def form_body(pairs: Iterable[tuple[str, str]], boundary: str) -> tuple[bytes, s
 
     Args:
         pairs: Names and values.
-        boundary: What stands between them, and in no value.
+        boundary: Boundary between the fields, which occurs in no value.
 
     Returns:
         The body, and its content type.
@@ -239,10 +239,10 @@ class TranslationChunkReply(ReplyModel):
 
     @property
     def content(self) -> str:
-        """The text that this chunk adds."""
+        """The text added by this chunk."""
         return self.choices[0].delta.content if self.choices else ""
 
     @property
     def finished(self) -> bool:
-        """Whether this chunk says that nothing follows."""
+        """Whether this chunk announces the end of the stream."""
         return any(choice.finish_reason is not None for choice in self.choices)

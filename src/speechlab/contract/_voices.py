@@ -13,13 +13,13 @@ class Voice(ReplyModel):
     """A voice of the catalogue (section 2.1).
 
     Attributes:
-        id: UUID, the value to send as ``voice_id``.
-        description: For people.
+        id: UUID, the value of ``voice_id``.
+        description: Free text for people.
         language: Supported language or languages, as free text.
-        gender: ``Male``, ``Female`` or ``Neutral``; others are kept as they come.
+        gender: ``Male``, ``Female`` or ``Neutral``; other values are kept unchanged.
         formats: Supported output formats.
-        sample_rates: Supported output rates in Hz, or None where the catalogue does not tell (unknown, not none).
-        streaming: True if at least one of the formats can stream; False is a sure no.
+        sample_rates: Supported output rates in Hz, or None if the catalogue lists none, which means unknown.
+        streaming: True if at least one format can stream; False means that none can.
 
     Example:
         >>> Voice(id="53d1acf3-1ef1-5583-bcf8-dda6184fe486", description="Calm: reads books").short_name
@@ -36,7 +36,7 @@ class Voice(ReplyModel):
 
     @property
     def short_name(self) -> str:
-        """Name for people: what the description ends with in brackets, or begins with, or else the id."""
+        """Short name for people: the last or first part of the description, or else the id."""
         if found := re.search(r"\(([^()]+)\)\s*$", self.description):
             return found[1][:40]
         return re.split(r"[:;,.—]", self.description, maxsplit=1)[0].strip()[:40] or self.id[:8]
@@ -57,6 +57,6 @@ class VoiceList(ReplyModel):
         """Read the catalogue in either documented form: an object with ``voices``, or a bare array.
 
         Raises:
-            ContractError: It is neither.
+            ContractError: The value has neither form.
         """
         return super().parse({"voices": value} if isinstance(value, list) else value)

@@ -1,8 +1,8 @@
 """Engines that run on this machine: synthesisers, recognisers and translators behind three protocols.
 
-An engine is a plain object that works on text and samples; it knows nothing of HTTP, formats or keys. The table of
-engines (:func:`catalogue`, :func:`create`) and the model store (:class:`ModelStore`) are here too; inference
-libraries load on first use. The embedded service wraps engines into the API; nothing else uses them.
+An engine is a plain object that works on text and samples, without HTTP, formats or keys. The table of engines
+(:func:`catalogue`, :func:`create`) and the model store (:class:`ModelStore`) are here too. Inference libraries are
+imported on first use. The embedded service offers the engines over the API; nothing else uses them.
 """
 
 from __future__ import annotations

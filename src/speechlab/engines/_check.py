@@ -1,4 +1,4 @@
-"""A check of an engine: its weights are hashed again, and it runs on a tiny input."""
+"""A check of an engine: its weights are hashed again, and it runs on a short input."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class EngineCheck:
     """Outcome of a check.
 
     Attributes:
-        name: The engine.
+        name: Name of the engine.
         ok: Whether it works.
         load_s: Seconds to load it.
         first_s: Seconds to the first piece of the result.
         total_s: Seconds to the whole result.
-        audio_s: Seconds of sound made or heard; None for a translator.
-        detail: What came out, in one line.
-        error: Why it does not work; None if it does.
+        audio_s: Seconds of audio made or recognised; None for a translator.
+        detail: The result, in one line.
+        error: The reason why it does not work; None if it does.
 
     Example:
         >>> EngineCheck("hibari", ok=True, total_s=0.5, audio_s=2.0).rtf

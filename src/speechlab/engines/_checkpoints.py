@@ -1,7 +1,7 @@
-"""Points at which long work may be interrupted: between two windows of a recording, two sentences of a translation.
+"""Points at which long work may be interrupted: between two windows of a recording, or two sentences of a text.
 
-An engine is not told who else waits for it. It says where it could stop for a moment, with nothing half done, and
-whoever called it may then let another request go first, or end the work by raising.
+An engine does not know about other requests. It marks the points at which no work is half done. Its caller may then
+run another request first, or end the work by raising.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _here = threading.local()
 
 
 def checkpoint() -> None:
-    """Say that this is a good moment to stop; called by engines. Raises what the caller's function raises.
+    """Mark a point at which the engine may be interrupted. Raises the errors of the caller's function.
 
     Example:
         >>> with checkpoints(lambda: print("reached")):
@@ -31,10 +31,10 @@ def checkpoint() -> None:
 
 @contextlib.contextmanager
 def checkpoints(reached: Callable[[], None]) -> Iterator[None]:
-    """Have a function called at each checkpoint of this thread for as long as the block lasts.
+    """Call a function at each checkpoint of this thread, within a ``with`` block.
 
     Args:
-        reached: What to call. It may take its time, in which others use the engine; what it raises ends the work.
+        reached: The function. It may wait while others use the engine; an error that it raises ends the work.
 
     Example:
         >>> reached = []

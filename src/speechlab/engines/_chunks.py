@@ -1,11 +1,11 @@
 """Pieces of a text, which are spoken one after the other.
 
-The pieces partition the text: joined, they are the text again, character for character, so that nothing can be
-dropped. Engines strip the white space themselves.
+The pieces are a partition of the text: joined, they are the text again, character for character, so that nothing is
+lost. Engines strip the white space themselves.
 
-The first piece is short, because the time to the first sound is the time that its synthesis takes. After it come
-whole sentences, where a voice sounds best; very short sentences go together with the next one, and very long ones
-are cut at clauses, then at spaces, then anywhere.
+The first piece is short, because the time to the first sound is the time of its synthesis. Whole sentences follow,
+because voices sound best with them. Very short sentences are joined with the next one, and very long ones are cut at
+clauses, then at spaces, then anywhere.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Piece:
 
     Attributes:
         text: The characters, white space included.
-        pause_s: Seconds of silence that belong after it when another piece follows.
+        pause_s: Seconds of silence after it, if another piece follows.
     """
 
     text: str
@@ -43,7 +43,7 @@ class Piece:
 
 
 def weight(text: str) -> float:
-    """Time that a text takes to say, in units of one kana or kanji (about a sixth of a second)."""
+    """Spoken duration of a text, in units of one kana or kanji (about a sixth of a second)."""
     total = 0.0
     for char in text:
         if unicodedata.east_asian_width(char) in "WF":
@@ -74,12 +74,12 @@ def chunk_text(text: str, *, first: float = 16.0, limit: float = 90.0) -> list[P
 
 
 def split_to_limit(text: str, limit: int, *, marks: str = ";:,.!?—…") -> list[str]:
-    """Cut a string into parts of at most ``limit`` characters, at marks or else spaces where there are some.
+    """Cut a string into parts of at most ``limit`` characters, at marks or else at spaces, if there are any.
 
     Args:
         text: Any string, such as phonemes.
-        limit: Most characters in a part; at least 1.
-        marks: Characters after which a cut is good.
+        limit: Maximum of characters in a part; at least 1.
+        marks: Characters after which a cut is preferred.
 
     Returns:
         The parts; joined, they are the string.
@@ -119,7 +119,7 @@ def split_sentences(text: str) -> list[str]:
 def _join_short(sentences: list[str]) -> list[str]:
     joined: list[str] = []
     for sentence in sentences:
-        # The first sentence stays alone however short it is: a quick はい。 is the best first piece there is.
+        # The first sentence stays alone even if it is short: はい。 is quick to speak, and thus a good first piece.
         if len(joined) > 1 and weight(joined[-1]) < _SHORT and not joined[-1].endswith("\n"):
             joined[-1] += sentence
         else:
@@ -163,7 +163,7 @@ def cut_long(sentence: str, limit: float) -> list[str]:
 
 
 def _pack(sentence: str, ends: list[int], limit: float) -> list[str]:
-    """Cut at some of the given places, so that the parts are as long as the limit lets them be."""
+    """Cut at some of the given positions, so that the parts are as long as the limit allows."""
     parts: list[str] = []
     start = last = 0
     heavy = 0.0

@@ -1,8 +1,8 @@
-"""DNSMOS: a network that guesses how people would rate the noise and the quality of a recording of speech.
+"""DNSMOS: a network that predicts human ratings of the noise and the quality of a recording of speech.
 
-The weights are data files of the package ``speechmos`` (MIT), of which no code is run. What goes in and what comes
-out follows C. K. A. Reddy, V. Gopal, R. Cutler, DNSMOS P.835 (ICASSP 2022) and the same authors' DNSMOS (ICASSP
-2021): 16 kHz, windows of 9.01 s every second, short sounds repeated to fill one, quadratic calibration.
+The weights are data files of the package ``speechmos`` (MIT), whose code is not run. Input and output follow
+C. K. A. Reddy, V. Gopal, R. Cutler, DNSMOS P.835 (ICASSP 2022) and the same authors' DNSMOS (ICASSP 2021): 16 kHz,
+windows of 9.01 s every second, short sounds repeated to fill one, quadratic calibration.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 DNSMOS_RATE = 16_000
-"""Sample rate that :func:`rate_noise` takes, in Hz."""
+"""Sample rate of the input of :func:`rate_noise`, in Hz."""
 
 DNSMOS = ModelSpec(
     name="dnsmos",
@@ -47,7 +47,7 @@ DNSMOS = ModelSpec(
 
 _WINDOW_S = 9.01
 _WINDOW = 144_160
-_CUT = 160  # samples that the P.808 network does not see
+_CUT = 160  # samples that the P.808 network leaves out
 _MEL_BANDS, _MEL_FRAME, _MEL_HOP = 120, 321, 160
 _CALIBRATION = {
     "signal": (-0.08397278, 1.22083953, 0.0052439),
@@ -62,9 +62,9 @@ class DnsmosScore(NamedTuple):
 
     Attributes:
         signal: Of the speech (P.835 SIG).
-        background: Of the noise, or rather its absence (P.835 BAK).
+        background: Of the absence of noise (P.835 BAK).
         overall: Of both together (P.835 OVRL).
-        p808: Of the whole, from another network and another test (P.808).
+        p808: Of the whole, from another network, trained on another test (P.808).
     """
 
     signal: float
@@ -81,16 +81,16 @@ def rate_noise(samples: NDArray[np.float32]) -> DnsmosScore:
 
     Raises:
         MissingDependencyError: onnxruntime is not installed.
-        ModelError: The weights are not installed, or not the pinned ones.
+        ModelError: The weights are not installed, or differ from the pinned ones.
     """
-    with _lock:  # sessions are made once, in whichever thread comes first
+    with _lock:  # sessions are made once, in the first thread that needs them
         p835, p808 = _sessions()
     while len(samples) < _WINDOW:
         samples = np.concatenate([samples, samples])
     hops = int(len(samples) // DNSMOS_RATE - _WINDOW_S) + 1
     raw, whole = [], []
     for hop in range(hops):
-        # Where this rounds down by a sample, the authors' own code leaves the window out; so do we.
+        # If rounding leaves the window a sample short, the authors' code leaves it out, and so does this code.
         window = samples[hop * DNSMOS_RATE : int((hop + _WINDOW_S) * DNSMOS_RATE)]
         if len(window) < _WINDOW:
             continue

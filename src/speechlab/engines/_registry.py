@@ -1,16 +1,16 @@
-"""The table of engines: entries, their needs, and their factories.
+"""The table of engines: entries, their requirements, and their factories.
 
-An engine is one module and one entry here. Engines of others register through the entry point group
-``speechlab.engines``; engines that differ from a built-in one only in their weights are named in a TOML file:
+An engine is one module and one entry here. Other packages register engines through the entry point group
+``speechlab.engines``. Engines that differ from a built-in one only in their weights are defined in a TOML file:
 
 .. code-block:: toml
 
     [engines.whisper-small]
-    engine = "whisper"                  # the built-in engine it is made of
+    engine = "whisper"                  # the built-in engine to use
     model = "/data/whisper-small-ct2"   # a folder or file, or the id of a hub repository
-    allow_download = false              # true lets a hub id be fetched; nothing else ever is
+    allow_download = false              # true allows the download of a hub id; nothing else is downloaded
 
-Looking at the table imports no inference library.
+Reading the table imports no inference library.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 ENTRY_POINT_GROUP = "speechlab.engines"
 CONFIG_VARIABLE = "SPEECHLAB_ENGINES"
-"""Environment variable that names the TOML file of the user's engines."""
+"""Environment variable with the path of the TOML file of the user's engines."""
 
 Kind = Literal["synthesiser", "recogniser", "translator"]
 
@@ -48,17 +48,17 @@ class EngineEntry:
     """One engine in the table.
 
     Attributes:
-        name: What it is called in configurations and commands.
-        kind: ``"synthesiser"``, ``"recogniser"`` or ``"translator"``: which protocol it obeys.
+        name: Name in configurations and commands.
+        kind: ``"synthesiser"``, ``"recogniser"`` or ``"translator"``: the protocol of the engine.
         languages: Codes of its languages.
-        summary: One line for people who choose.
+        summary: One line for the choice of an engine.
         code_licence: Licence of its code and libraries.
         weights_licence: Licence of its weights.
-        factory: Makes an engine from keyword options; must be cheap and load nothing.
-        modules: Import names of the packages that it needs.
-        models: Names of the pinned models that it needs.
-        extra: Extra of speechlab that installs all of these.
-        wants: An option without which there is nothing to run, such as ``"model"``.
+        factory: Makes an engine from keyword options; must be fast, and load nothing.
+        modules: Import names of the required packages.
+        models: Names of the required pinned models.
+        extra: Extra of speechlab that installs them.
+        wants: A required option, such as ``"model"``.
         reads: Whether the factory takes a ``reader``, which reads the texts (:class:`Reader`).
 
     Example:
@@ -83,13 +83,13 @@ class EngineEntry:
 
 @dataclass(frozen=True, slots=True)
 class EngineStatus:
-    """Whether an engine can run here.
+    """The requirements of an engine on this machine.
 
     Attributes:
         entry: The engine.
         missing_modules: Packages that are not installed.
         missing_models: Models that are neither in the cache nor in installed packages.
-        unassembled_bytes: Bytes that its first use will write to the cache.
+        unassembled_bytes: Bytes that the first use will write to the cache.
     """
 
     entry: EngineEntry
@@ -104,7 +104,7 @@ class EngineStatus:
 
     @property
     def remedy(self) -> str | None:
-        """The remedy that makes it ready, mostly a command; None if it is ready."""
+        """What makes the engine ready, usually a command; None if it is ready."""
         if self.ready:
             return None
         if self.missing_modules or self.missing_models:
@@ -208,18 +208,18 @@ _BUILT_IN = (
 
 
 def catalogue(config: Path | str | None = None) -> dict[str, EngineEntry]:
-    """All engines by name: built in, from the user's TOML file, and from installed packages.
+    """All engines by name: built-in ones, those of the user's TOML file, and those of installed packages.
 
     Args:
-        config: The TOML file; by default ``SPEECHLAB_ENGINES``, or ``engines.toml`` in the user's
-            configuration folder if there is one.
+        config: The TOML file; default ``SPEECHLAB_ENGINES``, then ``engines.toml`` in the user's configuration
+            folder, if it exists.
 
     Returns:
-        The entries, in that order. A name that is taken is not given away again; an entry point that cannot be
-        loaded is left out with a warning in the log.
+        The entries, in that order. The first entry with a name counts. An entry point that cannot be loaded is left
+        out, with a warning in the log.
 
     Raises:
-        ConfigurationError: The file is missing or says something impossible.
+        ConfigurationError: The file is missing or invalid.
 
     Example:
         >>> sorted(name for name, entry in catalogue().items() if entry.kind == "recogniser")
@@ -233,7 +233,7 @@ def catalogue(config: Path | str | None = None) -> dict[str, EngineEntry]:
     for point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda point: point.name):
         try:
             entry = _entry_of(point.load())
-        except Exception as error:  # noqa: BLE001 - a stranger's code may raise anything, and must not stop ours
+        except Exception as error:  # noqa: BLE001 - another package may raise anything, and must not stop speechlab
             _log.warning("the engine %r (%s) is left out: %s", point.name, point.value, error)
             continue
         if entry.name in table:
@@ -244,14 +244,14 @@ def catalogue(config: Path | str | None = None) -> dict[str, EngineEntry]:
 
 
 def create(name: str, **options: Any) -> Any:
-    """Make an engine; it loads its weights at the first use.
+    """Make an engine; it loads its weights on first use.
 
     Args:
         name: Name in the :func:`catalogue`.
         options: Keyword arguments of its class.
 
     Raises:
-        ConfigurationError: There is no such engine, or it does not know an option.
+        ConfigurationError: The engine does not exist, or does not have an option.
     """
     entry = find(name)
     try:
@@ -266,7 +266,7 @@ def find(name: str) -> EngineEntry:
     """The entry of an engine.
 
     Raises:
-        ConfigurationError: There is no such engine.
+        ConfigurationError: The engine does not exist.
     """
     table = catalogue()
     if name not in table:
@@ -275,10 +275,10 @@ def find(name: str) -> EngineEntry:
 
 
 def status(name: str, *, store: ModelStore | None = None) -> EngineStatus:
-    """Whether an engine can run here, without loading anything.
+    """Whether an engine can run on this machine, and what is missing; loads nothing.
 
     Raises:
-        ConfigurationError: There is no such engine.
+        ConfigurationError: The engine does not exist.
 
     Example:
         >>> status("openjtalk").entry.name
@@ -351,18 +351,18 @@ def _configured(path: Path, built_in: Mapping[str, EngineEntry]) -> list[EngineE
 
 
 def _named(model: str, *, allow_download: bool) -> Path:
-    """A model that the user named: a path, or a hub id that may be fetched only if the user said so.
+    """A model named by the user: a path, or a hub id that may be downloaded if the user allows it.
 
     Raises:
-        ModelError: There is nothing of that name here, and fetching it was not allowed or failed.
+        ModelError: The model does not exist here, and its download was not allowed or failed.
     """
     path = Path(model).expanduser()
     if path.exists():
         return path
     if not allow_download or model.count("/") != 1:
         raise ModelError(
-            f"there is no model at {model!r}, and nothing is fetched unasked; name an existing path, or set "
-            f"allow_download = true for a hub id of the form 'owner/name'"
+            f"there is no model at {model!r}, and nothing is downloaded without permission; give an existing path, "
+            f"or set allow_download = true for a hub id of the form 'owner/name'"
         )
     from speechlab._require import require
 
@@ -370,5 +370,5 @@ def _named(model: str, *, allow_download: bool) -> Path:
         return Path(require("huggingface_hub").snapshot_download(model))
     except (OSError, ValueError) as error:
         raise ModelError(
-            f"the model {model!r} could not be fetched: {error}; fetch it by hand and name its folder"
+            f"the model {model!r} could not be downloaded: {error}; download it yourself and give its folder"
         ) from error

@@ -1,8 +1,8 @@
 """The embedded service: the speech services' API on this machine, answered by local engines.
 
-It takes everything that goes over the wire from ``contract`` and everything that speaks, hears or translates from
-``engines``. It is not a client, and nothing but HTTP and WebSockets leads in. Run by ``speechlab serve`` and, unseen,
-by ``sl.connect()``; tests start it with :func:`running`. Nothing is imported before it is used.
+It uses the data of ``contract`` and the engines of ``engines``, and can be reached over HTTP and WebSockets only. It
+contains no client. ``speechlab serve`` runs it, ``sl.connect()`` starts it in the background, and tests use
+:func:`running`. Modules are imported on first use.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ _WHERE = {
 }
 
 _SERVING = frozenset({"create_app", "running", "serve"})
-"""Names that need a web server, which only the extra ``local`` installs."""
+"""Names that need a web server, which the extra ``local`` installs."""
 
 
 def __getattr__(name: str) -> Any:

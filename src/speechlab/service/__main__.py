@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _EPILOG = """Settings come from --config, then from SPEECHLAB_SERVICE_* variables (such as
-SPEECHLAB_SERVICE_API_KEY, which unlike an argument does not show in the list of processes), then from these options;
-later ones win. Prints one line, "ready {...}", when requests can come. Exit status: 0 stopped, 2 could not start."""
+SPEECHLAB_SERVICE_API_KEY, which unlike an argument is not visible in the list of processes), then from these
+options; later ones win. Prints one line, "ready {...}", when it accepts requests. Exit status: 0 stopped, 2 could not
+start."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -56,9 +57,9 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--api-key",
         metavar="KEY",
-        help="a key to let in, of the form <prefix>:<body> (default: one is made up)",
+        help="a key to accept, of the form <prefix>:<body> (default: a new one)",
     )
-    add("--data-dir", type=Path, metavar="DIR", help="folder for what the service keeps")
+    add("--data-dir", type=Path, metavar="DIR", help="folder for keys and usage")
     add("--config", type=Path, metavar="FILE", help="settings in TOML, or in JSON if it ends in .json")
     add(
         "--users-dir", type=Path, metavar="DIR", help="stop when no lock file in this folder is held any more"
@@ -70,10 +71,15 @@ def _parser() -> argparse.ArgumentParser:
         metavar="N",
         help="maximum of characters of a text to speak (default 5000)",
     )
-    add("--queue-limit", type=int, metavar="N", help="maximum of requests that one engine takes at a time")
-    add("--recogniser", metavar="ENGINE", help="engine that recognises (default whisper)")
-    add("--recogniser-url", metavar="URL", help="another deployment that recognises instead of an engine")
-    add("--translator", metavar="ENGINE", help="engine that translates by default (default gemma)")
+    add(
+        "--queue-limit",
+        type=int,
+        metavar="N",
+        help="maximum of requests of one engine, waiting ones included",
+    )
+    add("--recogniser", metavar="ENGINE", help="engine for recognition (default whisper)")
+    add("--recogniser-url", metavar="URL", help="another deployment for recognition, in place of an engine")
+    add("--translator", metavar="ENGINE", help="default engine for translation (default gemma)")
     add(
         "--engine",
         action="append",

@@ -1,4 +1,4 @@
-"""Addresses in settings: of other deployments, of hosts, and of the pages that may call."""
+"""Addresses in settings: other deployments, host names, and origins of pages."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _SHOWN_CHARS = 80
 
 
 def checked_host(name: object) -> str:
-    """Return a host as it is compared with ``Host``: a name or an address, without port and brackets, in lower case.
+    """Return a host in the form compared with ``Host``: name or address in lower case, without port and brackets.
 
     Raises:
-        ValueError: No request can name such a host; the text says why, and what to write.
+        ValueError: No request can name such a host; the message contains the reason and the allowed form.
     """
     allowed = "write a name or an address alone, such as speech.example.org or 192.0.2.7"
     host = _text(name, allowed).lower()
@@ -43,14 +43,14 @@ def checked_host(name: object) -> str:
 
 
 def checked_origin(origin: object, *, any_page: bool) -> str:
-    """Return an origin as browsers send it: scheme, host and port, in lower case; or ``null``, which some pages send.
+    """Return an origin in the form that browsers send: scheme, host and port in lower case, or ``null``.
 
     Args:
-        origin: What was given.
-        any_page: Whether ``*`` stands for all pages.
+        origin: The value of the setting.
+        any_page: Whether ``*`` is allowed for all pages.
 
     Raises:
-        ValueError: No browser sends this; the text says why, and what to write.
+        ValueError: No browser sends this origin; the message contains the reason and the allowed form.
     """
     allowed = (
         "write scheme and host, and the port if it is not the usual one, such as https://page.example.org"
@@ -89,7 +89,7 @@ def checked_origin(origin: object, *, any_page: bool) -> str:
 def _text(value: object, allowed: str) -> str:
     if not isinstance(value, str):
         message = f"it holds {_shown(value)}, which is no text; {allowed}"
-        raise ValueError(message)  # noqa: TRY004 - what was wrong with a setting is one kind of error
+        raise ValueError(message)  # noqa: TRY004 - all faults of settings have the same type
     if "@" in value:
         message = f"it holds a user name or password, which nothing is compared with; {allowed}"
         raise ValueError(message)  # without the value, which is a secret
@@ -113,7 +113,7 @@ def _is_address(text: str) -> bool:
 
 
 def _parted(rest: str) -> tuple[str, int | None]:
-    """Host and port of what follows a scheme; 0 for what cannot be a port."""
+    """Host and port in the text after a scheme; the port is 0 if it is invalid."""
     host, colon, digits = rest.rpartition(":")
     if not colon or rest.endswith("]"):
         return rest, None
@@ -126,7 +126,7 @@ def check_backend_url(url: str) -> None:
     """Check the address of another deployment; it may have a path.
 
     Raises:
-        ValueError: It cannot be one; the text does not repeat it, since it may hold a password.
+        ValueError: The URL is not usable; the message does not repeat it, since it may contain a password.
     """
     allowed = "it must look like https://host or http://127.0.0.1:8100"
     try:
@@ -146,6 +146,6 @@ def check_backend_url(url: str) -> None:
 
 
 def sends_in_the_clear(url: str) -> bool:
-    """Whether what is sent to a URL can be read on the way to another machine."""
+    """Whether data sent to a URL travels unencrypted to another machine."""
     parts = urlsplit(url)
     return parts.scheme == "http" and not is_loopback(parts.hostname or "")

@@ -32,13 +32,13 @@ _LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
 
 
 def create_app(config: ServiceConfig) -> Starlette:
-    """Make the ASGI application; nothing is loaded before it is used.
+    """Make the ASGI application; engines are loaded on first use.
 
     Args:
         config: Settings, with at least one key.
 
     Raises:
-        ConfigurationError: There is no key, or an engine does not exist.
+        ConfigurationError: The settings have no key, or an engine does not exist.
 
     Example:
         >>> app = create_app(ServiceConfig(api_keys=("sl:a-key-of-mine",)))
@@ -58,7 +58,7 @@ def create_app(config: ServiceConfig) -> Starlette:
             WebSocketRoute(REALTIME_PATH, realtime),
             Route(RECOGNITION_PATH, recognise, methods=["POST"]),
             Route(TRANSLATION_PATH, translate, methods=["POST"]),
-            # Without the slash as well, rather than a redirect, which would lose the body of a POST.
+            # The path without the slash works too; a redirect would lose the body of a POST.
             Route(TRANSLATION_PATH.rstrip("/"), translate, methods=["POST"]),
         ],
         middleware=[*_cors(config), Middleware(Guard, service=service, allowed_hosts=_allowed_hosts(config))],
@@ -70,7 +70,7 @@ def create_app(config: ServiceConfig) -> Starlette:
 
 
 def _cors(config: ServiceConfig) -> list[Middleware]:
-    """Answers to browsers that ask whether a page of another origin may call; none unless origins are named."""
+    """Replies to CORS requests of browsers; none unless origins are configured."""
     if not config.cors_origins:
         return []
     shown = ["X-Request-Id", "Retry-After", "Server-Timing", "X-Speechlab-Audio-Seconds"]

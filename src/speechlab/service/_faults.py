@@ -1,4 +1,4 @@
-"""Errors as replies: one exception for everything that is answered with an error body (section 2.8)."""
+"""Errors as replies: one exception for every reply with an error body (section 2.8)."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ _PATH = re.compile(r"(?:[A-Za-z]:)?(?:[/\\][^/\\\s'\"():,]+){2,}")
 _DETAIL_CHARS = 400
 
 
-class Fault(Exception):  # noqa: N818 - a reply, which most often is the client's fault
+class Fault(Exception):  # noqa: N818 - a reply, usually about a fault of the client
     """A request that ends with an error body.
 
     Attributes:
         kind: Name of the error, one of ``contract.ERRORS``.
         error: The message.
-        context: Where it arose.
-        headers: More headers of the reply.
-        short: Whether the body has only ``code`` (the status) and ``error``, as for recognition's 400.
+        context: Place of the error: the service, then the stage or parameter.
+        headers: Further headers of the reply.
+        short: Whether the body has only ``code`` (the status) and ``error``, as in recognition's 400.
         status: HTTP status.
     """
 
@@ -69,19 +69,19 @@ class Fault(Exception):  # noqa: N818 - a reply, which most often is the client'
         )
 
 
-class Gone(Exception):  # noqa: N818 - not an error of ours
+class Gone(Exception):  # noqa: N818 - not an error of the service
     """The client has disconnected."""
 
 
 def invalid(error: InvalidRequestError, *context: str, short: bool = False) -> Fault:
-    """A 400 for a request that breaks a rule of the contract; its name tells which kind of rule."""
+    """A 400 for a request that breaks a rule of the contract; its name depends on the rule."""
     where = context if error.parameter is None else (*context, error.parameter)
     kind = _BY_CODE.get(error.code or "", "ErrInvalidRequest")
     return Fault(kind, error.message, *where, short=short)
 
 
 def detail(error: BaseException) -> str:
-    """Describe a failure to a client: our own texts without the folders that they name, of others the kind only."""
+    """Describe a failure for clients: messages of speechlab without folder names; of other errors, the type only."""
     if not isinstance(error, SpeechLabError):
         return type(error).__name__
     text = _PATH.sub(lambda match: re.split(r"[/\\]", match.group())[-1], error.message)
@@ -89,10 +89,10 @@ def detail(error: BaseException) -> str:
 
 
 def from_engine(error: BaseException, operation: str) -> Fault:
-    """The reply to a failure of an engine: a 500 that says what can be said.
+    """The reply to a failure of an engine: a 500 without private details.
 
     Args:
-        error: What was raised.
+        error: The exception.
         operation: ``"tts"``, ``"asr"`` or ``"translate"``.
     """
     if isinstance(error, InvalidRequestError):

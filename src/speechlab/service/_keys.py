@@ -1,4 +1,4 @@
-"""API keys: their form, making one, and what its holder may use."""
+"""API keys: their form, their creation, and the rights of their owners."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import secrets
 from dataclasses import dataclass
 
 KEY_PREFIX = "sl"
-"""How keys begin that are made here; a key from elsewhere keeps its own prefix."""
+"""Prefix of keys made here; other keys keep their own prefix."""
 ID_PREFIX = "s-"
-"""How ids of the settings' keys begin; those of the data folder begin with ``k-``."""
+"""Prefix of the ids of keys in the settings; ids of keys in the data folder begin with ``k-``."""
 _PREFIX = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,31}")
 _BODY = re.compile(r"[A-Za-z0-9._~+/=-]{8,256}")
 
@@ -25,10 +25,10 @@ def make_key() -> str:
 
 
 def check_key(key: str) -> None:
-    """Refuse what cannot be a key.
+    """Refuse a value that cannot be a key.
 
     Raises:
-        ValueError: It is not of the form ``<prefix>:<body>``. The text does not hold the key.
+        ValueError: The value does not have the form ``<prefix>:<body>``. The message does not contain it.
     """
     if not is_key_form(key):
         message = (
@@ -46,14 +46,14 @@ def is_key_form(token: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """The owner of a key, who makes a request.
+    """The owner of a key, with the key's rights.
 
     Attributes:
-        key_id: Name of the key for logs and metering; tells nothing about the key.
+        key_id: Id of the key for logs and metering, from which the key cannot be derived.
         providers: Providers whose voices the key may use, or None for all.
         recognition: Whether the key may use recognition.
         voices: Ids of the voices that the key may use, or None for all.
-        user: Whether the key may use the operations at all; a key that is only an operator's may not.
+        user: Whether the key may use the operations; false for a key that is an operator's only.
         operator: Whether the key may read metrics, and the details of readiness.
     """
 

@@ -1,4 +1,4 @@
-"""Structured log lines: one JSON object each, and never a key, a text or audio in one."""
+"""Structured log lines: one JSON object each, without keys, texts and audio."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ _MAX_NAMES = 1_000
 
 
 def log(event: str, *, level: str = "info", once_a_minute: bool = False, **fields: Any) -> None:
-    """Log an event; only fields that are safe to keep may be passed.
+    """Log an event; pass only fields that are safe to keep.
 
     Args:
-        event: What happened, in words that are always the same.
+        event: The event, in fixed words.
         level: ``"debug"``, ``"info"``, ``"warning"`` or ``"error"``.
-        once_a_minute: For what strangers can make happen as often as they like.
-        fields: What is known about it.
+        once_a_minute: Whether to log it at most once a minute; for events that strangers can cause at any rate.
+        fields: Details of the event.
     """
     _logger.log(_LEVELS[level], event, extra={"fields": fields, "once_a_minute": once_a_minute})
 
 
 class OnceAMinute(logging.Filter):
-    """Lets an event through once a minute, with the number of those that were held back before.
+    """Passes an event once a minute, with the number of those suppressed since.
 
-    For events that ask for it, and for all of other libraries.
+    It applies to events that request it, and to all events of other libraries.
     """
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class OnceAMinute(logging.Filter):
         self._seen: dict[tuple[str, str], tuple[float, int]] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether to let it through."""
+        """Whether to pass a record."""
         if not getattr(record, "once_a_minute", not record.name.startswith("speechlab")):
             return True
         name = (record.name, str(record.msg).partition("\n")[0])
@@ -61,10 +61,10 @@ class OnceAMinute(logging.Filter):
 
 
 def error_fields(error: BaseException) -> dict[str, Any]:
-    """Fields of a log line that describe a failure.
+    """Fields of a log line about a failure.
 
-    Messages of our own errors never hold a text or a key. Those of others may, so that of them only the kind and
-    the place are kept.
+    Messages of speechlab's errors never contain a text or a key. Those of other errors may, so only their type and
+    place are logged.
     """
     fields: dict[str, Any] = {"error": type(error).__name__}
     if isinstance(error, SpeechLabError):
@@ -85,7 +85,7 @@ class JsonLines(logging.Formatter):
         line = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
-            # The messages of other libraries go on with what was raised, which may quote a text.
+            # Tracebacks of other libraries end with the exception, which may quote a text.
             "event": record.getMessage().partition("\n")[0],
             **getattr(record, "fields", {}),
         }
@@ -96,7 +96,7 @@ def to_stderr(level: str = "info") -> None:
     """Send the service's log to stderr, with the critical messages of uvicorn and the errors of asyncio.
 
     Args:
-        level: The least level that is shown.
+        level: Lowest level that is shown.
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())

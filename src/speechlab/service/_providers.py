@@ -1,4 +1,4 @@
-"""Providers, which say what the voices of an engine can do; and the engines that a service offers."""
+"""Providers, which define the formats and rates of voices, and the engines that a service offers."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class Provider:
     """Formats, rates and defaults of all voices of a provider (sections 2.1 and 2.2).
 
     Attributes:
-        name: Name of the provider; with the voice's name it makes the voice's UUID.
+        name: Name of the provider; together with the voice's name it determines the voice's UUID.
         formats: Output formats.
-        sample_rates: Output rates in Hz; resampling makes them real.
+        sample_rates: Output rates in Hz, made by resampling.
         streamable: Formats that stream.
-        ogg_rate_override: False where a rate may not be set together with ogg.
-        temperature: Default of ``temperature``, or None where the provider has none.
-        heavy: Whether its engine takes all cores for long, so that it shares the heavy engines' slots.
+        ogg_rate_override: False if a rate must not be set together with ogg.
+        temperature: Default of ``temperature``, or None if the provider has no variation.
+        heavy: Whether its engine occupies all cores for long, and so shares the slots of heavy engines.
 
     Example:
         >>> Provider("mine", sample_rates=(24_000,)).rules().sample_rates
@@ -42,7 +42,7 @@ class Provider:
     heavy: bool = True
 
     def rules(self, *, single_rate_override: bool = False) -> VoiceRules:
-        """Return the rules by which requests are checked."""
+        """Return the rules for requests."""
         return VoiceRules(
             formats=frozenset(self.formats),
             sample_rates=self.sample_rates,
@@ -57,18 +57,18 @@ PROVIDERS: dict[str, Provider] = {
     provider.name: provider
     for provider in (
         Provider("kokoro"),
-        # Opus knows five rates; this provider's ogg is Opus at 24 kHz and nothing else.
+        # Opus has five rates; this provider's ogg is Opus at 24 kHz only.
         Provider("q", ogg_rate_override=False, temperature=0.5),
         Provider("hibari", heavy=False),
-        # The one provider with a single rate, so that the rule for such voices can be met in practice.
+        # The only provider with a single rate, so that clients can try the rule for such voices.
         Provider("openjtalk", sample_rates=(DEFAULT_SAMPLE_RATE,), heavy=False),
     )
 }
-"""Providers by name, which is also the name of their engine. Any other engine gets the defaults."""
+"""Providers by name, which is also the name of their engine. All other engines get the defaults."""
 
 
 def provider_of(name: str) -> Provider:
-    """Return the provider of that name; an engine that is not in the table promises the defaults."""
+    """Return the provider with a name; engines outside the table get the defaults."""
     return PROVIDERS.get(name) or Provider(name)
 
 
@@ -77,11 +77,11 @@ class ServedEngine:
     """An engine that the service offers.
 
     Attributes:
-        name: Its name; for a synthesiser also that of its provider.
+        name: Name of the engine; for a synthesiser also that of its provider.
         kind: ``"synthesiser"``, ``"recogniser"`` or ``"translator"``.
         create: Makes the engine object; called in a worker thread.
-        provider: What its voices promise, or None for the table's entry.
-        heavy: Whether it shares the heavy engines' slots; None for what the provider says.
+        provider: Formats and rates of its voices, or None for the table's entry.
+        heavy: Whether it shares the slots of heavy engines; None follows the provider.
     """
 
     name: str
@@ -92,10 +92,10 @@ class ServedEngine:
 
     @property
     def promises(self) -> Provider:
-        """What the voices of this engine promise."""
+        """Formats and rates of this engine's voices."""
         return self.provider or provider_of(self.name)
 
     @property
     def is_heavy(self) -> bool:
-        """Whether it shares the heavy engines' slots."""
+        """Whether it shares the slots of heavy engines."""
         return self.promises.heavy if self.heavy is None else self.heavy

@@ -25,11 +25,11 @@ _STAGES = {
 }
 
 
-class HandshakeRefused(Exception):  # noqa: N818 - a reply, which most often is the client's fault
+class HandshakeRefused(Exception):  # noqa: N818 - a reply, usually about a fault of the client
     """A handshake that ends with an HTTP reply.
 
     Attributes:
-        code: Why.
+        code: The reason.
         status: Status of the reply.
     """
 
@@ -41,7 +41,7 @@ class HandshakeRefused(Exception):  # noqa: N818 - a reply, which most often is 
 
     @classmethod
     def not_upgraded(cls, what: str = _NOT_UPGRADED) -> HandshakeRefused:
-        """The refusal of a request that is no handshake."""
+        """The refusal of a request that is not a handshake."""
         return cls(HandshakeCode.INVALID_WEBSOCKET_UPGRADE, what)
 
     def body(self) -> bytes:
@@ -59,7 +59,7 @@ class HandshakeRefused(Exception):  # noqa: N818 - a reply, which most often is 
         return headers
 
     async def send(self, send: Send, request_id: str) -> None:
-        """Answer a handshake. The body goes in one part, which is what every server can pass on."""
+        """Reply to a handshake, with the body in one part, which every server can send."""
         headers = [
             (name.lower().encode(), value.encode()) for name, value in self.headers(request_id).items()
         ]

@@ -37,14 +37,14 @@ if TYPE_CHECKING:
 READY_PATH = "/readyz"
 METRICS_PATH = "/metrics"
 PRINCIPAL = "speechlab.principal"
-"""Key of the ASGI scope under which the guard leaves the owner of the request's key."""
+"""Key of the ASGI scope for the owner of the request's key, set by the guard."""
 METER = "speechlab.meter"
-"""Key of the ASGI scope under which an endpoint leaves its operation's meter; the guard closes it."""
+"""Key of the ASGI scope for the meter of the operation, set by an endpoint; the guard closes the meter."""
 REQUEST_ID = "speechlab.request_id"
-"""Key of the ASGI scope for the id under which logs and replies know the request."""
+"""Key of the ASGI scope for the id of the request in logs and replies."""
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{8,64}")
 ENDED = "speechlab.ended"
-"""Key of the ASGI scope under which a streamed reply that broke off leaves its status and why."""
+"""Key of the ASGI scope for the status and the reason of a streamed reply that broke off."""
 ABORT = "speechlab.abort"
 """Name of the ASGI extension that drops the connection, unsent data included."""
 
@@ -53,18 +53,18 @@ class ServiceState:
     """The parts of a running service.
 
     Attributes:
-        config: Its settings.
-        database: Its keys and usage on disk, or None.
-        keyring: The keys that are let in.
-        counters: Its counters.
-        metering: The limits and the ledger, which every operation passes.
-        engines: Its engines.
-        in_flight: Its connections and requests under way.
-        readiness: The check of ``GET /readyz``.
+        config: Settings.
+        database: Keys and usage on disk, or None.
+        keyring: Accepted keys.
+        counters: Counters for metrics.
+        metering: Limits and ledger of all operations.
+        engines: Engines.
+        in_flight: Connections and requests under way.
+        readiness: Check of ``GET /readyz``.
         decoders: Processes that decode recordings.
         upkeep: Periodic work.
-        identity: Version and a digest of what decides results: the engines and their settings. Clients keep
-            results under it, so that results of other models are never confused with them.
+        identity: Version, and a digest of the engines and their settings, which determine results. Clients keep
+            results under it, so that results of different models are never confused.
     """
 
     def __init__(self, config: ServiceConfig) -> None:
@@ -96,12 +96,12 @@ class ServiceState:
         self.identity = f"speechlab/{package_version()} {digest[:16]}"
 
     async def disconnect(self) -> None:
-        """Close its connections to others; called when no request runs any more."""
+        """Close its connections to other services; called when no request is under way any more."""
         if self.engines.backend is not None:
             await self.engines.backend.close()
 
     def close(self) -> None:
-        """End its processes, and write pending rows. Blocks; called when the event loop has ended."""
+        """End its processes, and write pending rows. Blocks; called after the event loop has ended."""
         self.decoders.close()
         if self.engines.readers is not None:
             self.engines.readers.close()
@@ -110,20 +110,20 @@ class ServiceState:
 
 
 def service_of(request: Request) -> ServiceState:
-    """Return the service that a request came to."""
+    """Return the service of a request."""
     return cast(ServiceState, request.app.state.service)
 
 
 def principal_of(request: Request) -> Principal:
-    """Return the owner of a request's key, as the guard found it."""
+    """Return the owner of a request's key, as found by the guard."""
     return cast(Principal, request.scope[PRINCIPAL])
 
 
 def begin_operation(request: Request, operation: str) -> Meter:
-    """Begin the operation of a request, and pass the limits of its key.
+    """Start the operation of a request, and check the limits of its key.
 
     Raises:
-        NotAdmitted: It is over one of them.
+        NotAdmitted: The key or the service has reached a limit.
     """
     meter = service_of(request).metering.begin(operation, principal_of(request))
     request.scope[METER] = meter
@@ -132,7 +132,7 @@ def begin_operation(request: Request, operation: str) -> Meter:
 
 
 def request_id_of(scope: Scope) -> str:
-    """Return the id of a request or a connection: its client's, if it can be one, or else one that is made up now."""
+    """Return the id of a request or a connection: the client's if it is valid, or else a new one."""
     found = scope.setdefault(REQUEST_ID, None)
     if found is None:
         given = Headers(scope=scope).getlist("x-request-id")
@@ -142,6 +142,6 @@ def request_id_of(scope: Scope) -> str:
 
 
 def abort_of(scope: Scope) -> Callable[[], None]:
-    """Return a function that drops the connection of a scope, or does nothing where the server cannot."""
+    """Return a function that drops the connection of a scope, or does nothing if the server does not support it."""
     found = scope.get("extensions", {}).get(ABORT, {}).get("call")
     return cast("Callable[[], None]", found) if found is not None else lambda: None

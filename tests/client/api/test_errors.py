@@ -112,7 +112,7 @@ def test_an_error_in_a_cell_is_a_few_lines(server, http, tmp_path):
         "await other.with_raw_response.translate('a', b='ja')": (TypeError, "RawReplies.translate() got"),
         "other.stream_speech('a', voce='x')": (TypeError, "AsyncClient.stream_speech() got an unexpected"),
         "lab.with_options(retries=1)": (ConfigurationError, "a client has no option 'retries'"),
-        "lab.with_options(api_key='sl:x')": (ConfigurationError, "make a new client with another one"),
+        "lab.with_options(api_key='sl:x')": (ConfigurationError, "make a new client for another value"),
         "other.with_options(retries=1)": (ConfigurationError, "a client has no option 'retries'"),
         "type(lab)('ftp://x')": (ConfigurationError, "it must look like https://host"),
         "type(other)('ftp://x')": (ConfigurationError, "it must look like https://host"),

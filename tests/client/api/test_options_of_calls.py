@@ -50,7 +50,7 @@ def test_a_call_may_have_a_time_of_its_own(server, http, wav):
 def test_what_the_time_of_a_call_was_up_with(server, http):
     begun = http.reply(200, {"voices": []})[:-1]
     where = f"GET {server.base_url}/tts/voices"
-    ways = r"a longer time can be given as timeout= of the call, or by with_options\(timeout=\.\.\.\)"
+    ways = r"give a longer time as timeout= of the call, or by with_options\(timeout=\.\.\.\)"
     with Client(server.base_url) as lab:
         for steps, told in (
             (
@@ -156,7 +156,7 @@ def test_an_authorization_beside_a_key_is_refused(server, http, monkeypatch):
     monkeypatch.setenv("SPEECHLAB_API_KEY", http.KEY)
     makes = (lambda: Client(server.base_url, api_key="sl:x", **own), lambda: lab.with_options(**own))
     for make in (*makes, lambda: Client(server.base_url, **own)):
-        with pytest.raises(ConfigurationError, match="'authorization', in which the API key travels") as told:
+        with pytest.raises(ConfigurationError, match="'authorization', the header of the API key") as told:
             make()
         assert "secret-3" not in str(told.value)
         assert http.KEY not in str(told.value)
@@ -187,7 +187,7 @@ def test_a_secret_in_a_header_is_not_shown_by_errors(server, http):
         ({5: "c"}, "names such as 'X-Team'"),
         ({"X-A": 5}, "the value of 'X-A' in default_headers is a int"),
         ({"X-A": "b\r\nX-B: c"}, "is not plain ASCII in one line"),
-        ({"Content-Length": "5"}, "which the client makes itself"),
+        ({"Content-Length": "5"}, "which the client sets itself"),
     ],
 )
 def test_headers_that_cannot_be_sent(server, headers, said):
@@ -295,9 +295,9 @@ class Vault:
         (broken, "the function that was given as api_key failed: OSError: the vault is closed"),
         (leaves, "api_key failed: SystemExit: no key"),
         (Vault(), "api_key is async; give one that returns the key, without async"),
-        (lambda: None, "gave no text; let it return the key"),
-        (lambda: b"sl:secret", "gave no text"),
-        (lambda: "sl:a b", "the API key is empty or holds spaces"),
+        (lambda: None, "returned no text; let it return the key"),
+        (lambda: b"sl:secret", "returned no text"),
+        (lambda: "sl:a b", "the API key is empty, or contains spaces"),
     ],
 )
 def test_a_function_that_gives_no_key(server, http, function, said):

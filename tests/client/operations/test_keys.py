@@ -122,7 +122,10 @@ def test_without_segments_there_is_one_key(lab, wav, tmp_path, vad):
 @pytest.mark.parametrize("vad", [{}, {"vad": 0}, {"vad": "on"}, {"vad": None}])
 @pytest.mark.parametrize("name", SEGMENT_FIELDS)
 def test_options_of_segments_are_refused_without_them(lab, wav, tmp_path, name, vad):
-    said = rf"{name} counts only with vad='segments', and vad is '(off|on)'; give vad='segments', or leave out {name}"
+    said = (
+        rf"{name} has no effect without vad='segments', and vad is '(off|on)'; "
+        rf"give vad='segments', or leave out {name}"
+    )
     frame = pd.DataFrame({"audio": [wav]})
     for ask in (
         lambda: Transcribe(wav, **vad, **{name: 7}).parameters,
@@ -141,7 +144,7 @@ def test_rows_that_say_vad_are_held_to_the_same_rule(lab, wav, tmp_path):
     assert list(table["status"]) == ["ok", "ok"]
     table = sl.batch.transcribe(frame, lab, min_silence_gap=300, **asked)
     assert list(table["status"]) == ["cached", "error"]
-    assert "counts only with vad='segments'" in table["error"][1]
+    assert "has no effect without vad='segments'" in table["error"][1]
 
 
 @pytest.mark.parametrize("vad", [True, np.bool_(True), False])

@@ -242,10 +242,10 @@ def test_5000_characters_outside_the_basic_plane_pass(server, lab, http, wav):
 @pytest.mark.parametrize(
     ("body", "content_type", "message"),
     [
-        (b'{"error": "x"}', "application/json", "application/json in place of audio"),
-        (b"<html>proxy</html>", "text/html; charset=utf-8", "text/html in place of audio"),
+        (b'{"error": "x"}', "application/json", "application/json instead of audio"),
+        (b"<html>proxy</html>", "text/html; charset=utf-8", "text/html instead of audio"),
         (b"", "audio/wav", "without a single byte"),
-        (b"not audio", "audio/wav", "not usable sound"),
+        (b"not audio", "audio/wav", "not usable audio"),
     ],
 )
 def test_051_a_success_that_is_not_audio_is_an_error(server, lab, http, body, content_type, message):

@@ -211,7 +211,7 @@ def test_store_none_is_no_store(service, store, http, tmp_path, monkeypatch):
         lab.translate("b", **asked)  # which the others have not kept
         assert lab.usage.calls == made + 1
         replaying = lab.with_options(mode="replay")
-        with pytest.raises(ConfigurationError, match="store is None, and this client only replays"):
+        with pytest.raises(ConfigurationError, match="store is None, but this client only replays"):
             replaying.with_options(store=None)
         assert not (tmp_path / "own").exists()
         lab.with_options(store=None, mode="auto").translate("a", **asked)  # a mode without a store: the own

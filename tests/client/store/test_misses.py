@@ -130,7 +130,7 @@ def test_a_miss_is_told_of_the_call_and_not_of_the_catalogue(tmp_path, filled):
         )
         assert told in str(caught.value)
         assert "voices" not in str(caught.value)
-        with pytest.raises(ReplayMiss, match="it was to tell which voice 'heart' is") as caught:
+        with pytest.raises(ReplayMiss, match="the catalogue is needed to find 'heart'") as caught:
             lab.synthesize("a", voice="heart")
         assert (caught.value.operation, caught.value.parameter) == ("synthesize", "voice_id")
         if filled:

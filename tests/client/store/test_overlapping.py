@@ -129,7 +129,7 @@ def test_the_time_of_a_call_bounds_its_waiting_for_another(service, store):
         first = threads.submit(ask, lab)
         assert eventually(service.asked)
         with pytest.raises(
-            APITimeoutError, match=r"time of 0.05 s .* another call .* that asks the same"
+            APITimeoutError, match=r"time of 0.05 s .* another call .* with the same request"
         ) as told:
             ask(lab, timeout=0.05)
         assert (told.value.attempts, told.value.timing.attempts, told.value.possibly_metered) == (0, 0, False)

@@ -41,7 +41,7 @@ def test_a_service_without_tls_is_told_at_once(http, clock, wire):
         with Client(address, api_key=http.KEY, clock=clock, transport=wire) as lab:
             for ask in (lab.voices, lab.realtime(voice=http.VOICE_ID, format="pcm").open):
                 with pytest.raises(
-                    APIConnectionError, match="speaks no TLS; the service may be there as http://"
+                    APIConnectionError, match="does not use TLS; the service may be there as http://"
                 ):
                     ask()
         server.shutdown()

@@ -63,7 +63,7 @@ def test_a_proxy_that_wants_a_password(server, http, wire, proxy, monkeypatch, c
     proxy.authorization = BASIC
     with (
         client(http, wire, max_retries=4, clock=clock) as lab,
-        pytest.raises(APIConnectionError, match=r"wants a user and a password.*HTTP_PROXY") as caught,
+        pytest.raises(APIConnectionError, match=r"requires a user and a password.*HTTP_PROXY") as caught,
     ):
         translate(lab)
     assert f"http://{proxy.place} " in str(caught.value)
@@ -91,7 +91,10 @@ def test_a_proxy_that_is_not_there(http, wire, monkeypatch, base_url, ways):
 @pytest.mark.parametrize("ways", ["calls", "realtime"])
 @pytest.mark.parametrize(
     ("refusal", "said"),
-    [("502 Far away", "does not pass the request on .*502.*rules of the proxy"), ("407 Who", "wants a user")],
+    [
+        ("502 Far away", "does not pass the request on .*502.*rules of the proxy"),
+        ("407 Who", "requires a user"),
+    ],
 )
 def test_a_proxy_that_opens_no_tunnel(server, http, wire, proxy, monkeypatch, ways, refusal, said):
     monkeypatch.setenv("HTTPS_PROXY", f"http://{USER}@{proxy.place}")

@@ -1,1 +1,1 @@
-"""The clients, their faces for scripts, and the functions that batches need."""
+"""The clients, their synchronous wrappers, and the functions that batches need."""

@@ -39,24 +39,25 @@ class AsyncClient(Performer):
     """A speech service, for ``await``.
 
     It belongs to the event loop of its first call. One client is enough for a program: it keeps connections, and
-    adapts how many calls run at once to what the service bears.
+    adapts the number of concurrent calls to the load that the service accepts.
 
     Args:
-        base_url: HTTP base URL; by default that of ``SPEECHLAB_BASE_URL``.
-        ws_base_url: WebSocket base URL; by default that of ``SPEECHLAB_WS_BASE_URL``, or made from ``base_url``.
-        api_key: The key; by default that of ``SPEECHLAB_API_KEY``, of ``.env``, or of ``speechlab login``.
-            A function that returns it is asked before the first call, and again when the key is refused.
+        base_url: HTTP base URL; default ``SPEECHLAB_BASE_URL``.
+        ws_base_url: WebSocket base URL; default ``SPEECHLAB_WS_BASE_URL``, or derived from ``base_url``.
+        api_key: API key; default ``SPEECHLAB_API_KEY``, then ``.env``, then the key kept by ``speechlab login``.
+            A function that returns the key is called before the first call, and again when the key is refused.
         **options: ``timeout`` (seconds for a whole call, streams included; None follows the length of text or
-            audio), ``connect_timeout_s`` (5; for one attempt to connect), ``max_retries`` (most retries of a call;
-            None is 4 after failures, and as many as ``patience_s`` allows while the service says "later"),
-            ``max_concurrency`` (16, for each of speech, recognition and translation), ``patience_s`` (60),
-            ``default_headers`` (sent with every call), ``allow_insecure`` (send the key over plain HTTP to another
-            machine), ``on_event`` (called with each ``CallEvent``), ``store`` (a ``Store`` or its folder, where calls
-            are kept), ``mode`` (``"auto"``, ``"live"`` or ``"replay"``: how it is used), ``pace`` (``"at once"`` or
-            ``"as recorded"``: how streams are replayed), ``transport`` (``"aiohttp"``: less CPU for each call, with
-            ``speechlab[fast]``; or an httpx2 transport), ``adapter`` (an ``OpenAIAdapter``, for a service that
-            speaks OpenAI's API), ``engines`` (options by engine, such as ``{"whisper": {"beam_size": 1}}``, for
-            ``connect``: an embedded service of its own, beside the usual one), ``clock`` and ``rng`` (for tests).
+            audio), ``connect_timeout_s`` (5; for one attempt to connect), ``max_retries`` (maximum of retries of a
+            call; None is 4 after failures, and as many as ``patience_s`` allows while the service says "later"),
+            ``max_concurrency`` (16, for each of speech, recognition and translation), ``patience_s`` (60; seconds
+            of retries while the service says "later"), ``default_headers`` (sent with every call),
+            ``allow_insecure`` (send the key over plain HTTP to another machine), ``on_event`` (called with each
+            ``CallEvent``), ``store`` (a ``Store`` or its folder, where results are kept), ``mode`` (use of the
+            store: ``"auto"``, ``"live"`` or ``"replay"``), ``pace`` (replay of streams: ``"at once"`` or
+            ``"as recorded"``), ``transport`` (``"aiohttp"``: less CPU for each call, with ``speechlab[fast]``; or
+            an httpx2 transport), ``adapter`` (an ``OpenAIAdapter``, for a service that speaks OpenAI's API),
+            ``engines`` (options by engine, such as ``{"whisper": {"beam_size": 1}}``, for ``connect``: a separate
+            embedded service beside the usual one), ``clock`` and ``rng`` (for tests).
 
     Raises:
         ConfigurationError: No service is configured, or an argument is not usable.
@@ -67,26 +68,26 @@ class AsyncClient(Performer):
         """Speak a text (section 4.1 of the contract).
 
         Returns:
-            A clip, which also has the bytes as they came (``encoded``) and the ``timing``.
+            The clip, with the encoded bytes of the reply (``encoded``) and the ``timing``.
 
         Raises:
             InvalidRequestError: The request breaks a rule of the contract; nothing was sent.
-            APIError: The service answered with an error.
-            APIConnectionError: No answer came.
-            StreamTruncatedError: The audio was cut short.
-            ContractError: The answer is not audio.
+            APIError: The service returned an error.
+            APIConnectionError: No reply came.
+            StreamTruncatedError: The audio is incomplete.
+            ContractError: The reply is not audio.
         """
         return await self.perform(operation)
 
     @takes(StreamSpeech)
     def stream_speech(self, operation: StreamSpeech) -> AsyncSpeechStream:
-        """Speak a text, and give the audio as it is made.
+        """Speak a text, and stream the audio while it is made.
 
         Use the result as a context manager; leaving it early stops the service's work.
 
         Returns:
-            A stream: iterate for bytes, ``clips()`` for sound, ``collect()`` for all of it. What is wrong with
-            the request is raised when it is entered.
+            A stream: iterate for bytes, ``clips()`` for sound, ``collect()`` for all of it. Entering it sends the
+            request, and raises the errors of :meth:`synthesize`.
         """
 
         async def prepare() -> StreamSpeech:
@@ -96,16 +97,16 @@ class AsyncClient(Performer):
 
     @takes(Transcribe)
     async def transcribe(self, operation: Transcribe) -> Transcript:
-        """Write down what is said in a recording (section 4.4 of the contract).
+        """Transcribe a recording (section 4.4 of the contract).
 
-        What is None is left to the service; its defaults are in brackets.
+        An argument that is None is not sent; the service's default is in parentheses.
 
         Raises:
             InvalidRequestError: The recording or a field breaks a rule of the contract; nothing was sent.
             OSError: The file cannot be read.
-            APIError: The service answered with an error.
-            APIConnectionError: No answer came.
-            ContractError: The answer is not a transcript.
+            APIError: The service returned an error.
+            APIConnectionError: No reply came.
+            ContractError: The reply is not a transcript.
         """
         return await self.perform(operation)
 
@@ -115,21 +116,21 @@ class AsyncClient(Performer):
 
         Raises:
             InvalidRequestError: A field breaks a rule of the contract; nothing was sent.
-            APIError: The service answered with an error.
-            APIConnectionError: No answer came.
-            ContractError: The answer holds no translation.
+            APIError: The service returned an error.
+            APIConnectionError: No reply came.
+            ContractError: The reply contains no translation.
         """
         return await self.perform(operation)
 
     @takes(StreamTranslation)
     def stream_translation(self, operation: StreamTranslation) -> AsyncTranslationStream:
-        """Translate a text, and give the translation as it is made.
+        """Translate a text, and stream the translation while it is made.
 
         Use the result as a context manager; leaving it early stops the service's work.
 
         Returns:
-            A stream of ``TranslationChunk``; its ``text`` is the translation so far, and ``translation`` the whole
-            once it has ended.
+            A stream of ``TranslationChunk``. Its ``text`` is the translation so far; its ``translation`` is the
+            result at the end.
 
         Raises:
             InvalidRequestError: A field breaks a rule of the contract; nothing is sent.
@@ -141,8 +142,8 @@ class AsyncClient(Performer):
         """Open a realtime session (section 4.3 of the contract): one connection that speaks text after text.
 
         Returns:
-            A session, to be used as a context manager: ``speak(text)`` gives events, ``say(text)`` a clip. What is
-            wrong with the settings is raised when it is entered.
+            A session, to be used as a context manager: ``speak(text)`` gives events, ``say(text)`` a clip. Entering
+            it raises the errors of its settings.
         """
         return self._session(options)
 
@@ -155,27 +156,27 @@ class AsyncClient(Performer):
         return AsyncRealtimeSession(self._sender.with_settings(settings), prepare, self.identity)
 
     def realtime_pool(self, size: int = 4) -> AsyncRealtimePool:
-        """Speak several texts at once over realtime sessions, which are kept for texts of the same settings.
+        """Speak several texts at once over realtime sessions, each used again for texts with the same settings.
 
         Args:
-            size: Most sessions at once.
+            size: Maximum of sessions at once.
 
         Returns:
             A pool, to be used as a context manager.
 
         Raises:
-            ConfigurationError: The size is not usable.
+            ConfigurationError: ``size`` is not a whole number of at least 1.
         """
         return AsyncRealtimePool(self._session, size, self._settings.timeout)
 
     @property
     def with_raw_response(self) -> AsyncRawReplies:
-        """The operations over HTTP, giving the reply as it came.
+        """The operations over HTTP with the raw reply.
 
-        What ``voices``, ``synthesize``, ``transcribe`` and ``translate`` return has ``status``, ``headers``,
-        ``content`` and ``timing``, and ``parse()``, which gives what the call itself would have given.
-        ``stream_speech`` and ``stream_translation`` return a context manager, which has ``status``, ``headers`` and
-        ``timing`` as soon as it is entered, gives the bytes when iterated, and the stream with ``parse()``.
+        ``voices``, ``synthesize``, ``transcribe`` and ``translate`` return a reply with ``status``, ``headers``,
+        ``content`` and ``timing``; its ``parse()`` returns the result of the usual call. ``stream_speech`` and
+        ``stream_translation`` return a context manager. Once entered, it has ``status``, ``headers`` and ``timing``;
+        iterating it gives the bytes, and ``parse()`` gives the stream.
         """
         return AsyncRawReplies(self)
 
@@ -190,20 +191,20 @@ class AsyncClient(Performer):
         headers: dict[str, str] | None = None,
         timeout: float | None = None,  # noqa: ASYNC109 - what users of other SDKs look for
     ) -> RawResponse:
-        """Send anything, as it is: nothing is checked, nothing is repeated, and any status is a reply.
+        """Send a request as it is: no check, no retry, and every status is a reply.
 
         Args:
             method: HTTP method.
             path: Path below the base URL, such as ``"/tts"``.
-            json: Body, to be sent as JSON.
-            form: Body, to be sent as multipart/form-data; names may repeat.
-            content: Body, to be sent as it is; its type goes into ``headers``.
-            headers: Further headers; they replace those that would be sent.
-            timeout: Seconds for the call; None is the client's own, or else 600, and 300 for each piece of a reply.
+            json: Body, sent as JSON.
+            form: Body, sent as multipart/form-data; names may repeat.
+            content: Body, sent unchanged; give its type in ``headers``.
+            headers: Further headers; they replace the client's headers of the same name.
+            timeout: Seconds for the call; None is the client's, or else 600, and 300 for each piece of a reply.
 
         Raises:
-            InvalidRequestError: More than one body is given, or something cannot be sent at all.
-            APIConnectionError: No answer came.
+            InvalidRequestError: More than one body is given, or a value cannot be sent over HTTP.
+            APIConnectionError: No reply came.
         """
         _check_request(method, path, form, content, headers)
         bodies: list[BytesBody] = []
@@ -215,7 +216,7 @@ class AsyncClient(Performer):
             bodies.append(BytesBody(content))
         if len(bodies) > 1:
             raise InvalidRequestError(
-                "json, form and content are three ways to give the body; give one of them"
+                "json, form and content are three forms of the body; give at most one of them"
             )
         time_s = time_of(timeout, self._settings.timeout)
         read = time_s or 300.0
@@ -235,7 +236,7 @@ class AsyncClient(Performer):
 def _raw(
     method: Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, R]],
 ) -> Callable[Concatenate[AsyncRawReplies, P], Coroutine[Any, Any, RawReply[R]]]:
-    """The same method, returning the raw reply together with its result."""
+    """The same method, returning the raw reply with its result."""
     kind = taken_by(method)
 
     @wraps(method)
@@ -248,7 +249,7 @@ def _raw(
 def _raw_stream(
     method: Callable[Concatenate[AsyncClient, P], A],
 ) -> Callable[Concatenate[AsyncRawReplies, P], AsyncRawStream[A]]:
-    """The same method, returning the raw reply of its stream."""
+    """The same method, returning the raw reply of the stream."""
 
     @wraps(method)
     def call(self: AsyncRawReplies, /, *args: P.args, **kwargs: P.kwargs) -> AsyncRawStream[A]:
@@ -259,7 +260,7 @@ def _raw_stream(
 
 @own_methods
 class AsyncRawReplies:
-    """Raw replies of a client's operations; those of streams have their head before their body."""
+    """Raw replies of a client's operations; those of streams have their headers before their body."""
 
     def __init__(self, client: AsyncClient) -> None:
         self._client = client

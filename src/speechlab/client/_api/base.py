@@ -40,7 +40,7 @@ class ClientBase(AsyncClosable):
         api_key: str | Secret | Callable[[], str] | None = None,
         **options: Unpack[ClientOptions],
     ) -> None:
-        # From here on the key is in no local variable, which tracebacks in notebooks would show.
+        # From here on no local variable contains the key: tracebacks in notebooks show locals.
         key, api_key = as_secret(api_key), None
         check_names(options)
         settings = configured_settings(base_url, ws_base_url, key, dict(options))
@@ -54,19 +54,19 @@ class ClientBase(AsyncClosable):
         self._owner = parent is None
         self._catalogue: VoiceCatalogue | None = None
         self._unlisted = False
-        """Whether the service has said that it has no catalogue."""
+        """Whether the service has no catalogue, by its reply to an earlier request."""
         if parent is None:
             self._sender: Sender = Sender(settings, ConnectionPool(), RunningTotals())
         else:
             self._sender = parent._sender.with_settings(settings)  # noqa: SLF001 - of the same class
             before = parent._settings  # noqa: SLF001
             if (settings.store, settings.mode) == (before.store, before.mode):
-                # With another store the catalogue is asked for anew, so that it is kept there as well.
+                # Another store needs a copy of the catalogue as well, so it is requested again.
                 self._catalogue, self._unlisted = parent._catalogue, parent._unlisted  # noqa: SLF001
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:
-        """Make a client of finished settings."""
+        """Make a client from resolved settings."""
         client = cls.__new__(cls)
         cls._set_up(client, settings)
         return client
@@ -80,12 +80,12 @@ class ClientBase(AsyncClosable):
         api_key: str | Secret | Callable[[], str] | None = None,
         **options: Unpack[ClientOptions],
     ) -> Self:
-        """Make a client of the configured service, or else of the embedded one, which is started if need be.
+        """Make a client of the configured service, or of the embedded one, which is started if necessary.
 
         Args:
-            base_url: HTTP base URL; by default that of ``SPEECHLAB_BASE_URL``; else the embedded service.
+            base_url: HTTP base URL; default ``SPEECHLAB_BASE_URL``, then the embedded service.
             ws_base_url: WebSocket base URL.
-            api_key: The key; by default that of ``SPEECHLAB_API_KEY``.
+            api_key: API key; default as for the class.
             **options: See the class.
 
         Raises:
@@ -110,19 +110,19 @@ class ClientBase(AsyncClosable):
 
     @property
     def usage(self) -> CallTotals:
-        """Sums of all calls through this client and those made from it by ``with_options``."""
+        """Totals of all calls through this client and the copies made by ``with_options``."""
         return self._sender.totals.sums
 
     def with_options(self, **changes: Unpack[ClientOptions]) -> Self:
-        """The same service through the same connections, with other options.
+        """A client of the same service with the same connections and other options.
 
-        The connections belong to the client that this is called on: closing the result does not close them.
+        The connections belong to the original client: closing the copy leaves them open.
 
         Args:
-            **changes: See the class; ``transport`` cannot be changed, and ``store=None`` is none: nothing is kept.
+            **changes: See the class. ``transport`` cannot be changed. ``store=None`` keeps no results.
 
         Raises:
-            ConfigurationError: An option does not exist, or cannot be as it is given.
+            ConfigurationError: An option does not exist, or its value is not usable.
         """
         check_names(changes, change=True)
         cls = type(self)
@@ -131,7 +131,7 @@ class ClientBase(AsyncClosable):
         return client
 
     async def aclose(self) -> None:
-        """Close the connections, and let go of the embedded service if this client uses it."""
+        """Close the connections, and release the embedded service if this client uses it."""
         if self._owner:
             await self._sender.connections.close()
             if self._settings.lease is not None:
@@ -151,7 +151,7 @@ class ClientBase(AsyncClosable):
         return cls.from_settings(settings_from(description))
 
     def __repr__(self) -> str:
-        if not hasattr(self, "_settings"):  # a traceback through the constructor shows it unfinished
+        if not hasattr(self, "_settings"):  # repr in a traceback through the constructor
             return f"{type(self).__name__}(not configured)"
         key = "***" if self._settings.api_key else None
         return f"{type(self).__name__}(base_url={self.base_url!r}, api_key={key!r})"

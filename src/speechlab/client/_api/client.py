@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 class Client(Face[AsyncClient]):
     """A speech service, for scripts, cells, threads and callbacks; works while an event loop is running.
 
-    One client is enough for a program, and may be used from all of its threads: it keeps connections, and adapts
-    how many calls run at once to what the service bears. Interrupting a call cancels it.
+    One client is enough for a program, and all threads may use it: it keeps connections, and adapts the number of
+    concurrent calls to the load that the service accepts. An interrupt cancels the call.
 
     Example:
         >>> with Client("https://speech.example", api_key="sl:a-key-of-mine") as lab:
@@ -124,7 +124,7 @@ class Client(Face[AsyncClient]):
         return cls.from_settings(settings_from(description))
 
     def __repr__(self) -> str:
-        if not hasattr(self, "_async"):  # a traceback through the constructor shows it unfinished
+        if not hasattr(self, "_async"):  # repr in a traceback through the constructor
             return f"{type(self).__name__}(not configured)"
         return super().__repr__()
 
@@ -138,7 +138,7 @@ def _translation_stream(raw: AsyncRawStream[Any]) -> RawStream[TranslationStream
 
 
 class RawReplies(Face[AsyncRawReplies]):
-    """Raw replies of a client's operations; those of streams have their head before their body."""
+    """Raw replies of a client's operations; those of streams have their headers before their body."""
 
     voices = waited(AsyncRawReplies.voices)
     synthesize = waited(AsyncRawReplies.synthesize)

@@ -1,4 +1,4 @@
-"""Synchronous faces of asynchronous objects, derived from them: no signature or description is typed twice."""
+"""Synchronous wrappers ("faces") of asynchronous objects, derived so that no signature or docstring is repeated."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class Face(Generic[A_co]):
-    """Base of everything that works without ``await``: calls run on the private loop while the caller waits."""
+    """Base of the synchronous classes: calls run on the private loop while the caller waits."""
 
     def __init__(self, behind: A_co) -> None:
         self._async = behind
@@ -49,7 +49,7 @@ class Face(Generic[A_co]):
 
 
 class StreamFace(Face[A_co]):
-    """A face that can be iterated; its class defines ``__next__`` by :func:`following`."""
+    """A face with iteration; its class defines ``__next__`` by :func:`following`."""
 
     def __iter__(self) -> Self:
         return self
@@ -58,7 +58,7 @@ class StreamFace(Face[A_co]):
 def waited(
     method: Callable[Concatenate[A, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[Face[A], P], T]:
-    """The same method for code that does not await.
+    """The same method without ``await``.
 
     Args:
         method: A coroutine function of the class behind the face.
@@ -87,7 +87,7 @@ def following(method: Callable[[A], Coroutine[Any, Any, T]]) -> Callable[[Face[A
 def faced(
     method: Callable[Concatenate[A, P], B], face: Callable[[B], T]
 ) -> Callable[Concatenate[Face[A], P], T]:
-    """The same method, returning a face of its result at once.
+    """The same method, returning a face of its result without waiting.
 
     Args:
         method: A method of the class behind the face.

@@ -27,34 +27,34 @@ if TYPE_CHECKING:
 C = TypeVar("C", Client, AsyncClient)
 T = TypeVar("T")
 _CALL_S = 600.0
-"""Seconds for which one row is repeated that is refused while others are not; pauses do not count."""
+"""Seconds of retries for a row that is refused while others succeed; pauses do not count."""
 _LATER_S = 3600.0
 _GONE_S = 60.0
 _FAILURES = 10
-"""Retries of a row after failures of its own: if every fourth attempt fails by chance, none of 3,000 rows is lost."""
+"""Retries of a row after failures of its own. At 10, a random failure rate of 1 in 4 loses none of 3,000 rows."""
 
 
 def begin(client: Client, work: Callable[[AsyncClient], Coroutine[Any, Any, T]]) -> Future[T]:
-    """Start work with many calls on the loop that a client's calls run on.
+    """Start work with many calls on the private event loop of the synchronous clients.
 
     Args:
-        client: Whose connections and limits it uses.
-        work: Gets the asynchronous client behind it, and must not block.
+        client: The client whose connections and limits the work uses.
+        work: Coroutine function of the underlying asynchronous client; it must not block.
 
     Returns:
         A future; its owner waits for it, or cancels it.
 
     Raises:
-        ConfigurationError: Called from that loop itself, where waiting would never end.
+        ConfigurationError: The caller runs on that loop itself, where waiting would never end.
     """
     return _portal.begin(work, client._async)  # noqa: SLF001 - of the same room
 
 
 def result_of(future: Future[T]) -> T:
-    """Wait for the result of what :func:`begin` started.
+    """Wait for the result of the work that :func:`begin` started.
 
     Raises:
-        SystemExit: The program is over, in a thread that it does not wait for.
+        SystemExit: The program has ended, and this is a daemon thread.
     """
     return _portal.result_of(future)
 
@@ -62,20 +62,20 @@ def result_of(future: Future[T]) -> T:
 def grouped(
     client: AsyncClient, *, concurrency: int, rate: float | None = None, give_up_after_s: float | None = None
 ) -> tuple[AsyncClient, CallGroup]:
-    """A copy of a client whose calls belong together, as those of a batch do.
+    """A copy of a client whose calls form one group, such as those of a batch.
 
-    They wait as long as the service asks, and failures while no call succeeds do not count against any of them.
+    They wait as long as the service asks. Failures while no call of the group succeeds count against none of them.
 
     Args:
-        client: Whose connections, schedulers and options it uses; the group's ceiling takes the place of
+        client: The client whose connections, schedulers and options the copy uses; the group's limit replaces
             ``max_concurrency``.
-        concurrency: Most attempts under way at once.
-        rate: Most attempts begun per second, or None.
-        give_up_after_s: Seconds without a success after which the service is given up. None is an hour where it says
-            "later", and a minute where it is not there.
+        concurrency: Maximum of attempts at once.
+        rate: Maximum of attempts started per second, or None.
+        give_up_after_s: Seconds without a success after which the group fails. None is an hour while the service
+            says "later", and a minute while it cannot be reached.
 
     Returns:
-        The copy; and the group, which its owner ends.
+        The copy and the group; the owner ends the group.
     """
     settings = client._settings  # noqa: SLF001 - of the same room
     given = give_up_after_s
@@ -94,10 +94,10 @@ def grouped(
 
 
 def without_scheduler(client: AsyncClient) -> AsyncClient:
-    """A copy of a client that attempts each call once, and at once: for workers of :func:`by_attempts`.
+    """A copy of a client that makes one attempt for each call without waiting: for workers of :func:`by_attempts`.
 
     Args:
-        client: Whose connections and options it uses.
+        client: The client whose connections and options the copy uses.
     """
     copy = client.with_options()
     copy._sender = copy._sender.directly()  # noqa: SLF001 - of the same room
@@ -107,19 +107,19 @@ def without_scheduler(client: AsyncClient) -> AsyncClient:
 async def by_attempts(
     client: AsyncClient, operation: OperationName, attempt: Callable[[], Awaitable[T]]
 ) -> tuple[T, int]:
-    """Make a call whose attempts are made elsewhere: the client's scheduler says when, and hears how they ended.
+    """Perform an operation whose attempts run elsewhere; the client's scheduler times them and gets their outcomes.
 
     Args:
-        client: Whose scheduler, group and options hold; as :func:`grouped` gives it.
-        operation: What is asked.
-        attempt: Makes one attempt, with a client that :func:`without_scheduler` gives; raises its error.
+        client: The client whose scheduler, group and options apply; see :func:`grouped`.
+        operation: The operation.
+        attempt: Makes one attempt, with a client from :func:`without_scheduler`, and raises its error.
 
     Returns:
-        What the last attempt gave, and how many there were.
+        The result of the last attempt, and the number of attempts.
 
     Raises:
-        SpeechLabError: The last attempt's, with the number of attempts.
-        APITimeoutError: The service was given up before an attempt could be made.
+        SpeechLabError: The error of the last attempt, with the number of attempts.
+        APITimeoutError: The group gave up on the service before an attempt was made.
         RunStoppedError: The group was stopped.
     """
     service = {"synthesize": "tts", "transcribe": "asr", "translate": "translate"}[operation]
@@ -129,20 +129,20 @@ async def by_attempts(
 async def ask_service(
     lab: AsyncClient, patient: AsyncClient, store: Store | None, *, voices: bool
 ) -> tuple[str, VoiceCatalogue | None]:
-    """Ask who a client's service is; where it does not answer, take what a store remembers of it, or wait.
+    """Get the identity of a client's service; if it does not reply, take it from a store, or wait.
 
     Args:
         lab: The client.
-        patient: The copy of it that waits for the service, as :func:`grouped` gives it.
-        store: Where results of its service may have been kept.
-        voices: Whether its voices are needed as well.
+        patient: The copy of it that waits for the service; see :func:`grouped`.
+        store: A store that may contain results of the service.
+        voices: Whether the voices are needed as well.
 
     Returns:
-        Its identity, and its voices if they were asked for.
+        The identity, and the catalogue if ``voices`` is true.
 
     Raises:
-        APIError: The service would not say, and the store does not know it.
-        APIConnectionError: No answer came, and the store does not know it.
+        APIError: The service returned an error, and the store does not know the service.
+        APIConnectionError: No reply came, and the store does not know the service.
     """
     known = None
     if store is not None and lab._settings.mode != "replay":  # noqa: SLF001 - of the same room
@@ -164,18 +164,18 @@ async def ask_service(
 
 
 async def remember_service(lab: AsyncClient, store: Store, expected: str) -> None:
-    """Keep the identity and the voices of a client's service in a store, so that a replay can look them up.
+    """Keep the identity and the voices of a client's service in a store, for later replays.
 
     Args:
-        lab: The client; one that only replays has nothing new to tell.
-        store: Where results of its service are to be kept.
-        expected: The identity under which they are to be kept.
+        lab: The client; for a client that only replays, nothing is kept.
+        store: The store for the results of the service.
+        expected: The identity under which the results are kept.
 
     Raises:
-        APIError: The service would not say who it is.
-        APIConnectionError: No answer came.
-        InvalidRequestError: It is another one.
-        StoreError: It cannot be written.
+        APIError: The service returned an error.
+        APIConnectionError: No reply came.
+        InvalidRequestError: The service has another identity.
+        StoreError: The store cannot be written.
     """
     if lab._settings.mode == "replay":  # noqa: SLF001 - of the same room
         return
@@ -195,14 +195,14 @@ async def remember_service(lab: AsyncClient, store: Store, expected: str) -> Non
 
 
 def replaying_from(lab: C, store: Store | str | os.PathLike[str] | None) -> C:
-    """For a client that replays: a copy that replays from this store. Other clients are returned as they are.
+    """A copy of a replaying client that replays from this store; other clients are returned unchanged.
 
     Args:
         lab: The client.
-        store: The store; None, and one that knows no service, change nothing.
+        store: The store. With None, or a store that knows no service, the client is returned unchanged.
 
     Raises:
-        StoreError: It cannot be read.
+        StoreError: The store cannot be read.
     """
     behind: Any = getattr(lab, "_async", lab)
     if behind._settings.mode != "replay" or store is None:  # noqa: SLF001 - of the same room
@@ -212,13 +212,13 @@ def replaying_from(lab: C, store: Store | str | os.PathLike[str] | None) -> C:
 
 
 def asking_afresh(lab: C) -> C:
-    """A copy of a client that asks its service each time, and once: it keeps, replays and repeats nothing.
+    """A copy of a client that makes each call, with one attempt: it keeps, replays and retries nothing.
 
     Args:
         lab: The client.
 
     Raises:
-        ReplayMiss: It only replays.
+        ReplayMiss: The client only replays.
     """
     behind: Any = getattr(lab, "_async", lab)
     if behind._settings.mode == "replay":  # noqa: SLF001 - of the same room
@@ -227,10 +227,10 @@ def asking_afresh(lab: C) -> C:
 
 
 def asking_always(lab: C) -> C:
-    """A copy of a client that asks its service each time, and once; what it keeps, it keeps still.
+    """A copy of a client that makes each call, with one attempt, and keeps results as the client does.
 
     Args:
-        lab: The client; of one that only replays, the copy gives streams at the moments at which they came.
+        lab: The client. If it only replays, the copy replays streams at the recorded times.
     """
     behind: Any = getattr(lab, "_async", lab)
     settings = behind._settings  # noqa: SLF001 - of the same room

@@ -1,6 +1,6 @@
-"""Performing an operation: look it up in the store, or send it, read the reply, count and keep it.
+"""Performing an operation: look it up in the store, or send it, read the reply, count it and keep it.
 
-The catalogue is here too, because names of voices and keys of the store are looked up in it.
+The catalogue is here too, because names of voices and keys of the store need it.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ R = TypeVar("R")
 T = TypeVar("T")
 V = TypeVar("V", bound=SpeechOptions)
 _LARGE = 300_000
-"""Bytes from which on work on them is done in a thread."""
+"""Bytes from which work on a body moves to a thread."""
 _LEAST_S = 0.001
 _NO_CATALOGUE = frozenset({403, 404, 405, 501})
-"""Answers of services that only listen or translate, or whose voices are not for this key."""
+"""Statuses of services without speech, or whose voices are not open to this key."""
 
 
 @dataclass(frozen=True)
@@ -61,21 +61,21 @@ class Performer(ClientBase):
     """The part of :class:`AsyncClient` that performs operations."""
 
     async def perform(self, operation: Operation[R]) -> R:
-        """Take the result of an operation from the store, or make its call.
+        """Take the result of an operation from the store, or make the call.
 
-        ``synthesize``, ``transcribe`` and ``translate`` make an operation of their arguments and do this.
+        ``synthesize``, ``transcribe`` and ``translate`` make an operation from their arguments and perform it.
 
         Args:
             operation: A ``Synthesize``, ``Transcribe`` or ``Translate``.
 
         Returns:
-            What the method of the same name returns.
+            The result of the method of the same name.
 
         Raises:
             InvalidRequestError: The request breaks a rule of the contract; nothing was sent.
-            APIError: The service answered with an error.
-            APIConnectionError: No answer came.
-            ContractError: The answer is not what it should be.
+            APIError: The service returned an error.
+            APIConnectionError: No reply came.
+            ContractError: The reply breaks the contract.
         """
         return (await self._answer(operation))[1]
 
@@ -98,16 +98,16 @@ class Performer(ClientBase):
         ask: Callable[[float | None], Awaitable[T]],
         own_s: float | None,
     ) -> T:
-        """The answer to a question that overlapping calls ask once; ``own_s`` is the time given for this call."""
+        """The result of a call that overlapping callers share; ``own_s`` is the ``timeout`` of this caller."""
         settings = self._settings
-        # in a batch, the time of a call is for its attempts
+        # in a batch, the timeout of a call is for its attempts
         time_s = None if self._sender.group is not None else time_of(own_s, settings.timeout)
         return await once(question, look, ask, clock=settings.clock, time_s=time_s)
 
     async def _ask(
         self, operation: Operation[R], stored: StoredCall | None, left_s: float | None = None
     ) -> tuple[RawResponse, R]:
-        """Make a call, in the time that is left of its own, count it, and keep its result."""
+        """Make a call within the rest of its timeout, count it, and keep its result."""
         if isinstance(left_s, TimeLeft):
             operation = replace(cast("Any", operation), timeout=left_s)
         call = await in_thread_if_large(operation.effort, operation.call, self._settings.timeout)
@@ -119,13 +119,13 @@ class Performer(ClientBase):
         return reply, result
 
     async def _stored_call(self, operation: Operation[Any]) -> StoredCall | None:
-        """An operation as the store knows it; None for a client without a store."""
+        """The form of an operation in the store; None for a client without a store."""
         if self._memory is None:
             return None
         parameters = await in_thread_if_large(operation.effort, getattr, operation, "parameters")
         try:
             service = await self.identity(timeout=operation.time_s(self._settings.timeout))
-        except ReplayMiss:  # of the catalogue, which was not asked for
+        except ReplayMiss:  # of the catalogue, which the user did not request
             raise miss(self._memory.store, operation.name, parameters, "") from None
         return StoredCall(self._memory, operation.name, parameters, service)
 
@@ -133,12 +133,12 @@ class Performer(ClientBase):
         """List the voices (section 4.2 of the contract).
 
         Args:
-            timeout: Seconds for this call with its retries; None is the client's own.
+            timeout: Seconds for this call with its retries; None is the client's.
 
         Raises:
-            APIError: The service answered with an error.
-            APIConnectionError: No answer came.
-            ContractError: The answer is not a catalogue.
+            APIError: The service returned an error.
+            APIConnectionError: No reply came.
+            ContractError: The reply is not a catalogue.
         """
         return (await self._list_voices(timeout))[1]
 
@@ -162,19 +162,19 @@ class Performer(ClientBase):
         return reply, catalogue
 
     async def identity(self, *, timeout: float | None = None) -> str:  # noqa: ASYNC109
-        """Tell what the service is, for keys under which its results are kept.
+        """The identity of the service, part of the keys under which its results are kept.
 
         Args:
-            timeout: Seconds, where the service has to be asked; None is the client's own.
+            timeout: Seconds, if a request is necessary; None is the client's.
 
         Returns:
-            What the service says of itself (its version and a digest of its engines' settings, in the header
-            ``X-Speechlab-Service`` of the catalogue), or else its address. Never a credential.
+            The header ``X-Speechlab-Service`` of the catalogue (the service's version and a digest of its engines'
+            settings), or else the address. Never a credential.
 
         Raises:
-            APIError: The service answered with an error.
-            APIConnectionError: No answer came.
-            ContractError: The answer is not a catalogue.
+            APIError: The service returned an error.
+            APIConnectionError: No reply came.
+            ContractError: The reply is not a catalogue.
         """
         memory, here = self._memory, self._settings.home
         if memory is not None and memory.replaying:
@@ -199,16 +199,16 @@ class Performer(ClientBase):
         return await self._once((f"client {id(self)}", "voices"), look, ask, timeout)
 
     async def _voices_for(self, options: SpeechOptions, voice: str, time_s: float | None) -> VoiceCatalogue:
-        """The catalogue, to look up a description in."""
+        """The catalogue for looking up a voice by its description."""
         try:
             return await self.voices(timeout=time_s)
         except ReplayMiss as missed:
             name = getattr(options, "name", "realtime")
-            text = f"this {name} call is not kept: {missed.message}; it was to tell which voice {voice[:60]!r} is"
+            text = f"this {name} call is not kept: {missed.message}; the catalogue is needed to find {voice[:60]!r}"
         raise ReplayMiss(text, operation=name, parameter="voice_id")
 
     async def _looked_up(self, options: V, voice: str) -> tuple[Voice, V]:
-        """The voice of a description, and the options with what is left of the call's time."""
+        """The voice with a description, and the options with the rest of the call's timeout."""
         clock = self._settings.clock
         time_s = time_of(getattr(options, "timeout", None), self._settings.timeout)
         began = clock.monotonic()
@@ -219,7 +219,7 @@ class Performer(ClientBase):
         return known, cast("V", replace(cast("Any", options), timeout=left))
 
     async def _with_known_voice(self, options: V) -> V:
-        """The options with the voice as the catalogue has it, which is requested only to look up a description."""
+        """The options with the voice of the catalogue, which is requested only to look up a description."""
         voice: object = options.voice
         if isinstance(voice, Voice):
             return options
@@ -238,7 +238,7 @@ class Performer(ClientBase):
 
 
 async def _kept(operation: Operation[R], stored: StoredCall) -> tuple[RawResponse, R] | None:
-    """The reply and the result that the store has; None if the call is to be made."""
+    """The reply and the result in the store; None if the call has to be made."""
     reply = await asyncio.to_thread(stored.reply, operation)
     return None if reply is None else (reply, await _result(operation, reply))
 
@@ -248,17 +248,17 @@ async def _result(operation: Operation[R], reply: RawResponse) -> R:
     try:
         return await in_thread_if_large(len(reply.content), operation.read, reply)
     except SpeechLabError as error:
-        # it was asked, and may be billed, though the answer is of no use
+        # the request was sent and may be billed, even if the reply is not usable
         about_reply(error, reply.headers, reply.timing)
         raise
 
 
 async def in_thread_if_large(size: int, function: Callable[..., T], *args: Any) -> T:
-    """Call a function, in a thread if the work is large enough to hold up the loop noticeably.
+    """Call a function, in a thread if the work is large enough to block the event loop noticeably.
 
     Args:
-        size: Bytes to be worked on.
-        function: What to call.
+        size: Bytes of the work.
+        function: The function.
         *args: Its arguments.
     """
     return function(*args) if size < _LARGE else await asyncio.to_thread(function, *args)

@@ -1,8 +1,8 @@
 """One private event loop for all synchronous clients of the process.
 
 A kernel already runs a loop in the main thread, and widget callbacks run on further threads with loops of their
-own. So nothing of a synchronous client ever runs on the caller's loop: calls are handed to this one, and the caller
-waits. Interrupting the caller cancels the call.
+own. So a synchronous client never uses the caller's loop: this loop runs the calls, and the caller waits.
+Interrupting the caller cancels the call.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _STOP_S = 5.0
 _UNWIND_S = 2.0
-"""How long an interrupt waits for the call that it cancels, and the end for what is still open."""
+"""Seconds that an interrupt waits for the cancelled call, and the end of the program for open calls."""
 _LOOK_S = 0.002
 
 
 class _Portal:
-    """A thread that runs an event loop until it is told to stop."""
+    """A thread that runs an event loop until it is stopped."""
 
     def __init__(self) -> None:
         self._started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
@@ -40,12 +40,12 @@ class _Portal:
         self.loop, self._stop = self._started.result()
 
     def _serve(self) -> None:
-        # The runner cancels whatever still runs when the event is set, and closes what is left open.
+        # When the event is set, the runner cancels the remaining tasks and closes what is open.
         with asyncio.Runner() as runner:
             loop = runner.get_loop()
             waiting = loop.create_task(self._wait())
             while not waiting.done():
-                # sys.exit() in a function of the user's is for the call that it is part of, and not for all others
+                # sys.exit() in a user's function ends the call that contains it, not all other calls
                 with suppress(SystemExit, KeyboardInterrupt):
                     loop.run_until_complete(waiting)
 
@@ -59,7 +59,7 @@ class _Portal:
 
     @property
     def is_here(self) -> bool:
-        """True on the loop's own thread."""
+        """Whether the current thread is that of the loop."""
         return threading.get_ident() == self._thread.ident
 
     def stop(self) -> None:
@@ -72,11 +72,11 @@ class _Portal:
 _lock = threading.Lock()
 _portal: _Portal | None = None
 _parents: list[_Portal | None] = []
-"""Loops of the processes that this one was forked from; kept, because letting go of them would touch them."""
+"""Loops of the parent processes before a fork. They are kept, because their finalizers would touch them."""
 
 
 _over = False
-"""Whether the program has ended, and only threads that it does not wait for still run."""
+"""Whether the program has ended and only daemon threads still run."""
 
 
 def _the_portal() -> _Portal:
@@ -91,7 +91,9 @@ def _the_portal() -> _Portal:
 def _loop() -> asyncio.AbstractEventLoop:
     portal = _the_portal()
     if portal.is_here:
-        raise ConfigurationError("a synchronous client was used inside a hook of a client; use it outside")
+        raise ConfigurationError(
+            "a synchronous client was used inside a hook of a client; use it outside the hook"
+        )
     return portal.loop
 
 
@@ -99,25 +101,25 @@ def begin(function: Callable[..., Coroutine[Any, Any, T]], *args: Any, **kwargs:
     """Start a coroutine function on the private loop; the caller is responsible for its end.
 
     Raises:
-        ConfigurationError: Called from the private loop itself, where waiting would never end.
+        ConfigurationError: The caller runs on the private loop itself, where waiting would never end.
     """
     loop = _loop()
     return asyncio.run_coroutine_threadsafe(function(*args, **kwargs), loop)
 
 
 def result_of(future: Future[T]) -> T:
-    """Wait for the result of what :func:`begin` started; a thread that the program does not wait for ends with it."""
+    """Wait for the result of a call that :func:`begin` started; at the end of the program, end a daemon thread."""
     try:
         return future.result()
     except BaseException:
         _end_with_program()
         raise
     finally:
-        del future  # it holds the error, whose traceback holds this frame
+        del future  # its error has a traceback that refers to this frame: a cycle
 
 
 def _end_with_program() -> None:
-    """End a thread that is left when the program is over: there is no loop any more, and no one to tell."""
+    """End a daemon thread after the end of the program, when there is no loop any more."""
     if _over and threading.current_thread() is not threading.main_thread():
         raise SystemExit from None
 
@@ -125,11 +127,11 @@ def _end_with_program() -> None:
 def run(function: Callable[..., Coroutine[Any, Any, T]], *args: Any, **kwargs: Any) -> T:
     """Run a coroutine function on the private loop, and wait for its result.
 
-    Whatever ends the waiting, an interrupt above all, cancels the call, and waits a little until it has ended: what
-    it was working on may be used next.
+    If the wait ends early, as by an interrupt, the call is cancelled. A short wait follows, until the call has ended,
+    because the caller may reuse the objects it worked on.
 
     Raises:
-        ConfigurationError: Called from the private loop itself, where waiting would never end.
+        ConfigurationError: The caller runs on the private loop itself, where waiting would never end.
     """
     loop = _loop()
     call = function(*args, **kwargs)
@@ -141,13 +143,11 @@ def run(function: Callable[..., Coroutine[Any, Any, T]], *args: Any, **kwargs: A
             _wait_for_end(call)
         raise
     finally:
-        del (
-            future
-        )  # it holds the error, whose traceback holds this frame: the arguments would stay in a circle
+        del future  # its error has a traceback that refers to this frame: a cycle would keep the arguments
 
 
 def _wait_for_end(call: Coroutine[Any, Any, Any]) -> None:
-    # A future that is cancelled counts as done at once, whatever its coroutine still does.
+    # A cancelled future counts as done at once, although its coroutine may still run.
     until = time.monotonic() + _UNWIND_S
     while inspect.getcoroutinestate(call) != inspect.CORO_CLOSED and time.monotonic() < until:
         time.sleep(_LOOK_S)
@@ -165,7 +165,7 @@ def _stop() -> None:
 
 @after_fork
 def _forget_after_fork() -> None:
-    # The thread of the loop did not come along.
+    # A fork does not copy the thread of the loop.
     global _lock, _over, _portal  # noqa: PLW0603
     _over = False
     _lock = threading.Lock()

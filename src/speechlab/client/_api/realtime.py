@@ -1,4 +1,4 @@
-"""Realtime speech for code that does not await."""
+"""Realtime speech without ``await``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class SpeechEvents(StreamFace[AsyncSpeechEvents]):
 class RealtimeSession(Face[AsyncRealtimeSession]):
     """A realtime session: several texts, one voice, one connection.
 
-    Use it as ``with``. Texts are spoken one after the other; several may be given at once.
+    Use it with ``with``. Texts are spoken one after the other; several threads may send texts at once.
     """
 
     info = mirrored(AsyncRealtimeSession.info)
@@ -41,9 +41,9 @@ class RealtimeSession(Face[AsyncRealtimeSession]):
 
 
 class RealtimePool(Face[AsyncRealtimePool]):
-    """Realtime sessions that are opened as they are needed and used again for texts of the same settings.
+    """Realtime sessions, opened on demand and used again for texts with the same settings.
 
-    Use it as ``with``, and call :meth:`say` from as many threads as there are texts.
+    Use it with ``with``, and call :meth:`say` from as many threads as there are texts.
     """
 
     sessions = mirrored(AsyncRealtimePool.sessions)

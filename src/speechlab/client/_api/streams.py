@@ -1,4 +1,4 @@
-"""Streams for code that does not await."""
+"""Streams without ``await``."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ S = TypeVar("S")
 
 
 class SpeechStream(StreamFace[AsyncSpeechStream]):
-    """Speech while it is being made: iterate for its bytes, or :meth:`clips` for sound.
+    """Speech while it is made: iterate for its bytes, or :meth:`clips` for sound.
 
-    Use it as ``with``; leaving it early stops the service's work.
+    Use it with ``with``; leaving it early stops the service's work.
     """
 
     partial = mirrored(AsyncSpeechStream.partial)
@@ -51,9 +51,9 @@ class SpeechStream(StreamFace[AsyncSpeechStream]):
 
 
 class TranslationStream(StreamFace[AsyncTranslationStream]):
-    """A translation while it is being made: iterate for its chunks; ``text`` is what there is so far.
+    """A translation while it is made: iterate for its chunks; ``text`` is the translation so far.
 
-    Use it as ``with``; leaving it early stops the service's work.
+    Use it with ``with``; leaving it early stops the service's work.
     """
 
     text = mirrored(AsyncTranslationStream.text)
@@ -67,11 +67,11 @@ class TranslationStream(StreamFace[AsyncTranslationStream]):
 
 
 class RawStream(StreamFace[AsyncRawStream[Any]], Generic[S]):
-    """The reply of a stream as it comes: its head as soon as it is open, then its bytes.
+    """The raw reply of a stream: status and headers once it is open, then the bytes.
 
-    Use it as ``with``; leaving it early stops the service's work. Iterate for the bytes as they arrive, or take
-    :meth:`parse` and read the stream that it gives. The bytes are checked as the stream is: a reply that is cut short
-    is an error at its end.
+    Use it with ``with``; leaving it early stops the service's work. Iterate for the bytes as they arrive, or call
+    :meth:`parse` and read the stream that it returns. The bytes are checked like those of the stream: an incomplete
+    reply raises at its end.
     """
 
     def __init__(self, behind: AsyncRawStream[Any], face: Callable[[Any], S]) -> None:

@@ -24,26 +24,26 @@ if TYPE_CHECKING:
     from speechlab.client._embedded.state import StateDir
 
 IDLE_EXIT_VARIABLE = "SPEECHLAB_IDLE_EXIT_S"
-"""Seconds for which the service stays when its last user has gone; a kernel that restarts finds it warm."""
+"""Seconds until the service ends after its last user; a restarted kernel finds its models loaded."""
 _IDLE_EXIT_S = 20.0
 _START_S = 120.0
 _LOG_CHARS = 2_000
 _LOG_MAX_BYTES = 5 << 20
 _MISSING = re.compile(r"No module named '([^']+)'")
 _NEEDED = ("starlette", "uvicorn", "httptools")
-# A key from outside would not be on the ready line, and nobody but us needs one here.
+# A key from the environment would not be on the ready line, and only this process needs one.
 _OWN_VARIABLES = ("SPEECHLAB_SERVICE_API_KEY", "SPEECHLAB_SERVICE_API_KEYS")
 
 
 def launch(state: StateDir, before: EmbeddedService | None = None) -> EmbeddedService:
-    """Start the service and wait until it can take requests.
+    """Start the service, and wait until it accepts requests.
 
     Args:
-        state: Where its files are.
-        before: One that has stopped, whose address and key it is to have.
+        state: The folder with its files.
+        before: A stopped service, whose address and key the new one takes over.
 
     Raises:
-        ServiceStartError: It did not come up; the text holds the end of its log and what to do.
+        ServiceStartError: The service did not start; the message contains the end of its log and advice.
     """
     _check_installed()
     _cut_log(state)
@@ -60,11 +60,11 @@ def launch(state: StateDir, before: EmbeddedService | None = None) -> EmbeddedSe
             stdout=subprocess.PIPE,
             stderr=log,
             env=_environment(state, before),
-            start_new_session=True,  # an interrupt of the kernel is not meant for it
+            start_new_session=True,  # an interrupt of the kernel must not reach it
             cwd=state.path,
         )
     except OSError as error:
-        problem = str(error)  # its frames hold the environment, and that may hold the key
+        problem = str(error)  # its frames contain the environment, and that may contain the key
     finally:
         os.close(log)
     if problem is not None:
@@ -118,7 +118,7 @@ def _wait_ready(
     process: subprocess.Popen[bytes], state: StateDir, log_start: int, before: EmbeddedService | None
 ) -> EmbeddedService:
     lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-    # A thread, because a pipe cannot be waited for with a timeout on every system.
+    # A thread, because not every system can wait for a pipe with a timeout.
     reader = threading.Thread(target=_read_lines, args=(process.stdout, lines), daemon=True)
     reader.start()
     deadline = time.monotonic() + _START_S
@@ -130,13 +130,13 @@ def _wait_ready(
     except queue.Empty:
         reason = f"it was not ready within {_START_S:.0f} seconds"
     except (ValueError, KeyError) as error:
-        reason = f"its ready line makes no sense ({type(error).__name__})"
+        reason = f"its ready line is invalid ({type(error).__name__})"
     else:
         reason = f"it ended with status {process.wait(10)}"
     log = _log_tail(state, log_start)
     advice = "set SPEECHLAB_BASE_URL to use a service that runs elsewhere"
     missing = [name.partition(".")[0] for name in _MISSING.findall(log)]
-    if missing and missing[-1] != "speechlab":  # where a module of our own is missing, no extra brings it
+    if missing and missing[-1] != "speechlab":  # no extra installs a missing module of speechlab itself
         extra = EXTRAS.get(missing[-1], "local")
         advice = f"install {missing[-1]} with: pip install 'speechlab[{extra}]', or {advice}"
     raise ServiceStartError(
@@ -183,7 +183,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _leave_alone(process: subprocess.Popen[bytes]) -> None:
-    """Detach from a process that is to outlive this one; a thread reaps it if it ends first."""
+    """Detach from a process that outlives this one; a thread collects its status if it ends first."""
     if process.poll() is None:
         threading.Thread(target=process.wait, name="speechlab-service-wait", daemon=True).start()
     if process.stdout is not None:

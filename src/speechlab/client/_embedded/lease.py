@@ -1,8 +1,8 @@
 """A client's use of the embedded service: find it, start it, restart it after a crash.
 
-It is a process of its own, shared by all notebooks of a user, and ends when its last user has gone. Started again, it
-comes back at the same address and with the same key, so that clients that go on need not know; what was sent to the
-one that stopped is not sent again by this.
+The service is a separate process, shared by all notebooks of a user, and ends after its last user. A restarted
+service has the same address and key, so that clients need no change. A restart does not send again what was sent to
+the stopped service.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 _LOCK_WAIT_S = 180.0
 _PAUSE_S = 60.0
-"""Seconds within which it is not started a second time, so that one that keeps on failing is left alone."""
+"""Minimum time between two starts, so that a service that keeps failing is not restarted without end."""
 
 
 @dataclass(eq=False)
 class _Hold:
-    """The lock that shows that this process uses a service, and how many clients share it."""
+    """The lock that marks this process as a user of a service, and the number of clients that share it."""
 
     lock: Any
     path: Path
@@ -51,9 +51,9 @@ class Lease:
 
     Attributes:
         service: The service.
-        state: Where its files are.
-        revived_at: When it was started again last, in seconds of ``time.monotonic``.
-        trouble: Why it could not be started again.
+        state: The folder with its files.
+        revived_at: Time of the last restart, in seconds of ``time.monotonic``.
+        trouble: The reason why it could not be restarted.
     """
 
     service: EmbeddedService
@@ -74,30 +74,30 @@ class Lease:
 
     @property
     def api_key(self) -> Secret:
-        """Its key."""
+        """Key of the service."""
         return self.service.api_key
 
     def release(self) -> None:
-        """Give it up; with the last one of this process its lock goes."""
+        """End the lease; the last one of this process also releases the lock."""
         if self._open:
             self._open = False
             _let_go(self.state)
 
     def revive(self, pid: int) -> bool:
-        """Start the service again if it has stopped.
+        """Restart the service if it has stopped.
 
         Args:
-            pid: Its process when it could not be reached.
+            pid: Process id of the service that could not be reached.
 
         Returns:
-            Whether it is worth sending again.
+            Whether a retry makes sense.
         """
         if not self._open:
             return False
         return _revived(self, pid)
 
     def explain(self) -> str:
-        """Text for errors: why there may be no answer, and what to do."""
+        """The possible reason for a missing reply, and advice, for error messages."""
         if process_runs(self.service.pid):
             return f"the embedded service (process {self.service.pid}) runs; see its log, {self.state.log}"
         why = f" and was not started again: {self.trouble}" if self.trouble else ""
@@ -111,10 +111,10 @@ def take_lease(engines: str = "") -> Lease:
     """Find the embedded service of this user, or start it.
 
     Args:
-        engines: Options of its engines, as JSON; nothing for those that are usual.
+        engines: Options of its engines as JSON; empty for the defaults.
 
     Raises:
-        ServiceStartError: It could not be started; the text says why and what to do.
+        ServiceStartError: The service could not be started; the message contains the reason and advice.
     """
     from filelock import FileLock, Timeout
 
@@ -122,7 +122,7 @@ def take_lease(engines: str = "") -> Lease:
     state.prepare()
     held = False
     try:
-        # Before looking: a service whose last user is leaving must see that there is another one.
+        # Before the lookup: a service whose last user is leaving must see that there is a new one.
         _take_hold(state)
         held = True
         with FileLock(state.start_lock, timeout=_LOCK_WAIT_S, mode=0o600):
@@ -132,7 +132,7 @@ def take_lease(engines: str = "") -> Lease:
     except Timeout:
         reason = f"another process has been starting it for {_LOCK_WAIT_S:.0f} seconds; see {state.log}"
         failure = ServiceStartError(f"the embedded service could not be started: {reason}")
-    except OSError as error:  # a full disk, say
+    except OSError as error:  # such as a full disk
         failure = ServiceStartError(state.advice(error.strerror or str(error)))
     finally:
         if held:
@@ -141,7 +141,7 @@ def take_lease(engines: str = "") -> Lease:
 
 
 def _running(state: StateDir) -> EmbeddedService | None:
-    """The running service; a stale description is deleted. Call it with the start lock held."""
+    """The running service; an outdated description is deleted. The caller holds the start lock."""
     service = EmbeddedService.read(state.service_file)
     if service is not None and service.is_ours() and service.answers():
         return service
@@ -156,24 +156,25 @@ def _started(state: StateDir) -> EmbeddedService:
 
 
 def _revived(lease: Lease, pid: int) -> bool:
-    """Start the service again if its process has ended; may take as long as a start does.
+    """Restart the service if its process has ended; may take as long as a start.
 
     Args:
-        lease: The use of it by a client that could not reach it.
-        pid: Its process at that time.
+        lease: The lease of a client that could not reach the service.
+        pid: Process id of the service at that time.
 
     Returns:
-        Whether it is there again, started by this process or by another one. If not, ``lease.trouble`` may say why.
+        Whether the service runs again, restarted by this process or by another one. If not, ``lease.trouble`` may
+        contain the reason.
     """
     from filelock import FileLock, Timeout
 
     before, state = lease.service, lease.state
     if before.pid != pid:
-        return True  # another call has seen to it meanwhile
+        return True  # another call has restarted it meanwhile
     if process_runs(pid):
         return False
     try:
-        # The lock of every start: of many calls, threads and notebooks one starts it, and the others find it.
+        # The start lock: of all calls, threads and notebooks one restarts it, and the others find it running.
         with FileLock(state.start_lock, timeout=_LOCK_WAIT_S, mode=0o600):
             service = _running(state)
             if service is None:
@@ -230,7 +231,7 @@ def _let_go(state: StateDir) -> None:
 
 def _drop(hold: _Hold) -> None:
     with suppress(OSError):
-        # Deleted while it is held: once it is free, another process could have taken it for its own.
+        # Deleted before its release: afterwards another process could have locked the same file.
         hold.path.unlink(missing_ok=True)
     with suppress(OSError, RuntimeError):
         hold.lock.release()
@@ -247,7 +248,7 @@ def _drop_all() -> None:
 
 @after_fork
 def _renew_after_fork() -> None:
-    """The child uses the service as well, but the lock is its parent's: it takes one of its own on its next need."""
+    """Drop the parent's lock in a forked child, which takes its own at its next use of the service."""
     global _holds_lock  # noqa: PLW0603
     _holds_lock = threading.Lock()
     _holds.clear()

@@ -1,11 +1,11 @@
-"""The folder through which processes of a user share one embedded service.
+"""The folder through which the processes of a user share one embedded service.
 
-The folder is closed to everybody else:
+Only the user may read the folder:
 
-- ``service.json`` tells where the service is, and its key;
-- ``start.lock`` is held while somebody looks or starts, so that two notebooks never start two;
-- ``users/<pid>-<random>.lock`` is held by each process that uses it. The operating system gives a lock back however
-  its process ends, and the service stops when none is held any more.
+- ``service.json`` contains the address of the service and its key;
+- ``start.lock`` is held during a lookup and a start, so that two notebooks never start two services;
+- ``users/<pid>-<random>.lock`` is held by each process that uses the service. The operating system releases a lock
+  when its process ends in any way, and the service stops when none is held any more.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class EmbeddedService:
     Attributes:
         base_url: HTTP base URL.
         ws_base_url: WebSocket base URL.
-        api_key: Its key.
-        pid: Its process.
-        version: Version of speechlab that runs it.
-        python: The interpreter that runs it.
+        api_key: Key of the service.
+        pid: Process id.
+        version: Version of speechlab of the service.
+        python: Interpreter of the service.
     """
 
     base_url: str
@@ -52,7 +52,7 @@ class EmbeddedService:
 
     @classmethod
     def read(cls, path: Path) -> EmbeddedService | None:
-        """Read a description; None if there is none that makes sense."""
+        """Read a description; None if it is missing or invalid."""
         try:
             fields = json.loads(path.read_bytes())
             key = Secret(fields["api_key"])
@@ -69,7 +69,7 @@ class EmbeddedService:
             return None
 
     def write(self, path: Path) -> None:
-        """Write the description, readable for the user alone, all at once."""
+        """Write the description in one step, readable for the user alone."""
         fields = {**vars(self), "api_key": self.api_key.reveal()}
         with whole_file(path) as draft:
             descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -77,20 +77,20 @@ class EmbeddedService:
                 json.dump(fields, file)
 
     def keep(self, path: Path) -> None:
-        """Write the description of a service that this process has started, or end it."""
+        """Write the description of a service that this process has started, or stop the service on a failure."""
         try:
             self.write(path)
         except BaseException:
-            # Nobody could find it; its process is our child, so that its number cannot be another's yet.
+            # No process could find it. It is a child of this process, so its id is not in use by another process.
             os.kill(self.pid, signal.SIGTERM)
             raise
 
     def is_ours(self) -> bool:
-        """True if it runs this version of speechlab in this environment; others may answer otherwise."""
+        """Whether it runs this version of speechlab in this environment; other versions may behave differently."""
         return self.version == package_version() and self.python == sys.executable
 
     def answers(self) -> bool:
-        """True if it answers to its key; its port may have passed to another program."""
+        """Whether it accepts its key; another program may use its port by now."""
         if not process_runs(self.pid):
             return False
         parts = urlsplit(self.base_url)
@@ -103,14 +103,14 @@ class EmbeddedService:
         except (TimeoutError, OSError, http.client.HTTPException):
             return False
         else:
-            # 429 is an answer as well: it is there, and busy.
+            # 429 counts as well: the service runs, and is busy.
             return reply.status in {200, 429}
         finally:
             connection.close()
 
 
 def process_runs(pid: int) -> bool:
-    """True if a process runs; a zombie does not."""
+    """Whether a process runs; a zombie does not."""
     import psutil
 
     try:
@@ -120,11 +120,11 @@ def process_runs(pid: int) -> bool:
 
 
 class StateDir:
-    """The folder through which processes of a user find their service.
+    """The folder through which the processes of a user find their service.
 
     Args:
         path: The folder.
-        engines: Options of the engines, as JSON; nothing for those that are usual.
+        engines: Options of the engines as JSON; empty for the defaults.
     """
 
     def __init__(self, path: Path, engines: str = "") -> None:
@@ -138,10 +138,10 @@ class StateDir:
 
     @classmethod
     def of_user(cls, engines: str = "") -> StateDir:
-        """The folder of this user: that of ``SPEECHLAB_STATE_DIR``, or one of the system.
+        """The folder of this user: ``SPEECHLAB_STATE_DIR``, or one in the system's location.
 
         Args:
-            engines: Options of the engines, as JSON; a service with such options has a folder within that folder.
+            engines: Options of the engines as JSON; a service with such options has a subfolder.
         """
         configured = os.environ.get(STATE_DIR_VARIABLE)
         if configured:
@@ -149,17 +149,17 @@ class StateDir:
         else:
             import platformdirs
 
-            # Not the runtime folder: on many machines without a desktop there is none, and it moves between sessions.
+            # Not the runtime folder: machines without a desktop often have none, and it changes between logins.
             path = platformdirs.user_state_path("speechlab")
         if engines:
             path = path / f"engines-{hashlib.sha256(engines.encode()).hexdigest()[:16]}"
         return cls(path, engines)
 
     def prepare(self) -> None:
-        """Make the folders, closed to everybody else.
+        """Make the folders, accessible for the user alone.
 
         Raises:
-            ServiceStartError: They cannot be made, or belong to somebody else.
+            ServiceStartError: The folders cannot be made, or belong to another user.
         """
         try:
             for folder in (self.path, self.users, self.data):
@@ -173,7 +173,7 @@ class StateDir:
             raise ServiceStartError(reason) from error
 
     def advice(self, reason: str) -> str:
-        """Text for errors: why the folder cannot be used, and what to do."""
+        """The reason why the folder cannot be used, and advice, for error messages."""
         return (
             f"the folder {str(self.path)!r} cannot be used: {reason}; set {STATE_DIR_VARIABLE} to a folder of "
             "your own"

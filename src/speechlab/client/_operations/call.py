@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 def about_reply(error: SpeechLabError, headers: Mapping[str, str], timing: Timing) -> SpeechLabError:
-    """An error about a reply, which is told its head and its timing."""
+    """Attach the headers and the timing of a reply to an error about it."""
     attach_head(error, headers)
     attach_timing(error, timing)
     return error
 
 
 class Body(ABC):
-    """A body that can be opened again for each sending.
+    """A body that can be opened again for each attempt.
 
     Attributes:
         content_type: Value of the header.
@@ -66,7 +66,7 @@ def json_body(value: object) -> BytesBody:
     """A JSON body.
 
     Raises:
-        InvalidRequestError: It cannot be written as JSON.
+        InvalidRequestError: The value cannot be written as JSON.
     """
     try:
         return BytesBody(orjson.dumps(value), "application/json")
@@ -87,10 +87,10 @@ class Timeouts:
     """Timeouts of a call, in seconds.
 
     Attributes:
-        read: For the head of the reply, and for each piece of it.
-        total: For the whole call with its retries, from when it is first sent; None is without end.
-        write: For the network to take a piece of the body.
-        given: Whether the user gave the time of the whole; then it includes the waiting to be sent.
+        read: Seconds for the headers of the reply, and for each piece of it.
+        total: Seconds for the whole call with its retries, from the first attempt; None is no limit.
+        write: Seconds for the network to accept a piece of the body.
+        given: Whether the user set the total; it then includes the wait for the first attempt.
     """
 
     read: float
@@ -105,17 +105,18 @@ class HttpCall:
 
     Attributes:
         operation: Name for events.
-        service: ``tts``, ``asr`` or ``translate``: whose rate limit it counts against.
+        service: ``tts``, ``asr`` or ``translate``: the service whose rate limit applies.
         method: HTTP method.
         path: Path below the base URL.
-        timeouts: How long to wait.
-        body: What to send.
+        timeouts: Timeouts.
+        body: Body to send.
         headers: Headers besides the usual ones.
-        defaults: Headers of all calls of the client, where the call has none of that name.
+        defaults: The client's default headers, for names that the call does not set.
         accept: Value of the Accept header.
-        free: Whether it costs nothing to repeat it even when the outcome is unknown.
-        raw: Whether any status is a reply, and nothing is repeated.
-        parameters: All that can change the result, defaults filled in, but a recording: for keys of kept calls.
+        free: Whether a retry costs nothing, even if the outcome of the attempt is unknown.
+        raw: Whether every status is a reply, and nothing is retried.
+        parameters: All parameters that can change the result, defaults included and recordings excluded: for keys of
+            kept calls.
     """
 
     operation: str
@@ -140,7 +141,7 @@ class RawResponse:
         status: HTTP status.
         headers: Headers, names in lower case.
         content: The body.
-        timing: How long it took, and how many attempts.
+        timing: Duration and attempts.
 
     Example:
         >>> reply = RawResponse(200, {"content-type": "application/json"}, b'{"voices": []}')
@@ -160,19 +161,19 @@ class RawResponse:
 
     @property
     def request_id(self) -> str | None:
-        """The service's name for the request, where it told one in a header."""
+        """The service's id of the request, if a header has it."""
         return request_id(self.headers)
 
     @property
     def text(self) -> str:
-        """The body as text; what is not UTF-8 becomes U+FFFD."""
+        """The body as text; bytes that are not UTF-8 become U+FFFD."""
         return self.content.decode("utf-8", "replace")
 
     def json(self) -> Any:
         """The body as JSON.
 
         Raises:
-            ContractError: It is not JSON.
+            ContractError: The body is not JSON.
         """
         try:
             return orjson.loads(self.content.removeprefix(BOM_UTF8))
@@ -185,10 +186,10 @@ class RawResponse:
         raise broken
 
     def raise_for_status(self) -> RawResponse:
-        """Return the reply itself if it is a success.
+        """Return this reply if it is a success.
 
         Raises:
-            APIError: The status is not of the 200s; the subclass tells which.
+            APIError: The status is not of the 200s; the subclass follows the status.
         """
         if 200 <= self.status < 300:
             return self

@@ -1,4 +1,4 @@
-"""Errors from replies, whatever their body is: the agreed JSON, half of it, HTML, or nothing."""
+"""Errors from replies with any body: the documented JSON, part of it, HTML, or nothing."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _MAX_WAIT_S = 86_400.0
 
 
 def error_from_reply(status: int, headers: Mapping[str, str], content: bytes) -> APIError:
-    """Make the error that a reply stands for; whatever the reply is, this does not fail."""
+    """Make the error of a reply. No reply makes this function fail."""
     try:
         value: Any = orjson.loads(content.removeprefix(BOM_UTF8))
     except orjson.JSONDecodeError:
@@ -64,7 +64,7 @@ def error_from_reply(status: int, headers: Mapping[str, str], content: bytes) ->
 
 
 def error_from_value(status: int, headers: Mapping[str, str], value: object, text: str = "") -> APIError:
-    """The same for a body that is decoded already.
+    """Make the error of a reply whose body is decoded already.
 
     Args:
         status: HTTP status.
@@ -78,7 +78,7 @@ def error_from_value(status: int, headers: Mapping[str, str], value: object, tex
         fields = {**fields, **inner, "error": inner.get("message")}
     message = _message(fields, text) or "the service gave no reason (the body was empty)"
     code = fields.get("code")
-    name = fields.get("name") or code  # services may put the name of a refused handshake into either
+    name = fields.get("name") or code  # services put the name of a refused handshake into either field
     facts: dict[str, Any] = {
         "status": status,
         "code": code if isinstance(code, int) and not isinstance(code, bool) else None,
@@ -97,9 +97,9 @@ def error_from_value(status: int, headers: Mapping[str, str], value: object, tex
 
 
 def attach_head(error: SpeechLabError, headers: Mapping[str, str]) -> None:
-    """Put the headers of a reply, and the request's name among them, on an error that is about it.
+    """Attach the headers of a reply, and the id of the request in them, to an error.
 
-    What it quotes of the reply may hold a key, where a proxy or a service echoes the request.
+    Keys are removed from the quoted reply, because a proxy or a service may echo the request.
 
     Args:
         error: The error.
@@ -113,7 +113,7 @@ def attach_head(error: SpeechLabError, headers: Mapping[str, str]) -> None:
 
 
 def request_id(headers: Mapping[str, str]) -> str | None:
-    """The service's name for a request, in one of the headers in which services tell it.
+    """The service's id of a request, from one of the headers in use for it.
 
     Args:
         headers: Headers, names in lower case.
@@ -148,7 +148,7 @@ def _shortened(text: str) -> str:
 
 
 def _redirection(status: int, headers: Mapping[str, str]) -> str:
-    """Advice on a reply that says where else to ask; empty for others."""
+    """Advice on a redirection; empty for other replies."""
     if status not in _REDIRECTIONS:
         return ""
     place = _place(headers.get("location", ""))
@@ -157,7 +157,7 @@ def _redirection(status: int, headers: Mapping[str, str]) -> str:
 
 
 def _place(location: str) -> str:
-    """Where a redirection leads: of an address that could hold a secret, the scheme and the host alone."""
+    """Target of a redirection; if the address could contain a secret, only its scheme and host."""
     try:
         parts = urlsplit(redact(location).strip())
     except ValueError:
@@ -168,14 +168,14 @@ def _place(location: str) -> str:
 
 
 def retry_after_s(headers: Mapping[str, str], now: float | None = None) -> float | None:
-    """Seconds to wait by the Retry-After header, in either of its forms; None if there is none that makes sense.
+    """Seconds to wait by the Retry-After header, in either of its forms; None without a usable one.
 
-    A wait of zero, or one that is over, is none: a service that says both "later" and "now" gives no time, and asking
-    at once would not let it rest.
+    A wait of zero, and a date in the past, count as none: the service says "later" and "now" at once, and a request
+    without delay would not relieve it.
 
     Args:
         headers: Headers, names in lower case.
-        now: Seconds since 1970, for dates; None takes the time of the machine.
+        now: Seconds since 1970, for dates; None is the machine's time.
     """
     value = headers.get("retry-after", "").strip()
     if not value:

@@ -1,8 +1,8 @@
 """The base of operations, and a decorator for methods that take the arguments of one.
 
-An operation knows its checked request, the parameters that its key in a store is made of, how it is sent, how its
-reply is read, and what is kept of it. Client, batch and store ask it, so that the same call has the same key in all
-of them. Nothing here sends anything.
+An operation defines its checked request, the parameters of its key in a store, its HTTP call, the parsing of its
+reply, and the values that a store keeps. Client, batch and store all use it, so that the same call has the same key
+in all of them. Nothing here sends anything.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 _SLACK_S = 120.0
-"""A service that has been idle may first have to load its models."""
+"""Seconds; a service that was idle may first have to load its models."""
 _STREAM_GAP_S = 120.0
 
 
 class Operation(ABC, Generic[R]):
     """A call to be made, independent of any client or service.
 
-    Subclasses are frozen dataclasses whose fields are the arguments as the user gave them. Nothing is checked when
-    one is made; asking for ``request``, ``parameters`` or ``call`` checks. What is quickly made again is not held,
-    so that a long table of operations takes little more than its arguments.
+    Subclasses are frozen dataclasses whose fields are the arguments as given. The constructor checks nothing;
+    ``request``, ``parameters`` and ``call`` check. Values that are quick to compute are not cached, so that a long
+    table of operations takes little more memory than its arguments.
 
     Attributes:
-        name: Its name in keys, events and the store.
-        stream: Whether the reply is used while it comes.
-        effort: Bytes to be read, hashed or encoded before sending; where they are many, a thread does it.
-        timeout: Seconds for this call with its retries; None is the client's own.
+        name: Name in keys, events and the store.
+        stream: Whether the reply is used while it arrives.
+        effort: Bytes to be read, hashed or encoded before sending; large ones are processed in a thread.
+        timeout: Seconds for this call with its retries; None is the client's.
     """
 
     __slots__ = ()
@@ -61,7 +61,7 @@ class Operation(ABC, Generic[R]):
     @property
     @abstractmethod
     def parameters(self) -> dict[str, Any]:
-        """All that can change the result, in canonical form, with defaults filled in; the key is made of it.
+        """All parameters that can change the result, in canonical form, defaults included; part of the key.
 
         Raises:
             InvalidRequestError: An argument breaks a rule of the contract.
@@ -71,12 +71,12 @@ class Operation(ABC, Generic[R]):
     @property
     @abstractmethod
     def content(self) -> dict[str, Any]:
-        """The parameters that are worked on, checked by themselves; the others are the options.
+        """The parameters with the content to process, checked by themselves; the others are the options.
 
-        Operations with the same options, of which one is known to be allowed, need not have them checked again.
+        Operations with the same options need one check of the options.
 
         Raises:
-            InvalidRequestError: It breaks a rule of the contract.
+            InvalidRequestError: The content breaks a rule of the contract.
             OSError: A recording cannot be read.
         """
 
@@ -84,7 +84,7 @@ class Operation(ABC, Generic[R]):
         """The key under which a store keeps the result.
 
         Args:
-            service: Identity of the service, as ``Client.identity`` tells it; never a credential.
+            service: Identity of the service, from ``Client.identity``; never a credential.
             repeat: Number of a deliberate repetition.
 
         Raises:
@@ -94,13 +94,13 @@ class Operation(ABC, Generic[R]):
         return key_of(self.name, self.parameters, service, repeat)
 
     def time_s(self, usual: float | None) -> float | None:
-        """Seconds for the call: its own, or else the client's.
+        """Seconds for the call: its own timeout, or else the client's.
 
         Args:
-            usual: What the client has.
+            usual: The client's timeout.
 
         Raises:
-            InvalidRequestError: Its own is not usable.
+            InvalidRequestError: The call's own timeout is not usable.
         """
         return time_of(self.timeout, usual)
 
@@ -121,7 +121,7 @@ class Operation(ABC, Generic[R]):
         """Read a successful reply.
 
         Raises:
-            ContractError: It is not what the contract says.
+            ContractError: The reply breaks the contract.
         """
 
     @abstractmethod
@@ -137,11 +137,11 @@ class Operation(ABC, Generic[R]):
         return {}
 
     def kept_reply(self, stored: Stored, facts: Mapping[str, Any]) -> RawResponse:
-        """The reply as it came, put together from what a store keeps.
+        """The reply as it came, rebuilt from the store.
 
         Args:
             stored: The values and files.
-            facts: How the reply came: ``headers`` and ``body``; without a body it is made of the values.
+            facts: The ``headers`` and the ``body`` of the reply; without a body, it is rebuilt from the values.
         """
         headers = {"content-type": "application/json", **facts.get("headers", {})}
         body = facts["body"] if "body" in facts else self.kept_body(stored.response)
@@ -149,21 +149,21 @@ class Operation(ABC, Generic[R]):
 
     @staticmethod
     def kept_body(kept: Mapping[str, Any]) -> dict[str, Any]:
-        """The JSON body of a reply with these values, for results of which the store has no body."""
+        """The JSON body of a reply with these values, for results without a body in the store."""
         raise NotImplementedError("the store has the bodies of all replies to this operation")
 
 
 def key_of(name: str, parameters: dict[str, Any], service: str, repeat: int = 0) -> str:
-    """The key of anything that a client keeps: an operation, a stream of one, a catalogue, a realtime text."""
+    """The key of anything that a client keeps: an operation, a stream, a catalogue, a realtime text."""
     return request_key(cast("OperationName", name), parameters, service=service, repeat=repeat)
 
 
 class TimeLeft(float):
-    """Seconds that are left of a call's time, after a part of it went into finding its voice, or a session.
+    """The rest of a call's timeout, in seconds, after the lookup of its voice or the wait for a session.
 
     Args:
-        left_s: What is left.
-        whole_s: The whole, which errors name.
+        left_s: The rest.
+        whole_s: The whole timeout, for errors.
     """
 
     whole_s: float
@@ -176,19 +176,19 @@ class TimeLeft(float):
 
 
 def whole_s(time_s: float) -> float:
-    """The time of a call as it was given, in seconds."""
+    """The timeout of a call as given, in seconds."""
     return time_s.whole_s if isinstance(time_s, TimeLeft) else time_s
 
 
 def time_of(given: object, usual: float | None) -> float | None:
-    """Seconds for a call: those that were given for it, or else the client's.
+    """Seconds for a call: its own timeout, or else the client's.
 
     Args:
-        given: What was given; None is nothing.
-        usual: What the client has.
+        given: The call's own timeout; None if it has none.
+        usual: The client's timeout.
 
     Raises:
-        InvalidRequestError: It is no time.
+        InvalidRequestError: The call's own timeout is not a number of seconds above 0.
     """
     if given is None or isinstance(given, TimeLeft):
         return usual if given is None else given
@@ -202,9 +202,9 @@ def timeouts(timeout: float | None, expected_s: float, *, stream: bool = False) 
     """Timeouts for a call.
 
     Args:
-        timeout: What the user set for the whole call, in seconds, or None.
-        expected_s: What the work may take on a slow machine, in seconds.
-        stream: Whether the reply comes in pieces; then the time between two counts, and the whole has no end.
+        timeout: Seconds for the whole call as set by the user, or None.
+        expected_s: Seconds that the work may take on a slow machine.
+        stream: Whether the reply comes in pieces; then the time between two pieces is limited, and the total is not.
     """
     read = max(_SLACK_S, expected_s)
     if timeout is not None:
@@ -215,10 +215,10 @@ def timeouts(timeout: float | None, expected_s: float, *, stream: bool = False) 
 
 
 def sendable(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields with NumPy's numbers as Python's, after a check that the texts can be written as UTF-8.
+    """The fields with NumPy's numbers converted to Python's, checked for text that UTF-8 cannot encode.
 
     Raises:
-        InvalidRequestError: A text holds half of a surrogate pair, as damaged files and cut strings do.
+        InvalidRequestError: A text contains half of a surrogate pair, as in damaged files and cut strings.
     """
     plain = dict(fields)
     for name, value in fields.items():
@@ -236,19 +236,19 @@ def _check_encodable(name: str, text: object) -> None:
     try:
         _ = text.encode() if isinstance(text, str) else b""
     except UnicodeEncodeError as error:
-        message = f"{name} holds half a surrogate pair at position {error.start}; remove or mend it"
+        message = f"{name} contains half of a surrogate pair at position {error.start}; remove or correct it"
         raise InvalidRequestError(message, parameter=name, rule="2") from None
 
 
 def text_content(text: str, check: Callable[[str], None]) -> dict[str, Any]:
-    """The content of an operation over a text.
+    """The content of an operation on a text.
 
     Args:
         text: The text.
-        check: Refuses one that breaks a rule of the contract.
+        check: Raises if the text breaks a rule of the contract.
 
     Raises:
-        InvalidRequestError: It breaks one, is no text, or cannot be written as UTF-8.
+        InvalidRequestError: The value breaks a rule, is not text, or cannot be encoded as UTF-8.
     """
     check_text(text)
     _check_encodable("text", text)
@@ -257,20 +257,20 @@ def text_content(text: str, check: Callable[[str], None]) -> dict[str, Any]:
 
 
 def read_once(value: object) -> bool:
-    """Whether a second reading would find nothing, as of a generator."""
+    """Whether a value can be read only once, such as a generator."""
     return hasattr(value, "__next__")
 
 
 def words(name: str, value: object, *, rule: str) -> list[Any]:
-    """The terms of a list; a single text is one term, and not its characters.
+    """The terms of a list; a single text counts as one term.
 
     Args:
         name: Name of the parameter.
-        value: Texts; None is none.
-        rule: Section of the contract that asks for them.
+        value: Texts; None is an empty list.
+        rule: Section of the contract with the rule.
 
     Raises:
-        InvalidRequestError: It is no list of texts.
+        InvalidRequestError: The value is not a list of texts.
     """
     if value is None or isinstance(value, str):
         return [] if value is None else [value]
@@ -283,17 +283,17 @@ def words(name: str, value: object, *, rule: str) -> list[Any]:
 
 
 def takes(kind: Callable[P, O]) -> Callable[[Callable[[S, O], T]], Callable[Concatenate[S, P], T]]:
-    """Make a method take the constructor arguments of a class, and pass it the object made of them.
+    """Make a method take the constructor arguments of a class, and pass it the object made from them.
 
-    So a list of parameters, with defaults and descriptions, is written down once: in the object's class. The method
-    shows them as its own, and its description gets the ``Args`` of the class unless it has some.
+    A list of parameters, with defaults and descriptions, is then written once: in the object's class. The method
+    shows them in its signature, and its docstring gets the ``Args`` of the class unless it has its own.
 
     Args:
         kind: Class of the object.
     """
 
     def decorate(method: Callable[[S, O], T]) -> Callable[Concatenate[S, P], T]:
-        function: Any = method  # mypy knows coroutine functions by what they return
+        function: Any = method  # mypy recognises coroutine functions by their return type
 
         def made(*args: P.args, **kwargs: P.kwargs) -> O:
             return make(kind, method.__qualname__, *args, **kwargs)
@@ -323,7 +323,7 @@ def takes(kind: Callable[P, O]) -> Callable[[Callable[[S, O], T]], Callable[Conc
 
 
 def make(kind: Callable[P, O], name: str, /, *args: P.args, **kwargs: P.kwargs) -> O:
-    """Make an object of the arguments of a method; a complaint about them names the method."""
+    """Make an object from the arguments of a method; an error about the arguments names the method."""
     try:
         return kind(*args, **kwargs)
     except TypeError as error:  # an argument is missing, or unknown
@@ -339,7 +339,7 @@ def taken_by(method: Callable[..., Any]) -> Any:
 
 
 def _with_args(description: str, kind: Callable[..., Any]) -> str:
-    """Insert the ``Args`` of a class and its bases into a description."""
+    """Insert the ``Args`` of a class and its bases into a docstring."""
     if "Args:" in description:
         return description
     documents = [
@@ -347,7 +347,7 @@ def _with_args(description: str, kind: Callable[..., Any]) -> str:
     ]
     blocks = [block for document in documents for block in document.split("\n\n")]
     args = [block.removeprefix("Args:\n") for block in blocks if block.startswith("Args:")]
-    if not args:  # python -OO keeps no descriptions
+    if not args:  # python -OO removes docstrings
         return description
     names = list(inspect.signature(kind).parameters)
     args.sort(key=lambda block: names.index(block.partition(":")[0].strip()))

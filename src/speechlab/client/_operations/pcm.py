@@ -17,7 +17,7 @@ _PCM, _EXTENSIBLE = 1, 0xFFFE
 
 
 class SampleReader:
-    """Cuts arriving bytes into clips of whole frames."""
+    """Converts arriving bytes to clips of whole frames."""
 
     def __init__(self, expected: ExpectedSpeech, content_type: str) -> None:
         if expected.format not in {AudioFormat.PCM, AudioFormat.WAV}:
@@ -33,15 +33,15 @@ class SampleReader:
         self._left: int | None = None
 
     def feed(self, data: bytes) -> AudioClip | None:
-        """Take the next bytes, and return the sound that they complete, or None.
+        """Add the next bytes, and return the sound that they complete, or None.
 
         Raises:
-            ContractError: The WAV header is none, or its samples are not 16-bit PCM of a usual rate.
+            ContractError: The WAV header is invalid, or the samples are not 16-bit PCM of a usual rate.
         """
         self._rest += data
         if self._in_header and not self._read_header():
             return None
-        if self._left is not None:  # chunks that follow the sound are not sound
+        if self._left is not None:  # RIFF chunks after the data chunk are not sound
             self._rest = self._rest[: self._left]
         frame = 2 * self._channels
         whole = len(self._rest) - len(self._rest) % frame
@@ -62,7 +62,7 @@ class SampleReader:
             raise ContractError(f"the service streams {data[:4]!r} in place of a WAV file")
         for name, start, size in wav_chunks(data):
             if name == b"data":
-                # Streams do not know their length, and say 0 or nearly the largest number instead.
+                # Streams have an unknown length, and announce 0 or nearly the largest number instead.
                 self._left = size if 0 < size < OPEN_ENDED_SIZE else None
                 self._rest = data[start:]
                 self._in_header = False
@@ -85,7 +85,7 @@ class SampleReader:
 
 
 def what_is_missing(audio_format: AudioFormat, data: bytes) -> str:
-    """Text for errors: the part that a PCM or WAV stream lacks by its own header; empty if it is complete."""
+    """What a PCM or WAV stream lacks by its own header, as text for errors; empty if it is complete."""
     if audio_format is AudioFormat.PCM and data[:4] != b"RIFF":
         return "it ends within a sample" if len(data) % 2 else ""
     if audio_format is not AudioFormat.WAV or data[:4] != b"RIFF"[: len(data)]:

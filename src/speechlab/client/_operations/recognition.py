@@ -34,20 +34,20 @@ if TYPE_CHECKING:
 
 _S_PER_S = 2.5
 _UNKNOWN_SIZE = 1 << 20
-"""Bytes that are assumed of a recording before it is opened: a path may lead to a slow disk, samples are encoded."""
+"""Bytes assumed of a recording before it is opened: a path may be on a slow disk, and samples have to be encoded."""
 
 
 @dataclass(frozen=True)
 class Transcript:
-    """Text of a recording, with times where they were asked for (``vad="segments"``).
+    """Text of a recording, with times if they were requested (``vad="segments"``).
 
     Attributes:
-        text: All that was said; with segments their texts, joined as the language writes.
-        language: Language code, found or given.
-        confidence: 0 to 1, or None where the service does not tell.
-        pieces: The segments as the service sent them, or None if it sent none.
-        timing: How long it took, and how many attempts.
-        reply: The whole reply, with fields that the contract does not know.
+        text: The whole text; with segments, their texts joined by the rules of the language.
+        language: Language code, identified or given.
+        confidence: 0 to 1, or None if the service reports none.
+        pieces: The segments as sent by the service, or None if it sent none.
+        timing: Duration and attempts.
+        reply: The whole reply, including fields outside the contract.
 
     Example:
         >>> transcript = Transcript("hello", language="en", confidence=0.9)
@@ -66,11 +66,11 @@ class Transcript:
     def segments(self) -> pd.DataFrame:
         """The segments as a segment frame: ``file`` (empty), ``start`` and ``end`` in seconds, and ``text``.
 
-        Without rows if there are no segments. ``speechlab.segments.frame(transcript.segments, file=…)`` names the
-        recording.
+        The frame has no rows without segments. ``speechlab.segments.frame(transcript.segments, file=…)`` adds the
+        name of the recording.
 
         Raises:
-            SegmentError: The service sent times that cannot be right; ``pieces`` has them as they are.
+            SegmentError: The service sent invalid times; ``pieces`` contains them unchanged.
         """
         from speechlab import segments
 
@@ -93,27 +93,27 @@ class Transcript:
 
 @dataclass(frozen=True, eq=False)
 class Transcribe(Operation[Transcript]):
-    """Write down what is said in a recording (section 4.4 of the contract).
+    """Transcribe a recording (section 4.4 of the contract).
 
-    What is None is left to the service; its defaults are in brackets.
+    An argument that is None is not sent; the service's default is in parentheses.
 
     Args:
         audio: A path, bytes, a file opened in binary mode, ``(samples, rate)`` in either
             order, or an AudioClip.
-        language: ``"ja"``, ``"en"`` or ``"zh"``; None identifies it.
+        language: ``"ja"``, ``"en"`` or ``"zh"``; None identifies the language.
         hotwords: Words or phrases to boost.
-        vad: ``"off"``, ``"on"`` (skip silence) or ``"segments"`` (timed pieces).
-        min_silence_gap: With segments: milliseconds of silence that split (400).
+        vad: ``"off"``, ``"on"`` (skip silence) or ``"segments"`` (timed segments).
+        min_silence_gap: With segments: milliseconds of silence that separate segments (400).
         segment_padding: With segments: milliseconds added at their edges, 0 to 5,000 (100).
         initial_segment_padding_ms: With segments: milliseconds before the first, 0 to 5,000 (1,500).
-        speech_pad_ms: With segments: milliseconds added to the speech that was found (200).
-        min_segment_duration: With segments: seconds; shorter ones are merged (1.5).
+        speech_pad_ms: With segments: milliseconds added to detected speech (200).
+        min_segment_duration: With segments: minimum in seconds; shorter segments are merged (1.5).
         temperature: 0 to 2 (0).
         top_p: 0 to 1 (0.85).
         frequency_penalty: -2 to 2 (0.5).
         repetition_penalty: 1 to 2 (1.05).
         session_id: A label for the service.
-        timeout: Seconds for this call with its retries; None is the client's own.
+        timeout: Seconds for this call with its retries; None is the client's.
 
     Example:
         >>> call = Transcribe(([0.0] * 8_000, 8_000), language="ja-JP", vad="segments")
@@ -145,10 +145,10 @@ class Transcribe(Operation[Transcript]):
 
     @cached_property
     def recording(self) -> Recording:
-        """The recording, known by its size and kind; opened for each reading.
+        """The recording, with its size and format; it is opened for each attempt.
 
         Raises:
-            InvalidRequestError: It is none, or of another kind.
+            InvalidRequestError: The value is not a recording, or has an unsupported format.
             OSError: The file cannot be read.
         """
         return read_recording(self.audio)
@@ -163,7 +163,7 @@ class Transcribe(Operation[Transcript]):
 
     @property
     def options(self) -> RecognitionRequest:
-        """The checked request; short bytes stand for the recording, which is encoded while it is sent.
+        """The checked request. A short placeholder replaces the recording, which is encoded while it is sent.
 
         Raises:
             InvalidRequestError: An option breaks a rule of the contract.
@@ -172,13 +172,13 @@ class Transcribe(Operation[Transcript]):
         if self.hotwords is not None:
             given["hotwords"] = words("hotwords", self.hotwords, rule="2.3")
         if isinstance(self.vad, str) and self.vad == VadMode.OFF:
-            del given["vad"]  # what is the default anyway is not sent
+            del given["vad"]  # the default is not sent
         checked = RecognitionRequest.parse({"audio": "AAAA", **sendable(given)})
         idle = [name for name in SEGMENT_FIELDS if name in given]
         if idle and checked.vad is not VadMode.SEGMENTS:
             message = (
-                f"{idle[0]} counts only with vad='segments', and vad is {str(checked.vad)!r}; give vad='segments', "
-                f"or leave out {', '.join(idle)}"
+                f"{idle[0]} has no effect without vad='segments', and vad is {str(checked.vad)!r}; "
+                f"give vad='segments', or leave out {', '.join(idle)}"
             )
             raise InvalidRequestError(message, parameter=idle[0], rule="2.3")
         return checked
@@ -200,9 +200,7 @@ class Transcribe(Operation[Transcript]):
         return HttpCall(self.name, "asr", "POST", RECOGNITION_PATH, limits, body, accept="application/json")
 
     def read(self, reply: RawResponse) -> Transcript:
-        parsed = RecognitionReply.parse(
-            reply.json()
-        )  # its fields tell which form it has, not what was asked for
+        parsed = RecognitionReply.parse(reply.json())  # the form is read off its fields, not off the request
         text = parsed.text
         if parsed.segments is not None and not text:
             from speechlab.text import join_texts

@@ -1,7 +1,7 @@
 """Recordings to be transcribed: a path, bytes, a file, samples with their rate, or a clip.
 
-Whatever comes, it becomes something that knows its size and can be read again from its start, so that a retry can
-send it again. Long recordings are never held in memory as a whole: they are read, encoded and sent in slices.
+Each becomes an object with a known size that can be read again from its start, so that a retry can send it again.
+Long recordings are never in memory as a whole: they are read, encoded and sent in slices.
 """
 
 from __future__ import annotations
@@ -31,26 +31,26 @@ if TYPE_CHECKING:
 AudioInput: TypeAlias = (
     str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes] | tuple[Any, Any] | AudioClip
 )
-"""What can be transcribed; a tuple is samples, as AudioClip takes them, and their rate in Hz, in either order."""
+"""Input for recognition. A tuple contains samples, as AudioClip takes them, and their rate in Hz, in either order."""
 
 _SLICE = 3 * 131_072
 """Bytes; a multiple of 3, so that the slices' base64 can be joined without padding in between."""
 _WHOLE = 2 * _SLICE
 _HEAD = 4_096
 _SLOWEST_BYTES_PER_S = 4_000
-"""Of the compressed files that are met in practice; longer waits for others do no harm."""
+"""Lowest bit rate of compressed files in practice; the longer timeout for other files does no harm."""
 _DATA = bytes | bytearray | memoryview
 
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A recording that can be read again and again.
+    """A recording that can be read repeatedly.
 
     Attributes:
         size: Bytes.
-        duration_s: Seconds; an upper estimate where only decoding would tell.
-        exact: Whether the duration is no estimate.
-        open: Opens it at its start.
+        duration_s: Seconds; an upper estimate if the exact duration needs decoding.
+        exact: Whether the duration is exact.
+        open: Opens the recording at its start.
     """
 
     size: int
@@ -60,7 +60,7 @@ class Recording:
 
 
 def digest_of(recording: Recording) -> str:
-    """The SHA-256 of a recording's bytes, in hexadecimal, as ``contract.audio_digest`` gives it."""
+    """The SHA-256 of a recording's bytes in hexadecimal, equal to ``contract.audio_digest``."""
     digest = hashlib.sha256()
     file = recording.open()
     try:
@@ -72,10 +72,10 @@ def digest_of(recording: Recording) -> str:
 
 
 def read_recording(audio: AudioInput) -> Recording:
-    """Find out what a recording is, by its content.
+    """Read size, format and duration of a recording from its content.
 
     Raises:
-        InvalidRequestError: It is none, or empty, or not WAV, OGG, MP3 or FLAC.
+        InvalidRequestError: The value is not a recording, is empty, or is not WAV, OGG, MP3 or FLAC.
         OSError: The file cannot be read.
     """
     if isinstance(audio, AudioClip):
@@ -103,7 +103,7 @@ def _from_clip(clip: AudioClip) -> Recording:
         raise InvalidRequestError(NO_AUDIO, parameter="audio", rule="7.1")
     encoded = getattr(clip, "encoded", b"")
     packed = clip.source_format in INPUT_FORMATS - {AudioFormat.WAV}
-    # What a service compressed is sent on as it is; a WAV that was streamed may not know its length.
+    # A file compressed by a service is sent unchanged; a streamed WAV file may have the wrong length in its header.
     data = encoded if encoded and packed else clip.encode("wav")
     return Recording(len(data), clip.duration_s, exact=True, open=partial(BytesIO, data))
 
@@ -144,19 +144,19 @@ def _from_file(file: IO[bytes]) -> Recording:
 
 
 class _Unclosed:
-    """A file that its owner closes."""
+    """A file that stays open, because its owner closes it."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self.read = file.read
 
     def close(self) -> None:
-        """Leave it open."""
+        """Leave the file open."""
 
 
 def _binary(data: object) -> bytes:
     if isinstance(data, bytes):
         return data
-    message = "the audio file gives text; open it in binary mode: open(path, 'rb')"
+    message = "the audio file is open in text mode; open it in binary mode: open(path, 'rb')"
     raise InvalidRequestError(message, parameter="audio", rule="2.3")
 
 
@@ -206,7 +206,7 @@ class _SlicedBody(Body):
 
 @dataclass(frozen=True)
 class FormBody(Body):
-    """A recording as it is, between the head and the tail of a form, read while it is sent."""
+    """A multipart form with a recording, unencoded, read while it is sent."""
 
     recording: Recording
     head: bytes
@@ -239,10 +239,10 @@ async def _slices(recording: Recording) -> AsyncIterator[bytes]:
 
 
 def sent_recording(body: Body) -> tuple[Recording, dict[str, Any]]:
-    """What a body of recognition sends: the recording, and the other fields.
+    """The recording and the other fields in a body of recognition.
 
     Args:
-        body: As :func:`recognition_body` makes it.
+        body: A body from :func:`recognition_body`.
     """
     if isinstance(body, _SlicedBody):
         return body.recording, sent_fields(body)
@@ -252,7 +252,7 @@ def sent_recording(body: Body) -> tuple[Recording, dict[str, Any]]:
 
 
 def sent_fields(body: Body) -> dict[str, Any]:
-    """The fields beside the recording that a body of recognition sends."""
+    """The fields besides the recording in a body of recognition."""
     if isinstance(body, _SlicedBody):
         tail = body.tail
     else:
@@ -264,7 +264,7 @@ def sent_fields(body: Body) -> dict[str, Any]:
 
 
 def _whole(body: Body) -> tuple[bytes, int, int]:
-    """A body that fits in memory, and where its recording begins and ends; base64 has no quotation marks."""
+    """A body in memory, and the range of its recording, which ends at a quotation mark, as base64 has none."""
     content = body.open()
     if not isinstance(content, bytes):
         raise TypeError(f"{type(body).__name__} is no body of recognition")
@@ -287,7 +287,7 @@ def recognition_body(recording: Recording, fields: dict[str, Any]) -> Body:
     """The JSON body of recognition: the recording in base64, then the other fields.
 
     Args:
-        recording: What to transcribe.
+        recording: The recording to transcribe.
         fields: The other fields.
     """
     rest = orjson.dumps(fields)

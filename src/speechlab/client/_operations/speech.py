@@ -33,16 +33,16 @@ _S_PER_CHAR = 0.3
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
 class SpeechClip(AudioClip):
-    """A clip that a service spoke: an :class:`~speechlab.audio.AudioClip` that also knows how it came.
+    """A clip of synthesised speech: an :class:`~speechlab.audio.AudioClip` with the facts of its reply.
 
     Attributes:
-        encoded: The bytes as the service sent them.
-        content_type: Their media type, as the service named it.
-        voice_id: The voice that spoke.
-        text: What was to be said.
-        timing: How long it took, and how many attempts.
-        voice: Short name of that voice, where it is known.
-        language: Language code of the text, where the voice speaks one language alone.
+        encoded: The encoded bytes as sent by the service.
+        content_type: Their media type, as sent by the service.
+        voice_id: Id of the voice.
+        text: The spoken text.
+        timing: Duration and attempts.
+        voice: Short name of the voice, if known.
+        language: Language code of the text, if the voice has exactly one language.
     """
 
     encoded: bytes = field(default=b"")
@@ -75,14 +75,14 @@ class SpeechClip(AudioClip):
 
 @dataclass(frozen=True, slots=True)
 class ExpectedSpeech:
-    """The speech that a reply should hold: what is needed to decode it.
+    """The expected speech of a reply, as needed to decode it.
 
     Attributes:
-        text: What to say.
-        voice_id: Who says it.
+        text: Text to speak.
+        voice_id: Id of the voice.
         format: Output format.
-        sample_rate: Rate that was asked for or is the default, in Hz.
-        voice: The voice as the catalogue has it, where it was looked up.
+        sample_rate: Requested or default rate in Hz.
+        voice: The voice in the catalogue, if it was looked up.
     """
 
     text: str
@@ -98,22 +98,21 @@ class ExpectedSpeech:
         return line if len(line) <= _TITLE_CHARS else line[: _TITLE_CHARS - 1] + "…"
 
     def decode(self, data: bytes, content_type: str, timing: Timing) -> SpeechClip:
-        """Make a clip of the bytes.
+        """Make a clip from the bytes.
 
         Raises:
-            ContractError: They are not audio, or of another kind than the one asked for.
+            ContractError: The bytes are not audio, or not of the requested format.
         """
         if not data:
-            raise ContractError("the service says that the speech is whole, and sent not a byte of it")
+            raise ContractError("the service ended the speech as complete, but sent no byte of it")
         try:
             if self.format is AudioFormat.PCM and data[:4] != b"RIFF":
                 clip = AudioClip.from_pcm(data, pcm_rate(content_type, self.sample_rate))
             else:
                 clip = AudioClip.from_bytes(data)
         except AudioError as error:
-            message = (
-                f"the service answered with {content_type or 'untyped'} that is not usable sound: {error}"
-            )
+            kind = content_type or "a reply without a type"
+            message = f"the service answered with {kind}, which is not usable audio: {error}"
         else:
             known = spoken_by(self.voice) if self.voice else set()
             name = self.voice.short_name if self.voice else ""
@@ -128,10 +127,10 @@ class SpeechOptions:
     """Options of speech, the same for texts spoken whole, streamed and in a realtime session.
 
     Args:
-        voice: A voice of the catalogue, its id, or as much of its description as is unambiguous.
+        voice: A voice of the catalogue, its id, or an unambiguous part of its description.
         format: ``"wav"``, ``"mp3"``, ``"ogg"``, ``"flac"`` or ``"pcm"``; for streams, one that the voice streams.
-        sample_rate: Rate in Hz, for voices that offer several; None is the service's 24,000.
-        temperature: Variation, 0 or more, for voices of provider Q; None leaves it to the service.
+        sample_rate: Rate in Hz, for voices with several rates; None is the service's default, 24,000.
+        temperature: Variation, 0 or more, for voices of provider Q; None is the service's default.
     """
 
     voice: Voice | str
@@ -140,17 +139,17 @@ class SpeechOptions:
     temperature: float | None = None
 
     def checked(self, text: str, *, stream: bool) -> tuple[SpeechRequest, int]:
-        """Check what is to be spoken, and how; a voice given by its description has to be looked up before.
+        """Check the request for a text; a voice given by its description has to be looked up first.
 
         Args:
-            text: What to say.
-            stream: Whether the audio is to come as it is made.
+            text: Text to speak.
+            stream: Whether the audio is streamed.
 
         Returns:
-            The request, and the rate that the audio will have, in Hz.
+            The request, and the rate of its audio in Hz.
 
         Raises:
-            InvalidRequestError: The request breaks a rule of the contract, or the voice cannot do it.
+            InvalidRequestError: The request breaks a rule of the contract, or the voice does not support it.
         """
         known = self.voice if isinstance(self.voice, Voice) else None
         given = {
@@ -173,8 +172,8 @@ class Synthesize(SpeechOptions, Operation[SpeechClip]):
     """Speak a text (section 4.1 of the contract).
 
     Args:
-        text: What to say, at most 5,000 characters.
-        timeout: Seconds for this call with its retries; None is the client's own.
+        text: Text to speak, at most 5,000 characters.
+        timeout: Seconds for this call with its retries; None is the client's.
 
     Example:
         >>> voice = "53d1acf3-1ef1-5583-bcf8-dda6184fe486"
@@ -198,7 +197,7 @@ class Synthesize(SpeechOptions, Operation[SpeechClip]):
     @property
     def parameters(self) -> dict[str, Any]:
         request, rate = self._checked
-        # What was not given is left out, so that keys outlive new fields; the temperature was kept before this rule.
+        # Arguments that were not given are left out, so that new fields change no key; temperature is older.
         asked = request.model_dump(mode="json", exclude={"stream"}, exclude_none=True)
         return {**asked, "sample_rate": rate, "temperature": request.temperature}
 
@@ -208,7 +207,7 @@ class Synthesize(SpeechOptions, Operation[SpeechClip]):
 
     @property
     def expected(self) -> ExpectedSpeech:
-        """The speech that the reply should hold."""
+        """The expected speech of the reply."""
         request, rate = self._checked
         known = self.voice if isinstance(self.voice, Voice) else None
         return ExpectedSpeech(request.text, request.voice_id, request.format, rate, known)
@@ -250,7 +249,7 @@ class Synthesize(SpeechOptions, Operation[SpeechClip]):
 
 
 class StreamSpeech(Synthesize):
-    """Speak a text, and give the audio as it is made."""
+    """Speak a text, and stream the audio while it is made."""
 
     __slots__ = ()
     name = "stream_speech"
@@ -261,21 +260,21 @@ def spent_on_speech(text: str, audio_bytes: int) -> dict[str, float]:
     """Amounts for ``Client.usage``.
 
     Args:
-        text: What was said.
-        audio_bytes: Bytes of audio that came.
+        text: The spoken text.
+        audio_bytes: Bytes of audio received.
     """
     return {"calls": 1, "synthesized_chars": len(text), "audio_bytes": audio_bytes}
 
 
 def spoken_by(voice: Voice) -> set[str]:
     """The languages of a voice, as codes."""
-    from speechlab.text import languages_in  # a heavy room, of which most calls need nothing
+    from speechlab.text import languages_in  # slow to import, and most calls do not need it
 
     return languages_in(voice.language)
 
 
 def pcm_rate(content_type: str, default: int) -> int:
-    """The rate of raw PCM: that of the media type (``audio/L16; rate=16000``), or the one asked for."""
+    """The rate of raw PCM: that of the media type (``audio/L16; rate=16000``), or else the requested one."""
     for parameter in content_type.split(";")[1:]:
         name, _, value = parameter.strip().partition("=")
         if name.lower() == "rate" and value.strip('"').isdecimal():
@@ -284,7 +283,7 @@ def pcm_rate(content_type: str, default: int) -> int:
 
 
 def check_audio_type(content_type: str, start: str = "") -> None:
-    """Refuse a success that is not audio.
+    """Check that a successful reply is audio.
 
     Args:
         content_type: Media type of the reply, without parameters.
@@ -294,5 +293,5 @@ def check_audio_type(content_type: str, start: str = "") -> None:
         ContractError: JSON, HTML or other text with a status of 200.
     """
     if content_type.endswith(("json", "xml")) or content_type.startswith("text/"):
-        text = f"the service answered 200 with {content_type} in place of audio: {start[:200]!r}"
+        text = f"the service answered 200 with {content_type} instead of audio: {start[:200]!r}"
         raise ContractError(text, body=start[:2000])

@@ -1,8 +1,8 @@
-"""Server-sent events from bytes in any slicing.
+"""Parsing of server-sent events, from pieces of bytes of any size.
 
-Strict where the standard is (lines end in LF, CR or CRLF and in nothing else, so that U+2028 inside JSON is text),
-lenient where streams in the wild are not: a byte-order mark is skipped, blocks without data are no events, and the
-end of the stream ends the last event, whose unfinished JSON then tells that it was cut.
+It follows the standard for lines: they end in LF, CR or CRLF alone, so U+2028 inside JSON is text. It tolerates the
+deviations of real streams: it skips a byte-order mark, and blocks without data are no events. The end of the stream
+ends the last event, whose incomplete JSON then shows that it was cut.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MAX_EVENT_CHARS = 4 << 20
 
 
 class EventReader:
-    """Turns bytes into the data of events; one reader for each stream."""
+    """Extracts the data of events from bytes; one reader for each stream."""
 
     def __init__(self) -> None:
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
@@ -30,7 +30,7 @@ class EventReader:
         self._at_start = True
 
     def feed(self, data: bytes) -> Iterator[str]:
-        """Take the next bytes, and give the data of each event that they complete.
+        """Add the next bytes, and give the data of each event that they complete.
 
         Raises:
             ContractError: An event is larger than 4 Mi characters.
@@ -38,7 +38,7 @@ class EventReader:
         yield from self._take(self._decode(data))
 
     def close(self) -> Iterator[str]:
-        """Give the data of an event that the end of the stream completes."""
+        """Give the data of the last event, which the end of the stream completes."""
         yield from self._take(self._decode(b"", final=True))
         if self._line:
             yield from self._end_line()
@@ -53,7 +53,7 @@ class EventReader:
             self._after_cr = False
         if not text:
             return
-        # A CR at the end of the bytes ends its line at once; an LF that follows it later belongs to it.
+        # A CR at the end of the bytes ends its line at once; an LF at the start of the next bytes belongs to it.
         self._after_cr = text.endswith("\r")
         *lines, rest = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
         for line in lines:

@@ -38,16 +38,16 @@ class Translation:
     Attributes:
         text: The translation.
         id: Id of the request at the service.
-        model: Model id as the service reports it; may differ from the one asked for.
+        model: Model id reported by the service; may differ from the requested one.
         source_lang: Source language code.
         target_lang: Target language code.
-        transcription: The source text as the service received it, where it tells.
-        finish_reason: Why the model stopped, where the service tells.
-        usage: Token counts, or None where the service does not tell.
-        balance: Remaining credit, or None where the service does not tell.
-        created: Seconds since 1970 when the reply was made, or None.
-        timing: How long it took, and how many attempts.
-        reply: The whole reply, with fields that the contract does not know; None for streams.
+        transcription: The source text as received by the service, if it reports it.
+        finish_reason: The reason why the model stopped, if the service reports it.
+        usage: Token counts, or None if the service reports none.
+        balance: Remaining credit, or None if the service reports none.
+        created: Time of the reply in seconds since 1970, or None.
+        timing: Duration and attempts.
+        reply: The whole reply, including fields outside the contract; None for streams.
 
     Example:
         >>> translation = Translation("Good morning.", source_lang="ja", target_lang="en")
@@ -84,17 +84,17 @@ class Translation:
 
 @dataclass(frozen=True)
 class TranslationChunk:
-    """A piece of a translation, as it comes.
+    """A chunk of a streamed translation.
 
     Attributes:
-        text: What this piece adds; may be empty.
-        id: Id of the request, the same in all pieces.
-        finish_reason: Why the model stopped, in the last piece of services that tell.
-        usage: Token counts, in a piece of services that tell.
-        transcription: The source text, in the first piece.
-        source_lang: Source language code, in the first piece.
-        target_lang: Target language code, in the first piece.
-        reply: The whole event, with fields that the contract does not know.
+        text: The text that this chunk adds; may be empty.
+        id: Id of the request, the same in all chunks.
+        finish_reason: The reason why the model stopped, in the last chunk, if the service reports it.
+        usage: Token counts, in one chunk, if the service reports them.
+        transcription: The source text, in the first chunk.
+        source_lang: Source language code, in the first chunk.
+        target_lang: Target language code, in the first chunk.
+        reply: The whole event, including fields outside the contract.
     """
 
     text: str
@@ -114,7 +114,7 @@ def read_chunk(value: object) -> TranslationChunk:
     """Read one event of a stream.
 
     Raises:
-        ContractError: It is not a chunk.
+        ContractError: The event is not a chunk.
     """
     reply = TranslationChunkReply.parse(value)
     return TranslationChunk(
@@ -134,13 +134,13 @@ class Translate(Operation[Translation]):
     """Translate a text (section 4.5 of the contract).
 
     Args:
-        text: What to translate, at most 10,000 characters.
-        source_lang: Code of its language, for example ``"ja"``.
-        target_lang: Code of the language wanted, for example ``"en"``.
+        text: Text to translate, at most 10,000 characters.
+        source_lang: Code of the source language, such as ``"ja"``.
+        target_lang: Code of the target language, such as ``"en"``.
         keywords: Terms to preserve: at most 20, at most 100 bytes of UTF-8 each.
-        context: Text that helps to understand and is not translated; at most 2,000 characters.
+        context: Text that helps the translation and is not translated itself; at most 2,000 characters.
         model: Model id; None is the service's default.
-        timeout: Seconds for this call with its retries; None is the client's own.
+        timeout: Seconds for this call with its retries; None is the client's.
 
     Example:
         >>> first = Translate("Hello.", source_lang="en", target_lang="ja", keywords=["Ada"])
@@ -168,7 +168,7 @@ class Translate(Operation[Translation]):
         """The checked request.
 
         Raises:
-            InvalidRequestError: A field breaks its rule.
+            InvalidRequestError: A field breaks a rule of the contract.
         """
         given = {
             "text": self.text,
@@ -244,7 +244,7 @@ class Translate(Operation[Translation]):
 
 
 class StreamTranslation(Translate):
-    """Translate a text, and give the translation as it is made."""
+    """Translate a text, and stream the translation while it is made."""
 
     __slots__ = ()
     name = "stream_translation"

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 _SHOWN = 6
 _NAMED = 20
 _ALIKE = 0.7
-"""How alike a name must be for "did you mean"; 1 is the same."""
+"""Minimum similarity of a name for "did you mean"; 1 is identical."""
 _SOFT = "opacity:.74;font-size:.92em"
 
 
 class VoiceCatalogue(Sequence[Voice]):
     """The voices of a service, in its order.
 
-    A voice is found by position, by id, or by as much of its description as is unambiguous::
+    A voice is found by its position, its id, or an unambiguous part of its description::
 
         voices[0]
         voices["0f8fad5b-d9cb-469f-a165-70867728950e"]
@@ -50,7 +50,7 @@ class VoiceCatalogue(Sequence[Voice]):
         self._voices = tuple(voices)
         self._why_none = ""
         self.service = service
-        """What the service says of itself, or None; see ``Client.identity``."""
+        """The service's own identity, or None; see ``Client.identity``."""
         self._by_id = {_key(voice.id): voice for voice in self._voices}
 
     def __len__(self) -> int:
@@ -84,10 +84,10 @@ class VoiceCatalogue(Sequence[Voice]):
         return self._by_id.get(_key(given)) if isinstance(given, str) else None
 
     def one(self, name: str) -> Voice:
-        """The one voice with this id, or with this text in its description (upper and lower case are the same).
+        """The one voice with this id, or with this text in its description (case is ignored).
 
         Raises:
-            InvalidRequestError: None has it, or several have.
+            InvalidRequestError: No voice or several voices match.
         """
         if not isinstance(name, str):
             raise _not_a_text("a voice", name, "give its id, or part of its description")
@@ -95,7 +95,7 @@ class VoiceCatalogue(Sequence[Voice]):
         if voice is not None:
             return voice
         wanted = name.strip().casefold()
-        # a description may end in its voice's name, as in "…, very fast (hibari: heart)": that name goes first
+        # a description may end in the voice's name, as in "…, very fast (hibari: heart)"; a match of the name wins
         exact = [
             voice
             for voice in self._voices
@@ -111,7 +111,7 @@ class VoiceCatalogue(Sequence[Voice]):
         raise InvalidRequestError(message, parameter="voice_id", rule="2.2", code="unknown_voice_id")
 
     def _several_fit(self, found: list[Voice]) -> str:
-        """What to say of a text that several voices fit: their names, with the ids of those that share one."""
+        """Message for a text that matches several voices: their names, with ids for names that occur twice."""
         names = [voice.short_name for voice in found]
         shown = [
             f"{voice.short_name!r}"
@@ -123,7 +123,7 @@ class VoiceCatalogue(Sequence[Voice]):
         return f"fits {len(found)} voices: {', '.join(shown)}{more}; give one name or id"
 
     def _none_fits(self, wanted: str) -> str:
-        """What to say of a text that no voice fits: the name that is nearest, and those that there are."""
+        """Message for a text that matches no voice: the most similar name, and the existing names."""
         if not self._voices:
             return "fits no voice; the catalogue is empty"
         by_name = {
@@ -145,16 +145,16 @@ class VoiceCatalogue(Sequence[Voice]):
         streaming: bool | None = None,
         format: str | None = None,  # noqa: A002
     ) -> VoiceCatalogue:
-        """The voices that fit all that is given.
+        """The voices that match all given criteria.
 
         Args:
-            language: A code such as ``"ja"``; found in the free text of the catalogue, also by its name.
+            language: A code such as ``"ja"``; it also matches the language's name in the catalogue's free text.
             gender: ``"Male"``, ``"Female"`` or ``"Neutral"``, in any case.
             streaming: Whether at least one format streams.
             format: An output format.
 
         Raises:
-            InvalidRequestError: What is given is no text, or, for streaming, neither True nor False.
+            InvalidRequestError: A criterion is not text, or ``streaming`` is neither True nor False.
         """
         for what, value in (("language", language), ("gender", gender), ("format", format)):
             if value is not None and not isinstance(value, str):
@@ -171,7 +171,7 @@ class VoiceCatalogue(Sequence[Voice]):
         return found
 
     def _no_such(self, asked: dict[str, Any]) -> str:
-        """Text for criteria that no voice fits: those that none has by itself, with what there is."""
+        """Message for criteria without a match: those that no voice meets by itself, with the existing values."""
         alone = [name for name in asked if not any(_fits(voice, name, asked[name]) for voice in self._voices)]
         have = [f"{name} is one of {', '.join(known)}" for name in alone if (known := self._known(name))]
         given = " and ".join(f"{name}={asked[name]!r}" for name in alone or asked)
@@ -183,7 +183,7 @@ class VoiceCatalogue(Sequence[Voice]):
         return sorted(map(repr, values))
 
     def to_frame(self) -> pd.DataFrame:
-        """The same as :meth:`frame`, by the name that pandas has for it."""
+        """The same as :meth:`frame`, by the usual name of pandas."""
         return self.frame()
 
     def frame(self) -> pd.DataFrame:
@@ -213,7 +213,7 @@ class VoiceCatalogue(Sequence[Voice]):
             "streams": ["yes" if voice.streaming else "no" for voice in self._voices],
             "formats": [", ".join(voice.formats) for voice in self._voices],
         }
-        # what all voices have in common is said once: nobody chooses by it
+        # properties common to all voices are shown once: they do not help to choose
         alike = {name: cells[0] for name, cells in told.items() if len(self) > 1 and len(set(cells)) == 1}
         columns = {name: cells for name, cells in told.items() if name not in alike}
         names = [_named(voice) for voice in self._voices]
@@ -244,18 +244,18 @@ class VoiceCatalogue(Sequence[Voice]):
 
 
 class NoVoiceError(InvalidRequestError, IndexError):
-    """A position at which a catalogue has no voice; an IndexError too, as sequences raise."""
+    """A position without a voice in a catalogue; also an IndexError, as sequences raise it."""
 
 
 def _named(voice: Voice) -> Html:
-    """A voice's short name, and below it what its description says besides."""
+    """A voice's short name, with the rest of its description below it."""
     rest = voice.description.strip().removesuffix(f"({voice.short_name})").strip()
     about = element("div", rest, dir="auto", style=_SOFT) if rest and rest != voice.short_name else None
     return element("div", element("strong", voice.short_name, dir="auto"), about)
 
 
 def _values(voice: Voice, name: str) -> Iterable[Any]:
-    """What a voice has of something that voices are found by."""
+    """The values of a voice for one of the criteria."""
     if name == "language":
         from speechlab.text import languages_in
 
@@ -291,7 +291,7 @@ def _names(description: str) -> set[str]:
 
 def voices_call(timeout: float | None) -> HttpCall:
     """``GET /tts/voices`` (section 4.2)."""
-    # Nothing is computed for a catalogue; what takes longer than this has failed.
+    # A catalogue needs no computation; a request that takes longer than this has failed.
     limits = Timeouts(read=30.0, total=90.0) if timeout is None else timeouts(timeout, 0.0)
     return HttpCall("voices", "tts", "GET", VOICES_PATH, limits, accept="application/json", free=True)
 
@@ -300,6 +300,6 @@ def read_catalogue(reply: RawResponse) -> VoiceCatalogue:
     """Read the reply of ``GET /tts/voices`` in either documented form.
 
     Raises:
-        ContractError: It has neither form.
+        ContractError: The reply has neither form.
     """
     return VoiceCatalogue(VoiceList.parse(reply.json()).voices, reply.headers.get("x-speechlab-service"))

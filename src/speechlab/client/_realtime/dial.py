@@ -47,8 +47,8 @@ class RealtimeConfig:
     """Checked settings of a session, the same for all of its texts.
 
     Attributes:
-        settings: What ``session.update`` says.
-        sample_rate: Rate of the audio, in Hz, where the service does not tell another.
+        settings: The settings in ``session.update``.
+        sample_rate: Rate of the audio in Hz, unless the service reports another one.
     """
 
     settings: SessionSettings
@@ -60,19 +60,19 @@ class RealtimeOptions(SpeechOptions):
     """Options of a realtime session.
 
     Args:
-        audio_transport: How the audio travels: ``"binary"`` frames, or ``"base64_json"``, for proxies that let
-            only text pass. Events hold the same bytes in both.
-        timeout: Seconds for connecting and configuring, and for each text, its waits included; None is the client's.
+        audio_transport: Form of the audio: ``"binary"`` frames, or ``"base64_json"`` for proxies that pass text
+            only. Events contain the same bytes in both.
+        timeout: Seconds for connecting and configuring, and for each text with its waits; None is the client's.
     """
 
     audio_transport: str = "binary"
     timeout: float | None = None
 
     def config(self) -> RealtimeConfig:
-        """Check the settings of a session (section 4.3); a voice given by its description is looked up before.
+        """Check the settings of a session (section 4.3); a voice given by its description has to be looked up first.
 
         Raises:
-            InvalidRequestError: A setting breaks a rule of the contract, or the voice cannot do it.
+            InvalidRequestError: A setting breaks a rule of the contract, or the voice does not support it.
         """
         transport: object = self.audio_transport
         if not isinstance(transport, str) or transport not in list(AudioTransport):
@@ -88,13 +88,13 @@ class RealtimeOptions(SpeechOptions):
 
 
 async def configured_socket(sender: Sender, config: RealtimeConfig) -> tuple[Socket, SessionInfo]:
-    """Connect and configure.
+    """Connect and configure a session.
 
     Raises:
         APIError: The service refused the upgrade.
-        APIConnectionError: No answer came.
+        APIConnectionError: No reply came.
         RealtimeError: The service refused the settings.
-        ContractError: The answer is no message.
+        ContractError: The reply is not a message of the contract.
     """
     socket, deadline = await _dial(sender)
     try:
@@ -106,14 +106,14 @@ async def configured_socket(sender: Sender, config: RealtimeConfig) -> tuple[Soc
 
 
 def _within_s(settings: Settings, deadline: float | None) -> float:
-    """Seconds for a handshake, or for configuring: what is left of the time that was given, if one was."""
+    """Seconds for the handshake or the configuration: the rest of the timeout, if one was given."""
     if deadline is None or settings.timeout is None:
         return OPEN_S
     return TimeLeft(max(0.0, deadline - settings.clock.monotonic()), whole_s(settings.timeout))
 
 
 async def _dial(sender: Sender) -> tuple[Socket, float | None]:
-    """A connection, and when the time that was given for it is up."""
+    """A connection, and the deadline of its timeout, if one was given."""
     settings = sender.settings
     if settings.mode == "replay":
         raise nothing_is_sent("realtime")
@@ -129,7 +129,7 @@ async def _dial(sender: Sender) -> tuple[Socket, float | None]:
     try:
         await progress.key_ready()
         outcome = await _connect_until_answered(sender, progress)
-    except BaseException as error:  # cancelled, above all
+    except BaseException as error:  # usually a cancellation
         progress.tell("error", error=type(error).__name__)
         raise
     if isinstance(outcome, Failure):
@@ -174,7 +174,7 @@ async def _connect_until_answered(sender: Sender, progress: Progress) -> Socket 
 async def _configure(socket: Socket, config: RealtimeConfig, within_s: float, clock: Clock) -> SessionInfo:
     update = SessionUpdate(id=f"cfg_{secrets.token_hex(6)}", session=config.settings)
     problem: SpeechLabError
-    until = clock.monotonic() + within_s  # of the whole: a service may say something else for ever
+    until = clock.monotonic() + within_s  # for all messages together: a service may send others without end
     try:
         await socket.send(update.message())
         while True:

@@ -29,20 +29,20 @@ _LEAST_S = 0.001
 
 
 class Job:
-    """One text on its way; what the session's task and the reader share."""
+    """One text and its state, shared by the session's task and the reader."""
 
     def __init__(self, text: str, client_id: str, sender: Sender, time_s: float | None) -> None:
         self.text = text
         self.waits_for = "the texts before it"
-        """What it waits for until it is sent, in the words of its error."""
+        """The reason for which it is not sent yet, as in its error."""
         self.sent = False
-        """Whether the service may have got it."""
+        """Whether the service may have received it."""
         self.synthesis = Synthesis(client_id)
         self.task: asyncio.Task[None] | None = None
         self.over = False
         self.config: RealtimeConfig | None = None
         self.frames: list[tuple[float, str | bytes]] = []
-        """What came, and when: seconds since the text was sent."""
+        """The messages, each with its time in seconds after the text was sent."""
         self.recorded: Timing | None = None
         self.events: asyncio.Queue[RealtimeEvent | SpeechLabError | None] = asyncio.Queue()
         self._sender = sender
@@ -57,14 +57,14 @@ class Job:
 
     @property
     def left_s(self) -> float | None:
-        """What is left of its time, in seconds; None without a bound."""
+        """The rest of its timeout in seconds; None without a timeout."""
         if self._timer is None or self._time_s is None:
             return None
         left_s = self._timer.when() - asyncio.get_running_loop().time()
         return TimeLeft(max(_LEAST_S, left_s), whole_s(self._time_s))
 
     def begin(self, place: CallPlace) -> None:
-        """Start counting the time: its turn has come."""
+        """Start the clock of the text, which is the next one to be sent."""
         self._sent = place.started
 
     def came(self, frame: str | bytes) -> None:
@@ -73,25 +73,25 @@ class Job:
         self.frames.append((round(now - (self._sent or now), 6), frame))
 
     def put(self, event: RealtimeEvent) -> None:
-        """Hand an event to the reader."""
+        """Pass an event to the reader."""
         if self._first is None and isinstance(event, AudioDelta):
             self._first = self._clock.monotonic()
         self.events.put_nowait(event)
 
     def end(self) -> None:
-        """Tell the reader that the text is complete."""
+        """Report to the reader that the text is complete."""
         if self._finish():
             if self.recorded is None:
                 self._sender.totals.add(**spent_on_speech(self.text, len(self.synthesis.audio)))
             self.events.put_nowait(None)
 
     def fail(self, error: SpeechLabError) -> None:
-        """Tell the reader of the failure."""
+        """Report a failure to the reader."""
         if self._finish():
             self.events.put_nowait(error)
 
     def about(self, error: SpeechLabError) -> SpeechLabError:
-        """Put on an error what is known of the text; that of a connection has its own timing."""
+        """Attach the facts of the text to an error; an error of the connection has its own timing."""
         if error.timing is None:
             attach_timing(error, self.timing())
         if self.synthesis.start is not None:
@@ -99,10 +99,10 @@ class Job:
         return error
 
     def in_vain(self, why: str) -> SpeechLabError:
-        """The error of a text that waited in vain.
+        """The error of a text whose wait ended without a result.
 
         Args:
-            why: What ended its waiting.
+            why: The reason why the wait ended.
         """
         why = f"{why} while the text waited for"
         if not self.sent:
@@ -116,7 +116,7 @@ class Job:
         return self.may_be_counted(StreamTruncatedError(text, partial=came))
 
     def closed_early(self, error: SocketClosedError) -> SpeechLabError:
-        """The error of a text whose connection ended."""
+        """The error of a text whose connection closed."""
         came = self.synthesis.audio
         text = f"the session ended after {len(came):,} bytes of audio: {error}{self._noted()}"
         text += "; the text is not sent again"
@@ -127,13 +127,13 @@ class Job:
         return f"; the service had said: {noted.code}: {noted.message}" if noted is not None else ""
 
     def may_be_counted(self, error: SpeechLabError) -> SpeechLabError:
-        """Count the text as possibly metered, as it was sent and its outcome is unknown; its error tells so."""
+        """Count a text that was sent and whose outcome is unknown as possibly metered, and mark its error so."""
         self._sender.totals.add(possibly_metered=1)
         error.possibly_metered = True
         return error
 
     def stop_clock(self) -> None:
-        """Stop counting the time, which is up no more."""
+        """Stop the timeout of the text."""
         if self._timer is not None:
             self._timer.cancel()
         self._ended = self._clock.monotonic() if self._ended is None else self._ended
@@ -144,7 +144,7 @@ class Job:
         return not was
 
     def timing(self) -> Timing:
-        """How long it has taken so far, or took when it was recorded."""
+        """Duration so far, or as recorded."""
         if self.recorded is not None:
             return self.recorded
         now = self._clock.monotonic() if self._ended is None else self._ended
@@ -153,12 +153,12 @@ class Job:
         return Timing(int(self.sent), now - self._began, first, sent - self._began, None)
 
     def give_up(self) -> None:
-        """Cancel it: nobody reads it any more."""
+        """Cancel the text, which has no reader any more."""
         if not self.over:
             self._stop(ConfigurationError("the events of this text were closed"))
 
     def _late(self) -> None:
-        """End it: its time is up."""
+        """End the text after its timeout."""
         why = f"the time of {whole_s(self._time_s or 0.0):g} s was up"
         self._stop(self.about(self.in_vain(why)))
 
@@ -180,12 +180,12 @@ class AsyncSpeechEvents(AsyncClosable):
 
     @property
     def partial(self) -> bytes:
-        """The audio that has come so far."""
+        """The audio received so far."""
         return self._job.synthesis.audio
 
     @property
     def timing(self) -> Timing:
-        """How long it has taken so far; ``first_byte_s`` is the time to the first piece of audio."""
+        """Duration so far; ``first_byte_s`` is the time to the first piece of audio."""
         return self._job.timing()
 
     def __aiter__(self) -> AsyncIterator[RealtimeEvent]:
@@ -201,11 +201,11 @@ class AsyncSpeechEvents(AsyncClosable):
         """The next event as it arrives, or None after the record of usage.
 
         Raises:
-            RealtimeError: The service could not speak the text; ``code`` says why.
-            StreamTruncatedError: The connection ended, or the time was up; ``partial`` holds the audio that had come.
-            ContractError: The audio is not what the service says it is.
-            APITimeoutError: Its time was up before the first sound.
-            APIConnectionError: No answer came.
+            RealtimeError: The service could not speak the text; ``code`` is the reason.
+            StreamTruncatedError: The connection closed, or the text timed out; ``partial`` contains the audio so far.
+            ContractError: The audio differs from the service's description of it.
+            APITimeoutError: The text timed out before its first sound.
+            APIConnectionError: No reply came.
         """
         if self._error is not None:
             raise self._error
@@ -226,9 +226,9 @@ class AsyncSpeechEvents(AsyncClosable):
         """Wait for the rest, and return all of it as one clip.
 
         Raises:
-            RealtimeError: The service could not speak the text; ``code`` says why.
-            StreamTruncatedError: The connection ended first; ``partial`` holds the audio that had come.
-            ContractError: The audio is not what the service says it is.
+            RealtimeError: The service could not speak the text; ``code`` is the reason.
+            StreamTruncatedError: The connection closed, or the text timed out; ``partial`` contains the audio so far.
+            ContractError: The audio differs from the service's description of it.
         """
         while await self.next_event() is not None:
             pass

@@ -1,4 +1,4 @@
-"""Several realtime sessions for concurrent work, for ``await``: a session can speak one text at a time."""
+"""Several realtime sessions for concurrent work, for ``await``; each speaks one text at a time."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class RealtimeText(RealtimeOptions):
-    """A text, with the options of the session that is to speak it.
+    """A text, with the options of its session.
 
     Args:
-        text: What to say, whole; at most 5,000 characters.
+        text: The whole text to speak; at most 5,000 characters.
     """
 
     text: str = field(kw_only=False)
 
     @property
     def options(self) -> RealtimeOptions:
-        """The options of a session, which are not those of its texts."""
+        """The options of the session, without the text."""
         given = {option.name: getattr(self, option.name) for option in fields(RealtimeOptions)}
         return RealtimeOptions(**{**given, "timeout": None})
 
 
 class AsyncRealtimePool(AsyncClosable):
-    """Realtime sessions that are opened as they are needed and used again for texts of the same settings.
+    """Realtime sessions, opened on demand and used again for texts with the same settings.
 
-    Use it as ``async with``, and call :meth:`say` from as many tasks as there are texts.
+    Use it with ``async with``, and call :meth:`say` from as many tasks as there are texts.
     """
 
     def __init__(
@@ -58,24 +58,24 @@ class AsyncRealtimePool(AsyncClosable):
 
     @property
     def sessions(self) -> int:
-        """Sessions that there are now."""
+        """Current number of sessions."""
         return len(self._sessions)
 
     @takes(RealtimeText)
     async def say(self, request: RealtimeText) -> SpeechClip:
-        """Speak a text on a session of these settings, and wait for all of it.
+        """Speak a text on a session with these settings, and wait for the whole audio.
 
         Returns:
-            A clip, checked to be whole.
+            A clip, checked for completeness.
 
         Raises:
             InvalidRequestError: The request breaks a rule of the contract; nothing was sent.
-            RealtimeError: The service could not speak it; ``code`` says why.
-            StreamTruncatedError: The connection ended, or the time was up; ``partial`` holds the audio that had come.
-            ContractError: The audio is not what the service says it is.
+            RealtimeError: The service could not speak the text; ``code`` is the reason.
+            StreamTruncatedError: The connection closed, or the text timed out; ``partial`` contains the audio so far.
+            ContractError: The audio differs from the service's description of it.
             APIError: The service refused the connection.
-            APITimeoutError: Its time was up before the first sound; the text says what it waited for.
-            APIConnectionError: No answer came.
+            APITimeoutError: The text timed out before its first sound; the message names the reason for its wait.
+            APIConnectionError: No reply came.
         """
         options = request.options
         voice, audio_format, *others = (getattr(options, one.name) for one in fields(options))
@@ -89,14 +89,14 @@ class AsyncRealtimePool(AsyncClosable):
         await self._place(time_s)
         try:
             if self._closed:
-                raise ConfigurationError("this pool is closed; ask for a new one")
+                raise ConfigurationError("this pool is closed; make a new one")
             session, replaced = self._free(key, options)
             try:
                 if replaced is not None:
                     await self._discard(replaced, left_s())
                 clip = await session.say(request.text, timeout=left_s())
             except BaseException:
-                # Where a text failed it is not certain what the session can still do; sessions are cheap.
+                # After a failed text the state of the session is uncertain, and a new session is cheap.
                 await self._discard(session, left_s())
                 raise
             self._idle.append((key, session))
@@ -117,7 +117,7 @@ class AsyncRealtimePool(AsyncClosable):
     def _free(
         self, key: tuple[Any, ...], options: RealtimeOptions
     ) -> tuple[AsyncRealtimeSession, AsyncRealtimeSession | None]:
-        """A session for a text, and the one that makes room for it."""
+        """A session for a text, and the session to close for it, if any."""
         for item in self._idle:
             if item[0] == key:
                 self._idle.remove(item)
@@ -131,7 +131,7 @@ class AsyncRealtimePool(AsyncClosable):
         return session, replaced
 
     async def _discard(self, session: AsyncRealtimeSession, within_s: float | None = None) -> None:
-        """Close a session, and wait for it as long as there is time."""
+        """Close a session, and wait for it within the time left."""
         self._sessions.discard(session)
         closing = asyncio.ensure_future(session.aclose())
         self._closing.add(closing)
@@ -139,7 +139,7 @@ class AsyncRealtimePool(AsyncClosable):
         await asyncio.wait({closing}, timeout=within_s)
 
     async def aclose(self) -> None:
-        """Close all sessions; the service stops working for them."""
+        """Close all sessions, which stops the service's work for them."""
         self._closed = True
         self._idle.clear()
         await asyncio.gather(*map(self._discard, tuple(self._sessions)))

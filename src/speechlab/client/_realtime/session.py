@@ -1,7 +1,7 @@
 """Realtime speech, for ``await``: one session, one text at a time, the others in a queue.
 
-A task works through the queue, so that a text that nobody reads to its end does not hold up the next one. Between
-two texts a lost connection is made anew; within one it never is, because what was sent may be counted already.
+A task works through the queue, so that a text without a reader does not delay the next one. Between two texts a lost
+connection is opened again. Within a text it never is, because the part that was sent may be counted already.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     Prepare = Callable[[], Awaitable[RealtimeConfig]]
 
 _GAP_S = 120.0
-"""Seconds between two messages: a service that has been idle may first have to load its models."""
+"""Seconds between two messages: a service that was idle may first have to load its models."""
 _USAGE_S = 20.0
 _THROTTLED = {RealtimeCode.RATE_LIMITED, RealtimeCode.SERVICE_RATE_LIMITED}
 
@@ -50,7 +50,7 @@ _THROTTLED = {RealtimeCode.RATE_LIMITED, RealtimeCode.SERVICE_RATE_LIMITED}
 class AsyncRealtimeSession(AsyncOpenable):
     """A realtime session: several texts, one voice, one connection.
 
-    Use it as ``async with``. Texts are spoken one after the other; several may be given at once.
+    Use it with ``async with``. Texts are spoken one after the other; several tasks may send texts at once.
     """
 
     def __init__(self, sender: Sender, prepare: Prepare, identity: Callable[[], Awaitable[str]]) -> None:
@@ -74,16 +74,16 @@ class AsyncRealtimeSession(AsyncOpenable):
 
     @property
     def is_open(self) -> bool:
-        """True while there is a connection, as far as is known."""
+        """Whether the connection is open, as far as is known."""
         return self._line.socket is not None and self._line.socket.is_open
 
     async def open(self) -> None:
-        """Connect and configure, if there is no connection; a session that the store knows waits for a new text.
+        """Connect and configure, if there is no connection; a session known to the store waits for a new text.
 
         Raises:
-            InvalidRequestError: A setting breaks a rule of the contract, or the voice cannot do it.
+            InvalidRequestError: A setting breaks a rule of the contract, or the voice does not support it.
             APIError: The service refused the connection.
-            APIConnectionError: No answer came.
+            APIConnectionError: No reply came.
             RealtimeError: The service refused the settings.
         """
         self._check_process()
@@ -92,16 +92,16 @@ class AsyncRealtimeSession(AsyncOpenable):
             await self._connected()
 
     def speak(self, text: str, *, timeout: float | None = None) -> AsyncSpeechEvents:
-        """Speak a text; it is sent when those before it are done.
+        """Speak a text; it is sent after the texts before it.
 
         Args:
-            text: What to say, whole; at most 5,000 characters.
-            timeout: Seconds for all of it, from this call to its record of usage; None is the session's.
+            text: The whole text to speak; at most 5,000 characters.
+            timeout: Seconds from this call to the usage record; None is the session's.
 
         Returns:
             Its events: ``AudioStart``, ``AudioDelta`` for each piece, ``AudioDone`` and ``Usage``. Dropping or
-            closing it before the end stops the service's work, by closing the connection; the next text opens
-            another.
+            closing it before the end closes the connection, which stops the service's work; the next text opens
+            another connection.
 
         Raises:
             InvalidRequestError: The text breaks a rule of the contract; nothing is sent.
@@ -115,7 +115,7 @@ class AsyncRealtimeSession(AsyncOpenable):
         check_text(text)
         self._check_process()
         if self._closed:
-            raise ConfigurationError("this realtime session is closed; ask for a new one")
+            raise ConfigurationError("this realtime session is closed; make a new one")
         time_s = time_of(timeout, self._sender.settings.timeout)
         job = Job(text, f"say_{secrets.token_hex(8)}", self._sender, time_s)
         self._jobs.append(job)
@@ -124,29 +124,29 @@ class AsyncRealtimeSession(AsyncOpenable):
         return AsyncSpeechEvents(job)
 
     async def say(self, text: str, *, timeout: float | None = None) -> SpeechClip:  # noqa: ASYNC109
-        """Speak a text, and wait for all of it.
+        """Speak a text, and wait for the whole audio.
 
         Args:
-            text: What to say, whole; at most 5,000 characters.
-            timeout: Seconds for all of it, from this call to its record of usage; None is the session's.
+            text: The whole text to speak; at most 5,000 characters.
+            timeout: Seconds from this call to the usage record; None is the session's.
 
         Returns:
-            A clip, checked to be whole.
+            A clip, checked for completeness.
 
         Raises:
             InvalidRequestError: The text breaks a rule of the contract; nothing was sent.
-            RealtimeError: The service could not speak it; ``code`` says why.
-            StreamTruncatedError: The connection ended, or the time was up; ``partial`` holds the audio that had come.
-            ContractError: The audio is not what the service says it is.
-            APIError: The service refused to be connected to again.
-            APITimeoutError: Its time was up before the first sound.
-            APIConnectionError: No answer came.
+            RealtimeError: The service could not speak the text; ``code`` is the reason.
+            StreamTruncatedError: The connection closed, or the text timed out; ``partial`` contains the audio so far.
+            ContractError: The audio differs from the service's description of it.
+            APIError: The service refused a new connection.
+            APITimeoutError: The text timed out before its first sound.
+            APIConnectionError: No reply came.
         """
         async with self.speak(text, timeout=timeout) as events:
             return await events.collect()
 
     async def aclose(self) -> None:
-        """Close the connection; the service stops working for it."""
+        """Close the connection, which stops the service's work."""
         self._closed = True
         self._sender.connections.sessions.discard(self)
         jobs, self._jobs = list(self._jobs), deque()
@@ -164,7 +164,7 @@ class AsyncRealtimeSession(AsyncOpenable):
 
     async def _connected(self, job: Job | None = None) -> Socket:
         if self._closed:
-            raise ConfigurationError("this realtime session is closed; ask for a new one")
+            raise ConfigurationError("this realtime session is closed; make a new one")
         async with self._connecting:
             socket = self._line.socket
             if socket is None or not socket.is_open:
@@ -179,7 +179,7 @@ class AsyncRealtimeSession(AsyncOpenable):
             return socket
 
     def _watch(self) -> None:
-        """See to it that the connection ends with the client, and with the last that holds the session."""
+        """Close the connection with the client, and when the last reference to the session is dropped."""
         self._sender.connections.sessions.add(self)
         if not self._watched:
             self._watched = True
@@ -218,7 +218,7 @@ class AsyncRealtimeSession(AsyncOpenable):
                 raise
 
     async def _one(self, job: Job) -> None:
-        """Speak one text; whatever happens ends up with its reader."""
+        """Speak one text; its reader gets the result or the error."""
         try:
             job.waits_for = "the settings of its session"
             job.config = await self._prepared()
@@ -238,7 +238,7 @@ class AsyncRealtimeSession(AsyncOpenable):
         except SpeechLabError as error:
             job.stop_clock()
             job.about(error)
-            # After a terminal error event the session goes on; after anything else nobody knows where it is.
+            # After a terminal error event the session continues; after other errors its state is unknown.
             if not isinstance(error, RealtimeError) or job.synthesis.phase is not Phase.OVER:
                 await self._hang_up()
             _released(place, error)
@@ -253,7 +253,7 @@ class AsyncRealtimeSession(AsyncOpenable):
             job.stop_clock()
             try:
                 await self._tape.keep(job)
-            except SpeechLabError as error:  # a full disk, say
+            except SpeechLabError as error:  # of the store, such as a full disk
                 job.fail(error)
             job.end()
         finally:
@@ -284,7 +284,7 @@ class AsyncRealtimeSession(AsyncOpenable):
 
 
 class _Line:
-    """The connection of a session, which outlives a session that is dropped for as long as closing it takes."""
+    """The connection of a session; it outlives a dropped session until it is closed."""
 
     socket: Socket | None = None
 
@@ -294,11 +294,11 @@ def _dropped(loop: asyncio.AbstractEventLoop, pid: int, line: _Line) -> None:
     if socket is None or pid != os.getpid():
         return
     warnings.warn(
-        "a realtime session was let go without being closed; use it in a with block, or close it",
+        "a realtime session was dropped without being closed; use it in a with block, or close it",
         ResourceWarning,
         stacklevel=2,
     )
-    with suppress(RuntimeError):  # the loop is closed, and its connections with it
+    with suppress(RuntimeError):  # the loop is closed, and so are its connections
         loop.call_soon_threadsafe(_close_soon, socket)
 
 

@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class AudioDelta:
-    """A piece of audio, decoded: the same in either transport.
+    """A piece of audio, decoded: the same in both transports.
 
     Attributes:
         audio: The bytes, in the format of the session.
-        seq: Its number within the text, from 0.
+        seq: Number of the piece within the text, from 0.
         id: Correlation id of the text.
-        request_id: The service's name for the attempt.
+        request_id: The service's id of the attempt.
     """
 
     audio: bytes = field(repr=False)
@@ -47,7 +47,7 @@ class AudioDelta:
 
 
 RealtimeEvent = AudioStart | AudioDelta | AudioDone | Usage
-"""What speaking a text gives, in this order: one start, pieces of audio, one end, one record of usage."""
+"""Events of a text, in this order: one start, pieces of audio, one end, one usage record."""
 
 
 class Phase(StrEnum):
@@ -56,9 +56,9 @@ class Phase(StrEnum):
     SENT = "sent"
     """Waiting for the start of the audio."""
     AUDIO = "audio"
-    """Audio is coming."""
+    """Audio is arriving."""
     USAGE = "usage"
-    """All audio has come, or the backend has failed: waiting for the record of usage."""
+    """The audio is complete, or the backend has failed: waiting for the usage record."""
     OVER = "over"
     """The next text may be sent."""
 
@@ -67,7 +67,7 @@ def read_message(text: str) -> ServiceMessage:
     """Read a text message.
 
     Raises:
-        ContractError: It is not JSON, or no message.
+        ContractError: The text is not JSON, or not a message of the contract.
     """
     try:
         value = orjson.loads(text)
@@ -79,7 +79,7 @@ def read_message(text: str) -> ServiceMessage:
 
 
 def error_from_event(message: TtsError | RouterError, *, partial: bytes = b"") -> RealtimeError:
-    """The error that an error event stands for."""
+    """The exception for an error event."""
     code = redact(message.code)[:100]
     retryable = code in set(RealtimeCode) and RealtimeCode(code).retryable
     said = redact(message.message)[:300] or "the service gave no reason"
@@ -90,7 +90,7 @@ class Synthesis:
     """From ``tts.speak`` to ``tts.usage`` or the terminal error (section 3).
 
     Args:
-        client_id: Correlation id that was sent.
+        client_id: Correlation id of the request.
     """
 
     def __init__(self, client_id: str) -> None:
@@ -99,7 +99,7 @@ class Synthesis:
         self.start: AudioStart | None = None
         self.pieces: list[bytes] = []
         self.noted: TtsError | RouterError | None = None
-        """The last error that was not the end: it may explain why nothing follows."""
+        """The last error event that did not end the text; it may explain why nothing follows."""
         self._size = 0
         self._seq: int | None = None
         self._failure: TtsError | None = None
@@ -110,14 +110,14 @@ class Synthesis:
         return b"".join(self.pieces)
 
     def feed(self, frame: str | bytes) -> RealtimeEvent | None:
-        """Take a message.
+        """Process a message.
 
         Returns:
-            The event that it is, or None if it is nothing of this text's.
+            Its event, or None if it does not concern this text.
 
         Raises:
-            RealtimeError: The service could not speak the text. The session goes on, and ``phase`` is over.
-            ContractError: The message cannot be; the session must be given up.
+            RealtimeError: The service could not speak the text. The session continues, and ``phase`` is over.
+            ContractError: The message breaks the contract; the session must be closed.
         """
         if isinstance(frame, bytes):
             return self._piece(frame)
@@ -131,7 +131,7 @@ class Synthesis:
             RouterError: self._on_router_error,
         }
         handler = handlers.get(type(message))
-        if handler is None:  # unknown types are for versions to come
+        if handler is None:  # a type of a later version of the contract
             logger.debug("realtime: message of type %s passed over", message.type[:60])
             return None
         return handler(message)
@@ -224,6 +224,6 @@ class Synthesis:
         self._note(message)
 
     def _note(self, message: TtsError | RouterError) -> None:
-        # Only a failing backend ends a text that is being spoken (section 3); other errors come between.
+        # Only a failed backend ends a text under way (section 3); other errors may come in between.
         self.noted = message
         logger.debug("realtime: error %s in the middle of a text", message.code[:60])

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 class RealtimeTape:
-    """Recorder and player of a session; does nothing for a client without a store.
+    """Records and replays the texts of a session; it does nothing for a client without a store.
 
     Args:
         settings: Settings of the client.
-        identity: Tells what the service is.
+        identity: Returns the identity of the service.
     """
 
     def __init__(self, settings: Settings, identity: Callable[[], Awaitable[str]]) -> None:
@@ -35,7 +35,7 @@ class RealtimeTape:
     async def _call(self, operation: str, config: RealtimeConfig, **more: Any) -> StoredCall | None:
         if self._memory is None:
             return None
-        # As for texts spoken over HTTP: what was not given is left out, but for the temperature.
+        # As for texts over HTTP: arguments that were not given are left out, except temperature.
         asked = config.settings.model_dump(mode="json", exclude_none=True)
         asked |= {"sample_rate": config.sample_rate, "temperature": config.settings.temperature}
         return StoredCall(self._memory, operation, asked | more, await self._identity())
@@ -44,23 +44,23 @@ class RealtimeTape:
         """The kept description of a session with these settings; None if one has to be opened.
 
         Raises:
-            ReplayMiss: There was none.
+            ReplayMiss: The store has none, and the client only replays.
         """
         call = await self._call("realtime_session", config)
         found = None if call is None else await asyncio.to_thread(call.recall)
         return None if found is None else SessionInfo.parse(found[0].response)
 
     async def keep_session(self, config: RealtimeConfig, info: SessionInfo) -> None:
-        """Keep what the service says of the first session with these settings."""
+        """Keep the service's description of the first session with these settings."""
         call = await self._call("realtime_session", config)
         if call is not None and await asyncio.to_thread(call.recall) is None:
             await asyncio.to_thread(call.keep, info.model_dump(mode="json"), {})
 
     async def played(self, job: Job) -> bool:
-        """Play a text from the store; False if it is to be spoken.
+        """Replay a text from the store; False if it has to be spoken.
 
         Raises:
-            ReplayMiss: It is not there, and nothing is spoken.
+            ReplayMiss: The text is not kept, and the client only replays.
         """
         call = None if job.config is None else await self._call("realtime", job.config, text=job.text)
         found = None if call is None else await asyncio.to_thread(call.recall)
@@ -68,7 +68,7 @@ class RealtimeTape:
             return False
         stored, facts = found
         audio = await asyncio.to_thread(stored.files["audio"].read_bytes)
-        job.stop_clock()  # what is kept is not late
+        job.stop_clock()  # a kept text cannot time out
         job.recorded = timing_from(facts)
         job.synthesis = Synthesis(facts["client_id"])
         began, given = self._clock.monotonic(), 0
@@ -86,10 +86,10 @@ class RealtimeTape:
         return True
 
     async def keep(self, job: Job) -> None:
-        """Keep a text that was spoken to its end.
+        """Keep a completely spoken text.
 
         Raises:
-            StoreError: It cannot be written.
+            StoreError: The store cannot be written.
         """
         call = None if job.config is None else await self._call("realtime", job.config, text=job.text)
         if call is None or job.config is None:

@@ -1,1 +1,1 @@
-"""When an attempt is sent: one scheduler for each service with one key."""
+"""Scheduling of attempts: one scheduler for each service with one key."""

@@ -1,4 +1,4 @@
-"""Times at which a scheduler looks again."""
+"""The alarm that wakes a scheduler at a given time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Alarm:
-    """The clock of one event loop on which calls wait: one task, and only while there is a time to wait for."""
+    """The alarm of one event loop with waiting calls: one task, which exists only while a time is set."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, clock: Clock, look: Callable[[], None]) -> None:
         self.loop = loop
@@ -26,18 +26,18 @@ class Alarm:
         self._task: asyncio.Task[None] | None = None
 
     def set(self, when: float) -> None:
-        """Look then, if not before; called with the scheduler's lock held."""
+        """Wake the scheduler at that time, unless an earlier time is set; called with the scheduler's lock held."""
         if when >= self._when:
             return
         self._when = when
         if running_loop() is self.loop:
             self._start()
             return
-        with suppress(RuntimeError):  # the loop is closed: nobody waits there any more
+        with suppress(RuntimeError):  # the loop is closed, and no call waits on it any more
             self.loop.call_soon_threadsafe(self._start)
 
     def stop(self) -> None:
-        """Look no more; called with the lock held, on the loop."""
+        """Cancel the alarm; called with the lock held, on the loop."""
         self._when = math.inf
         if self._task is not None:
             self._task.cancel()

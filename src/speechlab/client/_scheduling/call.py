@@ -1,4 +1,4 @@
-"""One call on its way through a scheduler."""
+"""One call in a scheduler."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 
 class ScheduledCall(WaitingCall):
-    """One call on its way through a scheduler: it waits, is sent, and perhaps waits again.
+    """One call in a scheduler: it waits, is sent, and may wait again.
 
     Args:
-        scheduler: Of its service and key.
-        patience: How long it goes on.
-        ceiling: Most attempts at once, of all calls that say the same.
-        group: The group that it belongs to, if any; then its ceiling counts.
-        free: Whether repeating costs nothing even when the outcome is unknown.
-        light: Whether its attempts need no place, and only heed a pause.
-        direct: Whether it is sent at once, because its scheduler is in another process.
+        scheduler: The scheduler of its service and key.
+        patience: Limits of its retries.
+        ceiling: Maximum of concurrent attempts, of all calls with the same value.
+        group: The group of the call, if any, whose limit then applies.
+        free: Whether a retry costs nothing, even if the outcome of the attempt is unknown.
+        light: Whether its attempts need no place, and wait only for the end of a pause.
+        direct: Whether it is sent without waiting, because its scheduler is in another process.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class ScheduledCall(WaitingCall):
         """Wait until an attempt may be sent.
 
         Raises:
-            NotSentError: It will not be sent; the text says what it waited for.
+            NotSentError: It will not be sent; the message names the reason for its wait.
         """
         if self._direct:
             return CallPlace.nowhere(self._scheduler)
@@ -65,10 +65,10 @@ class ScheduledCall(WaitingCall):
                 self.group.repeats(-1)
 
     def again(self, failure: Failure, place: CallPlace) -> float | None:
-        """Give a place back after a failure, and tell how long to wait before the next attempt.
+        """Return a place after a failure, and give the wait before the next attempt.
 
         Returns:
-            Seconds until it may be sent at the earliest, or None if it is not sent again.
+            Seconds until the earliest time of the next attempt, or None without another attempt.
         """
         place.end(failure.ended(spared=self._retries.spared))
         delay_s = self._delay_s(failure, place)
@@ -97,8 +97,8 @@ class ScheduledCall(WaitingCall):
             if self.deadline is not None and earliest >= self.deadline:
                 return None
             if place.probe:
-                # Behind all others: a call that alone is refused keeps none of them waiting, and probes of a service
-                # that is not there cost each call few of its retries.
+                # At the end of the queue: a call that alone is refused then delays no other call, and the probes of a
+                # service that cannot be reached use few retries of each call.
                 self.number = next(scheduler.numbers)
             self.earliest = earliest
             return earliest - now

@@ -1,4 +1,4 @@
-"""Calls that belong together, as those of a batch do."""
+"""Groups of calls, such as those of a batch."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ if TYPE_CHECKING:
 
 
 class Stoppable(Protocol):
-    """A scheduler, as far as a group knows it."""
+    """The part of a scheduler that a group uses."""
 
     def stop(self, group: CallGroup) -> None:
-        """Let the calls of a group that wait end at once."""
+        """End the waiting calls of a group at once."""
 
     def forget_group(self, group: CallGroup) -> None:
-        """Drop the queue of a group that is over."""
+        """Drop the queue of a group that has ended."""
 
     def paused(self) -> tuple[str, float] | None:
-        """What everyone waits for, and for how many seconds yet."""
+        """The reason of the current pause, and its remaining seconds; None without a pause."""
 
 
 class CallGroup:
-    """Calls that belong together: a ceiling, a rate and a patience of their own, and one end.
+    """Calls with a common limit, rate and patience, which end together.
 
     Args:
-        concurrency: Most attempts under way at once.
-        rate: Attempts begun per second, or None for any.
-        patience: How long its calls go on.
+        concurrency: Maximum of concurrent attempts.
+        rate: Maximum of attempts started per second, or None.
+        patience: Limits of the calls' retries.
     """
 
     def __init__(self, concurrency: int, rate: float | None, patience: Patience) -> None:
@@ -38,30 +38,30 @@ class CallGroup:
         self.patience = patience
         self.stopped = False
         self.repeating = 0
-        """Calls that wait to be sent again, and so leave their share of ``concurrency`` to others."""
+        """Calls that wait for a retry and leave their share of ``concurrency`` to others."""
         self.on_repeat: Callable[[], None] | None = None
-        """Called when there is one more of them, on the loop of the call."""
+        """Called when ``repeating`` increases, on the loop of the call."""
         self.schedulers: set[Stoppable] = set()
 
     def repeats(self, change: int) -> None:
-        """Count a call that begins to wait to be sent again (1), or no longer does (-1)."""
+        """Count a call that starts (1) or ends (-1) its wait for a retry."""
         self.repeating += change
         if change > 0 and self.on_repeat is not None:
             self.on_repeat()
 
     def stop(self) -> None:
-        """Send nothing more: calls that wait raise NotSentError, and those under way go on."""
+        """Send no more calls: waiting calls raise NotSentError, and calls under way continue."""
         self.stopped = True
         for scheduler in tuple(self.schedulers):
             scheduler.stop(self)
 
     def end(self) -> None:
-        """Stop, and let the schedulers forget it."""
+        """Stop, and remove the group from the schedulers."""
         self.stop()
         for scheduler in tuple(self.schedulers):
             scheduler.forget_group(self)
 
     def paused(self) -> tuple[str, float] | None:
-        """What all calls wait for, and for how many seconds yet; None if nothing keeps them."""
+        """The reason for which all calls wait, and the remaining seconds; None if they do not wait."""
         found = [paused for scheduler in tuple(self.schedulers) if (paused := scheduler.paused())]
         return max(found, key=lambda one: one[1]) if found else None

@@ -1,4 +1,4 @@
-"""What a service bears, learned from how attempts end: how many at once, and when not to ask at all.
+"""Estimates of a service's capacity from the ends of attempts: the number of concurrent attempts, and pauses.
 
 A state machine without clocks, locks or tasks; times are seconds of the caller's clock.
 """
@@ -18,49 +18,49 @@ if TYPE_CHECKING:
 
 _START = 4.0
 _GROWTH = 0.5
-"""Growth with each success until the first refusal."""
+"""Growth of the width with each success until the first refusal. The width is the limit of concurrent attempts."""
 _REGROWTH = 0.1
-"""Least growth with each success after it."""
+"""Minimum growth with each success after the first refusal."""
 _QUOTA_S = 5.0
-"""A wait of this length that a service asks for concerns everyone at once; a shorter one only its call."""
+"""A requested wait of at least this length applies to all calls; a shorter one only to the refused call."""
 _FIRST_S = 0.5
 _LONGEST_S = 60.0
 _FIRST_GONE_S = 0.25
 _LONGEST_GONE_S = 5.0
 _SHARE = 0.3
-"""Longest wait for the next probe, as a share of the time for which a service has refused or not been there."""
+"""Maximum wait for the next probe, as a share of the time for which the service has refused or been unreachable."""
 _JITTER = 0.05
 _HOLD = 10.0
-"""A width that was refused is not tried again for this many times as long as the refused call has to wait."""
+"""Time without another attempt at a refused width, as a multiple of the wait of the refused call."""
 _HOLD_S = 0.1
-"""How long such a call waits if the service asked for no time."""
+"""Assumed wait of such a call if the service asked for none."""
 _LONGEST_HOLD_S = 60.0
 _LATELY = 64
-"""Attempts that are remembered: how many were under way, and whether it was borne."""
+"""Attempts in the history of widths and their outcomes."""
 _PRIOR = 0.3
-"""Of two attempts that nobody made, how many were refused: few attempts that were borne do not mean that all are."""
+"""Refusals among two assumed attempts, so that a few accepted attempts do not imply that all are accepted."""
 _MORE = 5.0
-"""How many times as often as smaller widths one has to be refused for the width to be the reason."""
+"""Ratio of the refusal rate at a width to that at smaller ones from which the width is the reason."""
 _TRUST = 4.0
 _TRUST_S = 0.03
-"""An attempt is taken for accepted after this many times as long as the last refusal took, or this time."""
+"""An attempt counts as accepted after this time, or this many times the duration of the last refusal."""
 
 
 class End(Enum):
-    """How an attempt ended, as far as it tells something about the service."""
+    """The end of an attempt, as evidence about the service."""
 
     OK = auto()
     """It succeeded."""
     BEGUN = auto()
-    """It was accepted, and its stream has begun."""
+    """It was accepted, and its stream has started."""
     ANSWERED = auto()
-    """The service is there: it refused the request as wrong."""
+    """The service can be reached, and refused the request as invalid."""
     LATER = auto()
     """The service said "later"."""
     FAILED = auto()
-    """No reply came, or one that says that the service is not there."""
+    """No reply came, or a reply that shows that the service cannot be reached."""
     UNKNOWN = auto()
-    """It was cancelled, or its end says nothing."""
+    """It was cancelled, or its end is no evidence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +68,10 @@ class Ended:
     """The end of an attempt.
 
     Attributes:
-        end: How it ended.
-        crowded: Whether fewer attempts at once may help.
-        retry_after_s: Seconds that the service asked to wait, or None.
-        reason: What the service said, for errors of calls that wait because of it.
+        end: Kind of end.
+        crowded: Whether fewer concurrent attempts may help.
+        retry_after_s: Seconds of the wait that the service asked for, or None.
+        reason: The service's reason, for errors of calls that wait because of it.
     """
 
     end: End
@@ -81,11 +81,11 @@ class Ended:
 
 
 class SentAttempt(Protocol):
-    """An attempt under way, as far as it matters for others.
+    """An attempt under way, as seen by other calls.
 
     Attributes:
-        started: When it was sent.
-        beside: Attempts under way by then, itself included.
+        started: Time at which it was sent.
+        beside: Attempts under way at that time, itself included.
     """
 
     started: float
@@ -94,16 +94,16 @@ class SentAttempt(Protocol):
 
 @dataclass(slots=True)
 class Pause:
-    """A time in which nothing is sent but one probe after the other.
+    """A time in which only probes are sent, one at a time.
 
     Attributes:
-        since: When the service last seemed well.
-        closed: When the pause began.
-        until: When the next probe may be sent.
-        gone: True if the service is not there; False if it says "later".
-        reason: What it said last.
+        since: Time of the last sign of a healthy service.
+        closed: Start of the pause.
+        until: Time of the next probe.
+        gone: True if the service cannot be reached; False if it says "later".
+        reason: Its last reason.
         probing: Whether a probe is under way.
-        trusted: When the probe has been under way for so long that it was not refused.
+        trusted: Time from which the current probe counts as accepted.
     """
 
     since: float
@@ -116,7 +116,7 @@ class Pause:
 
     @property
     def next(self) -> float:
-        """When something may be sent again."""
+        """The time of the next attempt."""
         return self.trusted if self.probing else self.until
 
 
@@ -138,7 +138,7 @@ class Pressure:
         self._row_since = 0.0
 
     def unpaused(self, now: float) -> float:
-        """The time without the pauses: a clock that stands still while nothing may be sent."""
+        """The time without the pauses: a clock that stops while nothing may be sent."""
         pause = self.pause
         return now - self._paused_s - (now - pause.closed if pause is not None else 0.0)
 
@@ -157,12 +157,12 @@ class Pressure:
         beside: int,
         probe: bool,
     ) -> None:
-        """Learn from an attempt.
+        """Learn from the end of an attempt.
 
         Args:
-            ended: How it ended.
-            began: When it was sent.
-            now: The time.
+            ended: The end.
+            began: Time at which it was sent.
+            now: The current time.
             under_way: Attempts under way, this one included, the oldest first.
             present: Calls under way or waiting, this one included.
             beside: Attempts under way when it was sent, itself included.
@@ -176,11 +176,11 @@ class Pressure:
         if ended.end is End.OK:
             self.successes += 1
             self._lately.append((beside, True))
-            # Only a width that is in use proves anything about a greater one.
+            # Only a width in use is evidence for a greater one.
             if at_once >= int(self.width):
                 self._grow(beside, now)
         if ended.end is End.BEGUN and at_once >= int(self.width) and at_once + 1 < self._refused:
-            # A stream holds its place for long: one more than those that were accepted may be tried at once.
+            # A stream holds its place for long, so one more than the accepted ones may be tried at once.
             self.width = at_once + 1.0
         if ended.end in {End.OK, End.BEGUN, End.ANSWERED}:
             if pause is not None and began >= pause.closed:
@@ -191,7 +191,7 @@ class Pressure:
         borne = min(max(int(_START), int(self.width)), max(1, present))
         self._refusal_s = now - began
         if ended.crowded:
-            count = max(beside, at_once)  # those that are sent at once may come there in any order
+            count = max(beside, at_once)  # attempts sent at once may arrive in any order
             self._lately.append((count, False))
             held_s = _HOLD * (_HOLD_S if ended.retry_after_s is None else ended.retry_after_s)
             accepted = [(one.beside, True) for one in under_way if now - one.started > self._accepted_s()]
@@ -204,7 +204,7 @@ class Pressure:
             self._prolong(self.pause, ended, now, old=False)
 
     def probe(self, now: float) -> None:
-        """Begin a probe, or end the pause because the one under way has outlived what refusals take."""
+        """Start a probe, or end the pause if the current probe has lasted longer than refusals do."""
         pause = self.pause
         if pause is not None and pause.probing:
             self._open(pause, now)
@@ -217,7 +217,7 @@ class Pressure:
         self.width = min(self.width, max(_START, self.width / 2))
 
     def _grow(self, beside: int, now: float) -> None:
-        """Grow with each success: most until the first refusal, and least towards a width that was refused."""
+        """Grow with each success: fastest until the first refusal, slowest towards a refused width."""
         if beside >= self._refused and now >= self._held:
             borne = [(count, well) for count, well in self._lately if well or count > beside]
             self._lately = deque(borne, maxlen=_LATELY)
@@ -230,9 +230,9 @@ class Pressure:
             self.width = width
 
     def _shrink(self, count: int, known: list[tuple[int, bool]], held: float) -> None:
-        """Shrink below a width that is refused more often than smaller ones, and keep it there for a while.
+        """Shrink below a width that is refused more often than smaller ones, and hold the result for a while.
 
-        Refusals that come at any width have another reason, and a smaller width would not help.
+        Refusals at every width have another reason, and a smaller width would not help.
         """
         self._fresh = False
         self._refused = _too_much(known)
@@ -243,7 +243,7 @@ class Pressure:
     def _is_down(
         self, ended: Ended, began: float, now: float, borne: int, under_way: Iterable[SentAttempt]
     ) -> bool:
-        """Count failures in a row; as many as may be under way at once are a pause, if nothing is accepted beside."""
+        """Count failures in a row; a full width of them starts a pause, unless one since then counts as accepted."""
         if self._row == 0:
             self._row, self._row_since = 1, now
         elif began >= self._row_since:
@@ -256,7 +256,7 @@ class Pressure:
         return (ended.retry_after_s or 0.0) >= _QUOTA_S
 
     def _accepted_s(self) -> float:
-        """After this time an attempt is taken for accepted: it has outlived what refusals take."""
+        """Duration after which an attempt counts as accepted, because refusals are quicker."""
         return max(_TRUST_S, _TRUST * self._refusal_s)
 
     def _prolong(self, pause: Pause, ended: Ended, now: float, *, old: bool) -> None:
@@ -276,7 +276,7 @@ def _too_much(known: list[tuple[int, bool]]) -> float:
     """The smallest width that is refused in most cases, and much more often than smaller ones.
 
     Args:
-        known: Of attempts, how many were under way, and whether it was borne.
+        known: For each attempt, the attempts under way and whether it was accepted.
     """
     for least in sorted({count for count, well in known if not well and count > 1}):
         wide = [well for count, well in known if count >= least]

@@ -1,4 +1,4 @@
-"""Failures of attempts, and how long a call goes on in spite of them. Nothing is repeated anywhere else."""
+"""Failures of attempts, and the limits of a call's retries. Nothing is retried elsewhere."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from speechlab.errors import SpeechLabError
 
 _MAX_500_RETRIES = 2
-"""A 500 may be the recording's fault rather than the moment's, and each attempt may be metered."""
+"""Retries after a 500: the recording may be the cause, and each attempt may be metered."""
 _MAX_METERED_RETRIES = 4
-"""Requests that were sent in full, and may have been done, are not repeated more often."""
+"""Retries of requests that were sent in full and may have been processed."""
 GONE_S = 10.0
-"""Seconds for which a single call waits for a service that is not there."""
+"""Seconds that a single call waits for a service that cannot be reached."""
 FAILURES = 4
 """Retries of a single call after failures."""
 _BASE_S = 0.25
@@ -30,12 +30,12 @@ class Failure:
     """Failure of one attempt.
 
     Attributes:
-        error: What to raise if it is not repeated.
+        error: The error to raise without a retry.
         status: HTTP status, or None if no reply came.
-        retry_after_s: Seconds that the service asked to wait.
-        sent: Whether the request had been sent in full, so that the work may have been done.
-        timed_out: Whether the wait for the reply ran out of time.
-        final: Whether it must not be repeated, whatever else is true.
+        retry_after_s: Seconds of the wait that the service asked for.
+        sent: Whether the request was sent in full, so that it may have been processed.
+        timed_out: Whether the wait for the reply timed out.
+        final: Whether a retry is excluded, regardless of the other fields.
     """
 
     error: SpeechLabError
@@ -47,7 +47,7 @@ class Failure:
 
     @classmethod
     def of(cls, error: SpeechLabError) -> Failure | None:
-        """The failure behind an error of a call that was attempted once; None if it says nothing of the service."""
+        """The failure for the error of a call with one attempt; None if it is no evidence about the service."""
         if isinstance(error, APIError):
             return cls(error, status=error.status, retry_after_s=error.retry_after_s)
         if isinstance(error, APIConnectionError):
@@ -60,14 +60,14 @@ class Failure:
 
     @property
     def later(self) -> bool:
-        """True if the service says "later", which is no fault of the call."""
+        """Whether the service says "later", which is not the call's own failure."""
         return self.status == 429 or (self.status == 503 and self.retry_after_s is not None)
 
     def ended(self, *, spared: bool = False) -> Ended:
-        """What it tells about the service.
+        """The end of the attempt, as evidence about the service.
 
         Args:
-            spared: Whether no request can be the reason, so that it is the service that fails.
+            spared: Whether the request cannot be the cause, so that the service must be.
         """
         reason = str(self.error)
         if self.later:
@@ -83,16 +83,15 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long calls go on.
+    """Limits of the retries of calls.
 
     Attributes:
-        call_s: Seconds for which one call is repeated while the service says "later" to it, and not to others; pauses
-            do not count.
-        later_s: Seconds for which a service is waited for that says "later" to all.
-        gone_s: Seconds for which a service is waited for that is not there.
+        call_s: Seconds of retries of a call while the service says "later" to it alone; pauses do not count.
+        later_s: Seconds of waiting for a service that says "later" to all calls.
+        gone_s: Seconds of waiting for a service that cannot be reached.
         failures: Retries of a call after failures of its own.
-        retries: Retries of a call in all, whatever the reason; None is as many as the rest allows.
-        spared: Whether failures are the service's, and not the call's own, as long as no other call succeeds.
+        retries: Maximum of retries of a call for any reason; None sets no further limit.
+        spared: Whether failures count against the service, and not the call, while no other call succeeds.
     """
 
     call_s: float
@@ -110,7 +109,7 @@ class Retries:
         self._patience = patience
         self._free = free
         self.spared = free and patience.spared
-        """Whether failures are never the call's own: a batch asks for the catalogue until the service is given up."""
+        """Whether failures never count against the call: a batch requests the catalogue until it gives up."""
         self._made = 0
         self._failures = 0
         self._errors_500 = 0
@@ -119,12 +118,12 @@ class Retries:
         self._refused_at: float | None = None
 
     def wait_s(self, failure: Failure, *, unpaused: float, others: bool) -> tuple[float, float] | None:
-        """The least and the longest wait before the next attempt, in seconds, or None to give up.
+        """The minimum and maximum wait before the next attempt, in seconds, or None without another attempt.
 
         Args:
-            failure: What happened.
+            failure: The failure.
             unpaused: The time without the pauses, in seconds.
-            others: Whether other calls succeeded meanwhile.
+            others: Whether other calls have succeeded meanwhile.
         """
         most = self._patience.retries
         if failure.final or (most is not None and self._made >= most):
@@ -147,7 +146,7 @@ class Retries:
     def _failed(self, failure: Failure, *, others: bool) -> bool:
         patience = self._patience
         if failure.status is None:
-            # After a timeout the work may still be going on, and be paid for: repeating it would double both.
+            # After a timeout the service may still be working on the request; a retry would double work and cost.
             if failure.timed_out and failure.sent and not self._free:
                 return False
             self._metered += failure.sent and not self._free

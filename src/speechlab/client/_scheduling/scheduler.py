@@ -1,9 +1,9 @@
-"""One scheduler for each service with one key: it alone decides when an attempt is sent.
+"""The scheduler of one service with one key, which decides when each attempt is sent.
 
-Every attempt asks it for a place and says how it ended. Its rules are in ``docs/client.md``; what it learns of the
-service is in ``pressure``, how long a call goes on in ``retry``. All clients of a process that use one service with
-one key share one, whatever their threads and event loops. A call that waits costs a future; there is no task for each
-of them, and nothing polls.
+Each attempt requests a place and reports its end. ``docs/client.md`` describes the rules. ``pressure`` estimates the
+capacity of the service, and ``retry`` limits the retries of a call. All clients of a process with the same service
+and key share one scheduler, in all threads and event loops. A waiting call costs a future; it has no task, and
+nothing polls.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ if TYPE_CHECKING:
 _LATE_S = 0.05
 """Lateness of a timer that a rate makes up for."""
 _IDLE_S = 1.0
-"""After this time without a reader, a stream's place goes to a call that waits."""
+"""Seconds without a reader after which a stream's place goes to a waiting call."""
 _LOOPS_S = 5.0
-"""So often it is looked, while no place is free, whether those that have one are on an event loop that still runs."""
+"""Interval of the check, while no place is free, that the event loops of the attempts still run."""
 _SLACK = 1.1
-"""A pause that is so much longer than a call's patience is waited for: whoever waits a minute waits for its quota."""
+"""Tolerance of patience: a pause may be longer by this factor, so that 60 s of patience cover a quota per minute."""
 
 
 class Scheduler:
     """The scheduler of one service with one key.
 
     Args:
-        clock: Time.
-        rng: Jitter.
+        clock: Source of time.
+        rng: Source of jitter.
     """
 
     def __init__(self, clock: Clock, rng: Random) -> None:
@@ -62,11 +62,11 @@ class Scheduler:
 
     @property
     def under_way(self) -> int:
-        """Attempts that have a place."""
+        """Number of attempts that have a place."""
         return len(self._under_way)
 
     def paused(self) -> tuple[str, float] | None:
-        """What everyone waits for, and for how many seconds yet; None if the service is not in a pause."""
+        """The reason of the current pause, and its remaining seconds; None without a pause."""
         with self.lock:
             pause = self.pressure.pause
             if pause is None:
@@ -78,7 +78,7 @@ class Scheduler:
         """Wait until an attempt of a call may be sent.
 
         Raises:
-            NotSentError: It will not be sent; the text says what it waited for.
+            NotSentError: It will not be sent; the message names the reason for its wait.
         """
         loop = asyncio.get_running_loop()
         with self.lock:
@@ -116,17 +116,17 @@ class Scheduler:
                 self._left(alarm)
 
     def stop(self, group: CallGroup) -> None:
-        """Let the calls of a run that wait end at once."""
+        """End the waiting calls of a run at once."""
         with self.lock:
             self._fail(lambda call: _stopped() if call.group is group else None)
 
     def forget_group(self, group: CallGroup) -> None:
-        """Drop the queue of a run that is over."""
+        """Drop the queue of a run that has ended."""
         with self.lock:
             self._queues.pop(group, None)
 
     def ended(self, place: CallPlace, ended: Ended) -> None:
-        """Take a place back, and learn from how its attempt ended."""
+        """Take a place back, and learn from the end of its attempt."""
         with self.lock:
             now = self.clock.monotonic()
             pause = self.pressure.pause
@@ -148,7 +148,7 @@ class Scheduler:
             self._dispatch(now)
 
     def streams(self, place: CallPlace) -> None:
-        """Note that the head of a stream has come: the service is there, and bears this many."""
+        """Note that the headers of a stream have come: the service accepts this number of attempts."""
         with self.lock:
             now = self.clock.monotonic()
             place.idle_since = now
@@ -165,7 +165,7 @@ class Scheduler:
             self._dispatch(now)
 
     def look(self) -> None:
-        """Send what can be sent now."""
+        """Send the calls that may be sent now."""
         with self.lock:
             self._dispatch(self.clock.monotonic())
 
@@ -198,10 +198,10 @@ class Scheduler:
         if pause is not None and (problem := self._hopeless(call, pause.until)) is not None:
             if not pause.gone or call.group is not None or call.earliest > -math.inf:
                 raise problem
-            pause.until = now  # a new call that cannot wait for a service to come back finds out at once
+            pause.until = now  # a new call without patience for an unreachable service probes it at once
 
     def _hopeless(self, call: WaitingCall, until: float) -> NotSentError | None:
-        """Why a call cannot wait until then, if it cannot."""
+        """The reason why a call cannot wait until then, or None."""
         lost = self.is_lost(call, until)
         if not lost and (call.deadline is None or until < call.deadline):
             return None
@@ -224,7 +224,7 @@ class Scheduler:
         return f"it waited {call.time_s:g} s for one of {most} places, which {self.under_way} attempts under way have"
 
     def _dispatch(self, now: float) -> None:
-        """Send what may be sent, and set the alarm for what may be sent later."""
+        """Send the calls that may be sent now, and set the alarm for the next ones."""
         if not self.waiting:
             return
         delayed = self._delayed
@@ -239,11 +239,11 @@ class Scheduler:
             self._set_alarms(self._next_time(now))
 
     def _next_queue(self, now: float, entered: CallQueue | None = None) -> CallQueue | None:
-        """The queue whose first call has waited longest, of those that may send.
+        """The queue whose first call has waited longest, among those that may send.
 
         Args:
-            now: The time.
-            entered: The queue of a call that has just come, if no other one waits.
+            now: The current time.
+            entered: The queue of a new call, if no other queue has waiting calls.
         """
         pause = self.pressure.pause
         if pause is not None and now < pause.next:
@@ -284,7 +284,7 @@ class Scheduler:
         return place
 
     def _undo(self, place: CallPlace) -> None:
-        """Take a place back in which nothing was sent."""
+        """Take back a place that was not used."""
         place.given_back = True
         if place.probe and self.pressure.pause is not None:
             self.pressure.pause.probing = False
@@ -299,7 +299,7 @@ class Scheduler:
             del self._under_way[place]
 
     def _take_back(self, now: float) -> None:
-        """Take the places of streams that nobody reads and, if all are taken, of attempts on loops that were left."""
+        """Take back the places of unread streams and, if none is free, of attempts on loops that no longer run."""
         for place in [*self._streams] if self._streams else ():
             if place.idle_since is not None and now >= place.idle_since + _IDLE_S:
                 self._free(place)
@@ -309,7 +309,7 @@ class Scheduler:
 
     def _abandon(self, waiter: Waiter) -> None:
         with self.lock:
-            if waiter.place is not None:  # admitted and cancelled at once: the place is free again
+            if waiter.place is not None:  # admitted and cancelled at the same time: the place is free again
                 self._undo(waiter.place)
                 self._dispatch(self.clock.monotonic())
             elif not waiter.done:
@@ -317,7 +317,7 @@ class Scheduler:
                 self.waiting -= 1
 
     def _fail(self, problem_of: Callable[[WaitingCall], NotSentError | None]) -> None:
-        """Let those calls that wait end for which there is a problem."""
+        """End the waiting calls that have a problem."""
         waiters = [waiter for *_, waiter in self._delayed]
         waiters += [waiter for queue in self._queues.values() for _, waiter in queue.ready]
         for waiter in waiters:
@@ -327,7 +327,7 @@ class Scheduler:
                 waiter.wake(problem)
 
     def _next_time(self, now: float) -> float:
-        """When something may be sent that may not be sent now."""
+        """The time at which the next call may be sent."""
         found = [self._delayed[0][0]] if self._delayed else []
         pause = self.pressure.pause
         ready = [queue for queue in self._queues.values() if queue.first() is not None]
@@ -347,7 +347,7 @@ class Scheduler:
                 alarm.set(when)
 
     def _left(self, alarm: Alarm) -> None:
-        """One call fewer waits on a loop."""
+        """Count one waiting call less on a loop."""
         alarm.waiters -= 1
         if not alarm.waiters:
             alarm.stop()
@@ -366,11 +366,11 @@ def scheduler_for(base_url: str, key: str, service: str, clock: Clock, rng: Rand
     """The one scheduler of this process for a service and key.
 
     Args:
-        base_url: Where the service is.
+        base_url: Address of the service.
         key: Fingerprint of the key.
         service: ``tts``, ``asr`` or ``translate``.
-        clock: Time; clients of another clock than the machine's have a scheduler of their own.
-        rng: Jitter.
+        clock: Source of time; clients with another clock than the machine's have a scheduler of their own.
+        rng: Source of jitter.
     """
     whose = None if isinstance(clock, SystemClock) else clock
     with _schedulers_lock:
@@ -382,7 +382,7 @@ def scheduler_for(base_url: str, key: str, service: str, clock: Clock, rng: Rand
 
 @after_fork
 def _forget_after_fork() -> None:
-    # Another thread may have held a lock at the moment of the fork, and its calls are not the child's.
+    # Another thread may have held a lock when the process was forked; the parent's calls do not exist in the child.
     global _schedulers_lock  # noqa: PLW0603
     _schedulers_lock = threading.Lock()
     _schedulers.clear()

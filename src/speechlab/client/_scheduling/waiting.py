@@ -1,4 +1,4 @@
-"""A call that waits, the queue that it waits in, and the place that it waits for."""
+"""Waiting calls, their queues and their places."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class NotSentError(Exception):
-    """A call is not sent, or not again.
+    """A call will not be sent, or not again.
 
     Attributes:
-        lost: Whether the service was given up, and not this call alone.
+        lost: Whether the service was given up for all calls, not for this call alone.
         stopped: Whether the call's run was stopped.
     """
 
@@ -33,18 +33,18 @@ class NotSentError(Exception):
 
 @dataclass(eq=False, kw_only=True)
 class WaitingCall:
-    """A call, as far as it matters for when it is sent.
+    """The part of a call that decides when it is sent.
 
     Attributes:
-        patience: How long it goes on.
-        ceiling: Most attempts at once, of all calls that say the same.
-        number: The lower, the sooner it is its turn.
-        began: When it began to wait, in seconds of the clock.
-        group: The group that it belongs to, if any; then its ceiling counts.
-        light: Whether its attempts need no place, and only heed a pause.
-        earliest: When it may be sent again.
-        deadline: When its time is up; nothing is waited for that would end later.
-        lost: Whether it was given up because the service was.
+        patience: Limits of its retries.
+        ceiling: Maximum of concurrent attempts, of all calls with the same value.
+        number: Position in the queue; the lowest is first.
+        began: Start of its wait, in seconds of the clock.
+        group: The group of the call, if any, whose limit then applies.
+        light: Whether its attempts need no place, and wait only for the end of a pause.
+        earliest: Earliest time of the next attempt.
+        deadline: End of its timeout; it does not start a wait that would end later.
+        lost: Whether it ended because the service was given up.
     """
 
     patience: Patience
@@ -59,7 +59,7 @@ class WaitingCall:
 
     @property
     def time_s(self) -> float:
-        """Seconds that it has in all, to the hundredth."""
+        """Its whole timeout in seconds, rounded to hundredths."""
         return math.inf if self.deadline is None else round(self.deadline - self.began, 2)
 
 
@@ -95,7 +95,7 @@ class Waiter:
 
 @dataclass(eq=False, slots=True)
 class CallQueue:
-    """Calls that wait under one ceiling and one rate."""
+    """Waiting calls with a common limit and rate."""
 
     ceiling: int
     gap_s: float = 0.0
@@ -104,18 +104,18 @@ class CallQueue:
     ready: list[tuple[int, Waiter]] = field(default_factory=list)
 
     def first(self) -> Waiter | None:
-        """The call that has waited longest, of those that still wait."""
+        """The call that has waited longest, among those still waiting."""
         while self.ready and self.ready[0][1].done:
             heapq.heappop(self.ready)
         return self.ready[0][1] if self.ready else None
 
 
 NOWHERE = CallQueue(0)
-"""The queue of a place that was taken back."""
+"""The queue of places that were taken back."""
 
 
 class PlaceKeeper(Protocol):
-    """A scheduler, as far as a place knows it."""
+    """The part of a scheduler that a place uses."""
 
     clock: Clock
     pressure: Pressure
@@ -123,29 +123,29 @@ class PlaceKeeper(Protocol):
 
     @property
     def under_way(self) -> int:
-        """Attempts that have a place."""
+        """Number of attempts that have a place."""
 
     def ended(self, place: CallPlace, ended: Ended) -> None:
-        """Take a place back, and learn from how its attempt ended."""
+        """Take a place back, and learn from the end of its attempt."""
 
     def streams(self, place: CallPlace) -> None:
-        """Note that the head of a stream has come."""
+        """Note that the headers of a stream have come."""
 
     def look(self) -> None:
-        """Send what can be sent now."""
+        """Send the calls that may be sent now."""
 
 
 class CallPlace:
-    """Leave to have one attempt under way; given back once, with how it ended.
+    """Permission for one attempt, returned once with the end of the attempt.
 
     Attributes:
-        started: When it was given, in seconds of the clock.
+        started: Time at which it was given, in seconds of the clock.
         loop: The event loop of the call.
         probe: Whether the attempt is the probe of a pause.
-        beside: Attempts under way when it was given, its own included.
-        successes: Successes of all calls by then.
-        given_back: Whether it was given back.
-        idle_since: Since when nobody reads the stream that has it; None for what is no stream, or is being read.
+        beside: Attempts under way at that time, its own included.
+        successes: Successes of all calls by that time.
+        given_back: Whether it was returned.
+        idle_since: Time since which its stream has no waiting reader; None while one waits, and without a stream.
     """
 
     __slots__ = (
@@ -181,36 +181,36 @@ class CallPlace:
 
     @classmethod
     def nowhere(cls, scheduler: PlaceKeeper) -> CallPlace:
-        """A place that no scheduler has given, and that tells it nothing."""
+        """A place outside all schedulers, whose end is not reported."""
         place = cls(scheduler, NOWHERE, scheduler.clock.monotonic(), asyncio.get_running_loop(), probe=False)
         place.given_back = True
         return place
 
     def end(self, ended: Ended) -> None:
-        """Give it back, and say how the attempt ended."""
+        """Return the place, with the end of the attempt."""
         if not self.given_back:
             self.given_back = True
             self._scheduler.ended(self, ended)
 
     def release(self, *, success: bool = False, throttled: bool = False) -> None:
-        """Give it back: after a success, a refusal as too much, or something that says nothing."""
+        """Return the place after a success, after a refusal for overload, or without evidence."""
         end = End.OK if success else End.LATER if throttled else End.UNKNOWN
         self.end(Ended(end, crowded=throttled, reason="the service says that there is too much at once"))
 
     def streams(self) -> None:
-        """Note that the head of a stream has come: from now on it may be taken back whenever nobody reads."""
+        """Note that the headers of a stream have come: the place may now be taken back while nobody reads."""
         if not self.given_back:
             self._scheduler.streams(self)
 
     def reads(self, *, reading: bool) -> None:
-        """Note that the reader of a stream waits for its next piece, or has got it."""
+        """Note that the reader of a stream waits for its next piece, or has received it."""
         self.idle_since = None if reading else self._scheduler.clock.monotonic()
         if not reading and self._scheduler.waiting:
             self._scheduler.look()
 
 
 def running_loop() -> asyncio.AbstractEventLoop | None:
-    """The event loop that runs in this thread, if one does."""
+    """The event loop that runs in this thread, or None."""
     try:
         return asyncio.get_running_loop()
     except RuntimeError:

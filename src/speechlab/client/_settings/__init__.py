@@ -1,1 +1,1 @@
-"""Settings of a client, and where they are found."""
+"""Settings of a client, and the lookup of their values."""

@@ -17,15 +17,15 @@ _SENSITIVE = re.compile(r"auth|key|token|secret|cookie|password|credential", re.
 
 
 def is_sensitive(name: str) -> bool:
-    """Whether a header of this name holds a credential."""
+    """Whether a header with this name contains a credential."""
     return _SENSITIVE.search(name) is not None
 
 
 def checked_headers(headers: object) -> dict[str, Secret]:
-    """Headers with their values hidden; those that were checked before come through as they are.
+    """Headers with hidden values; headers that were checked before are returned unchanged.
 
     Raises:
-        ConfigurationError: Something cannot be sent, or is not for the user to say. No value is shown.
+        ConfigurationError: A header cannot be sent, or is reserved for the client. The message shows no value.
     """
     if not isinstance(headers, Mapping):
         raise ConfigurationError(f"default_headers is {shown(headers)}; give a dict of texts")
@@ -33,16 +33,16 @@ def checked_headers(headers: object) -> dict[str, Secret]:
 
 
 def check_no_authorization(headers: Mapping[str, Secret]) -> None:
-    """Refuse an authorization of one's own beside an API key, which travels in the same header.
+    """Refuse an ``Authorization`` among the default headers beside an API key, which uses the same header.
 
     Raises:
-        ConfigurationError: There is one. No value is shown.
+        ConfigurationError: Both are given. The message shows no value.
     """
     for name in headers:
         if name.lower() == "authorization":
             raise ConfigurationError(
-                f"default_headers has {name!r}, in which the API key travels; leave it out, or the key (of api_key=, "
-                "SPEECHLAB_API_KEY, .env or the keyring)"
+                f"default_headers has {name!r}, the header of the API key; leave it out, or leave out the key "
+                "(api_key=, SPEECHLAB_API_KEY, .env or the keyring)"
             )
 
 
@@ -50,7 +50,7 @@ def _name(name: object) -> str:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ConfigurationError(f"default_headers has the name {shown(name)}; give names such as 'X-Team'")
     if name.lower() in _OURS or name.lower().startswith("sec-websocket"):
-        raise ConfigurationError(f"default_headers has {name!r}, which the client makes itself; leave it out")
+        raise ConfigurationError(f"default_headers has {name!r}, which the client sets itself; leave it out")
     return name
 
 

@@ -23,27 +23,27 @@ _DOTENV_BYTES = 1 << 16
 
 
 def found_key(place: str) -> Secret | None:
-    """The key for a service: of the environment, of ``.env`` in the working folder, or of the keyring.
+    """The key for a service: from the environment, from ``.env`` in the working folder, or from the keyring.
 
     Args:
-        place: Where the service is, as ``plain_url`` writes it.
+        place: Address of the service, from ``plain_url``.
     """
     value = os.environ.get(API_KEY_VARIABLE) or _from_dotenv(Path(".env"))
     return Secret(value) if value else remembered_key(place)
 
 
 def remembered_key(place: str) -> Secret | None:
-    """The key that the keyring has for a service.
+    """The key in the keyring for a service.
 
     Args:
-        place: Where the service is, as ``plain_url`` writes it.
+        place: Address of the service, from ``plain_url``.
     """
     value = _from_keyring(place)
     return Secret(value) if value else None
 
 
 def _from_dotenv(path: Path) -> str | None:
-    """The key in a file of ``NAME=value`` lines; nothing else of it is read, as an address could lure keys away."""
+    """The key in a file of ``NAME=value`` lines. No address is read from it: a foreign one would receive the key."""
     try:
         if path.stat().st_size > _DOTENV_BYTES:
             return None
@@ -68,7 +68,7 @@ def _places_file() -> Path:
 
 
 def logged_in() -> list[str]:
-    """The services for which ``speechlab login`` has put a key into the keyring. The list itself holds no key."""
+    """The services whose key ``speechlab login`` has put into the keyring. The list itself contains no key."""
     try:
         places = orjson.loads(_places_file().read_bytes())
     except (OSError, orjson.JSONDecodeError):
@@ -77,12 +77,12 @@ def logged_in() -> list[str]:
 
 
 def _from_keyring(place: str) -> str | None:
-    # Asking a keyring may open a window, or wait for a desktop that is not there; so only where a key should be.
+    # A lookup may open a window, or wait for a desktop that does not exist; so it is done for listed services only.
     if place not in logged_in():
         return None
     try:
         found = _keyring().get_password(_ENTRY, place)
-    except Exception as error:  # noqa: BLE001 - keyrings fail in their own ways
+    except Exception as error:  # noqa: BLE001 - each keyring raises its own errors
         logger.warning("the keyring cannot be read (%s); set %s", type(error).__name__, API_KEY_VARIABLE)
         return None
     return str(found) if found else None
@@ -95,15 +95,15 @@ def _keyring() -> ModuleType:
 
 
 def remember_key(place: str, key: Secret | None) -> None:
-    """Put the key for a service into the system's keyring, or take it out.
+    """Put the key for a service into the system's keyring, or remove it.
 
     Args:
-        place: Where the service is, as ``plain_url`` writes it.
+        place: Address of the service, from ``plain_url``.
         key: The key; None removes it.
 
     Raises:
         MissingDependencyError: The package keyring is not installed.
-        ConfigurationError: This machine has no keyring that can be used.
+        ConfigurationError: This machine has no usable keyring.
     """
     keyring = _keyring()
     problem = ""
@@ -112,7 +112,7 @@ def remember_key(place: str, key: Secret | None) -> None:
             keyring.set_password(_ENTRY, place, key.reveal())
         elif place in logged_in():
             keyring.delete_password(_ENTRY, place)
-    except Exception as error:  # noqa: BLE001 - and their errors may hold what they were given
+    except Exception as error:  # noqa: BLE001 - each keyring raises its own errors, which may contain the key
         problem = type(error).__name__
     if problem:
         message = f"the keyring of this machine cannot be used ({problem}); set {API_KEY_VARIABLE} instead"
@@ -124,13 +124,13 @@ def remember_key(place: str, key: Secret | None) -> None:
 
 
 def ask_for_key(place: str) -> Secret | None:
-    """Ask the user for a key, without showing it, where there is a user to ask; an empty answer is none."""
+    """Ask the user for a key without echo, in an interactive session; an empty input is no key."""
     if not _can_ask():
         return None
     from getpass import getpass
 
     text: Any = None
-    with suppress(Exception):  # a front end that takes no input says so in its own way
+    with suppress(Exception):  # front ends without input raise errors of their own
         text = getpass(f"API key for {place} (empty: none): ")
     key = Secret(text) if text and text.strip() else None
     text = None

@@ -1,6 +1,6 @@
 """Lookup of settings: arguments, then environment, then the embedded service.
 
-Settings that travel to another process are described without the key, and completed there.
+The description of settings for another process lacks the key, which is looked up there.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ BASE_URL_VARIABLE = "SPEECHLAB_BASE_URL"
 """Environment variable with the HTTP base URL of the service."""
 _WS_BASE_URL_VARIABLE = "SPEECHLAB_WS_BASE_URL"
 _STAY_BEHIND = frozenset({"on_event", "transport", "clock", "rng", "store", "default_headers"})
-"""Options that live in this process; a store goes along by its path."""
+"""Options that are valid in this process only; a store is described by its path."""
 
 
 def configured_settings(
@@ -48,10 +48,10 @@ def configured_settings(
     api_key: Secret | None,
     options: dict[str, Any],
 ) -> Settings | None:
-    """Find the settings: arguments, then environment; for the key, then ``.env`` and the keyring.
+    """Find the settings: arguments, then environment; for the key, also ``.env`` and the keyring.
 
     Returns:
-        None if neither names a service.
+        The settings; None if neither names a service.
     """
     check_names(options)
     options = with_mode(options)
@@ -72,7 +72,7 @@ def configured_settings(
         )
     if base is None:
         return None
-    # A WebSocket address of the environment belongs to the base URL of the environment, not to another one.
+    # The WebSocket address of the environment belongs to the base URL of the environment, not to another one.
     from_environment = None if base_url else os.environ.get(_WS_BASE_URL_VARIABLE) or None
     realtime = ws_base_url or from_environment or realtime_base(str(base))
     check_url("base_url", base, HTTP_SCHEMES)
@@ -82,7 +82,7 @@ def configured_settings(
 
 
 def _check_engines(engines: object, others: Mapping[str, object]) -> None:
-    """Refuse options of engines that are none, or that stand beside what names a service elsewhere."""
+    """Refuse options of engines that are malformed, or given together with another service."""
     taken = [f"{name}=" for name, value in others.items() if value is not None]
     if taken:
         raise ConfigurationError(
@@ -119,7 +119,7 @@ def settings_for(
 
 
 def _with_key(settings: Settings) -> Settings:
-    """Ask for the key of a service elsewhere, where none was found and somebody is there to ask."""
+    """Ask for the key of a remote service if none was found and the session is interactive."""
     elsewhere = not is_loopback(urlsplit(settings.base_url).hostname or "")
     if settings.api_key is not None or not elsewhere or settings.mode == "replay":
         return settings
@@ -134,7 +134,7 @@ def embedded_settings(options: dict[str, Any]) -> Settings:
         options: Options of the client.
 
     Raises:
-        ServiceStartError: It could not be started.
+        ServiceStartError: The service could not be started.
     """
     engines = options.get("engines")
     lease = take_lease() if engines is None else take_lease(engines_json(engines))
@@ -155,7 +155,7 @@ def described(settings: Settings) -> dict[str, Any]:
     """Settings as plain values, without the key and without objects of this process.
 
     Raises:
-        TypeError: A header of all calls holds a credential, which no environment could give back.
+        TypeError: A default header contains a credential, which the other process could not look up.
     """
     credentials = [name for name in settings.default_headers if is_sensitive(name)]
     if credentials:
@@ -177,14 +177,14 @@ def described(settings: Settings) -> dict[str, Any]:
 
 
 def settings_from(description: Mapping[str, Any]) -> Settings:
-    """Settings for the same service in another process; the key comes from the environment there.
+    """Settings for the same service in another process, with the key from that process's environment.
 
     Args:
-        description: What :func:`described` gave.
+        description: The values from :func:`described`.
 
     Raises:
-        ConfigurationError: There is no key in the environment.
-        ServiceStartError: It was the embedded service, and it can neither be found nor started.
+        ConfigurationError: The environment contains no key.
+        ServiceStartError: The embedded service neither runs nor can be started.
     """
     options = {**description["options"], "default_headers": description["headers"]}
     if description["store"] is not None:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 HTTP_SCHEMES, WEBSOCKET_SCHEMES = ("http", "https"), ("ws", "wss")
 FAST = "aiohttp"
-"""Value of the option ``transport`` that asks for the wire on aiohttp."""
+"""Value of the option ``transport`` for the wire on aiohttp."""
 
 
 class ClientOptions(TypedDict, total=False):
@@ -57,31 +57,31 @@ class ClientOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Everything that one client is configured with.
+    """The complete configuration of a client.
 
     Attributes:
         base_url: HTTP base URL; may have a path.
         ws_base_url: WebSocket base URL.
         api_key: The key, or None to send none.
-        timeout: Seconds for a whole call, with its waits and retries; None lets it follow the length of text or
-            audio, counted from when it is first sent.
+        timeout: Seconds for a whole call, waits and retries included; None follows the length of text or audio,
+            counted from the first attempt.
         connect_timeout_s: Seconds for one attempt to connect, within the whole.
-        max_retries: Most retries of a call, whatever the reason; None is 4 after failures, and as many as
+        max_retries: Maximum of retries of a call, for any reason; None is 4 after failures, and as many as
             ``patience_s`` allows while the service says "later".
-        max_concurrency: Most calls of each service at once.
-        patience_s: Seconds for which a call is repeated, or waits to be sent, while the service says "later".
-        default_headers: Headers of all calls, besides the usual ones; their values are kept as keys are.
+        max_concurrency: Maximum of concurrent calls of each service.
+        patience_s: Seconds of retries and waits of a call while the service says "later".
+        default_headers: Headers of all calls, besides the usual ones; their values are hidden like keys.
         allow_insecure: Whether a key may travel over plain HTTP to another machine.
         on_event: Called with each :class:`CallEvent`.
-        transport: ``"aiohttp"``, or an httpx2 transport to send through; None is the usual one.
-        adapter: What lets the client use a service that speaks another API; None for the contract.
-        engines: Options by engine of an embedded service of its own; None for the one that all share.
-        clock: Time.
-        rng: Jitter.
-        store: Where calls are kept, or None.
-        mode: How the store is used: ``auto``, ``live`` or ``replay``.
-        pace: How streams are replayed: ``at once`` or ``as recorded``.
-        lease: The hold on the embedded service, if this client uses it.
+        transport: ``"aiohttp"``, or an httpx2 transport; None is the default wire.
+        adapter: Adapter for a service with another API; None for a service of the contract.
+        engines: Options by engine of a separate embedded service; None for the shared one.
+        clock: Source of time.
+        rng: Source of jitter.
+        store: The store of results, or None.
+        mode: Use of the store: ``auto``, ``live`` or ``replay``.
+        pace: Replay of streams: ``at once`` or ``as recorded``.
+        lease: The lease of the embedded service, if this client uses it.
     """
 
     base_url: str
@@ -107,9 +107,9 @@ class Settings:
 
     @property
     def home(self) -> str:
-        """What a catalogue of voices is kept under: the address; behind an adapter its models and voices as well.
+        """The name under which a catalogue is kept: the address; with an adapter also its models and voices.
 
-        An embedded service with engines of its own has another address each time, and is named by their options.
+        A separate embedded service gets another address at each start, so the options of its engines are its name.
         """
         if self.engines is not None:
             return EMBEDDED + engines_json(self.engines)
@@ -138,13 +138,13 @@ class Settings:
         if self.timeout is not None:
             check_number("timeout", self.timeout, least=0, advice="give seconds above 0, or None")
         if not isinstance(self.allow_insecure, bool):
-            # Any other value would count as yes, "no" among them.
+            # Any other value would count as true, even "no".
             raise ConfigurationError(f"allow_insecure is {shown(self.allow_insecure)}; give True or False")
         if self.on_event is not None and not callable(self.on_event):
             raise ConfigurationError(
                 f"on_event is {shown(self.on_event)}; give a function of one CallEvent, or None"
             )
-        if iscoroutinefunction(self.on_event):  # nobody would await what it gives
+        if iscoroutinefunction(self.on_event):  # its coroutine would never be awaited
             raise ConfigurationError(
                 "on_event is an async function; give one that returns at once, without async"
             )
@@ -153,7 +153,7 @@ class Settings:
         self._check_way()
 
     def _check_way(self) -> None:
-        """Refuse what is no transport, or no adapter."""
+        """Refuse values that are not a transport or not an adapter."""
         if not isinstance(self.adapter, OpenAIAdapter | None):
             raise ConfigurationError(
                 f"adapter is {shown(self.adapter)}; give an OpenAIAdapter, or None for a service of the contract"
@@ -180,10 +180,10 @@ class Settings:
 
 
 def engines_json(engines: object) -> str:
-    """Options by engine as JSON, in one form whatever the order.
+    """Options by engine as JSON, independent of their order.
 
     Raises:
-        ConfigurationError: They are no options of engines.
+        ConfigurationError: The value is not a dict of options by engine.
     """
     try:
         plain = {str(name): dict(options) for name, options in cast("Any", engines).items()}
@@ -196,7 +196,7 @@ def engines_json(engines: object) -> str:
 
 
 def plain_url(url: str) -> str:
-    """The same address for the same place: host in lower case, no slashes at the end, no port that goes unsaid.
+    """The canonical form of an address: host in lower case, no slashes at the end, no default port.
 
     Example:
         >>> plain_url("HTTPS://Speech.Example:443/api/")
@@ -210,15 +210,15 @@ def plain_url(url: str) -> str:
 
 
 def check_url(name: str, url: object, schemes: tuple[str, str]) -> None:
-    """Refuse what is no base URL.
+    """Refuse a value that is not a base URL.
 
     Args:
-        name: What it is called.
+        name: Name of the setting.
         url: The URL.
-        schemes: Its scheme, without and with encryption.
+        schemes: The allowed schemes, without and with encryption.
 
     Raises:
-        ConfigurationError: It is not usable.
+        ConfigurationError: The URL is not usable.
     """
     allowed = f"it must look like {schemes[1]}://host or {schemes[0]}://127.0.0.1:8100"
     if not isinstance(url, str):
@@ -226,10 +226,10 @@ def check_url(name: str, url: object, schemes: tuple[str, str]) -> None:
     try:
         parts = urlsplit(url)
         _ = parts.port
-    except ValueError:  # its text would hold what stands in the place of the port
+    except ValueError:  # the message would contain the invalid port, which may be a password
         raise ConfigurationError(f"{name} is not a URL; {allowed}") from None
     if parts.username is not None or parts.password is not None:
-        raise ConfigurationError(f"{name} holds a user name or password; leave it out, and give api_key")
+        raise ConfigurationError(f"{name} contains a user name or password; leave it out, and give api_key")
     if parts.scheme not in schemes or not parts.hostname or url != url.strip() or not url.isprintable():
         raise ConfigurationError(f"{name} is {shown(url)}; {allowed}")
     if parts.query or parts.fragment:
@@ -239,17 +239,17 @@ def check_url(name: str, url: object, schemes: tuple[str, str]) -> None:
 def check_number(
     name: str, value: object, *, least: float, whole: bool = False, advice: str | None = None
 ) -> None:
-    """Refuse what is no number, or too small a one.
+    """Refuse a value that is not a number, or is too small.
 
     Args:
-        name: What it is called.
+        name: Name of the setting.
         value: The value.
-        least: The least that is allowed; a time of 0 seconds is none.
+        least: The minimum; with ``advice`` the value must also be above 0 and finite.
         whole: Whether it must be a whole number.
-        advice: What to say of what is allowed.
+        advice: Description of the allowed values; None describes the minimum.
 
     Raises:
-        ConfigurationError: It is not usable.
+        ConfigurationError: The value is not usable.
     """
     number = is_whole_number(value) if whole else is_number(value)
     if number and value >= least and (advice is None or 0 < value < float("inf")):  # type: ignore[operator]
@@ -270,22 +270,22 @@ _OF_KEYS = ("key", "token", "secret", "auth", "password", "credential")
 
 
 _OF_A_CLIENT = ("base_url", "ws_base_url", "api_key", "transport", "adapter", "engines")
-"""What belongs to the connections of a client, so that another one needs a new client."""
+"""Options of the connections of a client; another value needs a new client."""
 _FOR_TESTS = ("clock", "rng")
 
 
 def check_names(options: Any, *, change: bool = False) -> None:
     """Refuse options that do not exist.
 
-    The function that the user called does so first, before it hands the options on: a key under a wrong name must be
-    in no frame that a traceback with locals shows.
+    The function that the user calls does so first, before it passes the options on: a key under a wrong name must not
+    be in a frame that a traceback with locals shows.
 
     Args:
-        options: The options by name; emptied if there is one that does not exist.
-        change: Whether they are to change those of a client.
+        options: The options by name; emptied if one of them does not exist.
+        change: Whether they change the options of an existing client.
 
     Raises:
-        ConfigurationError: There is one; the text lists those that exist.
+        ConfigurationError: An option does not exist; the message lists those that do.
     """
     allowed = [name for name in ClientOptions.__annotations__ if not (change and name in _OF_A_CLIENT)]
     unknown = next((name for name in options if name not in allowed), None)
@@ -294,7 +294,7 @@ def check_names(options: Any, *, change: bool = False) -> None:
     options.clear()
     if change and unknown in _OF_A_CLIENT:
         raise ConfigurationError(
-            f"{unknown} belongs to a client and its connections; make a new client with another one: "
+            f"{unknown} belongs to a client and its connections; make a new client for another value: "
             f"Client(base_url, {'...' if unknown == 'base_url' else f'{unknown}=...'})"
         )
     known = ", ".join(name for name in allowed if name not in _FOR_TESTS)
@@ -307,12 +307,12 @@ def changed(settings: Settings, changes: ClientOptions) -> Settings:
     """The settings with some options changed.
 
     Raises:
-        ConfigurationError: An option cannot be as it is given, or a client that replays is left no store.
+        ConfigurationError: The value of an option is not usable, or a replaying client would have no store.
     """
     off = "store" in changes and changes["store"] is None and changes.get("mode") is None
     if off and settings.mode == "replay":
         raise ConfigurationError(
-            "store is None, and this client only replays, so that it has nothing without its store; name a store, "
+            "store is None, but this client only replays, and needs a store for that; give a store, "
             "or make another client to call the service"
         )
     if off:

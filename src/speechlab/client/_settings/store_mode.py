@@ -18,24 +18,24 @@ MODE_VARIABLE = "SPEECHLAB_MODE"
 MODES = ("auto", "live", "replay")
 PACES = ("at once", "as recorded")
 NOWHERE = "https://replay.invalid"
-"""Base URL of a client that only replays and was given none."""
+"""Base URL of a client that only replays and has no other one."""
 
 EMBEDDED = "embedded service, engines "
-"""What the name of an embedded service with options of its own begins with; their JSON follows."""
+"""Prefix of the name of a separate embedded service; the options of its engines follow as JSON."""
 
 REMEDY = 'run it once with mode="auto" where the service can be reached'
-"""What to do about a call that cannot be replayed."""
+"""Advice for a call that cannot be replayed."""
 
 _lock = threading.Lock()
 _stores: dict[tuple[int, Path], Store] = {}
-"""Stores that were opened by path, by process: a database connection does not survive a fork."""
+"""Stores that were opened by path, for each process: a database connection does not survive a fork."""
 
 
 def with_mode(options: dict[str, Any]) -> dict[str, Any]:
-    """The options, with the mode of the environment where none is given.
+    """The options, with the mode from the environment if none is given.
 
     Raises:
-        ConfigurationError: There is no such mode.
+        ConfigurationError: The mode does not exist.
     """
     given = options.get("mode")
     if given is not None and not isinstance(given, str):
@@ -51,11 +51,11 @@ def with_mode(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def open_store(store: Store | str | os.PathLike[str] | None) -> Store:
-    """A store, opened if it is a path; the user's own if none is named.
+    """A store, opened if it is a path; the user's default store if it is None.
 
     Raises:
-        ConfigurationError: It is neither.
-        StoreError: The folder cannot be written, or holds something else.
+        ConfigurationError: The value is neither a store nor a path.
+        StoreError: The folder cannot be written, or contains other files.
     """
     from speechlab.store import Store
 
@@ -72,7 +72,7 @@ def open_store(store: Store | str | os.PathLike[str] | None) -> Store:
 
 
 def nothing_is_sent(operation: str) -> ReplayMiss:
-    """The error for what cannot be replayed at all."""
+    """The error for an operation that cannot be replayed."""
     text = f"{operation} would call the service, and this client only replays; {REMEDY}"
     return ReplayMiss(text, operation=operation)
 

@@ -1,1 +1,1 @@
-"""Replies kept in a store, and replayed from it."""
+"""Keeping replies in a store, and replaying them."""

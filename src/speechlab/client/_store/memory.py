@@ -1,7 +1,7 @@
-"""The store of a client: calls are answered from it and kept in it; a replay uses nothing else.
+"""The store of a client: it answers calls and keeps results; a replay uses nothing else.
 
-A kept call is what a batch keeps under the same key, and beside it how the reply came, so that replaying gives the
-same values to the last bit, the times that were measured included.
+A kept call has the key and the values of a batch's row, and the facts of its reply. A replay therefore returns the
+same values to the last bit, the measured times included.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ _HEADERS = ("content-type", "x-speechlab-service")
 
 
 def timing_from(facts: Mapping[str, Any]) -> Timing:
-    """The timing as it was measured."""
+    """The timing as measured."""
     return Timing(**facts["timing"]) if "timing" in facts else Timing()
 
 
 @dataclass(frozen=True, slots=True)
 class StoredCall:
-    """A call, and the store in which it is or will be kept.
+    """A call and its store.
 
     Attributes:
-        memory: The store, and how it is used.
-        operation: Name of what is asked for.
-        parameters: All that can change the result.
+        memory: The store, and its mode.
+        operation: Name of the operation.
+        parameters: All parameters that can change the result.
         service: Identity of the service, never a credential.
     """
 
@@ -51,15 +51,15 @@ class StoredCall:
 
     @property
     def key(self) -> str:
-        """Key of the call: the same as a batch's."""
+        """Key of the call, the same as in a batch."""
         return key_of(self.operation, self.parameters, self.service)
 
     def recall(self) -> tuple[Stored, dict[str, Any]] | None:
-        """The kept result and how its reply came; None if the call is to be made.
+        """The kept result and the facts of its reply; None if the call has to be made.
 
         Raises:
-            ReplayMiss: It is not kept, and calls are not made.
-            StoreError: The store cannot be read, or the call would have to be made, and the store cannot be written.
+            ReplayMiss: The call is not kept, and the client only replays.
+            StoreError: The store cannot be read, or the call has to be made and the store cannot be written.
         """
         store = self.memory.store
         stored = store.get(self.key) if self.memory.asks else None
@@ -80,7 +80,7 @@ class StoredCall:
         """Keep the call.
 
         Raises:
-            StoreError: It cannot be written.
+            StoreError: The store cannot be written.
         """
         store = self.memory.store
         with store.transaction():
@@ -92,10 +92,10 @@ class StoredCall:
             store.keep_facts(self.key, told)
 
     def reply(self, operation: Operation[Any]) -> RawResponse | None:
-        """The reply that is kept of an operation; None if the call is to be made.
+        """The kept reply of an operation; None if the call has to be made.
 
         Raises:
-            ReplayMiss: It is not kept, and calls are not made.
+            ReplayMiss: The call is not kept, and the client only replays.
             StoreError: The store cannot be read.
         """
         found = self.recall()
@@ -104,15 +104,15 @@ class StoredCall:
         stored, facts = found
         files = {role: path.name for role, path in stored.files.items()}
         if facts.get("response") != stored.response or facts.get("files") != files:
-            facts = {}  # the result was replaced by one that came otherwise, or only a batch knows it
+            facts = {}  # the result was replaced by that of another kind of call, or comes from a batch
         timing = timing_from(facts) if facts else Timing(processing_s=stored.response.get("processing_s"))
         return replace(operation.kept_reply(stored, facts), timing=timing)
 
     def keep_result(self, operation: Operation[R], reply: RawResponse, result: R) -> None:
-        """Keep a result, now that its reply has proved to be what it should be.
+        """Keep a result after its reply was checked.
 
         Raises:
-            StoreError: It cannot be written.
+            StoreError: The store cannot be written.
         """
         headers = {name: reply.headers[name] for name in _HEADERS if name in reply.headers}
         facts: dict[str, Any] = {"headers": headers, "timing": asdict(reply.timing)}
@@ -123,17 +123,17 @@ class StoredCall:
 
 
 class Memory:
-    """The store of a client, and how it is used.
+    """The store of a client, and its mode.
 
     Args:
-        store: Where calls are kept.
+        store: The store.
         mode: ``auto``, ``live`` or ``replay``.
-        pace: Whether streams are replayed ``at once`` or ``as recorded``.
+        pace: Replay of streams: ``at once`` or ``as recorded``.
 
     Attributes:
         replaying: Whether nothing is sent.
-        paced: Whether streams are replayed in the times in which they came.
-        asks: Whether the store is looked into before a call is made.
+        paced: Whether streams are replayed at the recorded times.
+        asks: Whether calls are looked up before they are made.
     """
 
     def __init__(self, store: Store, mode: str, pace: str) -> None:
@@ -144,27 +144,27 @@ class Memory:
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Memory | None:
-        """The memory of a client; None if it has no store."""
+        """The store of a client and its mode; None without a store."""
         if settings.store is None:
             return None
         return cls(settings.store, settings.mode, settings.pace)
 
     def keep_catalogue(self, base_url: str, service: str, body: Any) -> None:
-        """Keep what a service says of itself: its voices, or None where it lists none."""
+        """Keep a service's identity and the body of its catalogue, or None if it has no catalogue."""
         if self.store.read_only:
             return
         StoredCall(self, "voices", {"base_url": base_url}, service).keep({"service": service}, {"body": body})
 
     def catalogue(self, base_url: str) -> tuple[str, Any]:
-        """The service to be replayed: that of this address, or else the one that was kept last.
+        """The service to be replayed: that of this address, or else the one kept last.
 
-        One with engines of its own is not meant unless it is named.
+        A separate embedded service is found by its own name only.
 
         Returns:
             Its identity, and the body of its catalogue.
 
         Raises:
-            ReplayMiss: None is kept.
+            ReplayMiss: No service is kept.
         """
         found = self.remembered(base_url)
         if found is None:
@@ -176,7 +176,7 @@ class Memory:
         return found
 
     def remembered(self, base_url: str) -> tuple[str, Any] | None:
-        """What the service at an address said of itself last: its identity, and the body of its catalogue."""
+        """The last known identity of the service at an address, and the body of its catalogue."""
         known = self.store.newest("voices", 100)
         here = [key for key, asked in known if asked.get("base_url") == base_url]
         return self._told(here[0]) if here else None

@@ -1,4 +1,4 @@
-"""Errors for calls that are not in the store, naming the difference to the nearest one that is."""
+"""Errors for calls that are not in the store, with the difference to the nearest kept call."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _LOOKED_AT = 2_000
 _SHOWN = 60
 _BEFORE = 20
 _ABSENT: Final = object()
-_DIGEST = re.compile("[0-9a-f]{64}")  # recordings are told apart by these
+_DIGEST = re.compile("[0-9a-f]{64}")  # parameters contain recordings as digests
 
 
 def miss(store: Store, operation: str, parameters: dict[str, Any], service: str) -> ReplayMiss:
-    """The error for a call that is not in the store, naming the parameter that makes the difference."""
+    """The error for a call that is not in the store; it names the parameter that differs."""
     known = store.newest(operation, _LOOKED_AT)
     head = f"this {operation} call is not in {store.path}"
     if not known:
@@ -40,7 +40,7 @@ def miss(store: Store, operation: str, parameters: dict[str, Any], service: str)
 
 
 def _miss_of_the_same(head: str, asked: str | None, operation: str, service: str) -> ReplayMiss:
-    """The error where no parameter differs: a key is made of the service, and of the number of a repetition, too."""
+    """The error without a different parameter: a key also contains the service and the number of a repetition."""
     if not service:
         text = f"{head}: the same is there, but not of which service it was asked; {REMEDY}"
         return ReplayMiss(text, operation=operation, parameter="service")
@@ -53,7 +53,7 @@ def _miss_of_the_same(head: str, asked: str | None, operation: str, service: str
 
 
 def _differing(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
-    """Names of the parameters that are written otherwise in keys, as 1 and 1.0 are; first those of another value."""
+    """Names of the parameters that differ in keys: first different values, then different spellings (1 and 1.0)."""
     plain = {name: list(value) if isinstance(value, tuple) else value for name, value in one.items()}
     names = [*plain, *(name for name in other if name not in plain)]
     differing = [name for name in names if not _same(plain.get(name, _ABSENT), other.get(name, _ABSENT))]
@@ -73,11 +73,11 @@ def _distance(one: dict[str, Any], other: dict[str, Any]) -> tuple[int, float, i
         matcher = SequenceMatcher(None, str(one.get("text"))[:200], str(other.get("text"))[:200])
         unlike = 1.0 - matcher.quick_ratio()
     of_value = sum(one.get(name) != other.get(name) for name in names)
-    return of_value, unlike, len(names)  # what is only written otherwise is nearer than any other value
+    return of_value, unlike, len(names)  # another spelling is nearer than another value
 
 
 def _contrast(one: object, other: object) -> tuple[str, str]:
-    """Two values as they are shown, so that the difference is seen."""
+    """Two values, shortened for display so that the difference is visible."""
     here, there = _shown(one), _shown(other)
     if _looks_of(here) != _looks_of(there):
         return here, there

@@ -1,4 +1,4 @@
-"""Questions that calls of this process ask together: one of them asks, the others wait and look for its answer."""
+"""Sharing of equal concurrent calls in this process: one is sent, and the others wait for its result."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Question = tuple[str, str]
-"""Where the answer is kept, and under which key."""
+"""The place where the result is kept, and its key."""
 _TURN_S = 1.0
-"""How long the event loop of a call may stand still before those that wait for the call no longer do."""
+"""Seconds without a turn of a call's event loop after which the calls that wait for it stop waiting."""
 _LEAST_S = 0.001
 _OF_SERVICE = (APIConnectionError, RateLimitError, ServerError)
-"""Failures that the next call would only wait for, too."""
+"""Failures of the service, after which each waiting call sends its own request."""
 
 
 class _Asking:
-    """A call that asks a question; as a context, it does so until the end of the block."""
+    """A call that makes the request; used as a context until the end of the block."""
 
     def __init__(self, question: Question) -> None:
         self._question = question
@@ -47,15 +47,15 @@ class _Asking:
         self._end.set_result(not isinstance(error, _OF_SERVICE))
 
     def forget(self) -> None:
-        """Leave the question to others."""
+        """Let other calls make the request."""
         with _lock:
             if _asked.get(self._question) is self:
                 del _asked[self._question]
 
     async def end(self) -> bool:
-        """Wait until it has its answer, or will have none; False if that is the service's fault.
+        """Wait until it has a result or has failed; False if the service is the cause of the failure.
 
-        A loop that stands still is not waited for: it may be closed, or be held up by the very call that waits.
+        A loop that stands still ends the wait: it may be closed, or blocked by the waiting call itself.
         """
         loop, ended = asyncio.get_running_loop(), asyncio.Event()
 
@@ -66,7 +66,7 @@ class _Asking:
         self._end.add_done_callback(tell)
         while not self._end.done():
             turned = threading.Event()
-            with suppress(RuntimeError, TimeoutError):  # its loop is closed; it goes on
+            with suppress(RuntimeError, TimeoutError):  # its loop is closed, or runs and is checked again
                 self._loop.call_soon_threadsafe(turned.set)
                 async with asyncio.timeout(_TURN_S):
                     await ended.wait()
@@ -88,20 +88,20 @@ async def once(
     clock: Clock,
     time_s: float | None,
 ) -> T:
-    """The answer to a question: the one that is known, that of a call which is asking, or one's own.
+    """The result of a call: the kept one, that of an equal call under way, or that of its own request.
 
-    Where that call has no answer, or its event loop stands still, the next one asks; all of them do if the service
-    was the reason, since each has its own patience.
+    If the equal call fails, or its event loop stands still, the next waiting call makes the request. If the service
+    caused the failure, all of them do, since each has its own patience.
 
     Args:
-        question: The question.
-        look: Gives the answer if it is known.
-        ask: Asks, within some seconds or None, and sees to it that the answer is known.
-        clock: Time.
+        question: The place of the result and its key.
+        look: Returns the result if it is kept.
+        ask: Makes the call, within a number of seconds or None, and keeps the result.
+        clock: Source of time.
         time_s: Seconds for all of it, or None.
 
     Raises:
-        APITimeoutError: The time was up before the other call had ended.
+        APITimeoutError: The timeout ended before the other call did.
     """
     began, left_s, together = clock.monotonic(), time_s, True
     while together:
@@ -127,15 +127,15 @@ async def once(
 
 def _too_late(waited_s: float, time_s: float | None) -> APITimeoutError:
     text = f"the call's time of {whole_s(time_s or 0.0):g} s was up while it waited for another call of this process"
-    error = APITimeoutError(f"{text} that asks the same and was under way before", attempts=0)
-    error.advice = "a longer time can be given as timeout= of the call, or by with_options(timeout=...)"
+    error = APITimeoutError(f"{text} with the same request, which started before", attempts=0)
+    error.advice = "give a longer time as timeout= of the call, or by with_options(timeout=...)"
     attach_timing(error, Timing(attempts=0, latency_s=waited_s))
     return error
 
 
 @after_fork
 def _forget_after_fork() -> None:
-    # Another thread may have held the lock at the moment of the fork, and its calls are not the child's.
+    # Another thread may have held the lock when the process was forked; its calls do not exist in the child.
     global _lock  # noqa: PLW0603
     _lock = threading.Lock()
     _asked.clear()

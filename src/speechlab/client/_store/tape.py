@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class StreamBody(Protocol):
-    """A body that comes in pieces, from the service or from a tape."""
+    """A body in pieces, from the service or from a tape."""
 
     @property
     def status(self) -> int:
@@ -32,22 +32,22 @@ class StreamBody(Protocol):
 
     @property
     def ended(self) -> bool:
-        """True once all of it has come."""
+        """Whether the body is complete."""
 
     def pieces(self) -> AsyncIterator[bytes]:
-        """The bytes as they arrive; WireError if they are cut short."""
+        """The bytes as they arrive; WireError if they are incomplete."""
 
     async def close(self) -> None:
-        """Stop it."""
+        """Stop the body."""
 
 
 async def wait_until(clock: Clock, began: float, at_s: float) -> None:
-    """Wait until a recorded moment.
+    """Wait until a recorded time.
 
     Args:
-        clock: Time.
-        began: When replaying began, in seconds of that clock.
-        at_s: The moment, in seconds from the beginning of the recording.
+        clock: Source of time.
+        began: Start of the replay, in seconds of that clock.
+        at_s: The time in seconds from the start of the recording.
     """
     wait = began + at_s - clock.monotonic()
     if wait > 0:
@@ -55,7 +55,7 @@ async def wait_until(clock: Clock, began: float, at_s: float) -> None:
 
 
 class Tape:
-    """Records a body while it comes."""
+    """Records a body while it arrives."""
 
     def __init__(self, clock: Clock, call: StoredCall) -> None:
         self._clock, self._call = clock, call
@@ -69,7 +69,7 @@ class Tape:
         self._pieces.append(piece)
 
     def keep(self, content_type: str, timing: Timing) -> None:
-        """Keep the body, now that it has proved to be whole."""
+        """Keep the body after it was checked to be complete."""
         body = b"".join(self._pieces)
         facts: dict[str, Any] = {
             "headers": {"content-type": content_type},
@@ -80,7 +80,7 @@ class Tape:
 
 
 class TapedBody:
-    """A recorded body, replayed at once or at its recorded pace."""
+    """A recorded body, replayed at once or at the recorded times."""
 
     def __init__(self, body: Path, facts: Mapping[str, Any], clock: Clock, *, at_pace: bool) -> None:
         self.status = 200
@@ -92,7 +92,7 @@ class TapedBody:
         self._began = clock.monotonic()
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """The bytes as they were recorded."""
+        """The bytes as recorded."""
         given = 0
         for at_s, size in self._frames:
             if self._at_pace:
@@ -102,4 +102,4 @@ class TapedBody:
         self.ended = True
 
     async def close(self) -> None:
-        """There is nothing to close."""
+        """Do nothing: a recorded body has no connection."""

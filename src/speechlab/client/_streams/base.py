@@ -33,16 +33,16 @@ if TYPE_CHECKING:
     from speechlab.errors import SpeechLabError
 
     StoredCallOf = Callable[[Operation[Any]], Awaitable[StoredCall | None]]
-    """Tells how the store knows an operation; None for clients without a store."""
+    """Gives the form of an operation in the store; None for clients without a store."""
 
 
 class Stream(AsyncOpenable):
-    """Opening, reading and closing, the same for both kinds."""
+    """Opening, reading and closing, for speech and for translations."""
 
     def __init__(self, sender: Sender, stored_call_of: StoredCallOf) -> None:
         self._body: StreamBody | None = None
         self._copy_to: Callable[[bytes], None] | None = None
-        """Called with each piece of the body, where the reply is wanted as it came."""
+        """Called with each piece of the body, for raw replies."""
         self._sender = sender
         self._stored_call_of = stored_call_of
         self._pieces: AsyncIterator[bytes]
@@ -53,7 +53,7 @@ class Stream(AsyncOpenable):
         self._timing = Timing()
         self._pid = os.getpid()
         self._time_s: float | None = None
-        """Seconds that all waiting for the service may take together, or None."""
+        """Seconds for all waits for the service together, or None."""
         self._waited_s = 0.0
 
     @property
@@ -62,15 +62,15 @@ class Stream(AsyncOpenable):
         return self._body.timing if self._body is not None and not self._closed else self._timing
 
     async def open(self) -> None:
-        """Send the request, and wait until the service begins to answer.
+        """Send the request, and wait for the headers of the reply.
 
         Raises:
             InvalidRequestError: The request breaks a rule of the contract.
-            APIError: The service refused.
-            APIConnectionError: No answer came.
-            ContractError: The answer is of another kind.
+            APIError: The service returned an error.
+            APIConnectionError: No reply came.
+            ContractError: The reply has another type.
         """
-        async with self._opening:  # threads may begin to read it at the same time, and it is to be sent once
+        async with self._opening:  # several threads may start to read, and the request must be sent once
             self._check_open()
             if self._body is None:
                 await self._begin()
@@ -82,14 +82,14 @@ class Stream(AsyncOpenable):
     async def _open(self, operation: Operation[Any]) -> StreamBody:
         self._body = body = await self._played(operation) or await self._sent(operation)
         self._pieces = pieces = body.pieces()
-        # A stream that is dropped unfinished must not keep its place under the rate limit.
+        # A stream that is dropped before its end must return its place in the scheduler.
         weakref.finalize(
             self, _close_abandoned, asyncio.get_running_loop(), self._pid, body, pieces
         ).atexit = False
         return body
 
     async def _played(self, operation: Operation[Any]) -> StreamBody | None:
-        """The body from the store; None if it is to be requested, and then it is recorded if there is a store."""
+        """The body from the store; None if it has to be requested, and is then recorded for the store."""
         call = await self._stored_call_of(operation)
         if call is None:
             return None
@@ -109,12 +109,12 @@ class Stream(AsyncOpenable):
         return body
 
     async def _next_bytes(self) -> bytes | None:
-        """The next bytes of the body, or None at the end; WireError if it is cut short."""
+        """The next bytes of the body, or None at the end; WireError if the body is incomplete."""
         assert self._body is not None
         self._check_process()
         if self._reading:
             raise ConfigurationError(
-                "another thread or task is reading this stream; let one of them read, and hand on what it gets"
+                "another thread or task is reading this stream; read it in one of them, and share what it returns"
             )
         self._reading = True
         try:
@@ -132,7 +132,7 @@ class Stream(AsyncOpenable):
         return piece
 
     async def _awaited_bytes(self) -> bytes | None:
-        """Wait for the next bytes, within what is left of the call's time."""
+        """Wait for the next bytes, within the rest of the call's timeout."""
         clock = self._sender.settings.clock
         left = None if self._time_s is None else self._time_s - self._waited_s
         began = clock.monotonic()
@@ -151,7 +151,7 @@ class Stream(AsyncOpenable):
         raise WireError(text, sent=True, timed_out=True, cut=True)
 
     async def _settle(self, spent: dict[str, float]) -> None:
-        """Keep and count a stream that has proved to be whole; one from the store is not counted."""
+        """Keep and count a complete stream; a stream from the store is not counted."""
         assert self._body is not None
         if self._tape is not None:
             await asyncio.to_thread(self._tape.keep, self._body.headers.get("content-type", ""), self.timing)
@@ -159,7 +159,7 @@ class Stream(AsyncOpenable):
             self._sender.totals.add(**spent)
 
     async def aclose(self) -> None:
-        """Close the connection; the service stops working for it."""
+        """Close the connection, which stops the service's work."""
         if not self._closed:
             self._timing = self.timing
             self._closed = True
@@ -183,12 +183,12 @@ class Stream(AsyncOpenable):
     def _check_open(self) -> None:
         self._check_process()
         if self._closed:
-            raise ConfigurationError("this stream is closed; ask for a new one")
+            raise ConfigurationError("this stream is closed; make a new one")
 
 
 async def _close(body: StreamBody, pieces: AsyncIterator[bytes]) -> None:
-    # The innermost generator first: what is left to the garbage collector complains when the program ends.
-    with suppress(RuntimeError):  # another thread or task is waiting in it
+    # The innermost generator first: the garbage collector warns of open generators at the end of the program.
+    with suppress(RuntimeError):  # another thread or task is waiting in the generator
         await pieces.aclose()  # type: ignore[attr-defined]
     await body.close()
 
@@ -197,7 +197,7 @@ def _close_abandoned(
     loop: asyncio.AbstractEventLoop, pid: int, body: StreamBody, pieces: AsyncIterator[bytes]
 ) -> None:
     if pid == os.getpid():
-        with suppress(RuntimeError):  # the loop is closed, and its connections with it
+        with suppress(RuntimeError):  # the loop is closed, and so are its connections
             loop.call_soon_threadsafe(partial(_close_soon, body, pieces))
 
 
@@ -211,7 +211,7 @@ _closing: set[asyncio.Future[None]] = set()
 
 
 async def first_text(pieces: AsyncIterator[bytes]) -> str:
-    """The start of an unexpected body, for an error's text."""
+    """The start of an unexpected body, for error messages."""
     with suppress(WireError):
         return (await anext(pieces, b""))[:2000].decode("utf-8", "replace")
     return ""

@@ -19,26 +19,26 @@ _NAMES = {"mp3": "mp3", "wav": "wav", "wave": "wav", "ogg": "ogg", "oga": "ogg",
 
 
 class FileCopy:
-    """The file: it has its name once all of the stream has come, and is not there before.
+    """The file, which gets its name when the stream is complete and does not exist before.
 
     Args:
-        path: Its path.
+        path: Path of the file.
 
     Raises:
-        OSError: It cannot be written.
+        OSError: The file cannot be written.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = user_path(path)
-        with ExitStack() as left:  # which tells of a draft that cannot be written by the name of the file
+        with ExitStack() as left:  # errors about the temporary file name the final file
             self._file = left.enter_context(left.enter_context(whole_file(self._path)).open("wb"))
             self._left = left.pop_all()
 
     def check(self, audio_format: AudioFormat) -> None:
-        """Refuse a name that is for another format.
+        """Refuse a file name with the extension of another format.
 
         Raises:
-            InvalidRequestError: It is.
+            InvalidRequestError: The extension belongs to another format.
         """
         named = _NAMES.get(self._path.suffix[1:].lower(), str(audio_format))
         if named != audio_format:
@@ -54,10 +54,10 @@ class FileCopy:
         self._file.write(piece)
 
     def finish(self, data: bytes) -> None:
-        """Give it its name; a WAV file that did not know its length is told.
+        """Give the file its name, and write the lengths that a streamed WAV header left open.
 
         Args:
-            data: All that was written.
+            data: All bytes of the file.
         """
         for place, value in _lengths(data):
             self._file.seek(place)
@@ -65,13 +65,13 @@ class FileCopy:
         self._left.close()
 
     def drop(self) -> None:
-        """Leave nothing of it."""
+        """Delete the incomplete file."""
         gone = SpeechLabError("not whole")
         self._left.__exit__(type(gone), gone, None)
 
 
 def _lengths(data: bytes) -> list[tuple[int, int]]:
-    """Places in a WAV file whose header left its lengths open, and what belongs there."""
+    """Positions of open lengths in the header of a streamed WAV file, with the correct values."""
     if data[:4] != b"RIFF" or len(data) > _LARGEST:
         return []
     for name, start, size in wav_chunks(data):

@@ -1,4 +1,4 @@
-"""Raw replies of streams: the head, the bytes, and the stream that is read from them."""
+"""Raw replies of streams: headers, bytes, and the parsed stream."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ S = TypeVar("S")
 
 
 class AsyncRawStream(AsyncOpenable, Generic[S]):
-    """The reply of a stream as it comes: its head as soon as it is open, then its bytes.
+    """The raw reply of a stream: status and headers once it is open, then the bytes.
 
-    Use it as ``async with``; leaving it early stops the service's work. Iterate for the bytes as they arrive, or take
-    :meth:`parse` and read the stream that it gives. The bytes are checked as the stream is: a reply that is cut short
-    is an error at its end.
+    Use it with ``async with``; leaving it early stops the service's work. Iterate for the bytes as they arrive, or
+    call :meth:`parse` and read the stream that it returns. The bytes are checked like those of the stream: an
+    incomplete reply raises at its end.
     """
 
     def __init__(self, stream: S) -> None:
@@ -39,7 +39,7 @@ class AsyncRawStream(AsyncOpenable, Generic[S]):
         """HTTP status.
 
         Raises:
-            ConfigurationError: It is not open yet.
+            ConfigurationError: The stream is not open yet.
         """
         return self._head.status
 
@@ -48,7 +48,7 @@ class AsyncRawStream(AsyncOpenable, Generic[S]):
         """Headers, names in lower case.
 
         Raises:
-            ConfigurationError: It is not open yet.
+            ConfigurationError: The stream is not open yet.
         """
         return self._head.headers
 
@@ -57,7 +57,7 @@ class AsyncRawStream(AsyncOpenable, Generic[S]):
         """Media type without its parameters, in lower case.
 
         Raises:
-            ConfigurationError: It is not open yet.
+            ConfigurationError: The stream is not open yet.
         """
         return self.headers.get("content-type", "").partition(";")[0].strip().lower()
 
@@ -76,18 +76,18 @@ class AsyncRawStream(AsyncOpenable, Generic[S]):
         return body
 
     async def open(self) -> None:
-        """Send the request, and wait for the head of the reply.
+        """Send the request, and wait for the headers of the reply.
 
         Raises:
             InvalidRequestError: The request breaks a rule of the contract.
-            APIError: The service refused.
-            APIConnectionError: No answer came.
-            ContractError: The answer is of another kind.
+            APIError: The service returned an error.
+            APIConnectionError: No reply came.
+            ContractError: The reply has another type.
         """
         await self._stream.open()
 
     def parse(self) -> S:
-        """The stream that the call without ``with_raw_response`` gives; it goes on where the bytes have come to."""
+        """The stream of the call without ``with_raw_response``; it continues after the bytes read so far."""
         self._stream._copy_to = None  # noqa: SLF001 - of the same room
         return self._value
 
@@ -101,15 +101,15 @@ class AsyncRawStream(AsyncOpenable, Generic[S]):
             try:
                 ended = await anext(self._steps, None) is None
             except SpeechLabError as error:
-                self._problem = error  # what came before it comes first
+                self._problem = error  # raised after the pieces that came before it
         return self._pieces.popleft()
 
     async def next_piece(self) -> bytes | None:
         """The next bytes as they arrive, or None at the end.
 
         Raises:
-            StreamTruncatedError: The reply was cut short; ``partial`` holds what had come.
-            ContractError: The reply is not what the contract says.
+            StreamTruncatedError: The reply is incomplete; ``partial`` contains what has come.
+            ContractError: The reply breaks the contract.
         """
         return await anext(self, None)
 
@@ -117,7 +117,7 @@ class AsyncRawStream(AsyncOpenable, Generic[S]):
         return self
 
     async def aclose(self) -> None:
-        """Close the connection; the service stops working for it."""
+        """Close the connection, which stops the service's work."""
         await self._stream.aclose()
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Speech that is used while it is being made, for ``await``."""
+"""Streamed speech, for ``await``."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 
 class AsyncSpeechStream(Stream):
-    """Speech while it is being made: iterate for its bytes, or :meth:`clips` for sound.
+    """Speech while it is made: iterate for its bytes, or :meth:`clips` for sound.
 
-    Use it as ``async with``; leaving it early stops the service's work.
+    Use it with ``async with``; leaving it early stops the service's work.
     """
 
     def __init__(self, sender: Sender, prepare: Prepare, stored_call_of: StoredCallOf) -> None:
@@ -40,12 +40,12 @@ class AsyncSpeechStream(Stream):
 
     @property
     def partial(self) -> bytes:
-        """The bytes that have come so far."""
+        """The bytes received so far."""
         return b"".join(self._audio)
 
     @property
     def content_type(self) -> str:
-        """Media type that the service named; empty before the stream is open."""
+        """Media type from the service; empty before the stream is open."""
         return self._body.headers.get("content-type", "") if self._body is not None else ""
 
     async def _begin(self) -> None:
@@ -95,29 +95,29 @@ class AsyncSpeechStream(Stream):
         """The next bytes as they arrive, or None at the end.
 
         Raises:
-            StreamTruncatedError: The connection broke, or sound is missing; ``partial`` holds what had come.
+            StreamTruncatedError: The connection broke, or sound is missing; ``partial`` contains what has come.
         """
         return await anext(self, None)
 
     def save_to(self, path: str | os.PathLike[str]) -> Self:
         """Write the bytes to a file as well, while the stream is read or played.
 
-        The file is there once all of the stream has come, with what had come before this call; of a stream that
-        breaks off or is left early nothing stays (``partial`` has what had come).
+        The file appears when the stream is complete. It includes the bytes that were read before this call. If the
+        stream breaks off or is left early, no file remains, and ``partial`` contains what has come.
 
         Args:
             path: The file; an existing one is replaced.
 
         Returns:
-            The stream itself, so that ``stream.save_to("a.mp3").collect()`` is all that saving takes.
+            The stream itself, as in ``stream.save_to("a.mp3").collect()``.
 
         Raises:
-            OSError: It cannot be written.
-            InvalidRequestError: Its name is for another format.
+            OSError: The file cannot be written.
+            InvalidRequestError: The file name has the extension of another format.
             ConfigurationError: The stream is closed, or is being saved already.
         """
         if self._copy is not None or (self._closed and not self._ended):
-            why = "is closed; ask for a new one" if self._copy is None else "is being saved to a file already"
+            why = "is closed; make a new one" if self._copy is None else "is being saved to a file already"
             raise ConfigurationError(f"this stream {why}")
         copy = FileCopy(path)
         if self._expected is not None:
@@ -130,7 +130,7 @@ class AsyncSpeechStream(Stream):
         return self
 
     async def aclose(self) -> None:
-        """Close the connection; the service stops working for it."""
+        """Close the connection, which stops the service's work."""
         await super().aclose()
         copy, self._copy = self._copy, None
         if copy is not None:
@@ -150,18 +150,18 @@ class AsyncSpeechStream(Stream):
             await self._settle(spent_on_speech(self._expected.text, len(self.partial)))
 
     async def clips(self) -> AsyncIterator[AudioClip]:
-        """The sound as it comes, in short clips; for the formats pcm and wav.
+        """The sound in short clips as it arrives, for the formats pcm and wav.
 
-        It goes on where the bytes have come to.
+        It continues after the bytes read so far.
 
         Raises:
-            InvalidRequestError: Another format, which cannot be cut into pieces that can be decoded.
+            InvalidRequestError: The stream has another format, which cannot be decoded in pieces.
             StreamTruncatedError: The connection broke.
         """
         await self.open()
         assert self._expected is not None
         reader = SampleReader(self._expected, self.content_type)
-        if self._audio:  # what has been taken as bytes or clips already is not given again
+        if self._audio:  # skip what was returned as bytes or clips before
             reader.feed(self.partial)
         async for piece in self:
             clip = reader.feed(piece)

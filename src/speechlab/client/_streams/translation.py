@@ -1,4 +1,4 @@
-"""A translation that is used while it is being made, for ``await``."""
+"""Streamed translations, for ``await``."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ if TYPE_CHECKING:
     from speechlab.client._transport.sender import Sender
 
 _LINGER_S = 0.2
-"""How long to wait, after the last event, for the end of the body that lets the connection be used again."""
+"""Wait after the last event for the end of the body, after which the connection can be used again."""
 
 
 class AsyncTranslationStream(Stream):
-    """A translation while it is being made: iterate for its chunks; ``text`` is what there is so far.
+    """A translation while it is made: iterate for its chunks; ``text`` is the translation so far.
 
-    Use it as ``async with``; leaving it early stops the service's work.
+    Use it with ``async with``; leaving it early stops the service's work.
     """
 
     def __init__(self, sender: Sender, operation: StreamTranslation, stored_call_of: StoredCallOf) -> None:
         super().__init__(sender, stored_call_of)
-        _ = operation.request  # what is wrong with it is raised here
+        _ = operation.request  # raises for an invalid request
         self._operation = operation
         self._reader = EventReader()
         self._waiting: list[str] = []
@@ -59,10 +59,10 @@ class AsyncTranslationStream(Stream):
 
     @property
     def translation(self) -> Translation:
-        """The whole translation, once the stream has ended.
+        """The whole translation, after the end of the stream.
 
         Raises:
-            ConfigurationError: It has not.
+            ConfigurationError: The stream has not ended.
         """
         if self._result is None:
             raise ConfigurationError(
@@ -79,11 +79,11 @@ class AsyncTranslationStream(Stream):
             start = await first_text(self._pieces)
             await self.aclose()
             what = media_type or "an untyped body"
-            text = f"the service answered 200 with {what} in place of text/event-stream: {start[:200]!r}"
+            text = f"the service answered 200 with {what} instead of text/event-stream: {start[:200]!r}"
             raise self._about(ContractError(text, body=start))
 
     async def _read_whole(self, body: StreamBody) -> None:
-        """A service that does not stream may answer with the whole translation at once."""
+        """Read a whole translation, as sent by services that do not stream."""
         content = b""
         try:
             while (piece := await self._next_bytes()) is not None:
@@ -131,8 +131,8 @@ class AsyncTranslationStream(Stream):
         """The next chunk as it arrives, or None at the end.
 
         Raises:
-            StreamTruncatedError: The stream ended without saying so, or the service reported a fault in it;
-                ``partial`` holds the text so far.
+            StreamTruncatedError: The stream broke off without an end, or the service reported a failure in it;
+                ``partial`` contains the text so far.
             ContractError: An event is not a chunk.
         """
         return await anext(self, None)
@@ -174,7 +174,7 @@ class AsyncTranslationStream(Stream):
         raise self._about(error or nothing)
 
     async def _finish(self) -> None:
-        # The end of the body says nothing by itself: connections break in a way that looks the same.
+        # The end of the body is no sign of a complete stream: a broken connection may look the same.
         if not self._complete:
             await self._raise_truncated(self._fault or "it ends without [DONE]")
         await self._drain()
@@ -228,7 +228,7 @@ class AsyncTranslationStream(Stream):
         """Wait for the rest, and return the whole translation.
 
         Raises:
-            StreamTruncatedError: The stream was cut short.
+            StreamTruncatedError: The stream is incomplete.
         """
         async for _ in self:
             pass

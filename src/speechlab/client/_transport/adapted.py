@@ -1,4 +1,4 @@
-"""A wire to a service that speaks another API than the contract: an adapter stands between the two."""
+"""A wire with an adapter, for services with another API than the contract."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class _Whole(Reply):
-    """A reply that is here already."""
+    """A reply that is already complete."""
 
     def __init__(self, status: int, headers: dict[str, str], content: bytes) -> None:
         self.status = status
@@ -33,11 +33,11 @@ class _Whole(Reply):
         yield self._content
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no connection is open."""
 
 
 class AdaptedWire(Wire):
-    """A wire whose calls and replies an adapter puts into other words."""
+    """A wire whose calls and replies pass through an adapter."""
 
     def __init__(self, settings: Settings, wire: Wire, adapter: OpenAIAdapter) -> None:
         super().__init__(settings)
@@ -46,7 +46,7 @@ class AdaptedWire(Wire):
         self._service = f"{adapter.identity}, at {plain_url(settings.base_url)}"
 
     async def open(self, call: HttpCall, sent: Sent, connect_s: float) -> Reply:
-        """Send a request and wait for the head of the reply; the catalogue is the adapter's own."""
+        """Send a request, and wait for the headers of the reply; the catalogue comes from the adapter."""
         if call.path == VOICES_PATH:
             headers = {"content-type": "application/json", "x-speechlab-service": self._service}
             return _Whole(200, headers, orjson.dumps({"voices": self._adapter.catalogue}))

@@ -1,7 +1,7 @@
-"""The wire on aiohttp, for ``transport="aiohttp"``: a third of the usual one's CPU; loaded where it is asked for.
+"""The wire on aiohttp, for ``transport="aiohttp"``: a third of the default wire's CPU; imported on demand.
 
-It follows the rules of the usual wire: no cookies, no redirections, no repetitions, as many connections as there are
-calls. Whatever is left unclosed (a client, a stream, a loop that ended, a fork) goes in silence.
+It follows the rules of the default wire: no cookies, redirections or retries, and as many connections as there are
+calls. Clients, streams, loops and forks that are left unclosed cause no warnings.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ if TYPE_CHECKING:
     from speechlab.client._transport.http import Sent
 
 _SLICE = 1 << 18
-"""Bytes handed to the network at once, and held of a reply that nobody reads."""
+"""Bytes passed to the network at once, and the maximum buffered for an unread reply."""
 _AT_ONCE = 1 << 15
-"""Bytes that the library takes without waiting for the network."""
+"""Bytes that the library accepts without waiting for the network."""
 _IDLE_S = 0.5
-"""After this time without a call, connections that were closed meanwhile are looked for first."""
+"""Seconds without a call after which a new call first looks for connections that were closed meanwhile."""
 
 
 class _Upload(Payload):
-    """A body that is sent in pieces, each of which the network has to take in time."""
+    """A body sent in pieces, with a timeout for each."""
 
     _autoclose = True
 
@@ -65,14 +65,14 @@ class _Upload(Payload):
         self._sent = sent
         self._piece_s = piece_s
         self.failure: SpeechLabError | None = None
-        """Why the body could not be made, if it could not."""
+        """The reason why the body could not be made, if any."""
 
     def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:  # noqa: ARG002
-        """No text: it is never shown."""
+        """An empty text: the body is never shown."""
         return ""
 
     async def write(self, writer: AbstractStreamWriter) -> None:
-        """Send all of it."""
+        """Send the whole body."""
         content = self._body.open()
         try:
             if isinstance(content, bytes) and len(content) <= _AT_ONCE:
@@ -115,9 +115,9 @@ class AiohttpReply(Reply):
         while failure is None:
             try:
                 piece = await content.readany()
-            except Exception as error:  # noqa: BLE001 - translated outside the block, so that it leaves no context
+            except Exception as error:  # noqa: BLE001 - translated outside the block, to leave no context
                 failure = self._wire.translated(error, self._limits, sent=True, cut=True)
-            except BaseException as error:  # noqa: BLE001 - cancelled: on it goes, without the frames beneath
+            except BaseException as error:  # noqa: BLE001 - a cancellation, raised again without its frames
                 raise without_trace(error)  # noqa: B904
             else:
                 if not piece:
@@ -127,7 +127,7 @@ class AiohttpReply(Reply):
         raise failure
 
     async def close(self) -> None:
-        """Close the connection if the body has not been read to its end, and give it back otherwise."""
+        """Close the connection, or return it to the pool if the body was read completely."""
         self._response.close()
 
 
@@ -144,15 +144,15 @@ class AiohttpWire(Wire):
         self._let_go = weakref.finalize(self, _let_go, self._session, self._loop, os.getpid())
 
     async def open(self, call: HttpCall, sent: Sent, connect_s: float) -> Reply:
-        """Send a request and wait for the head of the reply."""
+        """Send a request, and wait for the headers of the reply."""
         await self._notice_closed()
         upload = None if call.body is None else _Upload(call.body, sent, call.timeouts.write)
         failure: Exception
         try:
             response = await self._request(call, upload, connect_s)
-        except Exception as error:  # noqa: BLE001 - translated outside the block, so that it leaves no context
+        except Exception as error:  # noqa: BLE001 - translated outside the block, to leave no context
             failure = self.translated(error, call.timeouts, sent=sent.done, connect_s=connect_s)
-        except BaseException as error:  # noqa: BLE001 - cancelled: on it goes, without the frames beneath
+        except BaseException as error:  # noqa: BLE001 - a cancellation, raised again without its frames
             raise without_trace(error)  # noqa: B904
         else:
             if response.status != 407 or self._proxy is None:
@@ -184,8 +184,8 @@ class AiohttpWire(Wire):
         )
 
     async def _notice_closed(self) -> None:
-        # A loop that was not run for a while, as between the cells of a notebook, has not seen yet which idle
-        # connections the service closed meanwhile: the first turn reads from the sockets, the second one acts on it.
+        # A loop that has not run for a while, as between the cells of a notebook, does not know yet which idle
+        # connections the service has closed: the first turn reads the sockets, the second one processes the result.
         now = self._loop.time()
         if now - self._used_at > _IDLE_S:
             await asyncio.sleep(0)
@@ -195,7 +195,7 @@ class AiohttpWire(Wire):
     def translated(
         self, error: Exception, limits: Timeouts, *, sent: bool, cut: bool = False, connect_s: float = 0.0
     ) -> WireError:
-        """The failure that an exception of the library stands for."""
+        """The failure for an exception of the library."""
         if isinstance(error, aiohttp.ConnectionTimeoutError):
             return no_connection(connect_s, proxy=self._proxy.address if self._proxy else None)
         if isinstance(error, TimeoutError):
@@ -218,7 +218,7 @@ class AiohttpWire(Wire):
 
 
 def _said(error: Exception) -> str:
-    """What an exception says, without the addresses and objects that the library adds."""
+    """The message of an exception, without the addresses and objects that the library adds."""
     if isinstance(error, aiohttp.ServerDisconnectedError):
         return "the connection was closed without a reply"
     if isinstance(error, aiohttp.ClientPayloadError):
@@ -237,14 +237,14 @@ def _timeout(connect_s: float, read_s: float) -> aiohttp.ClientTimeout:
 
 
 class _Connector(aiohttp.TCPConnector):
-    """Says nothing of connections that were not closed."""
+    """A connector that does not warn of unclosed connections."""
 
     def __del__(self) -> None:  # type: ignore[override]
         pass
 
 
 class _Response(aiohttp.ClientResponse):
-    """Touches no loop that is closed, nor that of the process that this one was forked from."""
+    """A response that does not use a closed loop, or the loop of the parent process after a fork."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -257,7 +257,7 @@ class _Response(aiohttp.ClientResponse):
 
 def _session(base_url: str) -> aiohttp.ClientSession:
     connector = _Connector(
-        limit=0,  # the limiter bounds the calls
+        limit=0,  # the scheduler limits the calls
         keepalive_timeout=KEEPALIVE_S,
         ssl=shared_ssl_context() if base_url.startswith("https:") else True,
         resolver=aiohttp.ThreadedResolver(),
@@ -268,19 +268,19 @@ def _session(base_url: str) -> aiohttp.ClientSession:
         read_bufsize=_SLICE,
         response_class=_Response,
     )
-    session._retry_connection = False  # noqa: SLF001 - else it sends a GET again by itself
+    session._retry_connection = False  # noqa: SLF001 - otherwise it retries a GET by itself
     return session
 
 
 class _Proxy:
-    """A proxy as the library takes it: its user and password go into a header."""
+    """A proxy for the library, with its user and password as a header."""
 
     def __init__(self, address: str, base_url: str) -> None:
         parts = urlsplit(address)
         if parts.scheme not in {"http", "https"} or not parts.hostname:
             raise ConfigurationError(
                 f'the proxy of the environment, {proxy_name(address)}, cannot be used by transport="aiohttp", which '
-                "knows HTTP proxies alone; leave transport out, or name the service in NO_PROXY"
+                "supports HTTP proxies alone; leave transport out, or list the service in NO_PROXY"
             )
         try:
             options: dict[str, Any] = {"proxy": URL(proxy_name(address))}
@@ -291,7 +291,7 @@ class _Proxy:
         if parts.username is not None:
             user, password = unquote(parts.username), unquote(parts.password or "")
             given = {"Proxy-Authorization": aiohttp.encode_basic_auth(user, password)}
-            if base_url.startswith("https:"):  # the proxy sees the request for a tunnel alone
+            if base_url.startswith("https:"):  # the proxy sees only the request for a tunnel
                 options["proxy_headers"] = given
             else:
                 self.headers = given
@@ -299,10 +299,10 @@ class _Proxy:
 
 
 def _let_go(session: aiohttp.ClientSession, loop: asyncio.AbstractEventLoop, pid: int) -> None:
-    """Let go of a session that nobody closed."""
+    """Release an unclosed session."""
     connector = session.connector
-    session.detach()  # it says nothing from now on
-    # A loop that is closed, or that of the process that this one was forked from, must not be touched.
+    session.detach()  # no warnings from now on
+    # A closed loop, or the parent's loop after a fork, must not be used.
     if connector is not None and pid == os.getpid() and loop.is_running():
         loop.call_soon_threadsafe(_close_soon, connector)
 
@@ -312,6 +312,6 @@ _closing: set[asyncio.Future[None]] = set()
 
 def _close_soon(connector: aiohttp.BaseConnector) -> None:
     task: Any = asyncio.ensure_future(connector.close())
-    task._log_destroy_pending = False  # noqa: SLF001 - the loop may end before it, and with it the connections
+    task._log_destroy_pending = False  # noqa: SLF001 - the loop may end first, and with it the connections
     _closing.add(task)
     task.add_done_callback(_closing.discard)

@@ -1,4 +1,4 @@
-"""The connections of a client, and the event loop and process that they belong to."""
+"""The connections of a client, bound to an event loop and a process."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ class ConnectionPool:
         self._pid = 0
         self.closed = False
         self.sessions: WeakSet[AsyncClosable] = WeakSet()
-        """Realtime sessions and streams, which end with their client; it holds none that its user has let go."""
+        """Open realtime sessions and streams, which end with their client; unreferenced ones are not kept alive."""
         self._waits: set[asyncio.Timeout] = set()
 
     def wire(self, settings: Settings) -> Wire:
         """The wire for the running loop.
 
         Raises:
-            ConfigurationError: The client is closed, or belongs to another loop that is still there.
+            ConfigurationError: The client is closed, or belongs to another open loop.
         """
         self.check()
         if self._wire is None:
@@ -50,16 +50,16 @@ class ConnectionPool:
         return self._wire
 
     def check(self) -> None:
-        """Bind to the running loop, or make sure that it is the one bound to.
+        """Bind to the running loop, or check that it is the bound one.
 
         Raises:
-            ConfigurationError: The client is closed, or belongs to another loop that is still there.
+            ConfigurationError: The client is closed, or belongs to another open loop.
         """
         loop = asyncio.get_running_loop()
         if self.closed:
             raise _closed()
         if self._loop is None or self._pid != os.getpid() or self._loop.is_closed():
-            # Sockets of a closed loop, or of the process that this one was forked from, are of no use here.
+            # Sockets of a closed loop, or of the parent process after a fork, cannot be used here.
             self._wire, self._loop, self._pid = None, loop, os.getpid()
             self.sessions.clear()
             self._waits.clear()
@@ -72,13 +72,13 @@ class ConnectionPool:
             )
 
     async def while_open(self, wait: Callable[[], Awaitable[T]]) -> T:
-        """Wait for something until the client is closed.
+        """Wait for a result until the client is closed.
 
         Args:
-            wait: Waits for it.
+            wait: Waits for the result.
 
         Raises:
-            ConfigurationError: The client is closed, or belongs to another loop that is still there.
+            ConfigurationError: The client is closed, or belongs to another open loop.
         """
         self.check()
         try:
@@ -95,11 +95,11 @@ class ConnectionPool:
 
     @property
     def is_here(self) -> bool:
-        """True on the loop that it is bound to."""
+        """Whether the running loop is the bound one."""
         return self._pid == os.getpid() and self._loop is asyncio.get_running_loop()
 
     async def close(self) -> None:
-        """Close it for good."""
+        """Close the pool permanently."""
         self.closed = True
         if self.is_here:
             waits, self._waits = self._waits, set()

@@ -107,7 +107,7 @@ def _no_reply(settings: Settings, call: HttpCall, fault: WireError) -> Failure:
         lease = settings.lease
         advice = [lease.explain() if lease is not None else "check base_url, and that the service runs"]
     if fault.timed_out and not fault.advice:
-        advice.append("a longer time can be given as timeout= of the call, or by with_options(timeout=...)")
+        advice.append("give a longer time as timeout= of the call, or by with_options(timeout=...)")
     kind = APITimeoutError if fault.timed_out else APIConnectionError
     error = kind(f"{where}: {fault}", possibly_metered=fault.sent and not call.free)
     error.advice = "; ".join(advice)

@@ -1,7 +1,7 @@
-"""One HTTP exchange, whichever library makes it: its reply, its failures, its certificates and its proxy.
+"""One HTTP exchange with any library: its reply, its failures, its certificates and its proxy.
 
-Everything that a library raises is turned into :class:`WireError`, and the original is dropped: its traceback runs
-through frames that hold the Authorization header, and a notebook prints the locals of tracebacks.
+Exceptions of a library are replaced by :class:`WireError`: their tracebacks run through frames that contain the
+Authorization header, and a notebook prints the locals of tracebacks.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 KEEPALIVE_S = 20.0
-"""For how long an idle connection is kept."""
+"""Seconds for which an idle connection is kept."""
 _ERROR_BYTES = 1 << 20
 _URLS = 100
-"""Addresses that are remembered."""
+"""Maximum of cached addresses."""
 
 
 class WireError(Exception):
-    """No reply, or not all of it.
+    """A missing or incomplete reply.
 
     Attributes:
-        sent: Whether the request had been sent in full.
-        timed_out: Whether it is a matter of time.
-        cut: Whether a reply had begun.
-        advice: What to do about it, where the wire knows more than its caller; else empty.
-        final: Whether it would happen again, however often it is tried.
+        sent: Whether the request was sent in full.
+        timed_out: Whether a timeout is the cause.
+        cut: Whether a reply had started.
+        advice: Advice of the wire, if it knows more than its caller; else empty.
+        final: Whether a retry would fail in the same way.
     """
 
     def __init__(
@@ -74,32 +74,32 @@ _REMEDIES = {
     "": "to trust its certificate's authority, set SSL_CERT_FILE to the file of that authority's certificate",
 }
 _PLAIN = ("WRONG_VERSION_NUMBER", "record layer failure")
-"""Words of OpenSSL, by its versions, on a peer that answers without TLS."""
+"""Texts of OpenSSL, in several versions, for a peer without TLS."""
 _SPEAKS_HTTP = (
-    "what answers at this port speaks no TLS; the service may be there as http:// (for realtime, ws://), or at "
+    "the server at this port does not use TLS; the service may be there as http:// (for realtime, ws://), or at "
     "another port as https://"
 )
 
 
 def is_untrusted(text: str) -> bool:
-    """True if a failure is about the service's certificate; trying again does not change that."""
+    """Whether a failure concerns the service's certificate, so that a retry does not help."""
     return "CERTIFICATE_VERIFY_FAILED" in text
 
 
 def remedy(text: str) -> str:
-    """Advice for a certificate that was refused with this text."""
+    """Advice for a refused certificate, by the text of the failure."""
     return next(advice for word, advice in _REMEDIES.items() if word in text)
 
 
 def without_trace(error: BaseException) -> BaseException:
-    """Cut off the frames in which an exception arose, and those of the exceptions behind it."""
+    """Remove the frames of an exception, and those of the exceptions that caused it."""
     error.__traceback__ = None
     error.__context__ = error.__cause__ = None
     return error
 
 
 class Sent:
-    """Flag that is set when a request has been sent in full."""
+    """A flag, set when a request has been sent in full."""
 
     __slots__ = ("done",)
 
@@ -108,12 +108,12 @@ class Sent:
 
 
 class Reply(ABC):
-    """A reply whose head has come; the body comes when asked for.
+    """A reply with its headers; the body is read on demand.
 
     Attributes:
         status: HTTP status.
         headers: Headers, names in lower case.
-        ended: Whether all of the body has come.
+        ended: Whether the body was read completely.
     """
 
     status: int
@@ -125,15 +125,15 @@ class Reply(ABC):
         """The body as it arrives.
 
         Raises:
-            WireError: It was cut short, or nothing came for too long.
+            WireError: The body is incomplete, or no bytes came within the timeout.
         """
 
     @abstractmethod
     async def close(self) -> None:
-        """Close the connection if the body has not been read to its end, and give it back otherwise."""
+        """Close the connection, or return it to the pool if the body was read completely."""
 
     async def read_some(self, limit: int = _ERROR_BYTES) -> bytes:
-        """The start of an error's body; no failure if it is cut short."""
+        """The start of an error's body; an incomplete one is no failure."""
         content = b""
         with suppress(WireError):
             async for piece in self.pieces():
@@ -147,7 +147,7 @@ class Wire(ABC):
     """Connections of one client, on one event loop.
 
     Attributes:
-        replies: Those that somebody still holds; they end with the wire.
+        replies: Replies that are still referenced; they end with the wire.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -158,7 +158,7 @@ class Wire(ABC):
         self._urls: dict[str, Any] = {}
 
     def _url(self, path: str, kind: Callable[[str], T]) -> T:
-        """The address of a path, in the library's own kind, which is costly to make."""
+        """The address of a path in the library's own type, which is expensive to make."""
         url: T | None = self._urls.get(path)
         if url is None:
             url = kind(join_url(self._base_url, path))
@@ -167,7 +167,7 @@ class Wire(ABC):
         return url
 
     def _headers(self, call: HttpCall) -> dict[str, str]:
-        """The headers of a call, its key among them."""
+        """The headers of a call, including its key."""
         headers = _request_headers(call)
         _add_secrets(headers, call, self._key)
         return headers
@@ -177,15 +177,15 @@ class Wire(ABC):
 
     @abstractmethod
     async def open(self, call: HttpCall, sent: Sent, connect_s: float) -> Reply:
-        """Send a request and wait for the head of the reply.
+        """Send a request, and wait for the headers of the reply.
 
         Args:
-            call: What to send.
-            sent: Is told when all of it has been sent.
-            connect_s: How long a new connection may take, in seconds.
+            call: The call.
+            sent: Flag to be set when the request has been sent in full.
+            connect_s: Seconds for a new connection.
 
         Raises:
-            WireError: None came.
+            WireError: No reply came.
             SpeechLabError: The body could not be made.
         """
 
@@ -202,12 +202,12 @@ def user_agent() -> str:
 
 
 def _add_secrets(headers: MutableMapping[str, str], call: HttpCall, key: Secret | None) -> None:
-    """Add the headers that may be secret: at the last moment, so that nothing of ours that lasts holds them.
+    """Add the headers that may be secret: last, so that no long-lived object contains them.
 
     Args:
-        headers: The others, which are changed.
-        call: The call; its own headers go before those of all calls.
-        key: The API key; what the call itself says in its place goes before it.
+        headers: The other headers, which are changed.
+        call: The call; its own headers take precedence over the default headers.
+        key: The API key; an ``Authorization`` of the call takes precedence.
     """
     own = {name.lower() for name in call.headers}
     for name, value in call.defaults.items():
@@ -220,7 +220,7 @@ def _add_secrets(headers: MutableMapping[str, str], call: HttpCall, key: Secret 
 
 
 def _request_headers(call: HttpCall) -> dict[str, str]:
-    """The headers of a call, without its key."""
+    """The headers of a call without its key."""
     headers = {
         "Accept": call.accept,
         "Accept-Encoding": "gzip, deflate",
@@ -237,25 +237,25 @@ def _request_headers(call: HttpCall) -> dict[str, str]:
 
 
 def no_connection(connect_s: float, *, proxy: str | None) -> WireError:
-    """The failure to connect in time.
+    """The failure of an attempt to connect in time.
 
     Args:
-        connect_s: How long that was, in seconds.
+        connect_s: The timeout in seconds.
         proxy: The proxy that was to be connected to, if any.
     """
     text = f"no connection{f' to the proxy {proxy_name(proxy)}' if proxy else ''} within {connect_s:g} s"
-    advice = "a longer time can be given by with_options(connect_timeout_s=...)"
+    advice = "give a longer time by with_options(connect_timeout_s=...)"
     return WireError(text, sent=False, timed_out=True, advice=advice)
 
 
 def nothing_came(within_s: float, *, sent: bool, cut: bool, taking: bool = False) -> WireError:
-    """The failure of a reply, or of a piece of one, to come in time.
+    """The timeout of a reply, or of a piece of one.
 
     Args:
-        within_s: How long that was, in seconds.
-        sent: Whether the request had been sent in full.
-        cut: Whether the reply had begun.
-        taking: Whether it was the request that was not taken.
+        within_s: The timeout in seconds.
+        sent: Whether the request was sent in full.
+        cut: Whether the reply had started.
+        taking: Whether the network did not accept the request.
     """
     what = "the request was not taken" if taking else "nothing more came" if cut else "nothing came"
     return WireError(f"{what} within {within_s:g} s", sent=sent, timed_out=True, cut=cut)
@@ -266,10 +266,10 @@ _ssl_context: ssl.SSLContext | None = None
 
 
 def shared_ssl_context() -> ssl.SSLContext:
-    """The TLS context of the process: making one takes a hundred times as long as the rest of a client.
+    """The TLS context of the process; making one takes a hundred times as long as the rest of a client.
 
     Raises:
-        ConfigurationError: ``SSL_CERT_FILE`` or ``SSL_CERT_DIR`` names what cannot be read.
+        ConfigurationError: The files of ``SSL_CERT_FILE`` or ``SSL_CERT_DIR`` cannot be read.
     """
     global _ssl_context  # noqa: PLW0603
     with _ssl_lock:
@@ -290,16 +290,16 @@ _PROXY_VARIABLES = "HTTPS_PROXY, HTTP_PROXY or ALL_PROXY"
 
 
 def environment_proxy(url: str) -> str | None:
-    """The proxy that the environment names for a URL, or None.
+    """The proxy in the environment for a URL, or None.
 
-    A proxy that is meant for the internet does not see what stays on this machine. ``NO_PROXY`` lists hosts, domains
-    and networks that are reached without it.
+    Addresses of this machine are reached without a proxy. ``NO_PROXY`` lists further hosts, domains and networks that
+    are reached without one.
     """
     parts = urlsplit(url)
     host = parts.hostname or ""
     if is_loopback(host):
         return None
-    from urllib.request import getproxies, proxy_bypass  # it loads half of the standard library's internet
+    from urllib.request import getproxies, proxy_bypass  # slow to import
 
     proxies = getproxies()
     scheme = {"ws": "http", "wss": "https"}.get(parts.scheme, parts.scheme)
@@ -331,15 +331,15 @@ def broken_proxy(proxy: str, said: str, status: int | None = None) -> WireError:
     """The failure of a proxy.
 
     Args:
-        proxy: Its address.
-        said: What a library says of it.
-        status: The status with which it refused to pass the request on; None if it cannot be reached.
+        proxy: Address of the proxy.
+        said: Message of the library.
+        status: Status of the proxy's refusal; None if it cannot be reached.
     """
     name = proxy_name(proxy)
     source = f"it is named by {_PROXY_VARIABLES}"
     around = "NO_PROXY lists the hosts that are reached without it"
     if status == 407:
-        text = f"the proxy {name} wants a user and a password, or other ones (407)"
+        text = f"the proxy {name} requires a user and a password, or other ones (407)"
         advice = f"{source}, as http://user:password@host:port; {around}"
     elif status is not None:
         text = f"the proxy {name} does not pass the request on ({said})"
@@ -355,7 +355,7 @@ def unusable_proxy(error: Exception) -> ConfigurationError:
     if isinstance(error, ImportError):
         what = "is a SOCKS proxy, which needs packages of the extra socks (pip install 'speechlab[socks]')"
     else:
-        # Some texts begin with the address, which may hold a password.
+        # Some messages start with the address, which may contain a password.
         what = f"cannot be used ({redact(getattr(error, 'msg', None) or str(error))})"
     return ConfigurationError(
         f"the proxy of the environment {what}; it is named by HTTPS_PROXY, HTTP_PROXY or ALL_PROXY, and NO_PROXY "

@@ -1,4 +1,4 @@
-"""The usual wire: httpx2, or a transport of it that a user gives."""
+"""The default wire: httpx2, or a transport of it from the user."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 
 async def _upload(content: bytes | AsyncIterator[bytes], sent: Sent) -> AsyncIterator[bytes]:
-    """Hand out a body, and note when the last piece of it was taken."""
+    """Give the pieces of a body, and set the flag after the last one."""
     if isinstance(content, bytes):
         yield content
     else:
@@ -51,17 +51,17 @@ async def _upload(content: bytes | AsyncIterator[bytes], sent: Sent) -> AsyncIte
 def _collecting(
     generators: list[AsyncGenerator[Any, Any]], begin: Callable[[], Awaitable[T]]
 ) -> Generator[Any, Any, T]:
-    """Begin and await something, and collect the asynchronous generators that begin with it, the outermost first.
+    """Start and await an object, and collect the asynchronous generators that start with it, the outermost first.
 
-    The library's are nested. An event loop that ends closes all that it knows at once, an inner one before the one
-    around it is through with it, which fails and is printed. So it does not get to know them; whoever collects them
-    closes them, one after the other.
+    The library nests its generators. At its end an event loop closes all generators it knows at once, an inner one
+    possibly before the outer one is finished with it, which fails and prints a traceback. So they are hidden from the
+    loop, and the collector closes them one after the other.
     """
     steps: Any = None
 
     def step() -> Any:
         nonlocal steps
-        # The outermost is known to the loop as soon as its first piece is asked for.
+        # The loop knows the outermost generator as soon as its first piece is requested.
         steps = begin().__await__()
         return steps.send(None)
 
@@ -102,9 +102,9 @@ class HttpxReply(Reply):
                 coming = partial(anext, body, None)
                 piece = await (_collecting(generators, coming) if first else coming())
                 first = False
-            except Exception as error:  # noqa: BLE001 - translated outside the block, so that it leaves no context
+            except Exception as error:  # noqa: BLE001 - translated outside the block, to leave no context
                 failure = self._wire.translated(error, self._limits, sent=True, cut=True)
-            except BaseException as error:  # noqa: BLE001 - cancelled: on it goes, without the frames beneath
+            except BaseException as error:  # noqa: BLE001 - a cancellation, raised again without its frames
                 raise without_trace(error)  # noqa: B904
             else:
                 if piece is None:
@@ -114,21 +114,21 @@ class HttpxReply(Reply):
                     yield piece
                 except GeneratorExit:
                     for generator in generators:
-                        with suppress(Exception):  # a connection that breaks while it is closed is closed
+                        with suppress(Exception):  # a connection that breaks while closing is closed
                             await generator.aclose()
                     raise
         raise failure
 
     async def close(self) -> None:
-        """Close the connection if the body has not been read to its end, and give it back otherwise."""
+        """Close the connection, or return it to the pool if the body was read completely."""
         try:
             await self._response.aclose()
-        except Exception as error:  # noqa: BLE001 - a connection that breaks while it is closed is closed
+        except Exception as error:  # noqa: BLE001 - a connection that breaks while closing is closed
             without_trace(error)
 
 
 class HttpxWire(Wire):
-    """A transport of httpx2. Its client is left out: all that it would add is switched off or done by us."""
+    """A transport of httpx2. Its client is not used: its features would be switched off, or exist here already."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
@@ -140,16 +140,16 @@ class HttpxWire(Wire):
             self._transport = settings.transport
 
     async def open(self, call: HttpCall, sent: Sent, connect_s: float) -> Reply:
-        """Send a request and wait for the head of the reply."""
+        """Send a request, and wait for the headers of the reply."""
         request = self._request(call, sent, connect_s)
         failure: Exception
         try:
             response = await self._transport.handle_async_request(request)
         except SpeechLabError as error:
             failure = error
-        except Exception as error:  # noqa: BLE001 - translated outside the block, so that it leaves no context
+        except Exception as error:  # noqa: BLE001 - translated outside the block, to leave no context
             failure = self.translated(error, call.timeouts, sent=sent.done, connect_s=connect_s)
-        except BaseException as error:  # noqa: BLE001 - cancelled: on it goes, without the frames beneath
+        except BaseException as error:  # noqa: BLE001 - a cancellation, raised again without its frames
             raise without_trace(error)  # noqa: B904
         else:
             reply = HttpxReply(response, self, call.timeouts)
@@ -176,7 +176,7 @@ class HttpxWire(Wire):
     def translated(
         self, error: Exception, limits: Timeouts, *, sent: bool, cut: bool = False, connect_s: float = 0.0
     ) -> WireError:
-        """The failure that an exception of the library stands for."""
+        """The failure for an exception of the library."""
         import httpx2
 
         if isinstance(error, httpx2.ConnectTimeout):
@@ -189,7 +189,7 @@ class HttpxWire(Wire):
         if self._proxy is not None and not is_untrusted(text):
             if isinstance(error, httpx2.ConnectError):
                 return broken_proxy(self._proxy, text)
-            if isinstance(error, httpx2.ProxyError):  # its text begins with the status
+            if isinstance(error, httpx2.ProxyError):  # its message starts with the status
                 status = text.partition(" ")[0]
                 return broken_proxy(self._proxy, text, int(status) if status.isdecimal() else 0)
         return WireError(text, sent=sent, timed_out=False, cut=cut)
@@ -204,7 +204,7 @@ def _transport(base_url: str, proxy: str | None) -> httpx2.AsyncBaseTransport:
     import httpx2
 
     verify = shared_ssl_context() if base_url.startswith("https:") else False
-    # The limiter bounds the calls, so the pool must not: waiting there would count as a timeout.
+    # The scheduler limits the calls, so the pool must not: a wait there would count as a timeout.
     limits = httpx2.Limits(max_connections=None, max_keepalive_connections=64, keepalive_expiry=KEEPALIVE_S)
     try:
         return httpx2.AsyncHTTPTransport(verify=verify, trust_env=False, limits=limits, proxy=proxy)

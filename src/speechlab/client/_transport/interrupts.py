@@ -1,7 +1,7 @@
 """Delivery of interrupts to an ``await`` in a cell, at once.
 
 IPython cancels the cell from its signal handler, which does not wake the event loop: a loop that waits for a reply
-would find out when the reply comes. While something is waited for there, the loop turns over a few times a second.
+would notice only when the reply arrives. During such a wait, the loop therefore wakes a few times a second.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NOTHING = contextlib.nullcontext()
 
 
 def hearing_interrupts() -> contextlib.AbstractContextManager[None]:
-    """A ``with`` block in which interrupts reach the running loop; needed in a kernel's main thread alone."""
+    """A context in which interrupts reach the running loop; needed in a kernel's main thread only."""
     if "ipykernel" not in sys.modules or threading.current_thread() is not threading.main_thread():
         return _NOTHING
     return _turning(asyncio.get_running_loop())

@@ -1,4 +1,4 @@
-"""A call while it runs: what is measured of it, and its reply while that is still coming."""
+"""A running call: its measurements, and its reply while it arrives."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ class Progress:
         self.service_queued_s: float | None = None
         self.deadline: float | None = None
         self.possibly_metered = False
-        """Whether an attempt failed after it had been sent in full, so that it may have been billed."""
+        """Whether an attempt failed after it was sent in full, so that it may have been billed."""
         self._key = settings.api_key
         self.key_number = 0
-        """Number of the key that the last attempt was sent with."""
+        """Number of the key used by the last attempt."""
         self.key_renewed = False
 
     @property
@@ -56,16 +56,16 @@ class Progress:
         """Wait until the key can be sent.
 
         Raises:
-            APITimeoutError: The function that gives it took longer than the call has.
+            APITimeoutError: The function that returns the key took longer than the call's timeout.
         """
         if self._key is not None:
             await self.key_given(self._key.ready())
 
     async def key_given(self, waiting: Awaitable[T]) -> T:
-        """Wait for the function that gives the key, within the call's time.
+        """Wait for the function that returns the key, within the call's timeout.
 
         Raises:
-            APITimeoutError: It took longer.
+            APITimeoutError: The function took longer.
         """
         left_s = None if self.deadline is None else max(0.0, self.deadline - self.clock.monotonic())
         try:
@@ -79,7 +79,7 @@ class Progress:
         raise APITimeoutError(f"{where}: {text}")
 
     def tell(self, kind: str, **facts: object) -> None:
-        """Log a step of the call, and hand it to the hook."""
+        """Log a step of the call, and pass it to the hook."""
         if kind == "request" and self._key is not None:
             self.key_number = self._key.number
         event = CallEvent(
@@ -94,7 +94,7 @@ class Progress:
 
 
 class ReplyStream:
-    """A successful reply whose body is still coming; it has its place until it is closed or nobody reads it."""
+    """A successful reply whose body is arriving; it has its place until it is closed or has no reader."""
 
     def __init__(self, reply: Reply, place: CallPlace, progress: Progress) -> None:
         self._reply = reply
@@ -110,11 +110,11 @@ class ReplyStream:
 
     @property
     def ended(self) -> bool:
-        """True once all of the body has come."""
+        """Whether the body is complete."""
         return self._reply.ended
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """The body as it arrives; WireError if it is cut short."""
+        """The body as it arrives; WireError if it is incomplete."""
         place = self._place
         place.reads(reading=True)
         try:
@@ -126,7 +126,7 @@ class ReplyStream:
             place.reads(reading=False)
 
     async def close(self) -> None:
-        """Close the connection if the body has not been read to its end."""
+        """Close the connection unless the body was read completely."""
         try:
             await self._reply.close()
         finally:

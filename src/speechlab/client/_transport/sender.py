@@ -1,7 +1,7 @@
-"""One call from beginning to end: ask the scheduler for a place, send, say how it ended, ask again.
+"""One call from start to end: get a place from the scheduler, send, report the end, and repeat if necessary.
 
-It knows HTTP and time, and nothing of voices or transcripts; when to send is the scheduler's business. It lives on
-one event loop.
+It handles HTTP and time, but no voices or transcripts; the scheduler decides when to send. It belongs to one event
+loop.
 """
 
 from __future__ import annotations
@@ -54,24 +54,24 @@ class Sender:
         self.connections = connections
         self.totals = totals
         self.group = group
-        """The group that the calls belong to, if any."""
+        """The group of the calls, if any."""
         self.direct = direct
-        """Whether each call is attempted once and at once, because its scheduler is in another process."""
+        """Whether each call makes one attempt without waiting, because its scheduler is in another process."""
 
     def with_settings(self, settings: Settings) -> Sender:
-        """The same connections, sums and group under other settings."""
+        """A sender with the same connections, totals and group, and other settings."""
         return Sender(settings, self.connections, self.totals, self.group, direct=self.direct)
 
     def in_group(self, group: CallGroup) -> Sender:
-        """The same for the calls of a group."""
+        """A sender for the calls of a group."""
         return Sender(self.settings, self.connections, self.totals, group)
 
     def directly(self) -> Sender:
-        """The same without a scheduler."""
+        """A sender without a scheduler."""
         return Sender(self.settings, self.connections, self.totals, direct=True)
 
     def scheduler(self, service: str) -> Scheduler:
-        """The scheduler that calls of a service share: ``tts``, ``asr`` or ``translate``."""
+        """The scheduler of a service: ``tts``, ``asr`` or ``translate``."""
         settings = self.settings
         key = settings.api_key.fingerprint() if settings.api_key else ""
         return scheduler_for(settings.base_url, key, service, settings.clock, settings.rng)
@@ -79,13 +79,13 @@ class Sender:
     def scheduled(
         self, service: str, *, free: bool = False, retries: int | None = None, light: bool = False
     ) -> ScheduledCall:
-        """A call's way through the scheduler of its service.
+        """A call in the scheduler of its service.
 
         Args:
             service: ``tts``, ``asr`` or ``translate``.
-            free: Whether repeating costs nothing even when the outcome is unknown.
-            retries: Most retries, where it is not for the settings to say.
-            light: Whether its attempts need no place, as connecting does.
+            free: Whether a retry costs nothing, even if the outcome of the attempt is unknown.
+            retries: Maximum of retries, if it differs from the settings.
+            light: Whether its attempts need no place, such as connecting.
         """
         settings, group = self.settings, self.group
         most = settings.max_retries if retries is None else retries
@@ -112,14 +112,14 @@ class Sender:
         )
 
     async def place(self, service: str, time_s: float | None) -> CallPlace:
-        """A place for one attempt, which is made elsewhere and not repeated.
+        """A place for one attempt that runs elsewhere and is not retried.
 
         Args:
             service: ``tts``, ``asr`` or ``translate``.
-            time_s: Seconds that it may be waited for, or None.
+            time_s: Maximum wait in seconds, or None.
 
         Raises:
-            APITimeoutError: None came in time.
+            APITimeoutError: No place became free in time.
         """
         scheduled = self.scheduled(service, retries=0)
         if time_s is not None:
@@ -131,7 +131,7 @@ class Sender:
         raise problem
 
     def not_sent(self, error: NotSentError, what: str) -> SpeechLabError:
-        """The error of a call that was never sent."""
+        """The error of a call that was not sent."""
         if error.stopped:
             return RunStoppedError(f"{what} was not sent: {error}")
         problem = APITimeoutError(f"{what} was not sent: {error}", attempts=0)
@@ -139,17 +139,17 @@ class Sender:
         return problem
 
     async def repeat(self, service: str, attempt: Callable[[], Awaitable[T]]) -> tuple[T, int]:
-        """Make a call whose attempts are made elsewhere, whenever the scheduler says so.
+        """Make a call whose attempts run elsewhere, at the times that the scheduler sets.
 
         Args:
             service: ``tts``, ``asr`` or ``translate``.
-            attempt: Makes one attempt; raises its error.
+            attempt: Makes one attempt, and raises its error.
 
         Returns:
-            What the last attempt gave, and how many there were.
+            The result of the last attempt, and the number of attempts.
 
         Raises:
-            SpeechLabError: The last attempt's, with the number of attempts; or that no attempt could be made.
+            SpeechLabError: The error of the last attempt, with the number of attempts; or no attempt could be made.
         """
         scheduled, attempts = self.scheduled(service), 0
         last: SpeechLabError | None = None
@@ -183,12 +183,12 @@ class Sender:
         raise problem
 
     async def send(self, call: HttpCall) -> RawResponse:
-        """Send a call and read the whole reply.
+        """Send a call, and read the whole reply.
 
         Raises:
-            APIError: The service answered with an error.
-            APIConnectionError: No answer came.
-            StreamTruncatedError: The answer was cut short.
+            APIError: The service returned an error.
+            APIConnectionError: No reply came.
+            StreamTruncatedError: The reply is incomplete.
         """
         outcome = await self._send(call, stream=False)
         if isinstance(outcome, ReplyStream):  # pragma: no cover - the two are told apart by stream
@@ -196,11 +196,11 @@ class Sender:
         return outcome
 
     async def open(self, call: HttpCall) -> ReplyStream:
-        """Send a call and return as soon as the head of a successful reply is there.
+        """Send a call, and return at the headers of a successful reply.
 
         Raises:
-            APIError: The service answered with an error.
-            APIConnectionError: No answer came.
+            APIError: The service returned an error.
+            APIConnectionError: No reply came.
         """
         outcome = await self._send(call, stream=True)
         if isinstance(outcome, RawResponse):  # pragma: no cover
@@ -215,18 +215,18 @@ class Sender:
             call = replace(call, defaults=settings.default_headers)
         progress = Progress(settings, call)
         if call.timeouts.given and call.timeouts.total is not None and self.group is None:
-            # What a user gave bounds the whole of a call, and of a call of a batch its time under way.
+            # A user's timeout limits the whole call; in a batch, it limits the time of the attempts.
             progress.deadline = progress.began + call.timeouts.total
         try:
             await progress.key_ready()
             with hearing_interrupts():
                 outcome = await self._send_until_answered(call, progress, stream=stream)
-        except BaseException as error:  # cancelled, above all
+        except BaseException as error:  # usually a cancellation
             progress.tell("error", error=type(error).__name__)
             raise
         if isinstance(outcome, Failure):
             raise self.given_up(outcome, progress)
-        if progress.possibly_metered:  # by an attempt that failed, besides the one that succeeded
+        if progress.possibly_metered:  # by a failed attempt, in addition to the successful one
             self.totals.add(possibly_metered=1)
         progress.tell("done", status=outcome.status)
         return outcome
@@ -268,15 +268,15 @@ class Sender:
 
     @property
     def service_pid(self) -> int:
-        """The process of the embedded service; 0 for other services."""
+        """Process id of the embedded service; 0 for other services."""
         return 0 if self.settings.lease is None else self.settings.lease.service.pid
 
     async def revived(self, failure: Failure, progress: Progress, pid: int) -> bool:
-        """Put right what made an attempt fail, where that can be done at once; True if it is to be sent again.
+        """Remove the cause of a failed attempt, if possible; True if the call should be sent again.
 
-        The embedded service is restarted if it had stopped: only what was not sent in full is sent again, and the
-        time that the start takes does not count as the call's. A key that was refused is asked for again, once in a
-        call, where a function gives it.
+        A stopped embedded service is restarted. Only requests that were not sent in full are sent again, and the time
+        of the restart does not count towards the call's timeout. A refused key is requested again from a function
+        that returns keys, once for each call.
         """
         if failure.status == 401:
             return await self._key_renewed(progress)
@@ -299,13 +299,13 @@ class Sender:
         if not await progress.key_given(key.renew(progress.key_number)):
             return False
         progress.key_renewed = True
-        if most is not None and progress.attempts > most:  # for the next call, then
+        if most is not None and progress.attempts > most:  # the new key serves the next call
             return False
         progress.tell("retry", status=401, delay_s=0.0, error="AuthenticationError")
         return True
 
     def given_up(self, failure: Failure, progress: Progress) -> SpeechLabError:
-        """Report a call that is not sent again, and return its error; counts it where it may have been metered."""
+        """Report a call that is not retried, and return its error; count it if it may have been metered."""
         error = failure.error
         attach_timing(error, progress.timing())
         if failure.status == 401 and self.settings.api_key is None:
@@ -328,7 +328,7 @@ class Sender:
         self, call: HttpCall, progress: Progress, place: CallPlace, *, stream: bool
     ) -> RawResponse | ReplyStream | Failure:
         if call.timeouts.total is not None and (progress.deadline is None or self.group is not None):
-            # Time in the queue does not count: of a thousand calls made at once the last one waits for long.
+            # Time in the queue does not count: of a thousand calls made at once, the last one waits for long.
             progress.deadline = place.started + call.timeouts.total
         progress.attempts += 1
         progress.tell("request")

@@ -1,7 +1,7 @@
 """Adapter of the WebSocket library.
 
-As with HTTP, what the library raises is dropped and an error of ours raised in its place: its frames hold the header
-with the key, and a notebook prints the locals of tracebacks.
+As with HTTP, exceptions of the library are replaced by errors of speechlab: their frames contain the header with the
+key, and a notebook prints the locals of tracebacks.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from speechlab.client._settings.settings import Settings
 
 _MAX_MESSAGE = 64 << 20
-"""Bytes of one message: with base64 a service may send a whole text's audio as one."""
+"""Maximum bytes of one message: in base64, a service may send the audio of a whole text in one."""
 _KEEPALIVE_S = 20.0
 _CLOSE_S = 2.0
 
@@ -46,7 +46,7 @@ CLOSE_CODES = {
     1001: "the service is going away",
     1003: "the service says that it was sent a binary frame",
     1002: "the service says that the WebSocket protocol was broken",
-    1006: "the connection broke without a word",
+    1006: "the connection broke without a close frame",
     1007: "the service says that a message was not UTF-8",
     1008: "the service ended the session by its rules",
     1009: "the service says that a message was too large",
@@ -54,14 +54,14 @@ CLOSE_CODES = {
     1012: "the service is restarting",
     1013: "the service is overloaded",
 }
-"""What the codes of a closed connection mean, for error texts."""
+"""Meanings of close codes, for error messages."""
 
 
 class SocketClosedError(Exception):
     """The connection is closed.
 
     Attributes:
-        code: Close code; 1006 if it broke without one.
+        code: Close code; 1006 if the connection broke without one.
     """
 
     def __init__(self, code: int, reason: str) -> None:
@@ -78,7 +78,7 @@ class Socket:
 
     @property
     def is_open(self) -> bool:
-        """True until one side has begun to close it, as far as is known."""
+        """Whether neither side has started to close it, as far as is known."""
         from websockets import State
 
         return self._connection.state is State.OPEN
@@ -102,11 +102,11 @@ class Socket:
         """The next message: text is JSON, bytes are audio.
 
         Args:
-            within_s: How long to wait for it, in seconds.
+            within_s: Maximum wait in seconds.
 
         Raises:
             SocketClosedError: The connection is closed.
-            TimeoutError: Nothing came in time.
+            TimeoutError: No message came in time.
         """
         from websockets import ConnectionClosed
 
@@ -120,15 +120,15 @@ class Socket:
         raise closed
 
     async def close(self, *, wait: bool = True) -> None:
-        """Close it.
+        """Close the connection.
 
         Args:
-            wait: Whether to give the peer two seconds to answer; otherwise it is told, and not waited for.
+            wait: Whether to wait up to two seconds for the peer's close frame.
         """
         try:
             async with asyncio.timeout(None if wait else 0):
                 await self._connection.close()
-        except Exception as error:  # noqa: BLE001 - a connection that breaks while it is closed is closed
+        except Exception as error:  # noqa: BLE001 - a connection that breaks while closing is closed
             without_trace(error)
         finally:
             self._connection.transport.abort()
@@ -143,11 +143,11 @@ async def open_socket(settings: Settings, within_s: float) -> Socket | Failure:
     """Connect, with the key in the header of the handshake and nowhere else.
 
     Args:
-        settings: Where to, and with which key.
-        within_s: How long the handshake may take, in seconds.
+        settings: Settings with the address and the key.
+        within_s: Maximum duration of the handshake in seconds.
 
     Returns:
-        The connection, or why there is none: a refusal before the upgrade is the error that it would be over HTTP.
+        The connection, or the failure: a refusal before the upgrade has the same error as over HTTP.
     """
     from websockets import InvalidStatus, WebSocketException
     from websockets.exceptions import InvalidProxy
@@ -173,7 +173,7 @@ async def open_socket(settings: Settings, within_s: float) -> Socket | Failure:
         raise unusable_proxy(error) from None
     except (OSError, WebSocketException, ValueError) as error:
         failure = _no_socket(url, _fault(error, proxy))
-    except BaseException as error:  # noqa: BLE001 - cancelled: on it goes, without the frames beneath
+    except BaseException as error:  # noqa: BLE001 - a cancellation, raised again without its frames
         raise without_trace(error)  # noqa: B904
     else:
         if connection.request is not None:  # a repr of it would show the key
@@ -197,7 +197,7 @@ def _fault(error: Exception, proxy: str | None) -> WireError:
             return broken_proxy(proxy, said, error.response.status_code)
         if isinstance(error, ProxyError):
             return broken_proxy(proxy, said, 0)
-        if isinstance(error, OSError):  # with the service behind it nothing has been said yet
+        if isinstance(error, OSError):  # nothing has been sent to the service yet
             return broken_proxy(proxy, said)
     return WireError(said, sent=False, timed_out=False)
 
@@ -206,7 +206,7 @@ async def _connecting(settings: Settings, url: str, within_s: float, proxy: str 
     from websockets.asyncio.client import connect
 
     class _Once(connect):
-        """Follows no redirection, so that the key goes nowhere else."""
+        """Follows no redirection, so that the key is sent to no other address."""
 
         def process_redirect(self, exc: Exception) -> Exception | str:
             return exc
@@ -220,7 +220,7 @@ async def _connecting(settings: Settings, url: str, within_s: float, proxy: str 
         url,
         additional_headers=secrets,
         user_agent_header=user_agent(),
-        compression=None,  # audio does not shrink, and deflating a frame costs ten times its receipt
+        compression=None,  # audio does not compress, and decompression costs ten times the receipt of a frame
         max_size=_MAX_MESSAGE,
         open_timeout=within_s,
         close_timeout=_CLOSE_S,

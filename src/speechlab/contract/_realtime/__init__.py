@@ -1,1 +1,1 @@
-"""The realtime session: messages, settings, the actions it asks for, and the protocol that decides."""
+"""The realtime session: messages, settings, actions, and the protocol as a state machine."""

@@ -1,4 +1,4 @@
-"""Actions that a realtime session asks of its driver: send, find, start, stop, record, close."""
+"""Actions that the protocol of a realtime session requests from its driver."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from speechlab.contract._formats import AudioTransport
 from speechlab.contract._speech import VoiceRules  # noqa: TC001 - as above
 
 CANCELLED = "cancelled"
-"""Status of a record whose client did not stay until the end. It is kept and never sent: the three statuses of
-section 4.3 are what a client can be told."""
+"""Status of a record whose client left before the end. It is kept and never sent: the contract has three statuses for
+clients (section 4.3)."""
 
 
 def _always(_format: str, _sample_rate: int) -> bool:
@@ -20,15 +20,15 @@ def _always(_format: str, _sample_rate: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class SessionVoice:
-    """A voice that was found, as far as a session needs to know it.
+    """A voice, as far as a session uses it.
 
     Attributes:
-        id: Its canonical UUID.
-        model: Model behind it.
-        rules: What the voice and its provider accept.
-        allowed: Whether the key may use its provider.
-        temperature: Default of the provider, or None where it has none (a temperature is then ignored).
-        streams: Whether a format can stream at a rate in Hz, beyond what the rules know.
+        id: Canonical UUID.
+        model: Model of the voice.
+        rules: Settings that the voice and its provider accept.
+        allowed: Whether the key may use the voice's provider.
+        temperature: Default of the provider; None means that a temperature is ignored.
+        streams: Whether a format can stream at a rate in Hz, beyond the rules.
     """
 
     id: str
@@ -41,7 +41,7 @@ class SessionVoice:
 
 @dataclass(frozen=True, slots=True)
 class SessionConfig:
-    """Settings in force, defaults filled in."""
+    """Settings in force, defaults included."""
 
     voice_id: str
     model: str
@@ -83,23 +83,23 @@ class SendAudio:
 
 @dataclass(frozen=True, slots=True)
 class FindVoice:
-    """Look a voice up, and answer ``voice_found`` or ``voice_refused`` before the next message."""
+    """Look up a voice; report ``voice_found`` or ``voice_refused`` before the next message."""
 
     voice_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class AskLimiter:
-    """Ask whether the key may speak this text now; answer ``admitted`` or ``rejected`` before the next message."""
+    """Check the limits of the key for this text; report ``admitted`` or ``rejected`` before the next message."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class StartSynthesis:
-    """Choose a backend and speak, beside the reading of messages.
+    """Choose a backend and speak, concurrently with the reading of messages.
 
-    Tell ``backend_started`` or ``backend_unavailable``, then ``audio`` for each piece, then ``finished`` or
+    Report ``backend_started`` or ``backend_unavailable``, then ``audio`` for each piece, then ``finished`` or
     ``failed``.
     """
 
@@ -110,14 +110,14 @@ class StartSynthesis:
 
 @dataclass(frozen=True, slots=True)
 class CancelSynthesis:
-    """Stop the backend; nothing that it still gives is wanted."""
+    """Stop the backend; discard its further output."""
 
     request_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class RecordUsage:
-    """Keep what an attempt cost, whether or not the client can still be told."""
+    """Keep the cost of an attempt, even if the client has left."""
 
     record: SynthesisRecord
 
@@ -140,4 +140,4 @@ SessionAction = (
     | RecordUsage
     | CloseSession
 )
-"""Anything that a session asks for; a list of them is carried out in its order."""
+"""Any action of a session; a list of them is performed in order."""

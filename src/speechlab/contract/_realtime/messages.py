@@ -22,13 +22,13 @@ class SessionState(StrEnum):
     """
 
     CONNECTED = "connected"
-    """The upgrade is done, nothing is configured."""
+    """The upgrade is complete; the session is not configured."""
     CONFIGURED = "configured"
-    """Idle: the next text may come."""
+    """Idle; ready for the next text."""
     SYNTHESIZING = "synthesizing"
     """One text is being spoken."""
     CLOSED = "closed"
-    """Over."""
+    """Closed."""
 
 
 class UsageStatus(StrEnum):
@@ -50,9 +50,9 @@ class Transition:
 
     Attributes:
         states: States in which the row applies.
-        trigger: What happens.
-        condition: When the row applies.
-        next: The state afterwards, or None if it stays as it is.
+        trigger: The event.
+        condition: Condition of the row.
+        next: The state afterwards, or None for no change.
         sends: Types of the messages sent, in order; a code follows its type after a colon.
     """
 
@@ -136,7 +136,7 @@ class SessionUpdate(RequestModel):
     session: SessionSettings
 
     def message(self) -> dict[str, Any]:
-        """Return the JSON message: options that were not set are left out."""
+        """Return the JSON message, without options that were not set."""
         fields: dict[str, Any] = {"type": self.type}
         if self.id is not None:
             fields["id"] = self.id
@@ -162,7 +162,7 @@ class Speak(RequestModel):
 
 
 class ServiceMessage(ReplyModel):
-    """Root of the service's messages; ``type`` tells them apart."""
+    """Base of the service's messages, which ``type`` distinguishes."""
 
     type: str
 
@@ -200,7 +200,7 @@ class AudioStart(ServiceMessage):
 
 
 class AudioDeltaMessage(ServiceMessage):
-    """A piece of audio in base64, with the transport ``base64_json``; ``seq`` goes up by one."""
+    """A piece of audio in base64, with the transport ``base64_json``; ``seq`` increases by one."""
 
     type: Literal["tts.audio.delta"] = "tts.audio.delta"
     id: str | None = None
@@ -210,7 +210,7 @@ class AudioDeltaMessage(ServiceMessage):
 
 
 class AudioDone(ServiceMessage):
-    """All audio was sent: bytes of audio (decoded), and frames or deltas."""
+    """The audio is complete: decoded bytes, and number of frames or deltas."""
 
     type: Literal["tts.audio.done"] = "tts.audio.done"
     id: str | None = None
@@ -258,7 +258,7 @@ class RouterError(ServiceMessage):
 
 
 class UnknownMessage(ServiceMessage):
-    """A message of a type that this version does not know; kept, never fatal."""
+    """A message of an unknown type, which is kept and is no error."""
 
 
 SERVICE_MESSAGES: dict[str, type[ServiceMessage]] = {
@@ -277,7 +277,7 @@ def parse_service_message(value: object) -> ServiceMessage:
     """Read a decoded JSON message of the service.
 
     Raises:
-        ContractError: It is not an object with a ``type``, or lacks what its type cannot do without.
+        ContractError: The value is not an object with a ``type``, or lacks a required field of its type.
 
     Example:
         >>> parse_service_message(

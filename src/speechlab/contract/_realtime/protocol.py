@@ -1,7 +1,7 @@
 """The realtime session of section 3 as an explicit state machine, without I/O.
 
-Each method is something that happened; what it returns is to be done, in that order. The machine never waits and
-holds no clock, socket or engine, so that every path through it can be walked in a test.
+Each method takes an event and returns the actions to perform, in order. The machine never waits and contains no
+clock, socket or engine, so tests can run through every path.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from speechlab.contract._realtime.actions import SessionVoice
 
 AUDIO_FRAME_MAX_BYTES = 32 * 1024
-"""Bytes of audio in one frame or delta: small enough that errors and pongs are not stuck behind it."""
+"""Maximum bytes of audio in one frame or delta: small, so that errors and pongs are sent without long delay."""
 
 
 @dataclass(slots=True)
@@ -57,8 +57,8 @@ class _Attempt:
     request_id: str
     client_id: str | None
     text: str
-    given_away: bool = False  # StartSynthesis was returned: somebody works on it
-    reached: bool = False  # a backend took it
+    given_away: bool = False  # StartSynthesis was returned, and its driver works on the text
+    reached: bool = False  # a backend accepted the text
     audio_bytes: int = 0
     chunks: int = 0
 
@@ -71,10 +71,10 @@ class RealtimeProtocol:
     """One connection, from the upgrade to its end.
 
     Args:
-        session_id: Identity of the session.
-        service: Name under which it is accounted, ``<vendor>/tts``.
-        text_limit: Most code points of a text.
-        new_id: Makes the identity of an attempt.
+        session_id: Id of the session.
+        service: Name of the service in usage records, ``<vendor>/tts``.
+        text_limit: Maximum of code points of a text.
+        new_id: Makes the id of an attempt.
 
     Example:
         >>> session = RealtimeProtocol("s-1", "speechlab/tts")
@@ -99,7 +99,7 @@ class RealtimeProtocol:
         self._attempt: _Attempt | None = None
         self._update: tuple[str | None, dict[str, Any]] | None = None
         self._limiter_asked = False
-        self._ending: CloseSession | None = None  # as soon as nothing runs
+        self._ending: CloseSession | None = None  # performed when no text is under way
         self._closed = False
 
     @property
@@ -118,15 +118,17 @@ class RealtimeProtocol:
 
     @property
     def busy(self) -> bool:
-        """Whether a text is on its way: from its acceptance until its usage, or its terminal error."""
+        """Whether a text is under way: from its acceptance to its usage or its terminal error."""
         return self._attempt is not None
 
-    # What the client does
+    # Events of the client
 
     def message(self, data: bytes) -> list[SessionAction]:
-        """A text message came, whole and in UTF-8."""
+        """A complete text message in UTF-8 arrived."""
         if self._update is not None or self._limiter_asked:
-            raise RuntimeError("the session has asked for something; answer it before the next message")
+            raise RuntimeError(
+                "the session waits for the outcome of an action; report it before the next message"
+            )
         if self._closed:
             return []
         if len(data) > WS_MESSAGE_MAX_BYTES:
@@ -154,21 +156,21 @@ class RealtimeProtocol:
             return [refusal(error, client_id)]
 
     def binary_frame(self) -> list[SessionAction]:
-        """A binary frame came, which is never allowed."""
+        """A binary frame arrived, which is never allowed."""
         return self._end(CloseCode.BINARY_FRAME, "binary frames are not allowed here")
 
     def frame_over_read_limit(self) -> list[SessionAction]:
-        """A message was larger than the read limit, so that it was not read."""
+        """A message was larger than the read limit, and was not read."""
         return self._end(CloseCode.FRAME_TOO_LARGE, "the control message is too large")
 
     def client_gone(self) -> list[SessionAction]:
-        """The connection ended, whoever ended it."""
+        """The connection ended, closed by either side."""
         return [action for action in self._end(0, "") if not isinstance(action, CloseSession)]
 
-    # Answers to what was asked
+    # Outcomes of actions
 
     def voice_found(self, voice: SessionVoice | None) -> list[SessionAction]:
-        """``FindVoice``: this is the voice, or there is none of that id."""
+        """Outcome of ``FindVoice``: the voice, or None if no voice has the id."""
         if self._closed or self._update is None:
             return []
         client_id, session = self._update
@@ -180,7 +182,7 @@ class RealtimeProtocol:
         return [session_created(self.session_id, self.service, self._config)]
 
     def voice_refused(self, code: RealtimeCode, message: str) -> list[SessionAction]:
-        """``FindVoice``: voices cannot be had at all."""
+        """Outcome of ``FindVoice``: voices are not available."""
         if self._closed or self._update is None:
             return []
         client_id, _ = self._update
@@ -188,10 +190,10 @@ class RealtimeProtocol:
         return [tts_error(code, message, client_id)]
 
     def key_gone(self) -> list[SessionAction]:
-        """``FindVoice`` or ``AskLimiter``: the key opens nothing any more. One error, no usage, and the end.
+        """Outcome of ``FindVoice`` or ``AskLimiter``: the key is not valid any more. One error, no usage, then close.
 
-        Section 7.2 has ``invalid_session`` for a session whose state at the router is not valid any more; who
-        connects anew gets the 401 of the handshake.
+        Section 7.2 has ``invalid_session`` for a session whose state at the router is not valid any more. A new
+        connection gets the 401 of the handshake.
         """
         if self._closed:
             return []
@@ -201,7 +203,7 @@ class RealtimeProtocol:
         return [tts_error(RealtimeCode.INVALID_SESSION, said, client_id), *ended]
 
     def admitted(self) -> list[SessionAction]:
-        """``AskLimiter``: yes."""
+        """Outcome of ``AskLimiter``: admitted."""
         attempt, self._limiter_asked = self._attempt, False
         if self._closed or attempt is None or self._config is None:
             return []
@@ -209,21 +211,21 @@ class RealtimeProtocol:
         return [StartSynthesis(attempt.request_id, attempt.text, self._config)]
 
     def rejected(self, code: RealtimeCode, message: str) -> list[SessionAction]:
-        """``AskLimiter``: no. One error, and no usage."""
+        """Outcome of ``AskLimiter``: rejected. One error, and no usage."""
         attempt, self._limiter_asked = self._attempt, False
         if self._closed or attempt is None:
             return []
         self._attempt = None
         return [tts_error(code, message, attempt.client_id), *self._ended_if_asked()]
 
-    # What the backend does
+    # Events of the backend
 
     def backend_unavailable(self, message: str) -> list[SessionAction]:
-        """No backend took the text."""
+        """No backend accepted the text."""
         return self.rejected(RealtimeCode.BACKEND_UNAVAILABLE, message)
 
     def backend_started(self) -> list[SessionAction]:
-        """A backend took the text; from here on it is accounted."""
+        """A backend accepted the text, which has a usage record from now on."""
         attempt = self._attempt
         if self._closed or attempt is None or self._config is None:
             return []
@@ -231,7 +233,7 @@ class RealtimeProtocol:
         return [audio_start(attempt.request_id, attempt.client_id, self._config)]
 
     def audio(self, data: bytes) -> list[SessionAction]:
-        """The backend gave encoded audio."""
+        """The backend returned encoded audio."""
         attempt = self._attempt
         if self._closed or attempt is None or not attempt.reached or self._config is None:
             return []
@@ -247,7 +249,7 @@ class RealtimeProtocol:
         return actions
 
     def finished(self) -> list[SessionAction]:
-        """The backend gave all there is."""
+        """The backend returned all audio."""
         attempt = self._attempt
         if self._closed or attempt is None or not attempt.reached:
             return []
@@ -255,7 +257,7 @@ class RealtimeProtocol:
         return [done, *self._settle(attempt, UsageStatus.COMPLETED), *self._ended_if_asked()]
 
     def failed(self, message: str) -> list[SessionAction]:
-        """The backend failed after it had taken the text."""
+        """The backend failed after it had accepted the text."""
         attempt = self._attempt
         if self._closed or attempt is None or not attempt.reached:
             return []
@@ -263,29 +265,29 @@ class RealtimeProtocol:
         error = tts_error(RealtimeCode.BACKEND_REQUEST_FAILED, message, attempt.client_id)
         return [error, *self._settle(attempt, status), *self._ended_if_asked()]
 
-    # What time and the operator do
+    # Timeouts, and events of the operator
 
     def reader_stalled(self) -> list[SessionAction]:
-        """The client has taken nothing for too long."""
+        """The client has read nothing for too long."""
         return self._end(CloseCode.POLICY, "nothing was read for too long")
 
     def left_unconfigured(self) -> list[SessionAction]:
-        """The client has not said anything for too long, and had not configured the session."""
+        """The client has sent nothing for too long, and has not configured the session."""
         if self._config is not None:
             return []
         return self._end(CloseCode.POLICY, "the session was not configured in time")
 
     def drain(self) -> list[SessionAction]:
-        """The service is about to stop: finish what runs, then close."""
+        """The service is about to stop: finish the text under way, then close."""
         return self._end_when_idle(CloseCode.SERVICE_RESTART, "the service is stopping; connect again later")
 
     def grew_old(self) -> list[SessionAction]:
-        """The session has lasted as long as one may: finish what runs, then close."""
+        """The session has reached its maximum duration: finish the text under way, then close."""
         return self._end_when_idle(
             CloseCode.GOING_AWAY, "the session has lasted as long as one may; connect again"
         )
 
-    # Parts
+    # Helpers
 
     def _on_update(self, client_id: str | None, fields: dict[str, Any]) -> SessionAction:
         if self._config is not None:

@@ -74,18 +74,18 @@ def usage(record: SynthesisRecord) -> SendMessage:
 
 
 def tts_error(code: RealtimeCode, message: str, client_id: str | None) -> SendMessage:
-    """An error of section 7.2; it bears an ``id`` only where the client gave one."""
+    """An error of section 7.2; it has an ``id`` only if the client sent one."""
     named = {} if client_id is None else {"id": client_id}
     return SendMessage({"type": "tts.error", **named, "code": code.value, "message": message})
 
 
 def refusal(error: InvalidRequestError, client_id: str | None) -> SendMessage:
-    """The error that tells the client why its message was refused."""
+    """The error with the reason why a message was refused."""
     return tts_error(RealtimeCode(error.code or RealtimeCode.INVALID_MESSAGE), error.message, client_id)
 
 
 def router_error(code: RouterCode, message: str) -> SendMessage:
-    """A message that could not be handled at all."""
+    """The error for a message that could not be processed."""
     return SendMessage({"type": "router.error", "code": code.value, "message": message})
 
 

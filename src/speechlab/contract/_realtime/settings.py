@@ -20,10 +20,10 @@ def checked_settings(session: dict[str, Any], voice: SessionVoice | None) -> Ses
 
     Args:
         session: The ``session`` of the message.
-        voice: Its voice, or None if there is none of that id.
+        voice: Its voice, or None if no voice has the id.
 
     Raises:
-        InvalidRequestError: A setting cannot be; ``code`` is the one of section 7.2.
+        InvalidRequestError: A setting is not allowed; ``code`` is the one of section 7.2.
     """
     if voice is None:
         said = f"there is no voice {quoted(session['voice_id'])}; take one from GET /tts/voices"
@@ -93,7 +93,7 @@ def correlation_id(value: object) -> str | None:
 
 
 def quoted(value: object) -> str:
-    """A value as it is quoted in an error."""
+    """A value, shortened for an error message."""
     return "missing" if value is None else repr(value)[:60]
 
 

@@ -1,1 +1,1 @@
-"""The settings, and how they are put together."""
+"""The settings, and their loading."""

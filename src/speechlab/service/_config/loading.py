@@ -1,4 +1,4 @@
-"""Settings put together: from a file, the environment and arguments; later ones win."""
+"""Loading of settings from a file, the environment and arguments; later ones win."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 _LISTS = frozenset({"api_keys", "operator_keys", "allowed_hosts", "ws_origins", "cors_origins"})
 _BRACKETED = re.compile(r"\s*\[(?![0-9a-f.]*:[0-9a-f:.]*\])", re.IGNORECASE)
-"""A list as JSON has it, with its quotes or after a shell took them; ``[::1]`` is a host."""
+"""A list in JSON, with its quotes or after a shell has removed them; ``[::1]`` is a host."""
 _OBJECTS = frozenset({"engines", "service_requests_per_minute", "service_concurrent"})
 _SINGLE = {"api_key": "api_keys", "operator_key": "operator_keys"}
-"""Variables for one key, beside those for several."""
+"""Variables for a single key, in addition to those for several."""
 
 
 def load_config(
@@ -29,18 +29,18 @@ def load_config(
     overrides: Mapping[str, Any] | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> tuple[ServiceConfig, list[str]]:
-    """Put the settings together: the file, then ``SPEECHLAB_SERVICE_*``, then the arguments given.
+    """Load the settings: the file, then ``SPEECHLAB_SERVICE_*``, then the arguments.
 
     Args:
         path: A TOML file (or JSON, by its suffix), or None.
-        overrides: Arguments; None values count as not given.
-        environment: Variables; those of the process by default.
+        overrides: Arguments; None values count as absent.
+        environment: Variables; default those of the process.
 
     Returns:
-        The settings, and a warning for each one that is unknown.
+        The settings, and a warning for each unknown one.
 
     Raises:
-        ConfigurationError: The file cannot be read, or a setting has a value that it cannot have.
+        ConfigurationError: The file cannot be read, or the value of a setting is not allowed.
 
     Example:
         >>> environment = {"SPEECHLAB_SERVICE_QUEUE_LIMIT": "8", "SPEECHLAB_SERVICE_COLOUR": "red"}
@@ -81,7 +81,7 @@ def _read_file(path: Path) -> dict[str, Any]:
             f"the configuration file {path} is neither TOML nor .json: {error}"
         ) from error
     if not isinstance(read, dict):
-        raise ConfigurationError(f"the configuration file {path} must hold settings by name")
+        raise ConfigurationError(f"the configuration file {path} must contain settings by name")
     return read
 
 
@@ -107,11 +107,11 @@ def _from_environment(environment: Mapping[str, str], warnings: list[str]) -> di
 
 
 def _from_text(name: str, text: str, source: str) -> Any:
-    """Read the text of an environment variable or an argument: lists have commas, and objects are JSON."""
+    """Read the text of an environment variable or an argument: lists are separated by commas, objects are JSON."""
     if name in _LISTS:
         if _BRACKETED.match(text):
             raise ConfigurationError(
-                f"{source} must be a list with commas and without brackets or quotes: a,b"
+                f"{source} must be a list separated by commas, without brackets or quotes: a,b"
             )
         return tuple(part.strip() for part in text.split(",") if part.strip())
     if name not in _OBJECTS:
@@ -138,11 +138,11 @@ def given_settings(options: Iterable[str], engines: Iterable[str] = ()) -> dict[
     """Read settings from the command line, as arguments for :func:`load_config`.
 
     Args:
-        options: ``NAME=VALUE``; the value is written as in an environment variable.
+        options: ``NAME=VALUE``; the value has the form of an environment variable.
         engines: ``ENGINE.OPTION=VALUE``.
 
     Raises:
-        ConfigurationError: One of them has another form, or names no setting.
+        ConfigurationError: An option has another form, or names no setting.
 
     Example:
         >>> given_settings(["queue_limit=8"], engines=["whisper.model=/models/ct2"])
@@ -164,7 +164,7 @@ def given_settings(options: Iterable[str], engines: Iterable[str] = ()) -> dict[
 
 
 def _engine_options(options: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Read ``ENGINE.OPTION=VALUE`` arguments; values are JSON where they can be, and text otherwise."""
+    """Read ``ENGINE.OPTION=VALUE`` arguments; values are JSON if they parse as JSON, and text otherwise."""
     engines: dict[str, dict[str, Any]] = {}
     for option in options:
         name, equals, text = option.partition("=")

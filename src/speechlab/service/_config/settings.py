@@ -1,4 +1,4 @@
-"""The settings of the service: their names, defaults and what they can be."""
+"""The settings of the service: names, defaults and allowed values."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ENVIRONMENT_PREFIX = "SPEECHLAB_SERVICE_"
 _MIB = 1024 * 1024
 _PYTHON_ONLY = frozenset({"extra_engines"})
 SECRETS = frozenset({"api_keys", "operator_keys", "recogniser_api_key"})
-"""Settings that are shown nowhere."""
+"""Settings whose values are never shown."""
 
 ServiceName = Literal["tts", "asr", "translate"]
 
@@ -42,71 +42,72 @@ class ServiceConfig(BaseModel):
     """Settings of the service. Sizes are in bytes, durations in seconds.
 
     Attributes:
-        host: Address to listen on; anything but loopback needs an API key of yours.
+        host: Address to listen on; all but loopback addresses need an explicit API key.
         port: TCP port; 0 takes any free one.
-        api_keys: Keys that are let in, each of the form ``<prefix>:<body>``. Empty: one is made up at the start.
-        operator_keys: Keys that may read metrics and the details of readiness, and open nothing else unless they are
-            among ``api_keys`` too. A key that was made up at the start is one of them.
+        api_keys: Accepted keys, each of the form ``<prefix>:<body>``. Empty: a new key is made at the start.
+        operator_keys: Keys that may read metrics and the details of readiness, and nothing else unless they are among
+            ``api_keys`` too. A key made at the start is one of them.
         allowed_hosts: Names accepted in the ``Host`` header. Empty: the loopback names when listening on loopback,
             any name elsewhere.
-        data_dir: Folder for what the service keeps, which is keys and usage; None keeps nothing.
+        data_dir: Folder for keys and usage; None keeps nothing.
         users_dir: Folder of lock files, one held by each process that uses this service; see ``idle_exit_s``.
-        idle_exit_s: With ``users_dir``: seconds without any living user after which the service stops.
+        idle_exit_s: With ``users_dir``: seconds without a living user after which the service stops.
         engines: Options by engine name, such as ``{"whisper": {"model": "/models/ct2"}}``;
-            ``{"enabled": False}`` switches one off.
-        recogniser: Name of the engine that recognises; empty for none.
-        recogniser_url: Base URL of another deployment whose recogniser is used instead of an engine; empty for none.
+            ``{"enabled": False}`` switches an engine off.
+        recogniser: Name of the engine for recognition; empty for none.
+        recogniser_url: Base URL of another deployment for recognition, in place of an engine; empty for none.
         recogniser_allow_insecure: Whether its key may travel over plain HTTP to another machine.
         recogniser_api_key: Key for that deployment; empty sends none.
-        recogniser_timeout_s: How long it may take for one recording.
-        recogniser_concurrency: How many recordings are there at the same moment; the others wait here.
-        translator: Name of the engine that translates by default; empty for none.
+        recogniser_timeout_s: Timeout of one recording there.
+        recogniser_concurrency: Maximum of recordings there at the same time; the others wait here.
+        translator: Name of the default engine for translation; empty for none.
         tts_text_limit: Maximum of code points of a text to speak.
         single_rate_override: Accept ``sample_rate`` on a voice with one rate, if it is that rate.
         tts_body_bytes: Maximum size of the body of ``POST /tts``.
-        asr_body_bytes: The same for a recognition request, base64 included.
-        form_body_bytes: The same for the form of a translation request.
+        asr_body_bytes: Maximum size of the body of a recognition request, base64 included.
+        form_body_bytes: Maximum size of the form of a translation request.
         audio_seconds: Maximum length of a recording.
-        audio_decoded_bytes: Maximum size of a recording once decoded, as 32-bit floats.
+        audio_decoded_bytes: Maximum size of a decoded recording, as 32-bit floats.
         audio_channels: Maximum of channels of a recording.
-        heavy_slots: How many of the heavy engines (large models) may compute at the same moment.
-        tts_concurrency: How many texts one voice engine speaks in turns; the others wait. One whose reader is slow
-            does not count meanwhile.
-        queue_limit: Maximum of requests that one engine takes, those that wait included; more are answered 429.
-        key_requests_per_minute: How many operations (speech, recognition, translation) a key may begin within any
-            sixty seconds; 0 for no limit, as in the three that follow.
-        key_concurrent: How many operations of a key may run at the same moment.
-        service_requests_per_minute: The same for all keys together, by service: ``{"tts": 60, "asr": 20}``.
-        service_concurrent: The same for the operations of a service that run at the same moment.
-        preload: Load all models at the start, have voices and translators work once, and start a process that
-            decodes and one that reads for each language of the voices; until then the service is not ready. They
-            stay.
-        unload_idle_s: A large model that nobody has used for so long is unloaded; 0 keeps all.
-        max_connections: Maximum of connections at the same moment, from everywhere; 0 for what the limit of open
-            files allows. The one that has been idle for longest makes room.
-        address_connections: The same for one address; 0 for half of them.
-        header_timeout_s: How long the head of a request may take.
-        header_bytes: How long it may be.
-        body_timeout_s: How long a body may pause, and how long its first 80 KiB may take; the rest has to come
-            at 4 KiB/s or more.
-        decode_workers: How many processes decode recordings.
-        decode_wall_s: How long the decoding of one recording may take.
-        decode_cpu_s: How much processor time it may take.
-        decode_memory_bytes: How much memory it may take, beside the decoders themselves.
-        read_workers: How many processes a language has that read texts for the voices; 0 reads in the service itself.
-        read_wall_s: How long the reading of one piece of a text may take, and how much processor time.
-        read_memory_bytes: How much memory it may take, beside the dictionaries.
-        vendor: First part of the name ``<vendor>/tts`` under which realtime speech is accounted.
-        ws_origins: Values of ``Origin`` from which pages may open WebSockets; none by default.
-        cors_origins: Values of ``Origin`` whose pages may call over HTTP; none by default.
-        log_level: The least level that is logged.
-        ws_connections: Maximum of realtime connections of a key at the same moment.
-        ws_idle_s: A realtime connection whose session is not configured ends after so long without a message.
-        ws_session_s: How long a realtime connection may last; what runs then is finished. 0 for no end.
-        ws_ping_s: Time between pings, and for the answer to one.
-        send_timeout_s: A stream ends when its reader takes nothing for so long.
-        drain_s: How long a stopping service lets running requests finish.
-        extra_engines: Engines given as objects, for tests and for code that embeds the service.
+        heavy_slots: Maximum of heavy engines (large models) that compute at the same time.
+        tts_concurrency: Maximum of texts that one voice engine speaks in turns; the others wait. A text whose reader
+            is slow does not count meanwhile.
+        queue_limit: Maximum of requests of one engine, waiting ones included; further ones are answered 429.
+        key_requests_per_minute: Maximum of operations (speech, recognition, translation) that a key may start within
+            any sixty seconds; 0 for no limit, as in the next three.
+        key_concurrent: Maximum of concurrent operations of a key.
+        service_requests_per_minute: Maximum of operations of all keys within sixty seconds, by service:
+            ``{"tts": 60, "asr": 20}``.
+        service_concurrent: Maximum of concurrent operations of all keys, by service.
+        preload: Load all models at the start, run voices and translators once, and start one process that decodes and
+            one that reads for each language of the voices. The service is not ready before. Models and processes
+            stay loaded.
+        unload_idle_s: Seconds without use after which a large model is unloaded; 0 keeps all.
+        max_connections: Maximum of concurrent connections; 0 follows the limit of open files. A new connection
+            replaces the one that has been idle for longest.
+        address_connections: Maximum of concurrent connections of one address; 0 for half of ``max_connections``.
+        header_timeout_s: Timeout for the head of a request.
+        header_bytes: Maximum size of the head of a request.
+        body_timeout_s: Maximum pause within a body, and timeout for its first 80 KiB; the rest must come at 4 KiB/s
+            or more.
+        decode_workers: Number of processes that decode recordings.
+        decode_wall_s: Timeout for the decoding of one recording.
+        decode_cpu_s: Maximum processor time for it.
+        decode_memory_bytes: Maximum memory for it, besides the decoders themselves.
+        read_workers: Number of processes for each language that read texts for the voices; 0 reads in the service.
+        read_wall_s: Timeout, and maximum processor time, for the reading of one piece of a text.
+        read_memory_bytes: Maximum memory for it, besides the dictionaries.
+        vendor: First part of the name ``<vendor>/tts`` of realtime speech in usage records.
+        ws_origins: Values of ``Origin`` whose pages may open WebSockets; none by default.
+        cors_origins: Values of ``Origin`` whose pages may send HTTP requests; none by default.
+        log_level: Lowest level that is logged.
+        ws_connections: Maximum of concurrent realtime connections of a key.
+        ws_idle_s: Seconds without a message after which an unconfigured realtime connection ends.
+        ws_session_s: Maximum duration of a realtime connection; a text under way is finished. 0 for no limit.
+        ws_ping_s: Interval of pings, and timeout of their pongs.
+        send_timeout_s: Seconds without reading after which a stream ends.
+        drain_s: Seconds that a stopping service allows for requests under way.
+        extra_engines: Engines given as objects, for tests and for programs that embed the service.
 
     Example:
         >>> ServiceConfig(port=0, tts_text_limit=100).tts_text_limit
@@ -207,11 +208,11 @@ class ServiceConfig(BaseModel):
     def _key_stays_secret(cls, key: str, info: ValidationInfo) -> str:
         url = info.data.get("recogniser_url", "")
         if key and not (key.isascii() and key.isprintable() and " " not in key):
-            message = "it has characters that no key has"
+            message = "it contains characters that no key contains"
             raise ValueError(message)
         if key and sends_in_the_clear(url) and not info.data.get("recogniser_allow_insecure"):
             message = (
-                f"it would travel in the clear to {url}; use https://, or set recogniser_allow_insecure on a network "
+                f"it would travel unencrypted to {url}; use https://, or set recogniser_allow_insecure on a network "
                 f"you trust"
             )
             raise ValueError(message)
@@ -222,7 +223,7 @@ class ServiceConfig(BaseModel):
         """Check settings.
 
         Raises:
-            ConfigurationError: A setting has a value that it cannot have; the text names it.
+            ConfigurationError: The value of a setting is not allowed; the message names the setting.
         """
         try:
             return cls.model_validate(settings)
@@ -235,11 +236,11 @@ class ServiceConfig(BaseModel):
 
 def _listed(given: object, example: str) -> tuple[object, ...]:
     if not isinstance(given, (list, tuple, set, frozenset)):
-        message = f'it is a list, even of one: ["{example}"]'
-        raise ValueError(message)  # noqa: TRY004 - what was wrong with a setting is one kind of error
+        message = f'it must be a list, even with one item: ["{example}"]'
+        raise ValueError(message)  # noqa: TRY004 - all faults of settings have the same type
     return tuple(given)
 
 
 def setting_names() -> list[str]:
-    """Names of all settings that a file or the environment may hold."""
+    """Names of all settings for a file or the environment."""
     return [name for name in ServiceConfig.model_fields if name not in _PYTHON_ONLY]

@@ -1,1 +1,1 @@
-"""Middleware that checks hosts, keys and handshakes before any route."""
+"""Middleware that checks hosts, keys and handshakes before all routes."""

@@ -1,6 +1,7 @@
-"""The middleware around all routes: checks host and key, and turns every failure behind it into an error body.
+"""The middleware around all routes: it checks host and key, and turns every failure into a reply with an error body.
 
-Everything but liveness needs a key, which is checked before the body is read. Handshakes have checks of their own.
+All paths but liveness and readiness need a key, which is checked before the body is read. Handshakes have checks of
+their own.
 """
 
 from __future__ import annotations
@@ -44,9 +45,9 @@ if TYPE_CHECKING:
     from speechlab.service._state import ServiceState
 
 _OPEN = frozenset({"/healthz", READY_PATH})
-"""Paths that schedulers ask without a key; what they answer then is yes or no."""
+"""Paths open without a key, for schedulers; the reply without a key is yes or no."""
 _OPERATORS = frozenset({METRICS_PATH, READY_PATH})
-# Polled every few seconds by machines, so logged at the debug level only.
+# Polled by machines every few seconds, and so logged at the debug level only.
 _QUIET = _OPEN | _OPERATORS
 _ROUTES = _QUIET | {
     VOICES_PATH,
@@ -56,14 +57,14 @@ _ROUTES = _QUIET | {
     TRANSLATION_PATH.rstrip("/"),
     REALTIME_PATH,
 }
-"""What logs and metrics name; any other path may be anything, even a key typed into the wrong place."""
+"""Paths named in logs and metrics; other paths are not, since they may contain a key typed into the wrong place."""
 _STOPPING_RETRY_S = "10"
 _SEND_BYTES = 64 * 1024
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
 def service_name(path: str) -> str:
-    """Name of the service that a path belongs to, for the ``context`` of errors."""
+    """Name of the service of a path, for the ``context`` of errors."""
     for prefix, name in ((SPEECH_PATH, "tts"), (RECOGNITION_PATH, "asr"), ("/translate", "translate")):
         if path == prefix or path.startswith(prefix.rstrip("/") + "/"):
             return name
@@ -71,13 +72,13 @@ def service_name(path: str) -> str:
 
 
 class Guard:
-    """ASGI middleware around everything.
+    """ASGI middleware around all routes.
 
     Args:
         app: The application behind it.
         service: The service.
-        allowed_hosts: Names accepted in ``Host``; empty for any. A malicious page whose name was made to resolve to
-            this machine sends its own name.
+        allowed_hosts: Names accepted in ``Host``; empty for any. This refuses DNS rebinding: a malicious page whose
+            name resolves to this machine sends its own name.
     """
 
     def __init__(self, app: ASGIApp, service: ServiceState, allowed_hosts: Sequence[str]) -> None:
@@ -125,7 +126,7 @@ class Guard:
                 raise
             scope[ENDED] = (499, "the reader took nothing")
             abort_of(scope)()
-        except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the client as it is
+        except Exception as error:  # noqa: BLE001 - an internal error must not reach the client
             log(
                 "internal error",
                 level="error",
@@ -172,12 +173,12 @@ class Guard:
             try:
                 await self._app(scope, receive, send)
             except asyncio.CancelledError:
-                # The server cancels what outlasts the drain; its client is told, unless a part of the reply is out.
+                # The server cancels requests after the drain; the client gets a 503 if no part of the reply was sent.
                 scope[ENDED] = (503, "the service stopped")
                 raise _stopping(scope) from None
 
     def _let_in(self, scope: Scope) -> None:
-        """Find the owner of the key, and check what the key opens."""
+        """Find the owner of the key, and check the key's rights."""
         path = scope["path"]
         if path in _OPEN:
             scope[PRINCIPAL] = self._find(scope)
@@ -198,7 +199,7 @@ class Guard:
     def _host_allowed(self, scope: Scope) -> bool:
         named = Headers(scope=scope).getlist("host")
         if len(named) != 1 and scope.get("http_version") == "1.1":
-            return False  # RFC 9112 asks for exactly one
+            return False  # RFC 9112 requires exactly one
         return not self._hosts or all(_without_port(host.lower()) in self._hosts for host in named)
 
     def _authenticate(self, scope: Scope) -> Principal:
@@ -216,16 +217,16 @@ class Guard:
         if len(given) == 1:
             scheme, _, rest = given[0].partition(" ")
             token = rest.strip(" ") if scheme.lower() == "bearer" else ""
-        # A malformed token is looked up as well, so that the time tells nothing about its form.
+        # A malformed token is looked up as well, so that the duration does not depend on the form.
         found = self._service.keyring.find(token)
         return found if is_key_form(token) else None
 
 
 async def send_in_pieces(send: Send, message: Message, timeout_s: float) -> None:
-    """Send a message of the reply in pieces, so that no more than a piece waits in memory for its reader.
+    """Send a message of the reply in pieces, so that at most one piece waits in memory for its reader.
 
     Raises:
-        TimeoutError: The reader took nothing for so long.
+        TimeoutError: The reader read nothing for this long.
     """
     body = message.get("body", b"")
     while len(body) > _SEND_BYTES:

@@ -1,7 +1,7 @@
 """Checks of a realtime handshake, made before the upgrade (section 5, item 6).
 
-A refusal is an HTTP reply with a structured body, whose ``name`` is the string code. The checks run in the order in
-which the contract lists the codes.
+A refusal is an HTTP reply with a structured body, whose ``name`` is the string code. The checks run in the contract's
+order of the codes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from speechlab.service._state import ServiceState
 
 _LEGACY_KEY = re.compile(rf"{KEY_PREFIX}[-_][A-Za-z0-9._~+/=-]{{8,256}}")
-"""Keys of the old form, without the colon; they have a code of their own, which tells their owners what to do."""
+"""Keys of the old form, without the colon; their own code tells their owners to get a new key."""
 
 
 class HandshakeGuard:
@@ -38,7 +38,7 @@ class HandshakeGuard:
     Args:
         app: The application behind it.
         service: The service.
-        host_allowed: Whether the hosts that a handshake names are served here.
+        host_allowed: Whether the hosts named by a handshake are served here.
     """
 
     def __init__(self, app: ASGIApp, service: ServiceState, host_allowed: Callable[[Scope], bool]) -> None:
@@ -48,7 +48,7 @@ class HandshakeGuard:
         self._origins = frozenset(service.config.ws_origins)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle a handshake, or refuse a request that should have been one."""
+        """Process a handshake, or refuse a request that should have been one."""
         if scope["type"] == "websocket":
             await self._handshake(scope, receive, send)
         else:
@@ -73,7 +73,7 @@ class HandshakeGuard:
         scope[PRINCIPAL] = principal
         try:
             await self._app(scope, receive, send)
-        except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the client as it is
+        except Exception as error:  # noqa: BLE001 - an internal error must not reach the client
             log(
                 "internal error",
                 level="error",
@@ -114,7 +114,7 @@ class HandshakeGuard:
                 code = HandshakeCode.LEGACY_API_KEY_REJECTED
             elif not (prefix and colon and body):
                 code = HandshakeCode.INVALID_TOKEN_FORMAT
-        # A malformed token is looked up as well, so that the time tells nothing about its form.
+        # A malformed token is looked up as well, so that the duration does not depend on the form.
         try:
             principal = self._service.keyring.find(token)
         except StoreError as error:
@@ -127,7 +127,7 @@ class HandshakeGuard:
 
 
 def _known_path(scope: Scope) -> str:
-    # An unknown path may be anything, even a key typed into the wrong place.
+    # An unknown path is not logged: it may contain a key typed into the wrong place.
     return REALTIME_PATH if scope["path"] == REALTIME_PATH else "(other)"
 
 

@@ -1,1 +1,1 @@
-"""Readiness, and work that is due from time to time."""
+"""Readiness and periodic work."""

@@ -1,7 +1,7 @@
-"""The check of ``GET /readyz``: that models are found and an engine answers, which a living process does not prove.
+"""The check of ``GET /readyz``: models are found and an engine replies, which a running process does not prove.
 
-The weights of each engine are found, with the right hash, and a light engine speaks one word, queued like any other
-work; the answer holds for a few seconds. Large models are never loaded for it, unless they are to be at the start.
+The weights of each engine are found, with the correct hash, and a light engine speaks one word through its queue; the
+result is kept for a few seconds. Large models are not loaded for it, unless they are to be loaded at the start.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _RETRY_AFTER = {"Retry-After": "5"}
 
 
 class Readiness:
-    """Checks that the service works, and keeps the answer for a moment.
+    """Checks that the service works, and keeps the result for a few seconds.
 
     Args:
-        engines: The engines of the service.
-        decoders: The processes that decode.
-        database: Its database, or None.
+        engines: Engines of the service.
+        decoders: Processes that decode recordings.
+        database: Database, or None.
         draining: Whether the service is stopping.
     """
 
@@ -62,10 +62,10 @@ class Readiness:
         self._seconds = 0.0
 
     async def check(self) -> dict[str, Any]:
-        """Return the status of a service that is ready.
+        """Return the status of a ready service.
 
         Raises:
-            Fault: 503 if it is not ready; the text says why.
+            Fault: 503 if it is not ready; the message contains the reason.
         """
         if self._loading is not None:
             raise Fault("ErrOverloaded", self._loading, "router", "ready", headers=_RETRY_AFTER)
@@ -86,20 +86,20 @@ class Readiness:
             "seconds": round(self._seconds, 3),
         }
         if self._engines.backend is not None:
-            # Its last answer is shown, but does not decide: speech and translation are ready without it.
+            # The backend's last reply is shown, but does not decide: speech and translation work without it.
             known["recogniser"] = self._engines.backend.status()
         return known
 
     async def preload(self) -> None:
-        """Load all models, have voices and translators work once, and start a process of each kind that is needed.
+        """Load all models, run voices and translators once, and start a process of each required kind.
 
-        Until then the service is not ready.
+        The service is not ready before.
         """
         self._loading = "models are being loaded"
         for lane in self._engines.lanes:
             try:
                 await lane.call(Admission(), partial(_warm, lane))
-            except Exception as error:  # noqa: BLE001 - an engine may fail with anything, and not being ready is the answer
+            except Exception as error:  # noqa: BLE001 - an engine may raise anything; the service is then not ready
                 log("a model cannot be loaded", level="error", engine=lane.entry.name, **error_fields(error))
                 self._loading = f"the engine {lane.entry.name!r} cannot be loaded: {detail(error)}"
                 return
@@ -118,10 +118,10 @@ class Readiness:
         self._engines.start_readers()
 
     async def _found_models(self) -> bool:
-        """Whether the weights of all engines are found by now; looking goes on meanwhile, once.
+        """Whether the weights of all engines have been found; the search continues in the background.
 
         Raises:
-            SpeechLabError: Those of an engine are missing or damaged; the text says which.
+            SpeechLabError: The weights of an engine are missing or damaged; the message names them.
         """
         if self._finding is None:
             self._finding = asyncio.ensure_future(self._engines.threads.run(self._find_models))
@@ -133,10 +133,10 @@ class Readiness:
         return True
 
     def _find_models(self) -> None:
-        """Find the weights of all engines. Blocks, for seconds where they are joined for the first time.
+        """Find the weights of all engines. Blocks, for seconds if they are joined for the first time.
 
         Raises:
-            SpeechLabError: Those of an engine are missing or damaged; the text says which.
+            SpeechLabError: The weights of an engine are missing or damaged; the message names them.
         """
         for lane in self._engines.lanes:
             if time.monotonic() - self._found.get(lane, float("-inf")) < _FOUND_S:
@@ -155,7 +155,7 @@ class Readiness:
         return next((lane for lane in lanes if not lane.entry.is_heavy), None)
 
     async def _find_trouble(self) -> str | None:
-        """Check the database and an engine; returns what is wrong, or None."""
+        """Check the database and an engine; return the problem, or None."""
         if not self._engines.lanes:
             return "there is no engine here; see the setting engines"
         lane = self._lane()
@@ -175,7 +175,7 @@ class Readiness:
         except SpeechLabError as error:
             log("not ready", level="error", **error_fields(error))
             return f"an engine or the data folder does not work: {detail(error)}"
-        except Exception as error:  # noqa: BLE001 - an engine may fail with anything, and not being ready is the answer
+        except Exception as error:  # noqa: BLE001 - an engine may raise anything; the service is then not ready
             log("not ready", level="error", **error_fields(error))
             return "an engine does not work; the log says why"
         return None

@@ -1,4 +1,4 @@
-"""Periodic work: unloads idle models, ends idle workers, and measures how late the event loop is."""
+"""Periodic work: unloads idle models, ends idle workers, and measures the delay of the event loop."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ _ARENAS = 2
 
 
 def spare_memory() -> None:
-    """Keep glibc from giving each thread a heap of its own; for a process of our own, before its threads begin.
+    """Limit glibc to one heap for all threads; for a separate process, before its threads start.
 
-    Engines work in whichever thread is free, and memory freed in the heap of one is not used by another: without this
+    Engines work in any free thread, and memory freed in the heap of one thread is not reused by another. Without this
     the process grows by a hundred megabytes and more under fifty clients, and stays so (``benchmarks/soak.py``).
     """
     if sys.platform == "linux":
-        with contextlib.suppress(OSError, AttributeError):  # another C library, which has no such thing
+        with contextlib.suppress(OSError, AttributeError):  # another C library without this function
             ctypes.CDLL(None).mallopt(_M_ARENA_MAX, _ARENAS)
 
 
 class Upkeep:
-    """A task of the event loop, begun by the first request.
+    """A task of the event loop, started by the first request.
 
     Args:
-        engines: The engines of the service.
-        decoders: The processes that decode.
-        database: Its database, or None.
-        unload_idle_s: Large models that nobody has used for so long are unloaded; 0 keeps them.
+        engines: Engines of the service.
+        decoders: Processes that decode recordings.
+        database: Database, or None.
+        unload_idle_s: Seconds without use after which a large model is unloaded; 0 keeps all.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Upkeep:
         self._process = psutil.Process()
 
     def begin(self) -> None:
-        """Begin, unless it has begun."""
+        """Start the task, unless it runs."""
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._run(), name="speechlab-upkeep")
 
@@ -147,13 +147,13 @@ class Upkeep:
 
     async def _unload(self) -> None:
         for lane in self._engines.lanes:
-            # Light engines stay: they cost little, and readiness asks one of them.
+            # Light engines stay loaded: they cost little, and the readiness check uses one of them.
             if not lane.entry.is_heavy:
                 continue
             try:
                 if await lane.unload(self._idle_s):
                     log("idle engine unloaded", engine=lane.entry.name, idle_s=self._idle_s)
-            except Exception as error:  # noqa: BLE001 - upkeep goes on, whatever an engine does
+            except Exception as error:  # noqa: BLE001 - upkeep continues after any error of an engine
                 log(
                     "an engine cannot be unloaded",
                     level="error",

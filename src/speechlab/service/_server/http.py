@@ -1,8 +1,8 @@
-"""uvicorn's HTTP protocol with limits of the time and the length of a request's head, and of connections.
+"""uvicorn's HTTP protocol with limits for connections, and for the time and the size of a request's head.
 
-uvicorn waits for ever for a head that comes a byte at a time, or not at all, and for the rest of a body that was
-refused; enough such connections use up all files that a process may open. And it buffers a head of any length before
-a key is asked for. (Bodies have their own limits, where they are read.)
+uvicorn waits without limit for a head that comes slowly or not at all, and for the rest of a refused body; enough
+such connections use up all files that a process may open. It also buffers a head of any size before the key is
+checked. Bodies have their own limits, where they are read.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _LINGER_S = 30.0
-"""How long what comes after a refusal is read and thrown away, ..."""
+"""Seconds for which the rest of a refused request is read and discarded, ..."""
 _LINGER_PAUSE_S = 5.0
-"""... and how long it may pause."""
+"""... and maximum pause within it."""
 _MOST_HEADERS = 200
-"""How many headers a request may have: each takes time, however short it is."""
+"""Maximum of headers of a request: each takes time, even a short one."""
 
 
 class HttpProtocol(HttpToolsProtocol):
     """One HTTP connection.
 
     Args:
-        header_timeout_s: Time for the head of a request, counted from the connection or its first byte.
-        header_bytes: Maximum length of its URL and headers, including the headers after a body in chunks.
+        header_timeout_s: Timeout of the head of a request, from the connection or its first byte.
+        header_bytes: Maximum size of its URL and headers, including the headers after a body in chunks.
         max_connections: Maximum of connections, those of WebSockets included.
         max_per_address: Maximum of connections from one address.
     """
@@ -53,7 +53,7 @@ class HttpProtocol(HttpToolsProtocol):
         super().__init__(*args, **options)
         self._max_connections = max_connections
         self._max_per_address = max_per_address
-        self._since = 0.0  # when the last reply was complete, or the connection was made
+        self._since = 0.0  # end of the last reply, or start of the connection
         self._linger_until: float | None = None
         self._header_timeout_s = header_timeout_s
         self._header_bytes = header_bytes
@@ -84,7 +84,7 @@ class HttpProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse, unless the head has become too long, or what comes was refused already."""
+        """Parse, unless the head is too large or the request was refused already."""
         if self._linger_until is not None:
             self._linger()
             return
@@ -96,7 +96,7 @@ class HttpProtocol(HttpToolsProtocol):
         if waiting > self._header_bytes and not self.transport.is_closing():
             self._refuse_head()
         elif self._waits_for_a_request and self._timer is None and not self.transport.is_closing():
-            # What came began no request, such as an empty line, and uvicorn has stopped its timer.
+            # The data started no request, such as an empty line, and uvicorn has stopped its timer.
             left_s = max(0.0, self._since + self.timeout_keep_alive - self.loop.time())
             self.timeout_keep_alive_task = self.loop.call_later(left_s, self.timeout_keep_alive_handler)
 
@@ -112,12 +112,12 @@ class HttpProtocol(HttpToolsProtocol):
         super().on_header(name, value)
 
     def on_body(self, body: bytes) -> None:
-        """Begin to count anew."""
+        """Start a new count."""
         self._unread_bytes = 0
         super().on_body(body)
 
     def on_message_begin(self) -> None:
-        """Begin a head at its first byte."""
+        """Start a head at its first byte."""
         super().on_message_begin()
         self._partial_bytes, self._starts_with_next = self._starts_with_next, 0
         self._head_bytes = self._unread_bytes = self._headers = 0
@@ -132,7 +132,7 @@ class HttpProtocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def on_headers_complete(self) -> None:
-        """End a head; also that of a handshake, whose protocol takes over."""
+        """End a head, also that of a handshake, whose protocol takes over."""
         self._in_head = False
         self._unread_bytes = 0
         self._stop_timer()
@@ -143,12 +143,12 @@ class HttpProtocol(HttpToolsProtocol):
             self.cycle.scope["extensions"] = {ABORT: {"call": self.transport.abort}}
 
     def on_response_complete(self) -> None:
-        """Note when the connection became idle."""
+        """Note the start of the idle time."""
         self._since = self.loop.time()
         super().on_response_complete()
 
     def close_carefully(self) -> None:
-        """Close; if a body is still coming, go on reading for a while, since a reset would overtake the reply."""
+        """Close; read the rest of a body for a while first, because a reset would arrive before the reply."""
         if self._idle or not self.transport.can_write_eof():
             self.transport.close()
         elif self._linger_until is None:
@@ -184,7 +184,7 @@ class HttpProtocol(HttpToolsProtocol):
             if isinstance(other, HttpProtocol) and other.is_idle and other is not self
         ]
         if idle:
-            oldest = min(idle, key=lambda other: other._since)  # noqa: SLF001 - another of this class
+            oldest = min(idle, key=lambda other: other._since)  # noqa: SLF001 - an object of this class
             self.connections.discard(oldest)
             oldest.transport.abort()
         else:
@@ -194,11 +194,11 @@ class HttpProtocol(HttpToolsProtocol):
             )
 
     def _should_upgrade(self) -> bool:
-        # RFC 6455 asks for HTTP/1.1; an older handshake is answered like any request that is none.
+        # RFC 6455 requires HTTP/1.1; an older handshake is answered like any request that is not a handshake.
         return self.parser.get_http_version() == "1.1" and super()._should_upgrade()
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what is not HTTP with the error body of all other errors."""
+        """Answer invalid HTTP with the error body of all other errors."""
         if self._too_long:
             self._refuse_head()
         else:
@@ -209,7 +209,7 @@ class HttpProtocol(HttpToolsProtocol):
         self._head_bytes += size
         if self._head_bytes > self._header_bytes or self._headers > _MOST_HEADERS:
             self._too_long = True
-            raise ValueError("the head is too long")  # ends the parsing; uvicorn asks for a 400
+            raise ValueError("the head is too long")  # ends the parsing; uvicorn then sends a 400
 
     def _refuse_head(self) -> None:
         most = (
@@ -258,7 +258,7 @@ def _address(protocol: Any) -> str | None:
 
 
 def _closing_carefully(cycle: Any, protocol: HttpProtocol) -> None:
-    """Have a request's reply close the connection if the body was not read, and close it carefully."""
+    """Let a request's reply close the connection carefully if the body was not read."""
     send = cycle.send
 
     async def sent(message: Any) -> None:

@@ -1,4 +1,4 @@
-"""A service for as long as a ``with`` block lasts, for tests, examples and programs that bring their own."""
+"""A service for the duration of a ``with`` block, for tests, examples and programs with their own service."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class RunningService:
     """A running service.
 
     Attributes:
-        base_url: For HTTP.
-        ws_base_url: For WebSockets.
-        api_key: A key that it takes.
-        pid: Its process, or that of the caller if it runs in a thread.
+        base_url: Base URL for HTTP.
+        ws_base_url: Base URL for WebSockets.
+        api_key: An accepted key.
+        pid: Process id of the service, or of the caller if it runs in a thread.
     """
 
     base_url: str
@@ -50,12 +50,12 @@ def running(config: ServiceConfig | None = None, *, process: bool = False) -> It
     """Run a service until the block ends, on a free port unless the settings name one.
 
     Args:
-        config: Settings; port 0 of loopback by default.
-        process: True for a process of its own, which is what ``speechlab serve`` runs; False for a thread, which
-            also takes engines given as objects.
+        config: Settings; default port 0 on loopback.
+        process: True for a separate process, as ``speechlab serve`` runs it; False for a thread, which also accepts
+            engines given as objects.
 
     Raises:
-        ServiceStartError: It cannot start; the text says why.
+        ServiceStartError: The service cannot start; the message contains the reason.
     """
     config = config or ServiceConfig(port=0)
     with _in_process(config) if process else _in_thread(config) as service:
@@ -84,7 +84,7 @@ def _in_process(config: ServiceConfig) -> Iterator[RunningService]:
     if config.extra_engines:
         raise ServiceStartError("engines given as objects cannot go to another process; use process=False")
     settings = config.model_dump(mode="json", include=set(setting_names()) - SECRETS, exclude_none=True)
-    # Keys go by the environment, which unlike arguments and files others cannot read.
+    # Keys are passed by the environment, which other users cannot read, unlike arguments and files.
     environment = {**os.environ, ENVIRONMENT_PREFIX + "API_KEYS": ",".join(config.api_keys)}
     environment[ENVIRONMENT_PREFIX + "OPERATOR_KEYS"] = ",".join(config.operator_keys)
     environment[ENVIRONMENT_PREFIX + "RECOGNISER_API_KEY"] = config.recogniser_api_key
@@ -111,7 +111,7 @@ def _ready_fields(child: subprocess.Popen[str], errors: TextIO) -> dict[str, str
             lines.put(line)
         lines.put("")
 
-    # A thread, because a pipe cannot be waited for with a timeout everywhere.
+    # A thread, because not every system can wait for a pipe with a timeout.
     threading.Thread(target=read, args=(child.stdout,), daemon=True).start()
     with contextlib.suppress(queue.Empty):
         word, _, rest = lines.get(timeout=_START_S).partition(" ")

@@ -1,4 +1,4 @@
-"""The service as a process: binding, the ready line, signals, and its end without users."""
+"""The service as a process: binding, the ready line, signals, and the end without users."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _BACKLOG = 512
 _MOST_FILES = 8_192
 _MOST_CONNECTIONS = 4_096
 _OWN_FILES = 64
-"""What a service opens besides connections: models, workers, the ledger."""
+"""Files that a service opens besides connections: models, workers, the ledger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +51,10 @@ class Ready:
     """The addresses and the key of a service.
 
     Attributes:
-        base_url: For HTTP.
-        ws_base_url: For WebSockets.
-        api_key: A key that it takes.
-        key_was_made: Whether the service made the key up itself.
+        base_url: Base URL for HTTP.
+        ws_base_url: Base URL for WebSockets.
+        api_key: An accepted key.
+        key_was_made: Whether the service made the key itself.
 
     Example:
         >>> Ready("http://127.0.0.1:8100", "ws://127.0.0.1:8100", "sl:a-key").line()
@@ -67,7 +67,7 @@ class Ready:
     key_was_made: bool = False
 
     def line(self) -> str:
-        """The line for stdout; it holds the key only if nobody else can know it."""
+        """The line for stdout; it contains the key only if the service made the key itself."""
         fields = {"base_url": self.base_url, "ws_base_url": self.ws_base_url}
         if self.key_was_made:
             fields["api_key"] = self.api_key
@@ -78,10 +78,10 @@ class Server(uvicorn.Server):
     """uvicorn's server on a given socket, with a callback when it is ready and a clean exit.
 
     Args:
-        app: What it serves.
+        app: The application.
         config: Settings of the service.
         listener: The bound socket.
-        on_ready: Called when requests can come.
+        on_ready: Called when the service accepts requests.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class Server(uvicorn.Server):
         self._on_ready = on_ready
 
     def run_here(self) -> None:
-        """Serve in this thread until told to stop."""
+        """Serve in this thread until :meth:`stop` is called."""
         try:
             self.run(sockets=[self._listener])
         finally:
@@ -134,17 +134,17 @@ class Server(uvicorn.Server):
         self.should_exit = True
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to listen, and say so."""
+        """Start to listen, and report it."""
         await super().startup(sockets=sockets)
         if self._preload:
             self._preloading = asyncio.get_running_loop().create_task(self._service.readiness.preload())
         self._on_ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Let running syntheses finish, and then everything else.
+        """Let syntheses under way finish, and then everything else.
 
-        uvicorn closes WebSockets at once, which would lose what they are about to be told. The port stays open
-        meanwhile, so that new connections learn why they are refused.
+        uvicorn closes WebSockets at once, which would lose the messages about to be sent. The port stays open
+        meanwhile, so that new connections get the reason for their refusal.
         """
         began = time.monotonic()
         await self._service.in_flight.drain(self._drain_s, lambda: self.force_exit)
@@ -155,7 +155,7 @@ class Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Stop at SIGTERM and SIGINT, and exit with 0; uvicorn's own would die of the signal in the end."""
+        """Stop at SIGTERM and SIGINT, and exit with 0; uvicorn's own handler ends with the signal."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -173,13 +173,13 @@ class Server(uvicorn.Server):
 
 
 def prepare(config: ServiceConfig) -> tuple[ServiceConfig, socket.socket, Ready]:
-    """Bind the socket, and make a key if there is none.
+    """Bind the socket, and make a key if the settings have none.
 
     Returns:
-        The settings with their key, the bound socket, and where the service will be.
+        The settings with their key, the bound socket, and the addresses of the service.
 
     Raises:
-        ServiceStartError: The address cannot be bound, or the service would be open to others without a key of yours.
+        ServiceStartError: The address cannot be bound, or is open to other machines while the settings have no key.
     """
     made = not config.api_keys
     if made:
@@ -188,7 +188,7 @@ def prepare(config: ServiceConfig) -> tuple[ServiceConfig, socket.socket, Ready]
                 f"listening on {config.host!r} lets other machines in, so a key of yours is needed: give --api-key "
                 f"or SPEECHLAB_SERVICE_API_KEY, make one with `speechlab keys create`, or listen on 127.0.0.1"
             )
-        # Whoever starts the service is its only user and its operator.
+        # The user who starts the service is its only user and its operator.
         key = make_key()
         config = config.model_copy(update={"api_keys": (key,), "operator_keys": (*config.operator_keys, key)})
     listener = _bind(config.host, config.port)
@@ -209,18 +209,18 @@ def _has_keys(config: ServiceConfig) -> bool:
 
 
 def serve(config: ServiceConfig, *, announce: Callable[[Ready], None] | None = None) -> None:
-    """Run the service in this process until it is stopped; for a process of its own.
+    """Run the service in this process until it is stopped; for a separate process.
 
-    Logs go to stderr. SIGTERM and SIGINT stop it after running requests have finished, or after
+    Logs go to stderr. SIGTERM and SIGINT stop it after requests under way have finished, or after
     ``config.drain_s``. If an engine is then still computing, which cannot be interrupted, the process exits at once
     with status 0.
 
     Args:
         config: Settings.
-        announce: Called when requests can come; prints the ready line by default.
+        announce: Called when the service accepts requests; by default it prints the ready line.
 
     Raises:
-        ServiceStartError: It cannot start; the text says why.
+        ServiceStartError: The service cannot start; the message contains the reason.
         ConfigurationError: The settings name an engine that does not exist.
     """
     check_users_dir(config)
@@ -252,16 +252,16 @@ def serve(config: ServiceConfig, *, announce: Callable[[Ready], None] | None = N
             watch.stop()
     log("stopped")
     if app.state.service.engines.threads.busy:
-        # Ending the interpreter under a thread that computes in C is not safe.
+        # It is not safe to end the interpreter while a thread computes in C.
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(0)
 
 
 def _room(wanted: int) -> tuple[int, int]:
-    """How many connections may wait to be accepted, and how many there may be.
+    """Maximum of connections that wait to be accepted, and of accepted connections.
 
-    Both together stay below the limit of open files: an event loop that cannot accept a connection logs a traceback
+    Together they stay below the limit of open files: an event loop that cannot accept a connection logs a traceback
     for each, and tries again at once.
     """
     if os.name != "posix":
@@ -270,7 +270,7 @@ def _room(wanted: int) -> tuple[int, int]:
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < _MOST_FILES and threading.current_thread() is threading.main_thread():
-        # As much as this user may have anyway; other limits bound what is done with it.
+        # Up to the user's own limit; other limits bound the use of the connections.
         soft = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
         with contextlib.suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
@@ -285,7 +285,7 @@ def _print_ready(ready: Ready) -> None:
 
 
 def _url_host(host: str) -> str:
-    if host in {"0.0.0.0", "::"}:  # noqa: S104 - every address, this machine's own included
+    if host in {"0.0.0.0", "::"}:  # noqa: S104 - all addresses, including this machine's
         return "127.0.0.1"
     return f"[{host}]" if ":" in host else host
 
@@ -309,7 +309,7 @@ def _bind(host: str, port: int) -> socket.socket:
     except OSError as error:
         listener.close()
         if error.errno == errno.EADDRINUSE:
-            text = f"{where} is taken; stop what listens there, or choose another with --port (0 takes a free one)"
+            text = f"{where} is in use; stop the program that uses it, or give another --port (0 takes a free one)"
         elif error.errno == errno.EACCES:
             text = f"{where} may not be used by this user; choose a port above 1023 with --port"
         else:
@@ -320,10 +320,10 @@ def _bind(host: str, port: int) -> socket.socket:
 
 
 def check_users_dir(config: ServiceConfig) -> None:
-    """Refuse a users folder that does not exist, which would look as if there were no users.
+    """Refuse a users folder that does not exist, which would look like a service without users.
 
     Raises:
-        ConfigurationError: It is not a folder.
+        ConfigurationError: The path is not a folder.
     """
     if config.users_dir is not None and not config.users_dir.is_dir():
         raise ConfigurationError(

@@ -1,7 +1,7 @@
 """Users of an embedded service, counted by their lock files.
 
-An operating system releases the locks of a process however it ends, so that a user that was killed counts as gone
-like one that left properly. The service tries to take each lock: one that it gets has no user.
+The operating system releases the locks of a process when it ends in any way, so a killed user counts as gone. The
+service tries to take each lock; a lock that it gets has no user.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _PERIOD_S = 1.0
-# A file this young may belong to a process that is about to lock it.
+# A file this new may belong to a process that is about to lock it.
 _GRACE_S = 3.0
 
 
 def living_users(folder: Path) -> int:
-    """Count the lock files that are held, and delete those that nobody holds."""
+    """Count the lock files that are held, and delete the others."""
     living = 0
     for path in folder.glob("*.lock"):
         if _is_held(path):
@@ -46,19 +46,19 @@ def _is_held(path: Path) -> bool:
     except FileNotFoundError:
         return False
     except OSError as error:
-        # On Windows an open file cannot be deleted: it is left, and counts as gone.
+        # On Windows an open file cannot be deleted: it stays, and counts as gone.
         log("a user's lock file cannot be checked", level="warning", error=type(error).__name__)
         return not isinstance(error, PermissionError)
     return False
 
 
 class UsersWatch:
-    """Counts the users every second, and calls back when there were none for a while.
+    """Counts the users every second, and calls back after a time without users.
 
     Args:
         folder: Folder of the lock files.
-        idle_s: Seconds without any user before the callback.
-        on_idle: Called once, from the watching thread.
+        idle_s: Seconds without users before the callback.
+        on_idle: Called once, in the watching thread.
     """
 
     def __init__(self, folder: Path, idle_s: float, on_idle: Callable[[], None]) -> None:
@@ -69,7 +69,7 @@ class UsersWatch:
         self._thread = threading.Thread(target=self._watch, name="speechlab-users", daemon=True)
 
     def start(self) -> None:
-        """Begin; the time without users counts from now."""
+        """Start; the time without users counts from now."""
         logging.getLogger("filelock").setLevel(logging.WARNING)
         self._thread.start()
 

@@ -1,8 +1,8 @@
-"""uvicorn's WebSocket protocol, completed for clients that are slow or malformed.
+"""uvicorn's WebSocket protocol, extended for slow and malformed clients.
 
-Malformed handshakes are answered in the contract's form; a connection that is failed stays readable for a moment, so
-that the close frame is not overtaken by a reset; a client that reads slowly is not taken for dead; and an endpoint
-can drop a connection whose reader has stopped.
+Malformed handshakes get a reply in the contract's form. A failed connection stays readable for a moment, so that no
+reset arrives before the close frame. A slow reader does not count as disconnected, and an endpoint can drop a
+connection whose reader has stopped.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 _SEND_BUFFER_BYTES = 256 * 1024
 _SLOWEST_BYTES_S = 2_000
-"""The slowest reader that is waited for: a quarter of the rate at which mp3 plays."""
+"""Bytes per second of the slowest accepted reader: a quarter of the rate of mp3."""
 _SLICE_BYTES = 4 * 1024
 _FRAMES_S = 2_000
-"""How many frames a client may send in a second: each takes time, however short it is."""
+"""Maximum frames of a client per second: each takes time, even a short one."""
 
 
 class WebSocketProtocol(WebSocketsSansIOProtocol):
@@ -51,7 +51,7 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
         self._frames_of_second = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the kernel from buffering megabytes for a client that does not read."""
+        """Limit the kernel's buffer for clients that do not read."""
         super().connection_made(transport)
         connection = transport.get_extra_info("socket")
         if connection is not None:
@@ -59,7 +59,7 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
     def data_received(self, data: bytes) -> None:
-        """Read, unless the connection was failed already, and end one of too many frames before they are all read."""
+        """Read, unless the connection has failed; stop at too many frames before reading all of them."""
         for start in range(0, len(data), _SLICE_BYTES):
             if self._failed:
                 return
@@ -73,7 +73,7 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
             )
 
     def handle_connect(self, event: Request) -> None:
-        """Answer a handshake that is none, and pass the others on."""
+        """Answer an invalid handshake, and pass on a valid one."""
         if self.conn.accept(event).status_code != HTTPStatus.SWITCHING_PROTOCOLS:
             self.request = event
             self._refuse(None)
@@ -90,14 +90,14 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
         super().handle_events()
 
     def handle_bytes(self, event: Frame) -> None:
-        """Tell of a binary message at its first frame: it is refused whatever follows."""
+        """Report a binary message at its first frame, since it is refused in any case."""
         self.curr_msg_data_type = "bytes"
         self.frames = [bytes(event.data)]
         self.send_receive_event_to_app()
 
     def handle_ping(self) -> None:
-        """Answer, but only the last pings of a client that does not read the answers (RFC 6455, section 5.5.3)."""
-        pong = b"".join(self.conn.data_to_send())  # the answers to all pings that came together
+        """Send a pong, but only for the last pings of a client that does not read pongs (RFC 6455, section 5.5.3)."""
+        pong = b"".join(self.conn.data_to_send())  # the pongs for all pings that came together
         if not pong:
             return
         if self.writable.is_set() and self.transport.get_write_buffer_size() <= _SEND_BUFFER_BYTES:
@@ -106,7 +106,7 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
             self._pong = pong
 
     def resume_writing(self) -> None:
-        """Go on, with the answer that had to wait first."""
+        """Continue, with the delayed pong first."""
         if self._pong and not self.close_sent:
             self.transport.write(self._pong)
         self._pong = b""
@@ -119,7 +119,7 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
         super().handle_pong(event)
 
     def send_keepalive_ping(self) -> None:
-        """Ping, and wait longer for the answer of a client that has audio to read before it."""
+        """Send a ping, and wait longer for the pong of a client that has audio to read first."""
         self._sent_at_ping = self._sent
         super().send_keepalive_ping()
         if self.pong_timer is not None and self.ping_timeout is not None:
@@ -128,14 +128,14 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
             self.pong_timer = self.loop.call_later(timeout_s, self.keepalive_timeout)
 
     def keepalive_timeout(self) -> None:
-        """End a connection whose client is gone, without waiting for what it will never read."""
+        """End the connection of a client that has disconnected, without waiting for unread data."""
         super().keepalive_timeout()
         self.transport.abort()
 
     def handle_parser_exception(self) -> None:
-        """Send the close frame, and go on reading for a while.
+        """Send the close frame, and continue to read for a while.
 
-        Closing at once, with data unread, would reset the connection, and a reset overtakes what was sent.
+        An immediate close with unread data would reset the connection, and the reset arrives before the sent data.
         """
         close = self.conn.close_sent
         code = close.code if close is not None else 1006
@@ -149,7 +149,7 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
         await super().send(message)
         self._sent += len(message.get("bytes") or message.get("text") or b"")
         if message["type"] == "websocket.close" and self.close_timer is not None:
-            # The client may never answer the close frame, nor read the buffer.
+            # The client may never send its close frame, nor read the buffer.
             self.close_timer.cancel()
             self.close_timer = self.loop.call_later(self.close_timeout, self.transport.abort)
 
@@ -168,7 +168,7 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
         headers["Date"] = email.utils.formatdate(usegmt=True)
         headers["Content-Length"] = str(len(body))
         headers["Connection"] = "close"
-        self.conn.data_to_send()  # the library's own answer, which is not ours
+        self.conn.data_to_send()  # discards the library's own reply
         response = Response(refused.status, HTTPStatus(refused.status).phrase, headers, body)
         self.handshake_initiated = self.handshake_complete = True
         self._finish(response.serialize())
