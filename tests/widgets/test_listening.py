@@ -326,7 +326,7 @@ def test_a_key_is_never_replaced_by_that_of_another_test(frame, tmp_path):
     with pytest.raises(InvalidRequestError, match="key of another test"):
         ListeningTest(louder, seed=4).save(tmp_path / "test.html")
     (tmp_path / "notes.key.json").write_text("[]")
-    with pytest.raises(InvalidRequestError, match=r"notes\.key\.json stands there and is no key"):
+    with pytest.raises(InvalidRequestError, match=r"notes\.key\.json exists and is not the key"):
         first.save(tmp_path / "notes.html")
     with pytest.raises(InvalidRequestError, match="is a folder"):
         first.save(tmp_path)
@@ -426,7 +426,7 @@ def test_what_does_not_fit_is_refused_in_words(frame, options, words):
 def test_rows_that_cannot_be_heard_or_told_apart_are_refused(frame, tmp_path):
     with pytest.raises(InvalidRequestError, match=r"item 'sentence 0' of 'secret one': the file is gone"):
         ListeningTest(frame.assign(audio=str(tmp_path / "no.wav")), equal_level=False)
-    with pytest.raises(InvalidRequestError, match="stands twice for 'secret one'"):
+    with pytest.raises(InvalidRequestError, match="occurs twice for 'secret one'"):
         ListeningTest(pd.concat([frame, frame]))
     with pytest.raises(InvalidRequestError, match="row 0 names no item or no system"):
         ListeningTest(frame.assign(item=None))

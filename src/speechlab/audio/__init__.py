@@ -1,7 +1,7 @@
-"""Sound as a value: read it, write it, stream it, measure it.
+"""Audio clips as values: reading, writing, streaming and measuring.
 
-It is not a player, an editor or a signal processing library, and knows nothing of services and models.
-Formats are told by their header, limits hold before memory is taken, and nothing heavy is imported before use.
+The room is not a player, an editor or a signal processing library, and does not depend on services or models. The
+header of a file decides its format, limits are checked before memory is allocated, and heavy libraries load on use.
 Used by the engines and the embedded service, the client, the store, batches, studies and widgets.
 """
 

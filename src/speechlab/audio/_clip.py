@@ -40,20 +40,20 @@ _SUFFIXES = {"wave": "wav", "oga": "ogg", "opus": "ogg", "raw": "pcm"}
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
 class AudioClip:
-    """Sound as an immutable value: samples and their rate.
+    """An immutable audio clip: samples and their rate.
 
-    Two clips are equal if their samples and rates are; title and origin do not count. In a notebook a clip shows
-    its waveform and plays.
+    Two clips are equal if their samples and rates are equal; title and source format are not compared. In a notebook a
+    clip shows its waveform and a player.
 
     Attributes:
-        samples: float32 in [-1, 1], shape (frames,) for mono or (frames, channels); read-only. Given may be any
-            floats or int16 or int32 over their full range; overshoot up to 12 dB is clipped to ±1.
-        sample_rate: Rate in Hz.
-        title: What to call it on display.
-        source_format: Format that it was decoded from, if it was.
+        samples: float32 in [-1, 1], shape (frames,) for mono or (frames, channels); read-only. The constructor accepts
+            floats of any type, and int16 or int32 over their full range. Overshoot up to 12 dB is clipped to ±1.
+        sample_rate: Sample rate in Hz.
+        title: Title for display.
+        source_format: Format of the decoded file, or None.
 
     Raises:
-        AudioError: Samples or rate are not usable; the text says why.
+        AudioError: Samples or rate are not usable. The message has the reason.
 
     Example:
         >>> clip = AudioClip([0.0, 0.5, -0.5, 0.0], sample_rate=8_000)
@@ -71,7 +71,7 @@ class AudioClip:
     def __post_init__(self) -> None:
         samples = as_samples(self.samples)
         if samples.flags.writeable or samples.base is not None:
-            # Somebody else may hold the memory, and an immutable value must not change behind our back.
+            # The caller may keep the memory, and an immutable value must not change.
             samples = samples.copy()
         samples.flags.writeable = False
         object.__setattr__(self, "samples", samples)
@@ -79,20 +79,20 @@ class AudioClip:
         if self.source_format is not None:
             object.__setattr__(self, "source_format", as_format(self.source_format))
 
-    # -- where clips come from
+    # -- constructors
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str], *, limits: DecodeLimits | None = None) -> AudioClip:
-        """Read a WAV, OGG, MP3 or FLAC file; its content decides, not its name.
+        """Read a WAV, OGG, MP3 or FLAC file. Its content decides the format, not its name.
 
         Args:
-            path: The file; its name becomes the title, unless it is a hash, as in the store.
-            limits: Bounds of what it may hold; by default four hours and 2 GiB of samples.
+            path: The file. Its name becomes the title, unless it is a hash, as in the store.
+            limits: Limits of the decoded audio; by default four hours and 2 GiB of samples.
 
         Raises:
-            UnsupportedAudioError: Another kind of file.
-            AudioDecodeError: Damaged, or cut short.
-            AudioLimitError: Beyond the limits.
+            UnsupportedAudioError: The file has another format.
+            AudioDecodeError: The file is damaged or truncated.
+            AudioLimitError: The audio exceeds the limits.
             OSError: The file cannot be read.
         """
         file = user_path(path)
@@ -108,12 +108,12 @@ class AudioClip:
 
     @classmethod
     def from_pcm(cls, data: bytes | bytearray | memoryview, sample_rate: int, channels: int = 1) -> AudioClip:
-        """Take raw PCM: signed 16-bit little-endian, channels interleaved.
+        """Make a clip of raw PCM: signed 16-bit little-endian, channels interleaved.
 
         Args:
             data: The bytes.
-            sample_rate: Their rate in Hz, which PCM does not carry.
-            channels: How many channels.
+            sample_rate: Sample rate in Hz, which PCM does not contain.
+            channels: Number of channels.
 
         Raises:
             AudioDecodeError: The bytes end within a frame.
@@ -126,7 +126,7 @@ class AudioClip:
         """Join clips of one rate and one number of channels; the same as :func:`concatenate`."""
         return concatenate(clips, gap_s)
 
-    # -- what a clip is
+    # -- properties
 
     @property
     def frames(self) -> int:
@@ -140,7 +140,7 @@ class AudioClip:
 
     @property
     def duration_s(self) -> float:
-        """Length in seconds."""
+        """Duration in seconds."""
         return self.frames / self.sample_rate
 
     @property
@@ -154,7 +154,7 @@ class AudioClip:
         return rms_dbfs(self.samples)
 
     def peaks(self, n: int) -> NDArray[np.float32]:
-        """Minimum and maximum of ``n`` equal stretches, shape (n, 2), for drawing."""
+        """Minimum and maximum of ``n`` equal sections, shape (n, 2), for drawing."""
         return peaks(self.samples, n)
 
     # -- other clips
@@ -164,7 +164,7 @@ class AudioClip:
         return self if self.channels == 1 else self._with(mix_to_mono(self.samples))
 
     def resample(self, hz: int) -> AudioClip:
-        """The same sound at another rate, in Hz; the clip itself if it has that rate.
+        """The clip resampled to another rate in Hz; the clip itself if it has that rate.
 
         Raises:
             AudioError: The rate is not usable.
@@ -177,13 +177,13 @@ class AudioClip:
         )
 
     def crop(self, start_s: float = 0.0, end_s: float | None = None) -> AudioClip:
-        """The stretch from ``start_s`` to ``end_s`` seconds, to the nearest sample.
+        """The section from ``start_s`` to ``end_s`` seconds, to the nearest sample.
 
-        What lies beyond the end of the clip is left out.
+        An end beyond the end of the clip is reduced to it.
 
         Args:
-            start_s: Where it begins, 0 or more.
-            end_s: Where it ends, not before its start; None is the end of the clip.
+            start_s: Start in seconds, 0 or more.
+            end_s: End in seconds, not before the start; None for the end of the clip.
 
         Raises:
             AudioError: The times are negative, out of order or not numbers.
@@ -206,7 +206,7 @@ class AudioClip:
         return encode(self, format, sample_rate)
 
     def save(self, path: str | os.PathLike[str], format: AudioFormat | str | None = None) -> Path:  # noqa: A002
-        """Write the clip to a file, which appears under its name only once it is complete.
+        """Write the clip to a file atomically: the file appears under its name only when it is complete.
 
         Args:
             path: The file; an existing one is replaced.
@@ -217,13 +217,13 @@ class AudioClip:
             The path.
 
         Raises:
-            UnsupportedAudioError: Suffix or format is none of the five, or cannot hold this clip.
+            UnsupportedAudioError: Suffix or format is none of the five, or does not support this clip.
             OSError: The file cannot be written.
         """
         file = user_path(path)
         suffix = file.suffix.lower().removeprefix(".")
         if format is None and not suffix:
-            raise UnsupportedAudioError(f"{file.name!r} has no suffix to tell the format by; give format=")
+            raise UnsupportedAudioError(f"{file.name!r} has no suffix that sets the format; give format=")
         data = self.encode(format if format is not None else _SUFFIXES.get(suffix, suffix))
         with whole_file(file) as draft:
             draft.write_bytes(data)
@@ -264,19 +264,20 @@ def decode(
 ) -> AudioClip:
     """Decode the bytes of a WAV, OGG, MP3 or FLAC file.
 
-    The header decides what it is. What the header says of length is checked, never trusted: WAV and FLAC of
-    unknown length are read to their end, and a file that is shorter than it says is an error. A file without
-    sound gives a clip without frames. Overshoot of lossy formats is clipped to ±1.
+    The header decides the format. The length in the header is checked, never trusted: WAV and FLAC of unknown length
+    are read to their end, and a file shorter than its header says is an error. A file without sound gives a clip
+    without frames. Overshoot of lossy formats is clipped to ±1.
 
     Args:
         data: The whole file.
-        limits: Bounds of what it may hold, applied before memory is; by default four hours and 2 GiB of samples.
-        title: What to call the clip on display.
+        limits: Limits of the decoded audio, checked before memory is allocated; by default four hours and 2 GiB of
+            samples.
+        title: Title of the clip for display.
 
     Raises:
-        UnsupportedAudioError: Another kind of file.
-        AudioDecodeError: Damaged, or cut short.
-        AudioLimitError: Beyond the limits.
+        UnsupportedAudioError: The bytes have another format.
+        AudioDecodeError: The bytes are damaged or truncated.
+        AudioLimitError: The audio exceeds the limits.
 
     Example:
         >>> clip = decode(AudioClip([0.0, 0.5], 8_000).encode("flac"))
@@ -292,7 +293,7 @@ def encode(
     format: AudioFormat | str,  # noqa: A002
     sample_rate: int | None = None,
 ) -> bytes:
-    """Write a whole file.
+    """Encode audio as a complete file.
 
     ======  ==========================================================================
     format  bytes
@@ -309,11 +310,12 @@ def encode(
     Args:
         audio: A clip, or samples: shape (frames,) or (frames, channels), floats in [-1, 1] or int16.
         format: One of the five formats.
-        sample_rate: For a clip the rate of the file, in Hz, resampled where it differs (None: its own). For
-            samples their rate, which is needed.
+        sample_rate: For a clip, the sample rate of the file in Hz; the clip is resampled if its rate differs (None:
+            the clip's own rate). For samples, their rate, which is required.
 
     Raises:
-        UnsupportedAudioError: No such format, or it lacks this rate or number of channels, or it cannot be empty.
+        UnsupportedAudioError: The format is unknown, does not support the rate or the number of channels, or cannot
+            be empty.
         AudioError: The samples or the rate are not usable.
 
     Example:
@@ -327,7 +329,7 @@ def encode(
         clip = audio if sample_rate is None else audio.resample(sample_rate)
         return encode_samples(clip.samples, clip.sample_rate, chosen)
     if sample_rate is None:
-        raise AudioError("samples have no rate of their own; give sample_rate= in Hz, or an AudioClip")
+        raise AudioError("samples have no sample rate; give sample_rate= in Hz, or an AudioClip")
     return encode_samples(as_samples(audio), as_rate(sample_rate), chosen)
 
 
@@ -336,10 +338,10 @@ def concatenate(clips: Iterable[AudioClip], gap_s: float = 0.0) -> AudioClip:
 
     Args:
         clips: At least one; all of one rate and one number of channels.
-        gap_s: Seconds of silence between two, 0 or more.
+        gap_s: Seconds of silence between two clips, 0 or more.
 
     Raises:
-        AudioError: No clips, or they differ in rate or channels.
+        AudioError: There are no clips, or they differ in rate or number of channels.
 
     Example:
         >>> one = AudioClip(np.zeros(800), 8_000)

@@ -1,6 +1,6 @@
-"""A clip in a notebook: waveform, player and the facts, as plain HTML that outlives the kernel.
+"""A clip in a notebook: waveform, player and facts, as plain HTML that needs no kernel.
 
-The waveform is a small picture, since notebooks that are not trusted keep ``img`` and drop ``svg``.
+The waveform is a small picture, because untrusted notebooks keep ``img`` and drop ``svg``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PREVIEW_HZ = 24_000
 
 
 class _Sound(Protocol):
-    """What is drawn and heard of a clip."""
+    """The content of a clip's figure: samples to draw and sound to play."""
 
     @property
     def samples(self) -> Samples: ...
@@ -41,12 +41,12 @@ class _Sound(Protocol):
 def clip_figure(
     clip: _Sound, *, title: str | None = None, text: str | None = None, lang: str | None = None
 ) -> Html:
-    """The figure that a notebook shows of a clip.
+    """Make the figure of a clip for a notebook.
 
     Args:
         clip: The clip.
-        title: What to call it.
-        text: What is said in it.
+        title: Title of the figure.
+        text: Text of the speech in the clip.
         lang: BCP 47 tag of the text.
 
     Example:
@@ -75,13 +75,13 @@ def clip_figure(
 
 
 class SoundPreview(NamedTuple):
-    """Sound as small as it may be on a page: Opus at 13 kbit/s for each channel, in Ogg.
+    """A small preview of a clip: Opus at 13 kbit/s for each channel, in Ogg.
 
-    Every browser of today plays it: Chromium and Firefox always did, Safari since version 18.4.
+    All current browsers play it: Chromium and Firefox in every version, Safari since 18.4.
 
     Attributes:
         data: The bytes.
-        seconds: How much of the beginning they hold.
+        seconds: Duration of the preview, from the beginning of the clip.
 
     Example:
         >>> preview = sound_preview(AudioClip(np.zeros(48_000), 24_000), max_bytes=10_000)
@@ -94,7 +94,7 @@ class SoundPreview(NamedTuple):
 
     @property
     def url(self) -> str:
-        """The sound as an address that needs no file and no network."""
+        """The sound as a data URL."""
         return data_url(self.data, CONTENT_TYPES[AudioFormat.OGG])
 
 
@@ -103,7 +103,7 @@ def sound_preview(clip: _Sound, *, max_bytes: int = _INLINE_BYTES) -> SoundPrevi
 
     Args:
         clip: A clip that is not empty.
-        max_bytes: Most bytes.
+        max_bytes: Maximum size in bytes.
 
     Example:
         >>> preview = sound_preview(AudioClip(np.zeros(48_000), 24_000))
@@ -166,7 +166,7 @@ def waveform_png(
 def _coverage(outline: NDArray[np.float32], rows: int, line: float) -> NDArray[np.float64]:
     """How much of each pixel the waveform covers, 0 to 1, shape (rows, columns).
 
-    Exact in the vertical, which is what makes edges smooth; silence is a line of ``line`` pixels.
+    The coverage is exact in the vertical, which makes edges smooth. Silence is a line of ``line`` pixels.
     """
     middle = rows / 2
     half = (rows - line) / 2

@@ -1,4 +1,4 @@
-"""Small measurements: outline, level, and where the sound begins and ends."""
+"""Small measurements: outline, level, and the beginning and end of the sound."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _WINDOW_S = 0.01
 
 
 def peaks(samples: ArrayLike, n: int) -> NDArray[np.float32]:
-    """Lowest and highest sample of each of ``n`` equal stretches, for drawing a waveform.
+    """Lowest and highest sample of each of ``n`` equal sections, for drawing a waveform.
 
     Args:
         samples: Shape (frames,) or (frames, channels); channels are taken together.
-        n: How many stretches, at least 1.
+        n: Number of sections, at least 1.
 
     Returns:
-        Shape (n, 2), float32 in [-1, 1]: minimum and maximum. Where there are fewer frames than stretches, frames
-        repeat; where there are none, zeros.
+        Shape (n, 2), float32 in [-1, 1]: minimum and maximum. If there are fewer frames than sections, frames repeat;
+        without frames, all values are zero.
 
     Raises:
         AudioError: The samples are not usable, or n is below 1.
@@ -64,18 +64,18 @@ def rms_dbfs(samples: ArrayLike) -> float:
 def trim_silence(
     samples: ArrayLike, sample_rate: int, *, threshold_db: float = 40.0, keep_s: float = 0.05
 ) -> NDArray[np.float32]:
-    """Cut the quiet before the first and after the last sound.
+    """Cut the silence before the first and after the last sound.
 
-    Sound is a window of 10 ms whose root mean square is less than ``threshold_db`` below that of the loudest.
+    A window of 10 ms is sound if its root mean square is less than ``threshold_db`` below that of the loudest window.
 
     Args:
         samples: Shape (frames,) or (frames, channels).
         sample_rate: Their rate, in Hz.
-        threshold_db: How far below the loudest window silence begins, in dB, above 0.
-        keep_s: How much is left on both sides, in seconds.
+        threshold_db: Level of silence in dB below the loudest window, above 0.
+        keep_s: Seconds of silence to keep on both sides.
 
     Returns:
-        float32, shape as before with fewer frames or as many; no frames at all where everything is zero.
+        float32, with at most as many frames and the same channels; no frames if all samples are zero.
 
     Raises:
         AudioError: Samples, rate, threshold or margin are not usable.

@@ -1,4 +1,4 @@
-"""Long recordings in pieces: read block by block, and cut where they are quietest."""
+"""Long recordings in pieces: read block by block, and cut at their quietest places."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 PIECE_RATE_HZ = 16_000
-"""Recognisers hear no more; a recording of a lower rate keeps its own."""
+"""Maximum rate of pieces, which recognisers do not exceed. A recording with a lower rate keeps it."""
 _BLOCK = 1 << 16
 HONEST = {"WAV", "WAVEX", "FLAC", "OGG"}
-"""Containers whose headers tell the length."""
+"""Containers with the length in the header."""
 _ENDLESS = 1 << 40
-"""Frames that no recording has: the mark of a length that is not known."""
+"""Number of frames that marks an unknown length; no recording has so many."""
 _WINDOW_S = 0.02
 _QUIET_WINDOWS = 15
 
@@ -39,8 +39,8 @@ class SoundPiece(NamedTuple):
     """A part of a recording.
 
     Attributes:
-        start_s: Where it begins in the recording, in seconds.
-        flac: Its sound as a FLAC file: mono, 16 bits, at most 16 kHz.
+        start_s: Start in the recording, in seconds.
+        flac: Audio as a FLAC file: mono, 16 bits, at most 16 kHz.
 
     Example:
         >>> (piece,) = cut_at_silences(AudioClip(np.zeros(800), 8_000), piece_s=1)
@@ -53,9 +53,9 @@ class SoundPiece(NamedTuple):
 
 
 def recording_length_s(source: AudioClip | bytes | str | os.PathLike[str]) -> float:
-    """Return the length of a recording in seconds, by its header where that can be believed.
+    """Return the duration of a recording in seconds, from its header if that is reliable.
 
-    MP3, whose headers estimate, and what a writer to a pipe left open are decoded.
+    MP3 files, whose headers only have an estimate, and streamed files without a length are decoded.
 
     Args:
         source: A clip, or a WAV, FLAC, OGG or MP3 file, as a path or as its bytes.
@@ -78,17 +78,18 @@ def recording_length_s(source: AudioClip | bytes | str | os.PathLike[str]) -> fl
 def cut_at_silences(
     source: AudioClip | bytes | str | os.PathLike[str], piece_s: float
 ) -> Iterator[SoundPiece]:
-    """Cut a recording into pieces, each where it is quietest in the last third of what a piece may hold.
+    """Cut a recording into pieces, each at the quietest place in the last third of the maximum length.
 
-    Files are read block by block: what is in memory is one piece, whatever the length of the recording. One that
-    libsndfile does not read is decoded as a whole.
+    Files are read block by block, so one piece is in memory for a recording of any length. A file that libsndfile
+    cannot read is decoded as a whole.
 
     Args:
         source: A clip, or a WAV, FLAC, OGG or MP3 file, as a path or as its bytes.
-        piece_s: The longest piece, in seconds.
+        piece_s: Maximum length of a piece in seconds.
 
     Raises:
-        AudioDecodeError: It cannot be read, or is cut short; of FLAC, that may come after the pieces that are there.
+        AudioDecodeError: The recording cannot be read or is truncated. For FLAC, this may be raised after the intact
+            pieces.
 
     Example:
         >>> speech = np.concatenate([np.ones(8_000), np.zeros(2_000), np.ones(8_000)]) * 0.5
@@ -114,7 +115,7 @@ def cut_at_silences(
 
 @contextmanager
 def opened(source: bytes | str | os.PathLike[str]) -> Iterator[tuple[Any, str]]:
-    """A file whose container says that it is whole, for reading in blocks, or None; and its name for messages."""
+    """The file for reading in blocks, None if its container does not confirm its length; and its name for messages."""
     import soundfile
 
     name = "the recording" if isinstance(source, bytes) else os.fspath(source)
@@ -141,7 +142,7 @@ def opened(source: bytes | str | os.PathLike[str]) -> Iterator[tuple[Any, str]]:
 
 
 def _check_whole(data: bytes | mmap) -> None:
-    """Refuse what is no recording, or is cut short where its container tells."""
+    """Refuse a file that is not a recording, or that is truncated according to its container."""
     match sniff(data[:12]):
         case AudioFormat.WAV:
             check_wav(data)
@@ -165,7 +166,7 @@ def _clip_blocks(clip: AudioClip) -> Iterator[NDArray[np.float32]]:
 
 def _file_blocks(file: Any, name: str) -> Iterator[NDArray[np.float32]]:
     count, frames = max(1, _BLOCK // file.channels), 0
-    # never the whole by its header: a forged length asks for as much memory as it likes
+    # never read by the length in the header: a forged length would need any amount of memory
     while len(block := file.read(count, dtype="float32", always_2d=True)):
         frames += len(block)
         yield mix_to_mono(block)
@@ -176,7 +177,7 @@ def _file_blocks(file: Any, name: str) -> Iterator[NDArray[np.float32]]:
 def _pieces(blocks: Iterator[NDArray[np.float32]], rate: int, piece_s: float) -> Iterator[SoundPiece]:
     target = min(rate, PIECE_RATE_HZ)
     longest = max(1, int(piece_s * target))
-    # One buffer for all pieces: memory taken and given back for each would fall to pieces itself.
+    # One buffer for all pieces, because an allocation for each would fragment the memory.
     kept = np.empty(min(longest, 2 * _BLOCK) + _BLOCK, dtype=np.int16)
     count = start = 0
     for block in _resampled(blocks, rate, target):
@@ -184,7 +185,7 @@ def _pieces(blocks: Iterator[NDArray[np.float32]], rate: int, piece_s: float) ->
             kept = np.concatenate([kept[:count], np.empty(count + len(block), dtype=np.int16)])
         kept[count : count + len(block)] = np.frombuffer(to_pcm16(block), dtype="<i2")
         count += len(block)
-        while count > longest:  # only what is followed by more is cut
+        while count > longest:  # the last part is not cut
             end = quietest(kept[:longest], target)
             yield SoundPiece(start / target, _flac(kept[:end], target))
             kept[: count - end] = kept[end:count].copy()
@@ -211,7 +212,7 @@ def _flac(samples: NDArray[np.int16], rate: int) -> bytes:
 
 
 def quietest(samples: NDArray[np.int16], rate: int) -> int:
-    """Return where to cut: the middle of the quietest 0.3 seconds in the last third."""
+    """Return the place of the cut: the middle of the quietest 0.3 seconds in the last third."""
     width = max(1, int(_WINDOW_S * rate))
     first = len(samples) * 2 // 3
     windows = (len(samples) - first) // width

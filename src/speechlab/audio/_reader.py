@@ -1,4 +1,4 @@
-"""Recordings of any length, read where they are looked at and heard."""
+"""Recordings of any length, of which only the requested parts are read."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _MAX_KEPT_SAMPLES = 1 << 24
-"""A file of more samples stays on disk (16 kHz: 17 minutes)."""
+"""A file with more samples stays on disk (at 16 kHz: 17 minutes)."""
 _STRETCH = 256
 _BLOCK = _STRETCH << 10
 
 
 class _Survey(NamedTuple):
-    """What one pass over a recording tells: lowest and highest of each 256 frames, and the mean square."""
+    """Results of one pass over a recording: minimum and maximum of each 256 frames, and the mean square."""
 
     low: NDArray[np.float32]
     high: NDArray[np.float32]
@@ -36,22 +36,23 @@ class _Survey(NamedTuple):
 
 
 class SoundReader:
-    """A recording that is read where it is asked for; what is in memory does not grow with a file's length.
+    """A recording of which only the requested parts are read, so that a long file needs little memory.
 
-    WAV, FLAC and Ogg files stay on disk. MP3, whose headers estimate, and short files are decoded once.
+    WAV, FLAC and Ogg files stay on disk. Short files, and MP3 files, whose headers only have an estimate of the length,
+    are decoded once.
 
     Args:
         source: A clip, or a WAV, FLAC, OGG or MP3 file, as a path or as its bytes.
 
     Attributes:
-        sample_rate: In Hz.
-        channels: How many.
-        frames: Length in frames.
-        title: Name of the clip or of the file; None if there is none.
+        sample_rate: Sample rate in Hz.
+        channels: Number of channels.
+        frames: Number of frames.
+        title: Name of the clip or of the file, or None.
 
     Raises:
-        AudioDecodeError: It cannot be read, or is cut short where its container tells.
-        FileNotFoundError: There is no such file.
+        AudioDecodeError: The recording cannot be read, or is truncated according to its container.
+        FileNotFoundError: The file does not exist.
 
     Example:
         >>> tone = AudioClip(np.sin(np.arange(16_000)), 8_000)
@@ -76,11 +77,11 @@ class SoundReader:
 
     @property
     def duration_s(self) -> float:
-        """Length in seconds."""
+        """Duration in seconds."""
         return self.frames / self.sample_rate
 
     def read(self, start_s: float, end_s: float) -> AudioClip:
-        """Return what is heard from ``start_s`` to ``end_s``, as far as there is any.
+        """Return the clip from ``start_s`` to ``end_s`` seconds, without the part beyond the end.
 
         Raises:
             AudioError: The file has changed, or cannot be read any more.
@@ -92,9 +93,9 @@ class SoundReader:
         return AudioClip(next(self._blocks(first, max(last - first, 1)))[: last - first], self.sample_rate)
 
     def outline(self, start_s: float, end_s: float, count: int) -> NDArray[np.float32]:
-        """Return the lowest and highest sample of each of ``count`` equal stretches, shape (count, 2).
+        """Return the lowest and highest sample of each of ``count`` equal sections, shape (count, 2).
 
-        The first call for a long stretch reads the whole recording, once.
+        The first call for a long section reads the whole recording once.
 
         Raises:
             AudioError: The file has changed, or cannot be read any more.
@@ -110,7 +111,7 @@ class SoundReader:
         return np.stack([low, np.maximum.reduceat(survey.high[:end], starts)], axis=1)
 
     def rms_dbfs(self) -> float:
-        """Return the level of the whole, in dB below full scale; minus infinity for silence."""
+        """Return the level of the whole recording in dB below full scale; minus infinity for silence."""
         power = self._survey().power
         return 10.0 * math.log10(power) if power > 0 else -math.inf
 
@@ -118,7 +119,7 @@ class SoundReader:
         return min(max(round(seconds * self.sample_rate), 0), self.frames)
 
     def _decoded(self, source: bytes | str | os.PathLike[str]) -> AudioClip | None:
-        """The sound in memory; None if it is long, and can be read from its file."""
+        """The sound in memory; None for a long recording that is read from its file."""
         if self._path is not None:
             with opened(source) as (file, _):
                 long = (

@@ -20,11 +20,11 @@ def resample(samples: ArrayLike, from_hz: int, to_hz: int) -> NDArray[np.float32
 
     Args:
         samples: Shape (frames,) or (frames, channels), floats in [-1, 1] or int16.
-        from_hz: Their rate, in Hz.
-        to_hz: The rate wanted, in Hz.
+        from_hz: Present rate, in Hz.
+        to_hz: New rate, in Hz.
 
     Returns:
-        float32 in [-1, 1] (overshoot is clipped), shape as before with about ``frames * to_hz / from_hz`` frames.
+        float32 in [-1, 1] (overshoot is clipped), with about ``frames * to_hz / from_hz`` frames and the same channels.
 
     Raises:
         AudioError: Samples or rates are not usable.
@@ -43,13 +43,13 @@ def resample(samples: ArrayLike, from_hz: int, to_hz: int) -> NDArray[np.float32
 
 
 class StreamResampler:
-    """Changes the sample rate of sound that comes in pieces.
+    """A resampler for sound in pieces.
 
     The joined output is that of :func:`resample` over the joined input.
 
     Args:
-        from_hz: Rate of what comes in, in Hz.
-        to_hz: Rate of what goes out, in Hz.
+        from_hz: Rate of the input, in Hz.
+        to_hz: Rate of the output, in Hz.
         channels: Number of channels.
 
     Raises:
@@ -74,7 +74,7 @@ class StreamResampler:
             self._stream = soxr.ResampleStream(from_hz, to_hz, channels, dtype="float32", quality=_QUALITY)
 
     def write(self, samples: ArrayLike) -> NDArray[np.float32]:
-        """Take samples, and give what is ready; the filter holds some back.
+        """Resample samples, and return the finished output. The filter delays a part of it.
 
         Raises:
             AudioError: The samples are not usable, have other channels, or :meth:`flush` was called.
@@ -85,7 +85,7 @@ class StreamResampler:
         return self._run(checked, last=False)
 
     def flush(self) -> NDArray[np.float32]:
-        """Give what the filter held back; nothing can be written afterwards."""
+        """Return the delayed part of the output. No samples can be written afterwards."""
         shape = (0,) if self.channels == 1 else (0, self.channels)
         rest = self._run(np.zeros(shape, dtype=np.float32), last=True)
         self._finished = True

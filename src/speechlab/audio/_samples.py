@@ -1,4 +1,4 @@
-"""Samples: the checks and scalings that every other module of this room relies on."""
+"""Samples: the checks and scalings for all modules of this room."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAX_RATE_HZ = 384_000
 MAX_CHANNELS = 64
 
 # Lossy codecs and resamplers overshoot by a few tenths of a dB, and engines by a little more; 12 dB is far above
-# that and far below samples that somebody forgot to scale (32767.0).
+# that and far below unscaled samples (32767.0).
 _OVERSHOOT = 4.0
 _INTEGER_SCALES = {np.dtype(np.int16): 2.0**15, np.dtype(np.int32): 2.0**31}
 
@@ -32,7 +32,7 @@ def as_format(value: AudioFormat | str) -> AudioFormat:
     """Read the name of a format.
 
     Raises:
-        UnsupportedAudioError: It is none of the five.
+        UnsupportedAudioError: The name is none of the five formats.
     """
     try:
         return AudioFormat(value)
@@ -45,7 +45,7 @@ def as_rate(value: Any, name: str = "sample_rate") -> int:
     """Check a sample rate in Hz.
 
     Raises:
-        AudioError: It is not a whole number, or outside what any sound card or codec uses.
+        AudioError: The rate is not a whole number, or outside the range of sound cards and codecs.
     """
     try:
         rate = operator.index(plain_rate(value))
@@ -58,7 +58,7 @@ def as_rate(value: Any, name: str = "sample_rate") -> int:
 
 
 def as_samples(values: ArrayLike) -> Samples:
-    """Bring samples to float32 in [-1, 1], shape (frames,) for mono or (frames, channels).
+    """Convert samples to float32 in [-1, 1], shape (frames,) for mono or (frames, channels).
 
     The result may share memory with the argument. Overshoot of up to 12 dB, as codecs, resamplers and engines
     produce it, is clipped to ±1; more than that is a scaling mistake, and an error.
@@ -113,7 +113,7 @@ def channels_of(samples: Samples) -> int:
 
 
 def layout(samples: Samples) -> str:
-    """The channels of checked samples in words: ``"mono"``, ``"stereo"``, ``"6 channels"``."""
+    """Name of the channel layout of checked samples: ``"mono"``, ``"stereo"``, ``"6 channels"``."""
     channels = channels_of(samples)
     return {1: "mono", 2: "stereo"}.get(channels, f"{channels} channels")
 

@@ -1,7 +1,7 @@
-"""The contract's rules for stretches of speech (section 2.3): what is short is merged, and what is padded meets.
+"""The contract's rules for segments of speech (section 2.3): merging of short ones, and padding.
 
-Stretches are two arrays of times, starts and ends, in order and without overlap. Times may be seconds as floats, or
-whole ticks of any length; the arithmetic is the same.
+Segments are two arrays of times, starts and ends, in order and without overlap. Times are seconds as floats or whole
+ticks of any length; the arithmetic is the same.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 def widen_spans(
     starts: Times, ends: Times, before: Any, after: Any, latest: Any, files: NDArray[np.int64] | None = None
 ) -> tuple[Times, Times]:
-    """Widen stretches; neighbours that would overlap meet in the middle of their gap.
+    """Pad segments. Neighbours that would overlap meet in the middle of their gap.
 
     Args:
-        starts: Where each begins.
-        ends: Where each ends.
-        before: What is added before each, or before all.
-        after: What is added after each, or after all.
-        latest: Where the recording of each ends, or that of all.
-        files: The number of each one's recording, where there are several; neighbours are of one recording.
+        starts: Start of each segment.
+        ends: End of each segment.
+        before: Padding before each segment, or one value for all.
+        after: Padding after each segment, or one value for all.
+        latest: End of the recording of each segment, or one value for all.
+        files: Number of each segment's recording, for several recordings; neighbours are of one recording.
 
     Returns:
         The new starts and ends.
@@ -47,14 +47,14 @@ def widen_spans(
 
 
 def pre_roll(wanted: Any, onsets: Any, starts: Any) -> Any:
-    """Return what is still to be put before a recording's first stretch.
+    """Return the padding that is still missing before a recording's first segment.
 
-    The pre-roll counts from the speech itself, of which a stretch has a part of its own padding already.
+    The pre-roll counts from the speech itself, and the segment has some padding already.
 
     Args:
-        wanted: How much before the speech it is to begin.
-        onsets: Where the speech begins.
-        starts: Where the stretch begins, not after it.
+        wanted: Pre-roll before the speech.
+        onsets: Start of the speech.
+        starts: Start of the segment, not after the start of the speech.
 
     Example:
         >>> int(pre_roll(1_500, onsets=3_000, starts=2_900))
@@ -66,18 +66,19 @@ def pre_roll(wanted: Any, onsets: Any, starts: Any) -> Any:
 def merge_short_spans(
     starts: Times, ends: Times, minimum: float, files: NDArray[np.int64] | None = None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Merge stretches shorter than a minimum with the neighbour that is nearer in time.
+    """Merge segments shorter than a minimum with the neighbour that is nearer in time.
 
-    What is left is at least that long, or alone in its recording. The time taken grows as the number of stretches.
+    Each remaining segment has at least the minimum length, or is alone in its recording. The time is linear in the
+    number of segments.
 
     Args:
-        starts: Where each begins.
-        ends: Where each ends.
-        minimum: The least length.
+        starts: Start of each segment.
+        ends: End of each segment.
+        minimum: Minimum length.
         files: As for :func:`widen_spans`.
 
     Returns:
-        Positions of the first and the last stretch that each merged one is made of.
+        Positions of the first and the last input segment of each merged segment.
 
     Example:
         >>> first, last = merge_short_spans(np.array([0, 12, 50]), np.array([10, 13, 60]), minimum=5)
@@ -97,7 +98,7 @@ def merge_short_spans(
         if stop[last] - begin[first] < minimum and (left or right):
             before = begin[first] - stop[left[1]] if left else None
             after = begin[right] - stop[last] if right else None
-            # A tie goes to the neighbour before: a short last word belongs to what was just said.
+            # A tie goes to the neighbour before: a short last word belongs to the speech before it.
             if before is None or (after is not None and after < before):
                 last += 1
                 continue

@@ -1,8 +1,8 @@
-"""Data for studies: manifests and folders of one's own, samples of them, and small sets that come with speechlab.
+"""Data for studies: readers of manifests and corpora, samples of tables, and small bundled data sets.
 
-The small sets (prompts in three languages, a few Chinese recordings) are here so that a first notebook, a comparison
-and a test have something honest to work on without a download. They are not benchmarks: too small, and written by one
-hand. Each file's SHA-256 is pinned and checked when it is loaded, so a published number can name its data.
+The bundled data sets (prompts in three languages, a few Chinese recordings) are for first notebooks, comparisons and
+tests without a download. They are not benchmarks, because they are small and have one author. The SHA-256 of each file
+is pinned and checked on loading, so a published number can name its data.
 Notebooks, studies, the command line and tests use this room.
 """
 

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 _SOUNDS = (".flac", ".wav", ".mp3", ".ogg", ".opus")
 _COMMON_VOICE_SPLITS = ("train", "dev", "test")
-"""Those that do not overlap; ``validated`` holds them, ``other`` was not checked, ``invalidated`` failed."""
+"""Splits without overlap; ``validated`` contains them, ``other`` was not checked, ``invalidated`` was rejected."""
 _COMMON_VOICE_COLUMNS = {"client_id", "path", "sentence"}
-"""Those that are read; lists of sentences and of reports have not all of them."""
+"""Columns that are read; lists of sentences and of reports lack some of them."""
 _FLEURS_COLUMNS = 7
 _CODES = {"cmn": "zh", "nb": "no"}
-"""Language codes of FLEURS that recognisers know by another."""
+"""Language codes of FLEURS that differ from those of recognisers."""
 
 Row = tuple[str, "Path | None", str, str | None, str, str]
 """Id, recording (None where it is not there, and nothing says where it would be), text, speaker, language, split."""
@@ -30,13 +30,12 @@ Row = tuple[str, "Path | None", str, str | None, str, str]
 
 @dataclass(frozen=True)
 class Corpus:
-    """A layout.
+    """The layout of a corpus.
 
     Attributes:
-        name: What it is called.
-        find: From a folder and the text files in it to what is read: transcripts, or nothing where the layout is
-            another.
-        read: From one transcript to rows.
+        name: Name of the layout.
+        find: Function of a folder and its text files that returns the transcripts; empty for another layout.
+        read: Function of a transcript that returns its rows.
     """
 
     name: str
@@ -45,7 +44,7 @@ class Corpus:
 
 
 def _lines(path: Path) -> Iterator[str]:
-    """Lines of a text file that hold something."""
+    """The lines of a text file that are not empty."""
     try:
         with path.open(encoding="utf-8-sig") as stream:
             for line in stream:
@@ -68,7 +67,7 @@ def _torn(path: Path, found: int, corpus: str, wanted: int) -> InvalidRequestErr
 
 
 def _recording(folder: Path, name: str) -> Path:
-    """The file of a recording, in whatever format it is there; LibriSpeech's own if it is not there at all."""
+    """The file of a recording in any supported format; if it is missing, its path in LibriSpeech's own format."""
     return next(
         (path for end in _SOUNDS if (path := folder / f"{name}{end}").is_file()),
         folder / f"{name}{_SOUNDS[0]}",
@@ -176,14 +175,14 @@ def corpus_rows(root: Path, layout: str | None, splits: set[str] | None) -> tupl
 
     Args:
         root: The corpus, or a part of it.
-        layout: Name of the layout; None to find it.
-        splits: Those that are wanted; None for all, of Common Voice for those that do not overlap.
+        layout: Name of the layout; None to detect it.
+        splits: Splits to read; None for all, for Common Voice the splits without overlap.
 
     Returns:
-        The rows; the ids of transcripts without a recording, which are left out; and how many transcripts there are.
+        The rows; the ids of transcripts without a recording, which are left out; and the number of transcripts.
 
     Raises:
-        InvalidRequestError: The folder has another layout, no recordings, or no such split.
+        InvalidRequestError: The folder has another layout or no recordings, or lacks a split.
     """
     tried = [CORPORA[layout]] if layout is not None else list(CORPORA.values())
     texts = sorted(root.rglob("*.txt"))  # once: a corpus may have a million files
@@ -202,7 +201,7 @@ def corpus_rows(root: Path, layout: str | None, splits: set[str] | None) -> tupl
 
 
 def _manifests_in(root: Path) -> str:
-    """What may be meant by a folder that is no corpus."""
+    """Hint for a folder that is not a corpus: the manifests in it."""
     there = sorted(
         path.name for path in root.iterdir() if path.suffix in {".csv", ".tsv", ".jsonl", ".parquet"}
     )

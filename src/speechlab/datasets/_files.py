@@ -1,4 +1,4 @@
-"""Files of the data sets: found where they are installed, and compared with what was published."""
+"""Files of the bundled data sets: their installed places, and checks of their hashes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from speechlab.datasets._registry import Dataset
 
 _HERE = Path(__file__).resolve().parent
-# A wheel holds the data beside this module; an editable install finds it at the top of the checkout.
+# A wheel has the data in the folder of this module; an editable install finds it at the top of the checkout.
 _PLACES = (_HERE / "_data", _HERE.parents[2] / "datasets")
 
 
@@ -44,7 +44,7 @@ def verified(dataset: Dataset, name: str, root: Path | None = None) -> Path:
         root: Folder of all data sets, if not the installed one.
 
     Raises:
-        ConfigurationError: The file is missing, or its content is not what was published.
+        ConfigurationError: The file is missing, or its content differs from the published file.
     """
     path = (root or data_root()) / dataset.name / name
     expected = dataset.files[name]

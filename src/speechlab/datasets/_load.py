@@ -1,4 +1,4 @@
-"""The data sets as tables."""
+"""The bundled data sets as tables."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ _PROMPT_COLUMNS = (
 def prompts(
     language: str | None = None, category: str | None = None, quick: bool | None = None
 ) -> pd.DataFrame:
-    """Sentences to be spoken, recognised or translated, with what is hard in each.
+    """Sentences for synthesis, recognition or translation, each with a category of difficulty.
 
     Args:
         language: ``"ja"``, ``"en"`` or ``"zh"``; None for all, in this order.
         category: For example ``"numbers"`` or ``"homophones"``; None for all.
-        quick: True for the short and clear ones (about 3 to 5 s when spoken) that a first try needs, False for the
-            others, None for all.
+        quick: True for short and clear sentences (about 3 to 5 s of speech) for a first try, False for the others,
+            None for all.
 
     Returns:
         One row for each sentence, always in the same order, indexed from 0. Columns: ``id``, ``language``,
         ``category``, ``text``, ``reading`` (Japanese only: katakana as spoken), ``pinyin`` (Chinese only: tone
         numbers), ``translation_ja`` (English only), ``translation_en`` (Japanese and Chinese), ``quick`` and
-        ``note``. What a row does not have is ``pandas.NA``. Both category dtypes keep all their values after
-        filtering, so that parts can be put together again.
+        ``note``. Missing values are ``pandas.NA``. Both category dtypes keep all their values after filtering, so that
+        parts can be joined again.
 
     Raises:
-        InvalidRequestError: There is no such language or category, or ``quick`` is something else.
-        ConfigurationError: A file is missing or is not the one that was published.
+        InvalidRequestError: The language or category does not exist, or ``quick`` is not True, False or None.
+        ConfigurationError: A file is missing or differs from the published file.
 
     Examples:
         >>> frame = prompts("ja", category="homophones")
@@ -118,14 +118,14 @@ def available() -> pd.DataFrame:
 
 
 def datasheet(name: str) -> str:
-    """Describe a data set as Markdown: its content, its making, and the uses that it is not good for.
+    """Return the datasheet of a data set as Markdown: its content, its making, and its unsuitable uses.
 
     Args:
         name: Name of the data set, as in :func:`available`.
 
     Raises:
-        InvalidRequestError: There is no such data set.
-        ConfigurationError: The file is missing or is not the one that was published.
+        InvalidRequestError: The data set does not exist.
+        ConfigurationError: The file is missing or differs from the published file.
 
     Example:
         >>> datasheet("prompts").splitlines()[0]
@@ -138,7 +138,7 @@ def datasheet(name: str) -> str:
 def _check(parameter: str, value: object, allowed: Collection[object], *, needed: bool = False) -> None:
     if value is None and not needed:
         return
-    # by type as well: 1 is no True, and what cannot be hashed is in no dict
+    # compared one by one with their types: 1 equals True, and an unhashable value cannot be looked up in a dict
     if not any(isinstance(value, type(one)) and value == one for one in allowed):
         names = ", ".join(repr(one) for one in allowed)
         raise InvalidRequestError(f"{parameter} must be one of {names}; got {value!r}", parameter=parameter)

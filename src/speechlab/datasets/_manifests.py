@@ -1,4 +1,4 @@
-"""Manifests: files with a row for each recording or text, whatever their columns are called."""
+"""Manifests: files with a row for each recording or text, with columns of any names."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "split": ("split", "subset"),
     "duration_s": ("duration_s", "duration"),
 }
-"""Names of columns in tables of speechlab, and what other tools call them, the likeliest first."""
+"""Names of columns in speechlab, with the names in other tools, the most frequent first."""
 _GUARDED = re.compile(r"\A'(?='*[=+\-@\t\r\n＝＋－＠])")
 """An apostrophe that keeps a spreadsheet from taking a cell for a formula."""
 _ENDINGS = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
@@ -38,7 +38,7 @@ def manifest_rows(path: Path) -> pd.DataFrame:
     """Read a manifest with its own columns; cells of CSV and TSV are texts.
 
     Raises:
-        InvalidRequestError: It is not there, has another format, or is damaged.
+        InvalidRequestError: The file does not exist, has another format, or is damaged.
     """
     ending = _ending(path)
     if ending not in _ENDINGS:
@@ -60,15 +60,15 @@ def manifest_rows(path: Path) -> pd.DataFrame:
 
 
 def named(rows: pd.DataFrame, columns: Mapping[str, str], path: object) -> pd.DataFrame:
-    """Give columns the names that studies know.
+    """Rename columns to the names of studies.
 
     Args:
         rows: The table.
-        columns: What its columns are called, by the names of studies.
-        path: What errors call the table.
+        columns: Names of its columns by the names of studies.
+        path: Name of the table, for messages.
 
     Raises:
-        InvalidRequestError: There is no such column, or neither recordings nor texts.
+        InvalidRequestError: A column does not exist, or the table has neither recordings nor texts.
     """
     if unknown := sorted(set(columns) - set(NAMES)):
         message = f"columns names {unknown[0]!r}, which no study knows; give {', '.join(NAMES)}"
@@ -100,7 +100,7 @@ def named(rows: pd.DataFrame, columns: Mapping[str, str], path: object) -> pd.Da
 
 
 def whole_paths(cells: list[Any], folder: Path) -> list[Any]:
-    """Paths of recordings as whole paths; those in a manifest are seen from its folder."""
+    """Absolute paths of recordings; relative paths in a manifest are resolved from its folder."""
     return [
         None if is_missing(one) else str(folder / one.strip()) if isinstance(one, str) else one
         for one in cells
@@ -112,7 +112,7 @@ def _ending(path: Path) -> str:
 
 
 def _text(path: Path) -> str:
-    """Text of a file: UTF-8, or UTF-16 as spreadsheets write it, with their mark in front."""
+    """Text of a file: UTF-8, or UTF-16 with a byte order mark, as spreadsheets write it."""
     with gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb") as stream:
         data = stream.read()
     wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
@@ -127,14 +127,14 @@ def _text(path: Path) -> str:
 
 
 def _delimited(text: str, ending: str) -> pd.DataFrame:
-    """Rows of CSV or TSV; spreadsheets of some countries write semicolons or tabs for commas."""
+    """Rows of CSV or TSV; in some countries, spreadsheets write semicolons or tabs for commas."""
     import pandas as pd
 
     head = text.lstrip().splitlines()[0]
     usual = "\t" if ending == ".tsv" else ","
     separator = next((one for one in (usual, ";", "\t") if one in head), usual)
     rows = pd.read_csv(StringIO(text), sep=separator, dtype="string", keep_default_na=False, na_values=[""])
-    if not isinstance(rows.index, pd.RangeIndex):  # pandas takes what is too much in front for names of rows
+    if not isinstance(rows.index, pd.RangeIndex):  # pandas makes surplus leading cells row labels
         message = "line 2 has more cells than the first line has names; put texts with commas into quotes"
         raise ValueError(message)  # noqa: TRY004 - what the file holds
     rows.columns = [_GUARDED.sub("", str(name)) for name in rows.columns]
@@ -147,7 +147,7 @@ def _json_lines(text: str) -> pd.DataFrame:
     import pandas as pd
 
     rows = []
-    # not at other ends of lines, which texts may have
+    # not at other line separators, which texts may contain
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue

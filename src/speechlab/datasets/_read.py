@@ -1,4 +1,4 @@
-"""Data of one's own as tables of studies: manifests, folders of corpora, Hugging Face's data sets."""
+"""The user's data as tables of studies: manifests, folders of corpora, and data sets of Hugging Face."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _COLUMNS = ("id", "audio", "text", "speaker", "language", "split")
 _TOLD = 3
-"""Transcripts without a recording that are named."""
+"""Maximum number of transcripts without a recording that a warning names."""
 _TEXTS = ("text", "speaker", "language", "split")
 
 
@@ -32,25 +32,25 @@ def read(
     language: str | None = None,
     columns: Mapping[str, str] | None = None,
 ) -> pd.DataFrame:
-    """Read recordings and what is said in them: a manifest, or a folder in the layout of a corpus.
+    """Read recordings and their transcripts from a manifest, or from a folder in the layout of a corpus.
 
     Args:
         path: A manifest (``.csv``, ``.tsv``, ``.jsonl``, the three also with ``.gz``; ``.parquet``), or a folder as
             LibriSpeech, AISHELL-1, JSUT, Common Voice or FLEURS publish it, whole or in part.
-        layout: ``"librispeech"``, ``"aishell"``, ``"jsut"``, ``"common_voice"`` or ``"fleurs"``; None to find it.
-        split: Those that are wanted, such as ``"test"``; None for all, of Common Voice for train, dev and test.
-        language: Code of all rows of a manifest that has no such column.
-        columns: Of a manifest, what its columns are called, such as ``{"text": "normalised"}``; those that other
-            tools use (``audio_filepath``, ``sentence``, ``client_id`` …) are known.
+        layout: ``"librispeech"``, ``"aishell"``, ``"jsut"``, ``"common_voice"`` or ``"fleurs"``; None to detect it.
+        split: Split or splits to read, such as ``"test"``; None for all, for Common Voice train, dev and test.
+        language: Language code of all rows, for a manifest without a column of languages.
+        columns: Names of a manifest's columns by the names of speechlab, such as ``{"text": "normalised"}``. Names of
+            other tools (``audio_filepath``, ``sentence``, ``client_id`` …) are recognised without it.
 
     Returns:
-        One row for each recording: ``audio`` (whole path; in a manifest paths are seen from its folder), ``text``,
-        ``speaker``, ``language``, ``split``; of corpora ``id``, where a warning tells transcripts that have no
-        recording; of manifests all other columns as they are, where
-        cells of CSV and TSV are texts, but ``duration_s``, a number.
+        One row for each recording: ``audio`` (absolute path; relative paths in a manifest are resolved from its
+        folder), ``text``, ``speaker``, ``language`` and ``split``. Corpora also have ``id``; a warning names
+        transcripts without a recording. Manifests keep all other columns unchanged. Cells of CSV and TSV are texts,
+        except ``duration_s``, which is a number.
 
     Raises:
-        InvalidRequestError: There is no such file or folder, it has another layout, or a column or split is missing.
+        InvalidRequestError: The file or folder does not exist, has another layout, or lacks a column or split.
 
     Example:
         >>> sl.AudioClip([0.0] * 800, 8_000).save("a.wav")
@@ -93,27 +93,27 @@ def read(
 def from_hugging_face(
     dataset: Any, *, columns: Mapping[str, str] | None = None, language: str | None = None
 ) -> pd.DataFrame:
-    """Read a data set of Hugging Face's ``datasets``, where that package is installed.
+    """Convert a data set of Hugging Face's package ``datasets``, if that is installed.
 
-    Nothing is decoded: recordings are paths where there are files, else the bytes of files. All rows are held in
-    memory; take a part with ``dataset.select(range(100))`` first.
+    Recordings are not decoded: they are the paths of files, or the bytes of files without a path. All rows are in
+    memory; select a part with ``dataset.select(range(100))`` first.
 
     Args:
         dataset: A ``Dataset``, or a ``DatasetDict``, whose names become the column ``split``.
-        columns: What its columns are called, as for :func:`read`.
-        language: Code of all rows, if there is no such column.
+        columns: Names of its columns, as for :func:`read`.
+        language: Language code of all rows, if there is no column of languages.
 
     Returns:
-        As :func:`read` gives it for a manifest.
+        A table as :func:`read` returns it for a manifest.
 
     Raises:
         MissingDependencyError: The package ``datasets`` is not installed.
-        InvalidRequestError: It is no such data set, or a column is missing.
+        InvalidRequestError: The value is not such a data set, or a column is missing.
     """
     import pandas as pd
 
     library = require("datasets")
-    if not hasattr(library, "Dataset"):  # a folder of this name where Python looks first
+    if not hasattr(library, "Dataset"):  # Python imported a folder of this name
         message = (
             "this needs the package 'datasets', which is not installed; install it with: pip install datasets"
         )
@@ -161,7 +161,7 @@ def _seconds(lengths: pd.Series[Any]) -> pd.Series[float]:
     """Lengths as numbers; empty cells are missing.
 
     Raises:
-        InvalidRequestError: One is neither; it names the row.
+        InvalidRequestError: A cell is not a number; the message names the row.
     """
     import pandas as pd
 
@@ -231,5 +231,5 @@ def _tell_lost(lost: list[str], transcripts: int) -> None:
 def _is_file(cell: str) -> bool:
     try:
         return user_path(cell).is_file()
-    except (OSError, ValueError):  # no name that a file can have
+    except (OSError, ValueError):  # not a valid file name
         return False

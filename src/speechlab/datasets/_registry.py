@@ -16,9 +16,9 @@ class Dataset:
     """One data set.
 
     Attributes:
-        name: Its name, and that of its folder.
-        version: Raised with every change of a file.
-        rows: Rows of its table.
+        name: Name of the data set and of its folder.
+        version: Version, raised with every change of a file.
+        rows: Number of rows of its table.
         languages: Codes of the languages in it.
         licence: SPDX expression.
         files: SHA-256 of each file that is loaded, by name.

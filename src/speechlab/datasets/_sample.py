@@ -1,4 +1,4 @@
-"""Samples of a table: with strata, and the same for the same seed."""
+"""Random samples of a table, stratified and reproducible."""
 
 from __future__ import annotations
 
@@ -23,21 +23,24 @@ def sample(
     equal: bool = False,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Draw rows by chance, without replacement.
+    """Draw rows at random, without replacement.
 
     Args:
         frame: The table.
-        n: How many rows, in all.
-        by: Column or columns whose values make strata, such as ``["language", "speaker"]``. Each stratum gives its
-            share of the rows (largest remainders; of equal remainders, larger strata first).
-        equal: Whether all strata give equally many instead. One that has fewer gives all, and the others the rest.
-        seed: The same seed gives the same rows.
+        n: Number of rows to draw.
+        by: Column or columns whose values define strata, such as ``["language", "speaker"]``. The sample has a
+            proportional number of rows of each stratum (largest remainders; among equal remainders, larger strata
+            first).
+        equal: Draw the same number of rows from each stratum instead. A smaller stratum is drawn completely, and the
+            others fill the rest.
+        seed: Seed of the draw. The same seed gives the same rows.
 
     Returns:
         The rows with their labels, in the order of the table.
 
     Raises:
-        InvalidRequestError: There are fewer rows, no such column, or the seed is none.
+        InvalidRequestError: The table has fewer rows, a column does not exist, or the seed is not a whole number from
+            0.
 
     Example:
         >>> table = pd.DataFrame({"text": list("abcdef"), "speaker": ["anna"] * 4 + ["ben"] * 2})
@@ -61,7 +64,7 @@ def sample(
         strata = [np.arange(len(frame))]
     sizes = np.array([len(one) for one in strata], dtype=np.int64)
     shares = _equal(sizes, int(n)) if equal else _proportional(sizes, int(n))
-    # every stratum is shuffled, also one that gives nothing: others do not depend on it then
+    # every stratum is shuffled, also without a draw, so that the draws of the others do not depend on it
     drawn = [chance.permutation(one)[:share] for one, share in zip(strata, shares, strict=True)]
     return frame.iloc[np.sort(np.concatenate(drawn))] if drawn else frame.iloc[:0]
 

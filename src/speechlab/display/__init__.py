@@ -1,8 +1,8 @@
-"""Plain HTML for reprs and reports, which text cannot get into unescaped.
+"""Plain HTML for reprs and reports, in which all text is escaped.
 
-It is not a template language or a plotting library: it knows neither sound nor tables of data, only markup.
-Its parts survive in notebooks that are reopened without trust, in light and dark, offline, without scripts.
-Used by everything that shows itself in a notebook: clips, voices, transcripts, scores, reports.
+The room is not a template language or a plotting library: it makes only markup. Its parts work in untrusted notebooks,
+in light and dark, offline, and without scripts. Clips, voices, transcripts, scores and reports use it for their
+display in a notebook.
 """
 
 from __future__ import annotations

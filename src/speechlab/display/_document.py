@@ -1,4 +1,4 @@
-"""Documents: one HTML file that holds everything, to be mailed, archived and opened without a network."""
+"""Documents: self-contained HTML files, which can be mailed, archived and opened without a network."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def document(title: str, *body: object, lang: str = "en", footer: object = None)
         title: Title of the page, also its first heading.
         *body: Parts of this room; plain text becomes a paragraph.
         lang: BCP 47 tag of the page's own language.
-        footer: Where it comes from: versions, date, run.
+        footer: Origin of the document: versions, date, run.
 
     Returns:
         The whole file, to be written as UTF-8.
@@ -44,7 +44,7 @@ def document(title: str, *body: object, lang: str = "en", footer: object = None)
 
 
 def page_style() -> Html:
-    """The style sheet of documents, for pages that are put together elsewhere."""
+    """The style sheet of documents, for pages that other rooms assemble."""
     from importlib.resources import files
 
     text = files("speechlab.display").joinpath("_report.css").read_text(encoding="utf-8")

@@ -1,8 +1,8 @@
-"""HTML that text cannot get into unescaped.
+"""HTML with automatic escaping.
 
 Transcripts, translations, voice descriptions, file names and error messages come from outside, and a notebook page
-can run code in the kernel. So there is one type for finished markup, :class:`Html`, and everything that is not of it
-is text, to be escaped. A forgotten conversion shows itself as visible ``&lt;`` on the page, never as a script.
+can run code in the kernel. Finished markup therefore has the type :class:`Html`, and every other value is text and is
+escaped. A forgotten conversion is visible as ``&lt;`` on the page, and never becomes a script.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ _URL = re.compile(r"(?:https?://|#|data:(?:audio/[a-z0-9.+-]+|image/(?:png|jpeg)
 class Html(str):
     """Finished markup, which is not escaped again.
 
-    Only what this room builds, and constants, should become one. Adding plain text to it escapes the text; other
-    string methods give plain strings, which are then text again.
+    Only constants and the results of this room should become ``Html``. Adding plain text escapes the text; other string
+    methods return plain strings, which are text again.
 
     Example:
         >>> Html("<b>ready</b>") + "<i>"
@@ -71,11 +71,11 @@ class Html(str):
 
 
 def escape(value: object) -> Html:
-    """Make markup of anything: text is escaped, quotes included, and :class:`Html` stays as it is.
+    """Convert a value to markup: text is escaped, quotes included, and :class:`Html` is unchanged.
 
     Args:
-        value: Text, a number, None (nothing) or :class:`Html`. Half surrogate pairs, which no file could hold,
-            become question marks.
+        value: Text, a number, None (empty) or :class:`Html`. Half surrogate pairs, which UTF-8 does not allow, become
+            question marks.
 
     Example:
         >>> escape("<script>")
@@ -90,7 +90,7 @@ def escape(value: object) -> Html:
 
 
 def join(separator: object, parts: Iterable[object]) -> Html:
-    """Join parts, each of them, and the separator, escaped where it is text.
+    """Join parts with a separator. Parts and separator are escaped if they are text.
 
     Example:
         >>> join(", ", ["a", "<b>"])
@@ -103,14 +103,14 @@ def element(name: str, /, *children: object, **attributes: str | float | bool | 
     """One element with its children.
 
     Args:
-        name: Name of the element; scripts, frames, forms, embedded objects and drawings are not among the known.
+        name: Name of the element. Scripts, frames, forms, embedded objects and drawings are not allowed.
         *children: Text, numbers, :class:`Html`; None is left out.
         **attributes: Attributes; a trailing underscore is dropped (``class_``), other underscores become hyphens.
-            True stands alone, False and None are left out.
+            True gives an attribute without a value, False and None are left out.
 
     Raises:
-        ValueError: An unknown element, an event handler, or an address that is neither a web page nor
-            audio or a picture held in the address itself.
+        ValueError: An element is unknown, an attribute is an event handler, or a URL is neither a web page nor a data
+            URL of audio or a picture.
 
     Example:
         >>> element("p", "1 < 2", class_="note")
@@ -139,14 +139,14 @@ def element(name: str, /, *children: object, **attributes: str | float | bool | 
 
 
 def data_url(data: bytes, content_type: str) -> str:
-    """Bytes as an address that needs no file and no network.
+    """Convert bytes to a data URL.
 
     Args:
         data: The bytes.
         content_type: ``audio/...``, ``image/png`` or ``image/jpeg``.
 
     Raises:
-        ValueError: Another type, such as SVG, which can hold scripts.
+        ValueError: The type is not allowed, such as SVG, which can contain scripts.
 
     Example:
         >>> data_url(b"RIFF", "audio/wav")

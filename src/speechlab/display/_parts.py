@@ -1,8 +1,8 @@
-"""Parts that reprs and reports are made of.
+"""Parts of reprs and reports.
 
-What is chosen here survives in a notebook that is reopened without being trusted: ``src`` on the ``audio`` element
-itself, pictures as PNG, words as visible text, and style in ``style`` attributes. Colours are those of the page or
-mid-tones with enough contrast on light and dark alike.
+All parts work in untrusted notebooks: ``src`` is on the ``audio`` element itself, pictures are PNG, words are visible
+text, and style is in ``style`` attributes. Colours are those of the page, or mid-tones with enough contrast on light
+and dark pages.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ _MARKS = {
 
 
 def notebook_output(*children: object, class_: str | None = None) -> Html:
-    """The root of what a notebook shows: no text in it is taken for mathematics.
+    """The root element of a notebook output, in which no text is typeset as mathematics.
 
-    Figures, tables, differences and parts that fold away are such roots themselves.
+    Figures, tables, differences and collapsible parts are such roots themselves.
 
     Args:
         *children: Parts of this room; text is escaped.
@@ -69,14 +69,14 @@ def audio_figure(
     text: object = None,
     lang: str | None = None,
 ) -> Html:
-    """A recording: caption, picture, native player and what is said in it.
+    """The figure of a recording: caption, picture, native player and transcript.
 
     Args:
         audio_url: Data URL of the sound; None for no player.
         title: Name of the recording.
         facts: Short facts for the caption, in order.
         image_url: Data URL of a picture of the sound.
-        image_alt: What the picture shows, in words.
+        image_alt: Alternative text of the picture.
         text: Transcript, shown below the player.
         lang: BCP 47 tag of the text, such as ``"ja"``; browsers choose its glyphs by it.
 
@@ -109,14 +109,14 @@ def table(
     langs: Sequence[str | None] | None = None,
     right: Iterable[int] = (),
 ) -> Html:
-    """A table; numbers stand to the right, floats at four significant digits of the largest in the column.
+    """A table. Numbers are right-aligned; floats have four significant digits of the largest number in the column.
 
     Args:
         columns: Headings.
         rows: Cells of each row, as many as headings: text, numbers, None (an en dash) or :class:`Html`.
-        caption: What the table shows; its first words, up to a full stop or a colon, stand out.
-        langs: BCP 47 tag for the text of each column, or None where there is none.
-        right: Numbers of further columns that stand to the right, for figures that are written out already.
+        caption: Caption of the table; its first words, up to a full stop or a colon, are bold.
+        langs: BCP 47 tag for the text of each column, or None.
+        right: Numbers of further columns to align right, for figures that are texts.
 
     Raises:
         ValueError: A row has more or fewer cells than there are headings.
@@ -169,12 +169,12 @@ def _headed(caption: str) -> tuple[str, str]:
 
 
 def details(summary: object, *body: object, opened: bool = False) -> Html:
-    """A part that folds away.
+    """A collapsible part.
 
     Args:
-        summary: The line that is always seen.
-        *body: What unfolds.
-        opened: Whether it starts unfolded.
+        summary: The line that is always visible.
+        *body: The collapsible content.
+        opened: Whether the part is open at first.
 
     Example:
         >>> details("More", "1 < 2")[:8]
@@ -190,7 +190,7 @@ def diff(
     lang: str | None = None,
     separator: str = " ",
 ) -> Html:
-    """Reference and hypothesis in one line: what is missing struck out, what was added underlined.
+    """Reference and hypothesis in one line: missing text is struck out, inserted text underlined.
 
     Args:
         operations: Kind, reference text and hypothesis text, in order; the side that a kind lacks is ignored.
@@ -208,13 +208,13 @@ def diff(
             continue
         gone = element("del", reference, style=_MARKS["delete"]) if kind != "insert" else None
         come = element("ins", hypothesis, style=_MARKS["insert"]) if kind != "delete" else None
-        # A hair of space, so that one word replaced by another does not read as one word.
+        # A hair space, so that a word and its replacement do not read as one word.
         parts.append(join(_HAIR if gone and come else "", (gone, come)))
     return element("span", join(separator, parts), lang=lang, dir="auto", class_=_NO_MATHEMATICS)
 
 
 def percent(rate: object) -> str:
-    """A fraction as a percentage with one decimal, and a missing one as a dash.
+    """A fraction as a percentage with one decimal; a missing fraction as a dash.
 
     Example:
         >>> percent(0.0512), percent(None)
@@ -239,7 +239,7 @@ class _Column:
         self.decimals = min(max(3 - math.floor(math.log10(largest)), 0), 6)
 
     def cell(self, value: object, lang: str | None, label: str) -> Html:
-        """One cell; the label stands in front of it where a screen is too narrow for columns."""
+        """One cell. On a screen too narrow for columns, the label precedes the value."""
         known: dict[str, str | bool] = {"data_label": label, "data_figure": self.numeric}
         if is_number(value):
             text = str(value) if is_whole_number(value) else f"{float(value):.{self.decimals}f}"

@@ -1,8 +1,8 @@
-"""Error rates that can be trusted: counts, alignments and intervals beside every rate.
+"""Error rates with their counts, alignments and intervals, and measures of speech.
 
-Words, characters or Japanese readings are compared after normalisation by ``text``; every result carries a
-signature that says how. jiwer's definitions hold to the last digit. This room compares texts and tables, and
-measures clips; it never calls a service and draws no figures.
+Words, characters or Japanese readings are compared after normalisation by ``text``. The signature of each result
+records unit, normaliser and versions. The rates agree with jiwer to the last digit. The room compares texts and
+tables, and measures clips; it makes no calls and draws no figures.
 Used by ``batch``, ``evaluate``, ``widgets``, ``plots`` and people in notebooks.
 """
 

@@ -1,7 +1,7 @@
-"""Checks of arguments that this room needs beside the shared ones: lists of texts, choices, numbers in a range.
+"""Argument checks of this room: lists of texts, choices, and numbers in a range.
 
-What is wrong with an argument is refused, with the argument's name in the error; what is wrong with one row of a
-table is no business of this module, because one row stops nothing.
+An invalid argument raises an error with the argument's name. An invalid row of a table does not, because one row must
+not stop the others.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from speechlab._arguments import is_frame, is_number, refuse_other_tables, requi
 from speechlab.errors import InvalidRequestError
 
 Groups: TypeAlias = Hashable | Iterable[Any] | None
-"""Blocks that are drawn as wholes: a column of the table, or a name for each row."""
+"""Blocks for resampling: a column of the table, or a name for each row."""
 
 
 def as_texts(values: object, argument: str, remedy: str = "leave such pairs out") -> list[str]:
@@ -21,7 +21,7 @@ def as_texts(values: object, argument: str, remedy: str = "leave such pairs out"
 
     Args:
         values: One text or many.
-        argument: What the caller calls them.
+        argument: Name of the argument, for messages.
         remedy: What to do about missing ones.
     """
     if isinstance(values, str):
@@ -122,12 +122,12 @@ def _cells(values: list[Any], index: Any) -> Any:
 
 
 def check_index(values: object, index: Any, argument: str) -> None:
-    """Refuse a Series whose rows are named otherwise than those that it stands beside.
+    """Refuse a Series whose index differs from that of its partner.
 
     Args:
-        values: What was given; anything but a Series goes by position.
-        index: Names of the rows; anything but an index goes by position.
-        argument: What the caller calls the values.
+        values: The values; anything but a Series is paired by position.
+        index: Index of the partner; anything but an index is paired by position.
+        argument: Name of the argument, for messages.
     """
     own = getattr(values, "index", None)
     if own is None or index is None or callable(own) or callable(index):
@@ -143,7 +143,7 @@ def check_index(values: object, index: Any, argument: str) -> None:
 
 
 def check_choice(value: object, choices: Iterable[str], argument: str, what: str) -> None:
-    """Refuse what is none of the names that are there."""
+    """Refuse a value that is not one of the choices."""
     names = tuple(choices)
     if not isinstance(value, str) or value not in names:
         message = f"{what} {value!r:.60}; use one of {', '.join(map(repr, names))}"
@@ -151,7 +151,7 @@ def check_choice(value: object, choices: Iterable[str], argument: str, what: str
 
 
 def check_number(value: object, argument: str, low: float, high: float, unit: str) -> None:
-    """Refuse what is no number in a range."""
+    """Refuse a value that is not a number in the range."""
     if not is_number(value) or not low <= float(value) <= high:
         message = (
             f"{argument}={value!r:.60} is out of range; give a number of {unit} from {low:g} to {high:g}"

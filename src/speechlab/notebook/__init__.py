@@ -1,7 +1,7 @@
-"""Notebooks: the one place where a running event loop is patched, for those who ask for it.
+"""Notebooks: an optional patch of the running event loop.
 
-Nothing of speechlab needs it: synchronous calls run on a loop of their own, and ``await`` works in a cell. It is for
-scripts that are pasted into a cell and call ``asyncio.run``. It is no display and no client. Used by people only.
+speechlab does not need it: synchronous calls run on a separate loop, and ``await`` works in a cell. The patch is for
+scripts that are pasted into a cell and call ``asyncio.run``. No other room uses this one.
 """
 
 from __future__ import annotations

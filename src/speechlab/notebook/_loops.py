@@ -1,4 +1,4 @@
-"""Event loops within event loops."""
+"""Nested event loops."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from speechlab.errors import ConfigurationError
 
 
 def allow_nested_loops() -> None:
-    """Let ``asyncio.run`` and ``run_until_complete`` be called in a cell, where a loop runs already.
+    """Allow calls of ``asyncio.run`` and ``run_until_complete`` in a cell, where a loop is already running.
 
-    It changes ``asyncio`` for the whole process and until its end, by the package nest-asyncio2. Where no loop runs,
-    there is nothing to do, and nothing is changed.
+    The package nest-asyncio2 patches ``asyncio`` for the rest of the process. Without a running loop, nothing is
+    changed.
 
     Raises:
-        MissingDependencyError: The package is not installed.
-        ConfigurationError: The running loop is of a kind that cannot be patched, such as uvloop's.
+        MissingDependencyError: The package nest-asyncio2 is not installed.
+        ConfigurationError: The running loop cannot be patched, for example a loop of uvloop.
     """
     try:
         loop = asyncio.get_running_loop()

@@ -1,7 +1,7 @@
 """The store: results, their audio and every attempt, kept on disk as they come.
 
-One SQLite file beside a folder of content-addressed files. It is cache, resume and replay in one: a result is
-written in one transaction as soon as it is there, so a crash loses nothing that was finished and pays for nothing
+A store is an SQLite file and a folder of content-addressed files. It serves as cache, resume and replay: a result is
+written in one transaction as soon as it arrives, so a crash loses nothing that was finished and pays for nothing
 twice. It knows keys, JSON and bytes, not clients, tables or audio. Clients, batches and studies use it.
 """
 

@@ -25,7 +25,7 @@ class Blob:
 
 
 class BlobFolder:
-    """Content-addressed files below one folder, written whole or not at all.
+    """Content-addressed files below one folder, written atomically.
 
     Args:
         root: The folder; made on the first write.
@@ -68,14 +68,14 @@ class BlobFolder:
         return blob
 
     def has(self, blob: Blob) -> bool:
-        """Return whether a file is there in its full length; a machine that lost its power may leave an empty one."""
+        """Return whether a file exists in its full length; a power failure may leave an empty file."""
         try:
             return self.path(blob.sha256, blob.suffix).stat().st_size == blob.size
         except OSError:
             return False
 
     def verify(self, sha256: str, suffix: str = "") -> bool:
-        """Return whether the file is there and still holds what its name says."""
+        """Return whether the file exists and its content has the digest in its name."""
         try:
             return file_sha256(self.path(sha256, suffix)) == sha256
         except OSError:
@@ -83,7 +83,7 @@ class BlobFolder:
 
 
 def store_error(error: OSError, path: Path) -> StoreError:
-    """Return the store's error for a failed write, in words that help."""
+    """Return the store's error for a failed write, with the reason and a remedy."""
     if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
         message = f"no space left to write {path}; free some, or put the store elsewhere; what is stored stays valid"
     else:

@@ -51,7 +51,7 @@ class _ClaimFile:
             return True
 
     def _is_taken_elsewhere(self, place: int) -> bool:
-        """Lock a place unless another process has; where there can be no locks, nobody has."""
+        """Lock a place unless another process has locked it. On file systems without locks, this always succeeds."""
         try:
             if self._file < 0:
                 self._file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
@@ -100,7 +100,7 @@ else:
 
 
 class Claims:
-    """The claims that one user of a store has: a run, of which a process may have several.
+    """The claims of one user of a store. A user is a run; a process may have several runs.
 
     Args:
         path: The file; made on the first claim.
@@ -117,7 +117,7 @@ class Claims:
         self._taken: dict[str, int] = {}
 
     def take(self, key: str) -> bool:
-        """Claim a key; False if another user or process has claimed it."""
+        """Claim a key. Return False if another user or process has claimed it."""
         place = zlib.crc32(key.encode()) % _OFFSETS
         if not self._file.take(place):
             return False
@@ -125,13 +125,13 @@ class Claims:
         return True
 
     def give_back(self, keys: Iterable[str]) -> None:
-        """Give claims back; others are passed over."""
+        """Release claims. Keys without a claim of this user are ignored."""
         if places := [self._taken.pop(key) for key in list(keys) if key in self._taken]:
             self._file.give_back(places)
 
     @property
     def taken(self) -> AbstractSet[str]:
-        """The keys that are claimed."""
+        """The claimed keys."""
         return self._taken.keys()
 
 
@@ -141,7 +141,7 @@ _files_lock = threading.Lock()
 
 @after_fork
 def _forget_after_fork() -> None:
-    # the locks are the parent's; the file that it has open is closed by nobody here, which takes nothing from it
+    # the locks belong to the parent; the child's copy of the open file stays open, which does not affect them
     global _files_lock  # noqa: PLW0603
     _files_lock = threading.Lock()
     _files.clear()

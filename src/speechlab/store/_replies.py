@@ -1,4 +1,4 @@
-"""How replies came, besides their results: their timing and frames, for replaying them."""
+"""Timing and frames of replies, for replaying them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class ReplyTable:
-    """The part of a store that remembers how replies came."""
+    """The part of a store that keeps the timing and frames of replies."""
 
     _db: sqlite3.Connection
 
@@ -21,14 +21,14 @@ class ReplyTable:
         def _translated(self) -> AbstractContextManager[None]: ...
 
     def keep_facts(self, key: str, facts: dict[str, Any]) -> None:
-        """Keep how the reply to a request came, in place of what was kept before.
+        """Keep the timing and frames of the reply to a request; earlier ones are replaced.
 
         Args:
             key: Key of the request.
-            facts: JSON values; never a credential.
+            facts: JSON values, without a credential.
 
         Raises:
-            StoreError: It cannot be written.
+            StoreError: The store cannot be written.
         """
         with self._translated():
             self._db.execute(
@@ -37,18 +37,18 @@ class ReplyTable:
             )
 
     def facts(self, key: str) -> dict[str, Any]:
-        """Return how the reply to a request came; empty if that is not known."""
+        """Return the timing and frames of the reply to a request; empty if the store has none."""
         with self._translated():
             row = self._db.execute("SELECT facts FROM replies WHERE key = ?", (key,)).fetchone()
         facts: dict[str, Any] = {} if row is None else orjson.loads(row[0])
         return facts
 
     def newest(self, operation: str, limit: int = 1) -> list[tuple[str, dict[str, Any]]]:
-        """Return keys and parameters of the results of an operation, the one written last first.
+        """Return keys and parameters of the newest results of an operation, the last written first.
 
         Args:
-            operation: What was asked for.
-            limit: Maximum of results.
+            operation: Name of the operation.
+            limit: Maximum number of results.
         """
         with self._translated():
             rows = self._db.execute(

@@ -1,4 +1,4 @@
-"""Records of runs, and the parts of their tables, beside the results that they used."""
+"""Records of runs, and the parts of their tables."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _COLUMNS = "id, operation, status, started, ended, manifest"
 
 @dataclass(frozen=True, slots=True)
 class RunPart:
-    """A piece of a run's table: the SHA-256 of its file, and how many rows it has."""
+    """A piece of a run's table: the SHA-256 of its file and its number of rows."""
 
     sha256: str
     rows: int
@@ -34,12 +34,12 @@ class RunRecord:
     """The record of a run.
 
     Attributes:
-        id: Its name.
-        operation: What was asked for.
-        status: ``"running"``, also after a crash, or how it ended.
-        started: Unix time in seconds.
-        ended: ``started`` and how long it took, in seconds, or None.
-        manifest: Versions, parameters, counts and digests; never a credential.
+        id: Id of the run.
+        operation: Name of the operation.
+        status: ``"running"``, also after a crash, or how the run ended.
+        started: Beginning, as Unix time in seconds.
+        ended: End, as Unix time in seconds (``started`` plus the duration by a monotonic clock), or None.
+        manifest: Versions, parameters, counts and digests, without a credential.
         parts: Pieces of the table, in order.
     """
 
@@ -53,7 +53,7 @@ class RunRecord:
 
 
 class RunTable:
-    """The part of :class:`~speechlab.store.Store` that remembers runs."""
+    """The part of :class:`~speechlab.store.Store` that keeps runs."""
 
     path: Path
     blobs: BlobFolder
@@ -64,10 +64,10 @@ class RunTable:
         def _translated(self) -> AbstractContextManager[None]: ...
 
     def save_run(self, record: RunRecord) -> None:
-        """Write the record of a run, or its new state; parts are added by :meth:`add_part`.
+        """Write or update the record of a run. :meth:`add_part` adds the parts.
 
         Raises:
-            StoreError: It cannot be written.
+            StoreError: The store cannot be written.
         """
         manifest = orjson.dumps(record.manifest, option=orjson.OPT_SORT_KEYS).decode()
         row = (record.id, record.operation, record.status, record.started, record.ended, manifest)
@@ -84,10 +84,10 @@ class RunTable:
         Args:
             run: Id of the run.
             table: A Parquet file.
-            rows: How many rows it has.
+            rows: Number of rows in the file.
 
         Raises:
-            StoreError: It cannot be written.
+            StoreError: The store cannot be written.
         """
         part = RunPart(self.blobs.add(table, PART_SUFFIX).sha256, rows)
         with self._translated():
@@ -101,7 +101,7 @@ class RunTable:
         """Return a run by its id.
 
         Raises:
-            StoreError: There is none of this id.
+            StoreError: The store has no run with this id.
         """
         with self._translated():
             found = self._db.execute(f"SELECT {_COLUMNS} FROM runs WHERE id = ?", (run,)).fetchone()  # noqa: S608
@@ -111,7 +111,7 @@ class RunTable:
         return self._record(found)
 
     def runs(self) -> list[RunRecord]:
-        """Return all runs in the order in which they began, whatever the clock said."""
+        """Return all runs in the order of their beginnings, independent of the system clock."""
         with self._translated():
             found = self._db.execute(f"SELECT {_COLUMNS} FROM runs ORDER BY rowid").fetchall()  # noqa: S608
         return [self._record(row) for row in found]

@@ -76,13 +76,13 @@ def _runs(db: sqlite3.Connection) -> None:
 
 
 def _replies(db: sqlite3.Connection) -> None:
-    # no reference to results: a result may be written anew without knowing how its reply came
+    # no reference to results: a result may be replaced without the timing of its reply
     db.execute("CREATE TABLE replies (key TEXT PRIMARY KEY, facts TEXT NOT NULL) STRICT")
     db.execute("CREATE INDEX results_operation ON results(operation, created)")
 
 
 def _order(db: sqlite3.Connection) -> None:
-    # the order of writing is that of row ids, which no clock changes
+    # row ids give the order of writing, independent of the clock
     db.execute("DROP INDEX results_operation")
     db.execute("CREATE INDEX results_operation ON results(operation)")
 
@@ -95,7 +95,7 @@ MIGRATIONS: tuple[tuple[str, Migration], ...] = (
     ("2026-11 replies", _replies),
     ("2026-11 order", _order),
 )
-"""Migrations by name, oldest first. A released one is never edited; a change is a new one."""
+"""Migrations by name, oldest first. A released migration is never edited; each change is a new migration."""
 
 
 def is_current(db: sqlite3.Connection) -> bool:
@@ -106,7 +106,7 @@ def is_current(db: sqlite3.Connection) -> bool:
 
 
 def migrate(db: sqlite3.Connection) -> None:
-    """Bring a database to the newest schema; several processes may try at once."""
+    """Migrate a database to the newest schema. Several processes may do so at the same time."""
     with transaction(db):
         db.execute(
             "CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY, applied TEXT NOT NULL) STRICT"

@@ -1,4 +1,4 @@
-"""Results by key, with their files and the attempts that led to them."""
+"""Results by key, with their files and attempts."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ _ATTEMPT = "key, started, latency_s, status, http_status, error_type, error"
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A result.
+    """A stored result.
 
     Attributes:
         key: Key of the request.
-        operation: What was asked for.
-        request: The parameters, defaults filled in; never a credential.
-        response: The reply, as JSON values.
-        files: Paths of the audio that belongs to it, by role.
+        operation: Name of the operation.
+        request: The parameters with defaults filled in, without a credential.
+        response: The reply as JSON values.
+        files: Paths of the result's audio files by role.
         created: Unix time in seconds.
     """
 
@@ -55,16 +55,16 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """An attempt at a request, successful or not; attempts are only ever added.
+    """An attempt at a request, successful or not. Attempts are never removed.
 
     Attributes:
         key: Key of the request.
         started: Unix time in seconds.
         latency_s: Seconds until the reply was complete.
         status: ``"ok"`` or ``"error"``.
-        http_status: Status of the reply, if there was one.
-        error_type: Name of the exception class.
-        error: Its text.
+        http_status: HTTP status of the reply, or None.
+        error_type: Name of the exception class, or None.
+        error: Message of the exception, or None.
     """
 
     key: str
@@ -77,22 +77,22 @@ class Attempt:
 
 
 class Store(RunTable, ReplyTable):
-    """A folder that remembers results: ``store.sqlite`` and ``blobs/``.
+    """A folder of results: the database ``store.sqlite`` and the audio files in ``blobs/``.
 
-    May be used from several threads and several processes at once. Each write is one transaction in WAL mode,
-    so that a killed process leaves all that it had finished.
+    Several threads and processes can use a store at the same time. Each write is one transaction in WAL mode, so a
+    killed process loses nothing that it had finished.
 
     Args:
-        path: The folder; made if it does not exist. One that cannot be written, on read-only media or of somebody
-            else, can be read.
+        path: The folder, created if it does not exist. An existing store without write permission, for example on
+            read-only media, can be read.
 
     Attributes:
         path: The folder.
-        blobs: Its files.
-        read_only: Whether it can only be read.
+        blobs: The content-addressed files.
+        read_only: Whether the store can only be read.
 
     Raises:
-        StoreError: The folder cannot be written, or holds something that is not a store.
+        StoreError: The folder cannot be created or is not a store.
 
     Example:
         >>> with sl.Store("results") as store:
@@ -111,7 +111,7 @@ class Store(RunTable, ReplyTable):
         file = self.path / STORE_FILE
         self.read_only = file.exists() and not can_be_written(file)
         try:
-            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)  # it holds what people said
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)  # recordings of people are private
         except OSError as error:
             raise store_error(error, self.path) from error
         with self._translated():
@@ -124,12 +124,12 @@ class Store(RunTable, ReplyTable):
 
     @classmethod
     def default(cls) -> Store:
-        """Open the user's own store: ``SPEECHLAB_STORE``, or a folder among the user's data."""
+        """Open the user's own store: the folder in ``SPEECHLAB_STORE``, or one in the user's data folder."""
         return cls(cls.default_path())
 
     @staticmethod
     def default_path() -> Path:
-        """Return where the user's own store is."""
+        """Return the path of the user's own store."""
         named = os.environ.get("SPEECHLAB_STORE") or user_data_path("speechlab") / "store"
         return Path(named).expanduser().absolute()
 
@@ -143,7 +143,7 @@ class Store(RunTable, ReplyTable):
         self.close()
 
     def close(self) -> None:
-        """Close the database; the store can be opened again."""
+        """Close the database. The folder can be opened again as a new ``Store``."""
         with self._lock:
             self._db.close()
 
@@ -153,16 +153,16 @@ class Store(RunTable, ReplyTable):
         return int(count)
 
     def __contains__(self, key: str) -> bool:
-        """Return whether there is a result; whether its files are there as well, :meth:`get` tells."""
+        """Return whether the store has a result for a key. Only :meth:`get` also checks the files."""
         with self._translated():
             return self._db.execute("SELECT 1 FROM results WHERE key = ?", (key,)).fetchone() is not None
 
     def get(self, key: str) -> Stored | None:
-        """Return a result with all of its files, or None (also when a file is missing or was cut short)."""
+        """Return a result with all its files; None if there is none, or a file is missing or truncated."""
         return self.get_many([key]).get(key)
 
     def get_many(self, keys: Collection[str]) -> dict[str, Stored]:
-        """Return those results of many that are there, with all of their files."""
+        """Return the stored results of many keys; results with a missing or truncated file are left out."""
         found: dict[str, Stored] = {}
         for some in _slices(list(dict.fromkeys(keys))):
             marks = ",".join("?" * len(some))
@@ -188,7 +188,7 @@ class Store(RunTable, ReplyTable):
         return found
 
     def failures(self, keys: Collection[str]) -> dict[str, Attempt]:
-        """Return the last attempt at each of many requests that were attempted and have no result."""
+        """Return the last failed attempt of each request that has no result."""
         found: dict[str, Attempt] = {}
         for some in _slices(list(dict.fromkeys(keys))):
             with self._translated():
@@ -210,18 +210,18 @@ class Store(RunTable, ReplyTable):
         files: Mapping[str, tuple[bytes, str]] | None = None,
         attempt: Attempt | None = None,
     ) -> Stored:
-        """Keep a result; one that is already there under the same key is replaced.
+        """Keep a result. An existing result with the same key is replaced.
 
         Args:
             key: Key of the request.
-            operation: What was asked for.
-            request: The parameters; never a credential.
-            response: The reply, as JSON values.
-            files: By role: bytes and the suffix of their file, with its dot.
-            attempt: The attempt that gave the result.
+            operation: Name of the operation.
+            request: The parameters, without a credential.
+            response: The reply as JSON values.
+            files: Audio by role: bytes, and the suffix of the file with its dot.
+            attempt: The successful attempt.
 
         Raises:
-            StoreError: It cannot be written, for example because the disk is full.
+            StoreError: The result cannot be written, for example because the disk is full.
         """
         kept: dict[str, Blob] = {
             role: self.blobs.add(data, suffix) for role, (data, suffix) in (files or {}).items()
@@ -229,7 +229,7 @@ class Store(RunTable, ReplyTable):
         created = time.time()
         row = (key, operation, _text(request), _text(response), created)
         with self.transaction():
-            # the blobs of the row that is replaced go with it
+            # this also removes the blobs of the replaced row
             self._db.execute("INSERT OR REPLACE INTO results VALUES (?, ?, ?, ?, ?)", row)
             for role, blob in kept.items():
                 about = key, role, blob.sha256, blob.suffix, blob.size
@@ -239,10 +239,10 @@ class Store(RunTable, ReplyTable):
         return Stored(key, operation, dict(request), dict(response), self._paths(kept), created)
 
     def add_attempt(self, attempt: Attempt) -> None:
-        """Record an attempt that gave no result.
+        """Record a failed attempt.
 
         Raises:
-            StoreError: It cannot be written.
+            StoreError: The store cannot be written.
         """
         with self._translated():
             self._insert(attempt)
@@ -275,7 +275,7 @@ class Store(RunTable, ReplyTable):
         )
 
     def claims(self) -> Claims:
-        """Return an empty set of claims: keys whose results are being asked for, so that nobody else asks.
+        """Return an empty set of claims. A claim on a key keeps other runs from making the same call.
 
         Claims end with their process.
         """
@@ -285,16 +285,16 @@ class Store(RunTable, ReplyTable):
     def transaction(self) -> Iterator[None]:
         """Make several writes one commit: all of them or none.
 
-        Other threads wait until it ends; a transaction inside another is part of that one.
+        Other threads wait until the transaction ends. A nested transaction is part of the outer one.
 
         Raises:
-            StoreError: Something could not be written, or the store is not where it was.
+            StoreError: A write failed, or the store's folder was removed or moved.
         """
         with self._translated():
             if self._depth:
                 yield
                 return
-            if not (self.path / STORE_FILE).exists():  # SQLite would go on writing to a file without a name
+            if not (self.path / STORE_FILE).exists():  # SQLite would continue to write to the deleted file
                 raise StoreError(
                     f"the store {self.path} is gone: its folder was removed or moved while it was in use; "
                     "nothing more can be kept in it"
@@ -317,7 +317,7 @@ class Store(RunTable, ReplyTable):
 
 def _open_to_read(file: Path) -> sqlite3.Connection:
     db = open_to_read(file)
-    if not is_current(db):  # of an earlier version: brought up to date in memory
+    if not is_current(db):  # of an earlier version: migrated in memory
         with closing(db) as earlier:
             db = in_memory(earlier)
         migrate(db)

@@ -96,7 +96,7 @@ def writes_without_spaces(language: str) -> bool:
     """Whether a language puts no white space between words.
 
     Args:
-        language: A tag or a name; what is no language is taken for one with spaces.
+        language: A tag or a name. An unknown language counts as one with spaces.
 
     Example:
         >>> writes_without_spaces("ja"), writes_without_spaces("en")
@@ -126,7 +126,7 @@ def join_texts(texts: Iterable[str], language: str = "") -> str:
 
     Args:
         texts: In order.
-        language: Language code; empty if unknown, and then the characters tell.
+        language: Language code; if empty, the characters decide.
 
     Raises:
         InvalidRequestError: The texts are not a list of texts, or the language is no text.

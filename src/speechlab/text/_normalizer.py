@@ -27,7 +27,7 @@ class Step:
     Attributes:
         name: What the step does, in one or two words.
         apply: The function, from text to text. It must give the same text for the same text, always.
-        content: Whatever decides the outcome (patterns, tables, package data) as text, for the hash; or a function
+        content: Everything that decides the outcome (patterns, tables, package data) as text, for the hash; or a function
             that returns it, where it is costly to gather.
 
     Example:
@@ -98,7 +98,7 @@ class Normalizer:
 
     @property
     def signature(self) -> str:
-        """Id and content hash, such as ``"ja-v4#0f3a9c1d"``: what to print beside a score."""
+        """Id and content hash, such as ``"ja-v4#0f3a9c1d"``, to report with a score."""
         return f"{self.id}#{self.content_hash}"
 
     def __call__(self, text: str) -> str:
@@ -116,7 +116,7 @@ class Normalizer:
         return text
 
     def many(self, texts: Iterable[str]) -> list[str]:
-        """Normalise many texts; one that occurs more than once is normalised once.
+        """Normalise many texts. Each distinct text is normalised once.
 
         Args:
             texts: Any texts.
@@ -138,7 +138,7 @@ class Normalizer:
             text: Any text.
 
         Returns:
-            One ``(step, before, after)`` for each step, in order, those that change nothing included.
+            One ``(step, before, after)`` for each step, in order, including steps that change nothing.
         """
         check_text(text)
         trail = []

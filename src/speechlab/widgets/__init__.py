@@ -1,9 +1,8 @@
-"""Widgets for live notebooks: things to click, drag and play, with values back in the kernel.
+"""Widgets for live notebooks: interactive views whose values are available in the kernel.
 
-They are opt-in: what clips, transcripts and reports show by themselves is plain HTML that survives without a kernel.
-A widget too stands in the notebook as plain HTML, which it replaces as long as it runs.
-They load nothing from a network, and text from outside reaches the page as text only.
-Used by people in notebooks; nothing else of speechlab depends on it.
+Widgets are optional. Clips, transcripts and reports display as plain HTML, which needs no kernel. The output of a
+widget in a saved notebook is plain HTML too; the live view replaces it while a kernel runs. Widgets load nothing from
+a network, and outside text is always escaped. No other room depends on this one.
 """
 
 from __future__ import annotations

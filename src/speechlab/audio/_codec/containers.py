@@ -1,8 +1,8 @@
-"""Completeness of files: what containers say of their own length, read with suspicion.
+"""Completeness of files: checks of the lengths that containers declare.
 
-Decoders are lenient: a WAV, MP3 or OGG cut in half decodes to half a recording without a word. In a study that
-is a wrong number, so each container is walked first. Everything here works on the bytes alone, allocates nothing
-that a header asks for, and is bounded by the length of the data.
+Decoders are lenient: they decode half a WAV, MP3 or OGG file to half a recording without an error. In a study that is
+a wrong number, so each container is checked first. The checks use the bytes only, allocate no memory by the values in
+a header, and take time limited by the length of the data.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def wav_chunks(data: Bytes) -> Iterator[tuple[bytes, int, int]]:
     """Walk the chunks of a WAV file, or of its beginning.
 
     Yields:
-        Of each chunk whose head is there: its name, where its content starts, and the size that it declares.
+        For each chunk with a complete head: its name, the start of its content, and its declared size.
 
     Example:
         >>> wav = AudioClip([0.0, 0.5], 8_000).encode("wav")
@@ -66,7 +66,7 @@ def check_wav(data: Bytes) -> tuple[int, bool]:
     """Make sure that the data chunk is whole.
 
     Returns:
-        Where its content starts, and whether its size is a mark that has to be mended.
+        Start of the chunk's content, and whether its size is only a mark that must be replaced.
 
     Raises:
         AudioDecodeError: There is no data chunk, or it is shorter than it says.
@@ -143,7 +143,7 @@ def check_mp3(data: Bytes) -> int:
         if frames == 0:
             promised = _xing_frames(data[start:end])
         frames, reached = frames + 1, end
-    # The Xing header sits in a frame of its own that it does not count.
+    # The Xing header is in a separate frame, which it does not count.
     if frames - 1 < promised:
         raise AudioDecodeError(
             f"the MP3 file is cut short: {max(frames - 1, 0)} of {promised} frames are there"

@@ -1,6 +1,6 @@
-"""Alignments: which token of the reference stands against which of the hypothesis, and how that looks.
+"""Alignments of reference and hypothesis by token, and their display.
 
-The alignment is a cheapest one under unit costs, the one that rapidfuzz finds and jiwer shows; or NIST's.
+The alignment has the lowest cost under unit costs, as in rapidfuzz and jiwer, or is NIST's.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ class Edit(NamedTuple):
 
 
 class Alignment:
-    """Alignment of one hypothesis with its reference. Not to be changed once it is made.
+    """The alignment of one hypothesis with its reference. Immutable.
 
     Attributes:
-        separator: What stands between two tokens when they are shown: a space for words, nothing for characters.
-        language: ISO 639-1 code, if it is known; browsers choose glyphs by it.
+        separator: Separator of tokens for display: a space for words, empty for characters.
+        language: ISO 639-1 code, or None; browsers choose glyphs by it.
         counts: ``"levenshtein"``, or ``"sclite"`` for NIST's way. Where a transcript has sclite's markings, the
             tokens are those of the cheapest alternatives, and ``""`` stands against an optional word that was left
             out.
@@ -237,8 +237,8 @@ def alignment_html(
 ) -> Html:
     """The difference of two texts as HTML: a str that a notebook shows.
 
-    What is only in the reference is struck out (``<del>``), what is only in the hypothesis underlined
-    (``<ins>``); colour is never the only sign. All text is escaped.
+    Text of the reference only is struck out (``<del>``), text of the hypothesis only is underlined (``<ins>``). Colour
+    is never the only sign. All text is escaped.
 
     Args:
         reference: What should be there.

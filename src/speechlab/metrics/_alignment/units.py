@@ -46,7 +46,7 @@ class Preparation:
     """The way from a text to what is counted.
 
     Attributes:
-        unit: What is counted.
+        unit: The unit of counting.
         language: ISO 639-1 code, or None if it was not given.
         normalize: From text to comparable text.
         normalizer: What the signature calls it.
@@ -188,7 +188,7 @@ def _resolve(unit: str, code: str | None, normalize: Normalize) -> tuple[Callabl
         normalize = normalizer(normalize)
     if isinstance(normalize, Normalizer):
         return normalize, normalize.signature
-    function: object = normalize  # whatever the type says: it comes from outside
+    function: object = normalize  # type hints are not enforced at run time
     if not callable(function):
         message = (
             f"normalize={normalize!r:.60} is no 'auto', None, name, Normalizer or function from str to str"

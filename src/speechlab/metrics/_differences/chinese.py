@@ -89,8 +89,8 @@ def compare_chinese(reference: str, hypothesis: str) -> ChineseComparison:
     """Class each difference between two Chinese texts.
 
     Args:
-        reference: What was said.
-        hypothesis: What was recognised.
+        reference: Reference.
+        hypothesis: Hypothesis.
 
     Raises:
         InvalidRequestError: One of them is no text.

@@ -122,8 +122,8 @@ def compare_japanese(reference: str, hypothesis: str) -> JapaneseComparison:
     """Class each difference between two Japanese texts.
 
     Args:
-        reference: What was said.
-        hypothesis: What was recognised.
+        reference: Reference.
+        hypothesis: Hypothesis.
 
     Raises:
         MissingDependencyError: The extra ``ja`` is not installed.
@@ -145,8 +145,8 @@ def compared(reference: str, hypothesis: str, one: str, other: str) -> JapaneseC
     """Class each difference between two texts that were normalised already.
 
     Args:
-        reference: What was said, as it was written.
-        hypothesis: What was recognised, as it was written.
+        reference: Reference, before normalisation.
+        hypothesis: Hypothesis, before normalisation.
         one: What the normaliser ``ja`` makes of the reference.
         other: What it makes of the hypothesis.
     """

@@ -43,8 +43,8 @@ def by_bins(
         level: Confidence level of the intervals.
         draws: Bootstrap draws of each interval.
         seed: The same seed gives the same table.
-        groups: Column of blocks, such as speakers, that are drawn as wholes, or a name for each row.
-        **how: For a table that is to be scored, arguments of :func:`score`, such as ``language="en"``.
+        groups: Column of blocks, such as speakers, or a name for each row. Whole blocks are drawn.
+        **how: Arguments of :func:`score` for a table without scores, such as ``language="en"``.
 
     Returns:
         One row for each bin and unit, in ascending order: ``<column>_from``, ``<column>_to`` and ``<column>_mean``

@@ -52,17 +52,17 @@ def compare(
 
     Args:
         scored_a: What :func:`speechlab.metrics.score` or :func:`speechlab.metrics.error_rate` returned for the first
-            system; or a table that is to be scored.
+            system; or a table without scores.
         scored_b: The same for the second.
         on: Column or columns that name the utterance in both tables; None to go by the index.
-        names: What to call the systems.
+        names: Names of the systems.
         level: Confidence level of the interval, and of ``significant``.
         draws: Bootstrap draws of the interval.
         seed: The same seed gives the same interval; the p-value needs none.
         groups: Column of the first table with blocks, such as ``"speaker"``, or a name for each of its rows. The
-            interval draws blocks as wholes, and the test swaps the systems' errors in whole blocks: what one speaker
-            does to one system is then no evidence for others.
-        **how: For tables that are to be scored, arguments of :func:`score`, such as ``language="en"``.
+            interval draws whole blocks, and the test swaps the systems' errors in whole blocks. The effect of one
+            speaker on one system is then no evidence for other speakers.
+        **how: Arguments of :func:`score` for tables without scores, such as ``language="en"``.
 
     Returns:
         Both rates, their difference with a paired bootstrap interval and an exact test, and the matched-pair test of
@@ -105,11 +105,11 @@ def compare_all(
         draws: Bootstrap draws of each interval.
         seed: The same seed gives the same intervals.
         groups: Column of all tables with blocks; or a name for each of their rows, which must then be as many.
-        **how: For tables that are to be scored, arguments of :func:`score`.
+        **how: Arguments of :func:`score` for tables without scores.
 
     Returns:
-        One row for each pair: the columns of :meth:`Comparison.frame`, and ``p_holm``, the p-value corrected by
-        Holm's method, by which ``significant`` goes. Sorted by ``p_holm``.
+        One row for each pair, sorted by ``p_holm``: the columns of :meth:`Comparison.frame`, and ``p_holm``, the
+        p-value corrected by Holm's method. ``significant`` depends on it.
 
     Example:
         >>> said = ["good morning", "see you there"] * 10
@@ -121,7 +121,7 @@ def compare_all(
     """
     import pandas as pd
 
-    given: object = systems  # whatever the type says: it comes from outside
+    given: object = systems  # type hints are not enforced at run time
     if not isinstance(given, Mapping):
         message = (
             f"systems is a {type(systems).__name__}; give a dict from names to scored tables, as in "

@@ -1,4 +1,4 @@
-"""What a comparison of two systems finds: their difference, an interval of it, and whether it could be chance."""
+"""The result of a comparison of two systems: their difference, its interval and its significance."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Comparison:
     """Two systems on the same utterances.
 
     Attributes:
-        names: What the systems are called.
-        unit: What was counted.
+        names: Names of the systems.
+        unit: The unit of counting.
         signature: How both were scored.
         utterances: Utterances that both were scored on.
         utterances_excluded: Utterances left out because one of them has no score or is missing.
@@ -31,17 +31,17 @@ class Comparison:
         error_rate_b: Corpus rate of the second.
         difference: ``error_rate_b - error_rate_a``: below zero, the second makes fewer errors.
         interval: Paired bootstrap interval of the difference; NaN for fewer than two utterances or blocks.
-        p: Exact two-sided p-value: the share of all ways to swap the systems' errors in single blocks that give as
-            large a difference as the one seen. What ``significant`` goes by.
-        tested: What was swapped: ``"utterance"``, or the name of the column of ``groups``, or ``"group"``.
-        mapsswe: NIST's matched-pair test, whose p-value supposes many segments (runs of errors), none of which has
-            anything to do with another of its utterance or group. NaN, and no segments, if an utterance is too long
-            for its alignment (200 million pairs of tokens).
-        better_a: Utterances in which the first made fewer errors.
-        better_b: Utterances in which the second did.
+        p: Exact two-sided p-value: the share of all swaps of the systems' errors in single blocks that give at least
+            the observed difference. ``significant`` depends on it.
+        tested: The blocks of the swaps: ``"utterance"``, or the name of the column of ``groups``, or ``"group"``.
+        mapsswe: NIST's matched-pair test. Its p-value assumes many segments (runs of errors) that are independent of
+            each other, also within an utterance or group. NaN, without segments, if an utterance is too long for its
+            alignment (200 million pairs of tokens).
+        better_a: Number of utterances in which the first system made fewer errors.
+        better_b: Number of utterances in which the second system made fewer errors.
         level: Confidence level.
-        blocks: How many blocks the interval was drawn from: utterances, or those given as ``groups=``.
-        empty_references: How many of the references have no token; insertions there count like all others.
+        blocks: Number of blocks for the interval: utterances, or the blocks of ``groups=``.
+        empty_references: Number of references without a token; their insertions count like all others.
 
     Example:
         >>> one = score(["good day", "good night"], ["good day", "good night"], language="en")

@@ -1,4 +1,4 @@
-"""Confusions: tokens taken for others, left out or made up, and how often."""
+"""Confusions: substituted, deleted and inserted tokens with their counts."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _TYPES = {
 
 
 def confusions(scored: Scorable, hypotheses: Iterable[str | None] | None = None, **how: Any) -> pd.DataFrame:
-    """Count which token was taken for which.
+    """Count substitutions, deletions and insertions by their tokens.
 
     Args:
         scored: What :func:`speechlab.metrics.error_rate` or :func:`speechlab.metrics.score` returned; or a table or
-            references that are to be scored.
-        hypotheses: Hypotheses, where references were given.
-        **how: For what is to be scored, arguments of :func:`score`, such as ``language="en"``.
+            references without scores.
+        hypotheses: Hypotheses, if the first argument has references.
+        **how: Arguments of :func:`score` for texts without scores, such as ``language="en"``.
 
     Returns:
         One row for each kind of error, the most frequent first: ``unit``, ``operation`` (``"substitute"``,
@@ -44,7 +44,7 @@ def confusions(scored: Scorable, hypotheses: Iterable[str | None] | None = None,
         ``signature``.
 
     Raises:
-        InvalidRequestError: The table was not scored, or its rows in different ways.
+        InvalidRequestError: The table has no scores, or its rows were scored in different ways.
 
     Example:
         >>> from speechlab.metrics import error_rate

@@ -1,9 +1,9 @@
 """Error rates of lists of texts.
 
-Policy for empty references, the same for a corpus, an utterance, a row and a bootstrap draw: where there is no
-reference token at all, the errors are divided by 1. So an empty hypothesis has the rate 0.0, and one of two words
-the rate 2.0. That is jiwer's rule. In a corpus the insertions of such an utterance count like all others.
-How many references were empty is told by ``empty_references``.
+Empty references have one rule for a corpus, an utterance, a row and a bootstrap draw: without any reference token, the
+errors are divided by 1. So an empty hypothesis has the rate 0.0, and a hypothesis of two words the rate 2.0. This is
+jiwer's rule. In a corpus the insertions of such an utterance count like all others. ``empty_references`` is the number
+of empty references.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ _UNIT_NAMES = {
 
 
 class ErrorRate:
-    """An error rate with everything that stands behind it.
+    """An error rate with its counts, alignments and intervals.
 
-    The rate is there at once; counts, alignments and intervals are computed when they are asked for.
+    The errors are counted at once; counts by operation, alignments and intervals are computed on first use.
 
     Attributes:
-        unit: What was counted, such as ``"word"``.
+        unit: The unit of counting, such as ``"word"``.
         language: ISO 639-1 code, or None.
         counts: ``"levenshtein"``, ``"sclite"`` or ``"sclite-fragments"``.
-        rows: The table that was given, the index of the Series, or None.
+        rows: The scored table, the index of the Series, or None.
 
     Example:
         >>> result = error_rate(["good morning", "good night"], ["good mourning", "night"])
@@ -84,7 +84,7 @@ class ErrorRate:
 
     @property
     def references(self) -> list[Tokens]:
-        """Tokens of each reference, after normalisation; of its best alternatives, where sclite's are marked."""
+        """Tokens of each reference after normalisation; with sclite's markings, those of the best alternatives."""
         return self._pairs.tokens[0]
 
     @property
@@ -231,9 +231,9 @@ class ErrorRate:
 
         Args:
             level: As for :meth:`confidence_interval`, like the others.
-            draws: How many.
+            draws: Number of bootstrap draws.
             seed: The same seed gives the same interval.
-            groups: Name of a block for each utterance, or a column of the table that was given.
+            groups: Name of a block for each utterance, or a column of the scored table.
 
         Returns:
             The columns of :func:`speechlab.metrics.summarize` that every unit has, and
@@ -276,11 +276,11 @@ class ErrorRate:
 
         Args:
             level: Confidence level, between 0 and 1.
-            draws: How many.
+            draws: Number of bootstrap draws.
             seed: The same seed gives the same interval.
-            groups: Name of a block for each utterance, such as its speaker or file, or a column of the table that was
-                given. Errors within a speaker go together, and an interval by utterance is then far too narrow;
-                blocks are drawn as wholes.
+            groups: Name of a block for each utterance, such as its speaker or file, or a column of the scored table.
+                Errors of one speaker are correlated, so that an interval by utterance is far too narrow. Whole
+                blocks are drawn instead.
 
         Returns:
             ``(low, high)``; both NaN if there are fewer than two utterances or blocks.
@@ -294,7 +294,7 @@ class ErrorRate:
 
     @property
     def signature(self) -> str:
-        """How the rate came about, in one line: to be printed wherever the rate is."""
+        """Unit, normaliser and versions of the rate in one line, to be reported with it."""
         return self._pairs.preparation.signature(self.counts)
 
     def __float__(self) -> float:
@@ -360,29 +360,28 @@ def error_rate(
     """Error rate of hypotheses against references: WER, CER or reading error rate.
 
     Args:
-        references: What was said: one text, a list, or a Series; or a table that has both sides.
-        hypotheses: What was recognised: as many. Two Series must have one index. Not for a table.
+        references: References: one text, a list or a Series; or a table with both sides.
+        hypotheses: Hypotheses, one for each reference; None for a table. Two Series must have the same index.
         unit: ``"word"`` (WER; white space of any kind separates), ``"char"`` (CER; code points), ``"reading"``
             (kana as spoken, Japanese only; needs the extra ``ja``), or ``"pinyin"`` and ``"toneless"`` (syllables
             with and without tone, Chinese only; need the package pypinyin).
-        language: Language of all texts, such as ``"en"``, ``"ja-JP"`` or ``"zh"``. Without it, a warning tells of
-            texts that are to be cut into words and look as if they had no spaces between them.
-        normalize: ``"auto"`` for the language's normaliser (no language: none; readings: ``ja-reading``), None to
-            compare the texts as they are, the name of a normaliser, a ``speechlab.text.Normalizer``, or any
-            function from str to str.
-        counts: ``"levenshtein"`` for the fewest errors, as jiwer counts; ``"sclite"`` for the counts of NIST's
-            scorer, whose split into substitutions, deletions and insertions differs, and seldom the total, with
-            its markings: alternates ``{ a / b / @ }`` and optionally deletable words ``(word)``;
-            ``"sclite-fragments"`` for the same with fragments (``wor-``, ``-ord``) that fit counted as correct.
-        reference: Column of a table with what was said.
-        hypothesis: Column of a table with what was recognised.
+        language: Language of all texts, such as ``"en"``, ``"ja-JP"`` or ``"zh"``. Without it, texts that seem to have
+            no spaces between words give a warning if the unit is words.
+        normalize: ``"auto"`` for the language's normaliser (no language: none; readings: ``ja-reading``), None for no
+            normalisation, the name of a normaliser, a ``speechlab.text.Normalizer``, or any function from str to str.
+        counts: ``"levenshtein"`` for the fewest errors, as jiwer counts; ``"sclite"`` for the counts of NIST's scorer
+            with its markings: alternates ``{ a / b / @ }`` and optionally deletable words ``(word)``. Its split into
+            substitutions, deletions and insertions differs, and seldom the total. ``"sclite-fragments"`` also counts
+            matching fragments (``wor-``, ``-ord``) as correct.
+        reference: Column of references in a table.
+        hypothesis: Column of hypotheses in a table.
 
     Returns:
         The rate, with counts, alignments, intervals and a signature.
 
     Raises:
-        InvalidRequestError: Unequal numbers of texts, Series with different indexes, something that is no text, or a
-            unit, language or normaliser that does not exist or does not fit.
+        InvalidRequestError: The numbers of texts differ, two Series have different indexes, a value is not a text, or
+            the unit, language or normaliser does not exist or does not match.
 
     Example:
         >>> result = error_rate(["this is a test"], ["this test"])

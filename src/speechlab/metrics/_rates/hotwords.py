@@ -61,17 +61,17 @@ def hotword_scores(
 ) -> pd.DataFrame:
     """Recall, precision and F1 of given words and phrases: names, products, glossary terms.
 
-    An occurrence in a hypothesis is a hit if the reference of the same row has one for it, wherever it stands. A word
+    An occurrence in a hypothesis is a hit if the reference of the same row has one for it at any place. A word
     inside a longer one counts too: ``"New York"`` has a ``"York"``.
 
     Args:
         scored: What :func:`speechlab.metrics.score` or :func:`speechlab.metrics.error_rate` returned; or a table or
-            references that are to be scored.
-        hypotheses: Hypotheses, where references were given.
+            references without scores.
+        hypotheses: Hypotheses, if the first argument has references.
         hotwords: The words; or for each word its aliases, which count as the word itself, such as
             ``{"GitHub": ["Git Hub", "ギットハブ"]}``. They are normalised like the texts.
         together: One row for all words together, without ``hotword``, instead of one for each.
-        **how: For what is to be scored, arguments of :func:`score`, such as ``language="en"``.
+        **how: Arguments of :func:`score` for texts without scores, such as ``language="en"``.
 
     Returns:
         One row for each word, in the order given: ``hotword``, ``in_reference`` and ``in_hypothesis`` (how often it
@@ -80,7 +80,7 @@ def hotword_scores(
         by; and ``signature``.
 
     Raises:
-        InvalidRequestError: The table was not scored, or its rows in different ways, or a word is empty, or nothing
+        InvalidRequestError: The table has no scores, or its rows were scored in different ways, or a word is empty, or nothing
             of it is left after normalisation, or two words are one after normalisation.
 
     Example:
@@ -141,7 +141,7 @@ def hotword_error_rates(
         draws: Bootstrap draws of each interval.
         seed: The same seed gives the same table.
         groups: Column of blocks, such as ``"speaker"``, that are drawn as wholes, or a name for each row.
-        **how: For what is to be scored, arguments of :func:`score`, such as ``language="en"``.
+        **how: Arguments of :func:`score` for texts without scores, such as ``language="en"``.
 
     Returns:
         For each unit two rows, with ``words`` ``"biased"`` and ``"unbiased"``, ``unit``, ``utterances``,
@@ -189,13 +189,13 @@ def hotword_counts(
     hotwords: Iterable[str] | Mapping[str, Iterable[str]],
     **how: Any,
 ) -> pd.DataFrame:
-    """Count hotwords row by row: said, heard, put in, and the errors outside of them.
+    """Count hotwords row by row: in the reference, hit and inserted, and the errors outside of hotwords.
 
     Args:
         scored: As for :func:`hotword_scores`.
         hypotheses: As for :func:`hotword_scores`.
         hotwords: As for :func:`hotword_scores`.
-        **how: For what is to be scored, arguments of :func:`score`, such as ``language="en"``.
+        **how: Arguments of :func:`score` for texts without scores, such as ``language="en"``.
 
     Returns:
         A row for each row, with its index: ``hotwords_said`` (occurrences in the reference), ``hotwords_hit`` (of

@@ -72,11 +72,11 @@ def score(
     """Score each utterance of a table, or of two lists.
 
     Args:
-        references: A table with one row for each utterance; or what was said, as a list or a Series.
-        hypotheses: What was recognised, as many; not for a table. Two Series must have one index.
-        reference: Column with what was said.
-        hypothesis: Column with what was recognised.
-        language: Column with the language of each row; or, if there is no such column, the language of all rows.
+        references: A table with one row for each utterance; or a list or Series of references.
+        hypotheses: Hypotheses, one for each reference; None for a table. Two Series must have the same index.
+        reference: Column of references.
+        hypothesis: Column of hypotheses.
+        language: Column of languages; or, if there is no such column, the language of all rows.
         unit: ``"auto"`` (characters for Japanese, Chinese and other languages without spaces, words for the rest),
             or a unit of :func:`speechlab.metrics.error_rate`.
         normalize: As for :func:`speechlab.metrics.error_rate`.
@@ -84,22 +84,22 @@ def score(
             counted on the alternatives that the words took.
 
     Returns:
-        A new table: same index, same order, the columns of the table (of lists: of the two names above), and these
-        (columns with such a name are replaced). Always:
+        A new table with the same index and order, the columns of the table (for lists, two columns with the names
+        above), and the following columns, which replace columns of the same name. Always:
 
-        - ``unit``, ``signature``: what was counted, and how, with the normaliser and the versions.
-        - ``reference_normalized``, ``hypothesis_normalized``: the texts that were compared.
+        - ``unit``, ``signature``: the unit of counting, and one line with the unit, the normaliser and the versions.
+        - ``reference_normalized``, ``hypothesis_normalized``: the compared texts.
         - ``error_rate`` (fraction), ``errors``, ``hits``, ``substitutions``, ``deletions``, ``insertions``,
           ``reference_length`` (tokens), all in ``unit``.
         - ``alignment``: the difference as text, ``[-reference-]{+hypothesis+}``.
-        - ``score_error``: why a row could not be scored: its language does not exist, or does not have that unit,
-          or a cell holds no text, or sclite's markings in it cannot be understood. Such a row has missing scores, as
-          has one without reference, hypothesis or language (which is no error), and none of them stops the others.
+        - ``score_error``: the reason for a row without scores: its language does not exist or does not have the unit,
+          a cell is not a text, or sclite's markings in it are invalid. Such a row does not stop the others. A row
+          without reference, hypothesis or language has missing scores, but no error.
 
-        And those that a language of the table can have:
+        And for the languages of the table:
 
         - ``wer``, ``cer``, ``reading_cer`` (fractions), and ``word_errors``, ``word_length``, ``char_errors``,
-          ``char_length``, ``reading_errors``, ``reading_length`` (tokens) behind them: words and characters for
+          ``char_length``, ``reading_errors``, ``reading_length`` (their counts in tokens): words and characters for
           languages with spaces, characters for the others, readings for Japanese if the extra ``ja`` is installed.
         - ``pinyin_error_rate``, ``toneless_error_rate`` and the same two columns behind each: syllables of Chinese,
           with and without tone, if the package pypinyin is installed.
@@ -109,9 +109,9 @@ def score(
           ``recognition_differences`` (see :func:`compare_chinese`).
 
     Raises:
-        InvalidRequestError: What is wrong with the call: a column is missing or there twice, two Series do not belong
-            together, or there is no such unit, normaliser, way of counting, or language of all rows, or that
-            language does not have the unit.
+        InvalidRequestError: The call is invalid: a column is missing or occurs twice, two Series have different
+            indexes, the unit, normaliser, way of counting or language of all rows does not exist, or that language
+            does not have the unit.
 
     Example:
         >>> score(["good morning"], ["good mourning"], language="en")["alignment"][0]

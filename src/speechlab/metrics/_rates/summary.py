@@ -38,16 +38,16 @@ def summarize(
     """Corpus rates of groups of scored rows.
 
     Args:
-        scored: What :func:`score` or :func:`error_rate` returned; or a table or references that are to be scored.
-        hypotheses: Hypotheses, where references were given.
+        scored: What :func:`score` or :func:`error_rate` returned; or a table or references without scores.
+        hypotheses: Hypotheses, if the first argument has references.
         by: Columns to group by, such as ``["voice"]``; none for all rows together. Units are never mixed: there is
             one row for each group and unit.
         level: Confidence level of the intervals.
         draws: Bootstrap draws of each interval.
         seed: The same seed gives the same table.
-        groups: Column of blocks, such as ``"speaker"``, that are drawn as wholes, or a name for each row; None to
-            draw utterances.
-        **how: For what is to be scored, arguments of :func:`score`, such as ``language="en"``.
+        groups: Column of blocks, such as ``"speaker"``, or a name for each row. Whole blocks are drawn; None draws
+            utterances.
+        **how: Arguments of :func:`score` for texts without scores, such as ``language="en"``.
 
     Returns:
         A table, sorted by group, with the columns of ``by`` and ``unit``, ``utterances`` (rows),
@@ -58,12 +58,12 @@ def summarize(
         ``pinyin_error_rate``, ``toneless_error_rate``, ``tolerant_cer`` and the counts of Japanese and Chinese
         differences those that the scores have; and ``signature``. Rates are fractions (they can exceed 1), lengths
         tokens. Rates of groups without any score are missing, and so are intervals of groups with fewer than two
-        scored rows or blocks. A rate beside ``error_rate`` goes by the rows that have it: a group of several
-        languages has the ``reading_cer`` of its Japanese rows alone.
+        scored rows or blocks. A rate other than ``error_rate`` is that of the rows that have it: a group of several
+        languages has the ``reading_cer`` of its Japanese rows only.
 
     Raises:
-        InvalidRequestError: A column is missing, or a scored row has no block, or an argument makes no sense; or
-            rows of one group and language were scored in different ways.
+        InvalidRequestError: A column is missing, a scored row has no block, an argument is not allowed, or rows of
+            one group and language were scored in different ways.
 
     Example:
         >>> table = summarize(["good morning", "hello"], ["good mourning", "hello"], language="en")

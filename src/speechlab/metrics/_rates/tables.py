@@ -1,4 +1,4 @@
-"""Scored tables, from whatever is scored: a table, two lists, or an error rate."""
+"""Scored tables, made from a table, two lists or an error rate."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def as_scored(
             references.
         hypotheses: Hypotheses for references.
         how: Arguments of :func:`score`, for what is to be scored; a scored table has none.
-        argument: What the caller calls the first.
+        argument: Name of the first argument, for messages.
     """
     unknown = [name for name in how if name not in _HOW]
     if unknown:
@@ -88,7 +88,7 @@ class ScoredRow(NamedTuple):
     """A row that has scores.
 
     Attributes:
-        unit: What was counted.
+        unit: The unit of counting.
         signature: How.
         reference: The reference that was compared.
         hypothesis: The hypothesis that was compared.

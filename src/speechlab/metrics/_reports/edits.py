@@ -32,12 +32,12 @@ def edits(
     """The errors, one row each, with their places in the texts as they were written.
 
     Args:
-        scored: What :func:`score` or :func:`error_rate` returned; or a table or references that are to be scored.
-        hypotheses: Hypotheses, where references were given.
+        scored: What :func:`score` or :func:`error_rate` returned; or a table or references without scores.
+        hypotheses: Hypotheses, if the first argument has references.
         equal: Also give the tokens that agree.
-        reference: Column of a table with what was said.
-        hypothesis: Column of a table with what was recognised.
-        **how: For what is to be scored, arguments of :func:`score`, such as ``language="en"``.
+        reference: Column of references in a table.
+        hypothesis: Column of hypotheses in a table.
+        **how: Arguments of :func:`score` for texts without scores, such as ``language="en"``.
 
     Returns:
         A table with ``utterance`` (the label of the row in the index), ``operation`` (``"substitute"``,

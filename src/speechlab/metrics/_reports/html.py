@@ -37,11 +37,11 @@ def alignments_html(
     """Alignments for the eye: reference above hypothesis, token by token, with the kind of each error below.
 
     Args:
-        scored: What :func:`score` or :func:`error_rate` returned; or a table or references that are to be scored.
-        hypotheses: Hypotheses, where references were given.
+        scored: What :func:`score` or :func:`error_rate` returned; or a table or references without scores.
+        hypotheses: Hypotheses, if the first argument has references.
         limit: Show no more utterances than that.
         worst: Those with most errors first; else in order, those without errors included.
-        **how: For what is to be scored, arguments of :func:`score`, such as ``language="en"``.
+        **how: Arguments of :func:`score` for texts without scores, such as ``language="en"``.
 
     Returns:
         HTML that a notebook shows. All texts are escaped, and colour is never the only sign.

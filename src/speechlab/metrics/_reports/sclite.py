@@ -43,19 +43,19 @@ def sclite_report(
     """A print-out as sclite makes it, of any scores: print it, or write it to a file.
 
     Args:
-        scored: What :func:`score` or :func:`error_rate` returned; or a table or references that are to be scored.
-        hypotheses: Hypotheses, where references were given.
+        scored: What :func:`score` or :func:`error_rate` returned; or a table or references without scores.
+        hypotheses: Hypotheses, if the first argument has references.
         report: As sclite calls them: ``"pra"`` (each alignment, reference above hypothesis), ``"sum"`` (percentages
             by speaker), ``"rsum"`` (numbers by speaker) or ``"dtl"`` (figures of the whole, and the words that were
             taken for others, left out or put in, with how often).
         utterance: Column with the names of the utterances; None for the index.
         speaker: Column with the speakers; None for the part of an utterance's name before the first ``-`` or ``_``.
         name: What to call the system.
-        **how: For what is to be scored, arguments of :func:`score`. For sclite's own counts,
+        **how: Arguments of :func:`score` for texts without scores. For sclite's own counts,
             ``counts="sclite", normalize=None, language="en"``.
 
     Raises:
-        InvalidRequestError: The table was not scored, or its rows in different ways or units, a column is missing, or
+        InvalidRequestError: The table has no scores, or its rows were scored in different ways or units, a column is missing, or
             there is no such report.
 
     Example:

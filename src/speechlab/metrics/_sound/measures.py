@@ -140,9 +140,9 @@ def speech_measures(
 
     Args:
         clips: Clips, paths or bytes; or a table with a column of them.
-        texts: What was to be said, one for each clip; not for a table.
+        texts: Intended texts, one for each clip; None for a table.
         audio: Column of the clips of a table.
-        text: Column of the texts of a table; used if it is there.
+        text: Column of the texts of a table; used if it exists.
         language: Column of the languages of a table; or the language of all rows.
         silence_db: A window of 10 ms is silent if its power is that far below that of the loudest, in dB (or below
             -70 dBFS).
@@ -150,8 +150,8 @@ def speech_measures(
         with_dnsmos: Add :func:`dnsmos`: some seconds of work for each clip.
 
     Returns:
-        For a table a new one with the same index and columns, and these (replaced where they are there); for a list
-        these alone:
+        For a table, a new table with the same index and columns, and the following columns, which replace columns of
+        the same name; for a list, only these:
 
         - ``duration_s``; ``speech_s``: without the silence at both ends.
         - ``characters``, ``words`` (missing for languages without spaces), ``morae`` (Japanese, with the extra
@@ -166,7 +166,7 @@ def speech_measures(
         - ``clipping_ratio``: fraction of samples at full scale in runs of three or more.
         - ``peak_dbfs``, ``rms_dbfs``, ``loudness_lufs`` (BS.1770-4, gated; missing below 0.4 s or for silence).
         - ``f0_median_hz``, ``f0_mean_hz``, ``f0_sd_hz``, ``voiced_ratio`` (voiced share of ``speech_s``).
-        - ``repeated_ending``: the end sounds like what came right before, and the text does not say it twice.
+        - ``repeated_ending``: the end sounds like the part right before it, and the text has no repetition there.
         - ``truncated_ending``: the clip stops in the middle of a sound.
         - ``dnsmos_signal``, ``dnsmos_background``, ``dnsmos_overall``, ``dnsmos_p808`` (1 to 5), if asked for;
           missing for a silent clip.

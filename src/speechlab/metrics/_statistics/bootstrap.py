@@ -50,7 +50,7 @@ class Bootstrap:
 
     Attributes:
         level: Confidence level, between 0 and 1.
-        draws: How many.
+        draws: Number of bootstrap draws.
         seed: The same seed gives the same interval, whatever the order of the utterances.
         groups: Names of blocks (speakers, files) that are drawn as wholes, one for each utterance, or the column of a
             table that has them; None to draw utterances.
@@ -82,7 +82,7 @@ class Bootstrap:
 
         Args:
             frame: The table; ``groups`` is one of its columns, or has an entry for each of its rows.
-            argument: What the caller calls it.
+            argument: Name of the argument, for messages.
         """
         if self.groups is None:
             return frame, self

@@ -28,7 +28,7 @@ class PairedDraws:
 
     Attributes:
         blocks: Number of blocks.
-        draws: How many.
+        draws: Number of bootstrap draws.
         seed: As sacrebleu's; None for another each time.
     """
 

@@ -1,1 +1,1 @@
-"""Several systems on the same utterances: whose the errors are, and their order."""
+"""Several systems on the same utterances: causes of errors, and rankings."""

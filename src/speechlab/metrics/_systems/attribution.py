@@ -1,4 +1,4 @@
-"""Attribution: which errors are a voice's, and which would have been made whatever the voice."""
+"""Attribution of errors to a voice, its engine, or causes that all voices share."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ _VARIANCE = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Attribution:
-    """Errors of several voices on the same utterances, by whose they are and what they are about.
+    """Errors of several voices on the same utterances, by cause and kind.
 
     Attributes:
         errors: One row for each run of errors: ``voice``, ``engine``, ``language``, ``utterance``, ``take`` (from 0),
@@ -135,21 +135,21 @@ def attribute(
     engine: str | None = None,
     **how: Any,
 ) -> Attribution:
-    """Part the errors of voices from those that a recogniser or normaliser makes whatever the voice.
+    """Separate the errors of voices from errors that a recogniser or normaliser makes for every voice.
 
-    Each error is held against the other voices at its place in the utterance. It is *shared* if most of them have an
-    error there; else the *engine*'s if most other voices of its engine do; else the voice's *own*.
-    Errors that only look wrong are counted apart: homophones, numbers and spellings.
+    Each error is compared with the other voices at its place in the utterance. It is *shared* if most of them have an
+    error there; otherwise the *engine*'s if most other voices of its engine have one; otherwise the voice's *own*.
+    Errors of spelling only are counted separately: homophones, numbers and spellings.
 
-    Own errors are at most the voice's: what the recogniser gets wrong by chance, for one voice, is among them.
+    Own errors are an upper limit for the voice, because they include the recogniser's random errors.
 
     Args:
-        scored: What :func:`score` returned, or a table that is to be scored. Several rows of one voice and utterance
+        scored: What :func:`score` returned, or a table without scores. Several rows of one voice and utterance
             are takes.
         voice: Column of the voices; of recognisers, to compare those.
-        utterance: Column that tells utterances apart.
+        utterance: Column that identifies the utterances.
         engine: Column of the engines that voices belong to; None if they are all of one.
-        **how: For a table that is to be scored, arguments of :func:`score`, such as ``unit="reading"``.
+        **how: Arguments of :func:`score` for a table without scores, such as ``unit="reading"``.
 
     Raises:
         InvalidRequestError: A column is missing, no row has scores, a voice has two engines, an utterance two

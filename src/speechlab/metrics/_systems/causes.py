@@ -1,4 +1,4 @@
-"""Whose an error is: the voice's, its engine's, or whoever's comes after the voice.
+"""Causes of errors: the voice, its engine, or a later stage.
 
 What a recogniser or a normaliser gets wrong whatever the voice, it gets wrong at one place of the text for most
 voices. So each error is held against the other voices at its place, by the first rule that holds:
@@ -41,8 +41,8 @@ class ErrorRun(NamedTuple):
         reference: Its tokens in the reference; may be empty.
         hypothesis: Its tokens in the hypothesis; may be empty.
         errors: How many.
-        kind: What it is about.
-        cause: Whose it is.
+        kind: Kind of the error.
+        cause: Cause of the error.
         share: Which part of the other voices has an error there, each engine counting once; at the place where it
             is smallest; NaN without others.
         at_end: Whether the last token of the reference is left out, and not only written otherwise.
@@ -141,7 +141,7 @@ class Take:
 def causes(
     takes: Mapping[str, Sequence[Take]], engines: Mapping[str, str]
 ) -> dict[str, list[list[ErrorRun]]]:
-    """Whose the errors of one utterance are.
+    """The causes of the errors of one utterance.
 
     Args:
         takes: The takes of each voice.

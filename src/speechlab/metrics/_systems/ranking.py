@@ -50,16 +50,16 @@ _UNITS = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Ranking:
-    """Systems in order, and how sure the order is.
+    """A ranking of systems, with the certainty of the order.
 
     Attributes:
         systems: One row for each system, the best first: ``system``, ``unit``, ``utterances`` (that all systems have
             scores for, and on which all other figures are), ``reference_length`` (tokens), ``errors``,
-            ``error_rate`` (fraction), ``group`` (letters: systems that share one cannot be told apart),
-            ``first_share`` (in which part of the resampled sets of utterances it came first; ties are shared out),
-            ``p_best`` (Holm's p-value against the best; missing for the best) and ``needed`` (utterances in all
-            that would tell it from the best with the chance ``power``, if the difference is as large as it looks;
-            missing for the best, and where there is no difference).
+            ``error_rate`` (fraction), ``group`` (letters: systems that share a letter do not differ significantly),
+            ``first_share`` (share of the resampled sets of utterances in which it came first; ties are divided),
+            ``p_best`` (Holm's p-value against the best; missing for the best) and ``needed`` (number of utterances
+            that distinguish it from the best with the probability ``power``, if the true difference is the observed
+            one; missing for the best, and without a difference).
         pairs: All pairs, as :func:`compare_all` gives them; without rows for one system.
         level: Confidence level that the groups hold for, all pairs together.
         excluded: Utterances left out because not all systems have a score. Takes that not all have are left out too.
@@ -135,20 +135,20 @@ def rank(
     seed: int = 0,
     **how: Any,
 ) -> Ranking:
-    """Put several systems in order that were scored on the same utterances, and say how sure the order is.
+    """Rank several systems that were scored on the same utterances, with the certainty of the order.
 
     Pairs are compared by the exact test over utterances (:func:`compare_all` with ``groups=``), corrected by Holm's
     method. Several rows of one system and utterance are takes, and stay together.
 
     Args:
-        scored: What :func:`score` returned, or a table that is to be scored.
+        scored: What :func:`score` returned, or a table without scores.
         system: Column of the systems.
-        utterance: Column that tells utterances apart.
+        utterance: Column that identifies the utterances.
         level: Confidence level of all pairs together.
         power: Chance with which ``needed`` utterances find the difference, as a fraction.
-        draws: How many sets of utterances are drawn for ``first_share``.
+        draws: Number of resampled sets of utterances for ``first_share``.
         seed: The same seed gives the same ranking.
-        **how: For a table that is to be scored, arguments of :func:`score`.
+        **how: Arguments of :func:`score` for a table without scores.
 
     Raises:
         InvalidRequestError: A column is missing, no utterance has scores of all systems, or rows were scored in
@@ -182,20 +182,20 @@ def rank_each(
     seed: int = 0,
     **how: Any,
 ) -> dict[str, Ranking]:
-    """Put several systems in order under each of several conditions; the p-values of all are corrected together.
+    """Rank several systems under each of several conditions, with one correction of all p-values.
 
-    With the chance ``level`` no difference is called significant, under any of the conditions, where there is none.
+    With the probability ``level``, no false difference is called significant under any of the conditions.
 
     Args:
         scored: As for :func:`rank`, like the others.
-        by: Column of the conditions; rows without one are passed over.
+        by: Column of the conditions; rows without one are ignored.
         system: Column of the systems.
-        utterance: Column that tells utterances apart.
+        utterance: Column that identifies the utterances.
         level: Confidence level of all pairs under all conditions together.
         power: Chance with which ``needed`` utterances find the difference, as a fraction.
-        draws: How many sets of utterances are drawn for ``first_share``.
+        draws: Number of resampled sets of utterances for ``first_share``.
         seed: The same seed gives the same ranking.
-        **how: For a table that is to be scored, arguments of :func:`score`.
+        **how: Arguments of :func:`score` for a table without scores.
 
     Returns:
         The ranking of each condition, in the order of the table.
@@ -314,7 +314,7 @@ def _common(done: pd.DataFrame, system: str, utterance: str, where: str) -> pd.D
     Args:
         done: Rows that have scores.
         system: Column of the systems.
-        utterance: Column that tells utterances apart.
+        utterance: Column that identifies the utterances.
         where: What errors say of the rows, such as their condition.
     """
     if not len(done):

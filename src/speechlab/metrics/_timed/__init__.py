@@ -1,1 +1,1 @@
-"""Error rates of texts with times: what was said when, and by whom."""
+"""Error rates of texts with times and speakers."""

@@ -27,17 +27,17 @@ _COLUMNS = ["file", "speaker", "assigned", "substitutions", "deletions", "insert
 
 @dataclass(frozen=True)
 class TimedErrorRate:
-    """An error rate of timed texts, with what stands behind it.
+    """An error rate of timed texts, with its counts.
 
     Attributes:
-        unit: What was counted, such as ``"word"``.
-        collar_s: How many seconds a token may be away from the one it is held against; infinite: any.
-        substitutions: Tokens that were taken for others.
+        unit: The unit of counting, such as ``"word"``.
+        collar_s: Maximum distance in time of two aligned tokens, in seconds; infinite for no limit.
+        substitutions: Substituted tokens.
         deletions: Tokens of the reference without a counterpart at their time.
         insertions: Tokens of the hypothesis without a counterpart at their time.
         reference_length: Tokens of the reference.
         streams: A row for each stream of tokens: ``file``, ``speaker`` of the reference, ``assigned`` (the speaker of
-            the hypothesis that it was held against; empty for none), the counts, and ``reference_length``.
+            the hypothesis that it was compared with; empty for none), the counts, and ``reference_length``.
         segments: With ``by_segment=True`` the reference, row for row, with the counts of each segment,
             ``reference_length`` and ``rate`` (NaN without tokens); else None. An insertion counts for that segment of
             its stream that is nearest in time; in a stream that only the hypothesis has, for none.
@@ -79,16 +79,16 @@ def timed_error_rate(
     language: str | None = None,
     normalize: Normalize = "auto",
 ) -> TimedErrorRate:
-    """Compare timed texts, however each side cut them into segments.
+    """Compute the error rate of timed texts, independent of their division into segments.
 
     In each recording all segments, by start, are one stream of tokens, so that text is aligned across the edges of
-    segments. A token can be a hit or a substitution only of one at its time: the time of a reference's segment is
-    shared out to its tokens by their length; a hypothesis' token has the middle of its share, give or take the
-    collar. What is at another time is deleted there and inserted here. These are meeteval's definitions of tcpWER
-    and cpWER.
+    segments. A token can be a hit or a substitution only of a token at its time. The time of a reference's segment is
+    divided among its tokens by their length. A token of a hypothesis has the middle of its share, extended by the
+    collar on both sides. A token at another time counts as a deletion and an insertion. These are meeteval's
+    definitions of tcpWER and cpWER.
 
-    The work grows with the pairs of tokens that are near enough in time to meet: with the tokens times the collar,
-    and without time (``math.inf``) with the square of a recording's tokens.
+    The time is proportional to the pairs of tokens that are near enough in time: to the tokens times the collar, and
+    for ``math.inf`` to the square of a recording's tokens.
 
     >>> from speechlab.metrics import timed_error_rate
     >>> from speechlab.segments import frame
@@ -99,20 +99,20 @@ def timed_error_rate(
 
     Args:
         reference: A segment frame with texts.
-        hypothesis: Another. A recording that only one of them has counts in full.
-        collar: Seconds. The service's segments are padded, at the start of a recording by 1.5 s: do not choose less.
-            ``math.inf`` leaves time out, but for the order.
-        by_speaker: Hold each speaker (column ``speaker``) of the reference against that of the hypothesis with which
-            the errors are fewest in all, in each recording anew: tcpWER, and cpWER with an infinite collar.
+        hypothesis: A segment frame with texts. A recording in only one of the two frames counts in full.
+        collar: Collar in seconds. The service pads segments, at the start of a recording by 1.5 s: do not choose less.
+            ``math.inf`` ignores time except for the order.
+        by_speaker: Compare each speaker (column ``speaker``) of the reference with a speaker of the hypothesis. The
+            assignment of each recording is the one with the fewest errors: tcpWER, and cpWER with an infinite collar.
         by_segment: Also count for each segment of the reference, which keeps the alignments.
-        unit: What is counted, as for :func:`error_rate`.
+        unit: The unit of counting, as for :func:`error_rate`.
         language: ISO 639-1 code of the texts.
         normalize: As for :func:`error_rate`.
 
     Raises:
-        SegmentError: A table is no segment frame.
-        InvalidRequestError: The collar is no number of 0 or more, speakers are wanted and a table has none, unit,
-            language and normaliser do not fit together, or counts by segment are wanted and so many tokens are near
+        SegmentError: A table is not a segment frame.
+        InvalidRequestError: The collar is not a number of at least 0; ``by_speaker`` is set and a table has no
+            speakers; unit, language and normaliser do not match; or ``by_segment`` is set and so many tokens are near
             in time that their alignment would not fit into memory.
     """
     import pandas as pd

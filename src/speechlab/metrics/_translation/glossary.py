@@ -64,7 +64,7 @@ def glossary_terms(
         source_language: Code of the language of the sources.
         reference: Column of the references of a table.
         hypothesis: Column of the translations of a table.
-        source: Column of the sources of a table; used if it is there.
+        source: Column of the sources of a table; used if it exists.
 
     Returns:
         One row for each term, in the order given: ``term``, ``target`` (all that will do, separated by `` | ``),

@@ -46,7 +46,7 @@ def make_metrics(
     if not wanted:
         message = f"metrics is empty; name some of {', '.join(map(repr, METRICS))}"
         raise InvalidRequestError(message, parameter="metrics")
-    given: object = options  # whatever the type says: it comes from outside
+    given: object = options  # type hints are not enforced at run time
     if given is not None and not isinstance(given, Mapping):
         message = f"options is {options!r:.60}; give a dict from metrics to dicts of sacrebleu's arguments"
         raise InvalidRequestError(message, parameter="options")

@@ -69,7 +69,7 @@ def compare_translations(
         groups: Column of a table with blocks, such as documents, or a name for each reference. Blocks are swapped or
             drawn as wholes: how one document suits one system is then no evidence for others.
         reference: Column of the references of a table.
-        source: Column of the sources of a table; used if it is there.
+        source: Column of the sources of a table; used if it exists.
 
     Returns:
         For each system and metric a row: ``system``, ``metric``, ``score``, ``difference`` (from the first) with

@@ -84,7 +84,7 @@ class TranslationScore:
         Args:
             metric: One of those in ``scores``.
             level: Confidence level, between 0 and 1.
-            draws: How many.
+            draws: Number of bootstrap draws.
             seed: The same seed gives the same interval.
             groups: Name of a block for each translation, such as its document, or a column of the table that was
                 given; blocks are drawn as wholes.
@@ -114,7 +114,7 @@ class TranslationScore:
 
         Args:
             level: As for :meth:`confidence_interval`, like the others.
-            draws: How many.
+            draws: Number of bootstrap draws.
             seed: The same seed gives the same intervals.
             groups: Blocks that are drawn as wholes.
         """
@@ -172,7 +172,7 @@ def translation_score(
         source_language: Code of their language.
         reference: Column of the references of a table.
         hypothesis: Column of the translations of a table.
-        source: Column of the sources of a table; used if it is there.
+        source: Column of the sources of a table; used if it exists.
 
     Returns:
         The scores, with intervals on request.
@@ -335,7 +335,7 @@ def score_translations(
         reference: Column of the reference translations.
         hypothesis: Column of the translations.
         language: Column of the languages translated into; or the language of all rows.
-        source: Column of the sources of a table; used if it is there.
+        source: Column of the sources of a table; used if it exists.
         by: Columns to group by; languages are never mixed.
         tokenize: As for :func:`translation_score`, like the next three.
         metrics: Metrics by their names.

@@ -47,7 +47,7 @@ def _simplify(text: str) -> str:
 
 
 def _simplify_rules() -> str:
-    """Two packages offer the module ``opencc``, with dictionaries of their own: name the one that is here."""
+    """Name of the installed package with the module ``opencc``. Two packages have it, with different dictionaries."""
     from importlib.metadata import packages_distributions, version
 
     names = sorted(packages_distributions().get("opencc", []))

@@ -74,7 +74,7 @@ def _expand(text: str) -> str:
 
 
 class _Symbols(dict[int, str]):
-    """What the package makes of a decomposed character, for ``str.translate``; filled as characters turn up."""
+    """The package's results for decomposed characters, for ``str.translate``; filled on first use."""
 
     def __missing__(self, code: int) -> str:
         remove = load("whisper_normalizer.basic").remove_symbols_and_diacritics

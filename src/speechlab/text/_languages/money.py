@@ -76,7 +76,7 @@ _ZH = {
 
 
 def _pattern(sign: str) -> str:
-    """A sign; one that begins with letters is no end of a longer word."""
+    """Pattern of a sign. A sign that begins with letters must not be the end of a longer word."""
     return f"(?<![A-Za-z]){re.escape(sign)}" if sign[0].isalpha() else re.escape(sign)
 
 
@@ -121,7 +121,7 @@ _SIGN_BEFORE = re.compile(rf"(?:(?<!\w)([-−]))?{_NOT_BEHIND}({_SIGN})\s?([-−
 # A number is tried from its first digit only: from each, a row of digits takes time by the square of its length.
 _SIGN_BEHIND = re.compile(rf"(?<![0-9])(?<![0-9],)({_NUMBER})\s?({_SIGN}|[%‰]){_TO}")
 BASIC_MONEY = Step("money", _basic_money, f"{_SIGN_BEFORE.pattern}|{_SIGN_BEHIND.pattern}")
-"""The sign of a currency becomes a word of its own behind the number, as does a percent sign."""
+"""The sign of a currency, or a percent sign, becomes a separate word after the number."""
 
 _EN = {
     "¥": "yen",

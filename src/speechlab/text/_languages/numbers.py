@@ -60,7 +60,7 @@ _ZH_TWO_OF = re.compile(
 _JA_PERCENT = re.compile(r"(?<=[零一二三四五六七八九十百千万億兆京])%")
 _ZH_NUMERAL = "零一二三四五六七八九十百千万亿点"
 APART = "・"
-"""What stands between two numbers that would read as another one without it: 5〜10 is 五・十, and 50 is 五十."""
+"""Separator of two numbers that would otherwise read as one: 5〜10 is 五・十, and 50 is 五十."""
 _NUMERAL = "零一二三四五六七八九十百千万億亿兆京点"
 # The 百 of 百分之五 begins no number.
 _NEIGHBOURS = re.compile(rf"(?<![{_NUMERAL}])([{_NUMERAL}]+)[\W_]+(?=([{_NUMERAL}]+)(?![{_NUMERAL}]|分之))")

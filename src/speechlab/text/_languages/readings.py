@@ -201,7 +201,7 @@ def _usual_form(character: str) -> str:
 
 @cache
 def _is_common(character: str) -> bool:
-    """Whether it is in the first level of JIS X 0208, which ends at 腕, or not a kanji of JIS at all but kana."""
+    """Whether a character is in the first level of JIS X 0208, which ends at 腕, or is kana."""
     try:
         code = character.encode("shift_jis")
     except UnicodeEncodeError:
@@ -274,7 +274,7 @@ def _pronounce(piece: str) -> list[tuple[str, str]]:
         openjtalk = _openjtalk()
         try:
             words = openjtalk.run_frontend(piece)
-            # Symbols stand for themselves, and a mark of devoicing is no sound.
+            # Symbols are kept, and a mark of devoicing is not a sound.
             return [
                 (
                     cast(str, word["string"]),

@@ -29,51 +29,53 @@ _BROWSER = Path(__file__).parent / "browser"
 _PLAYER_SHEET = Path(__file__).parents[1] / "_player" / "browser" / "player.css"
 _NAME = "segments"
 _SETTLED_S = 1.5
-"""How long after an edit the HTML in the notebook is made anew."""
+"""Seconds after an edit until the HTML in the notebook is updated."""
 
 
 class SegmentEditor(RefreshedWidget, Player):
-    """Segments over their recording, to be moved, cut, joined and named, with the segment frame in Python.
+    """An editor of the segments of a recording, with the segment frame in Python.
 
-    A :class:`Player` of one recording whose first tier can be edited; the tiers of a reference stand below it and
-    cannot. Drag an edge or a segment, drag over an empty place of the tier to add one, or choose a segment and use
-    the fields, buttons and keys. Edges hold on to those of neighbours and of the reference::
+    The editor is a :class:`Player` of one recording whose first tier can be edited. The tiers of a reference are shown
+    below it and cannot be edited. Drag an edge or a segment, drag over an empty place of the tier to add a segment, or
+    select a segment and use the fields, buttons and keys. Edges snap to those of neighbours and of the reference::
 
         editor = sl.widgets.SegmentEditor("talk.wav", heard.segments, reference=marked)
         editor  # shows it
-        editor.frame  # a segment frame, as it is edited
-        editor.changes  # what is other than in the frame that was given
+        editor.frame  # the segment frame with all edits
+        editor.changes  # the differences from the given frame
         editor.frame = sl.segments.merge(editor.frame, gap=0.2)  # shows at once
         editor.observe(lambda change: sl.segments.write(editor.frame, "talk.srt"), "edits")
 
-    **Who wins.** What Python sets wins: a drag or a text that is under way in the browser is dropped, so are edits
-    that Python did not have by then, and the browser says so. There is nothing to undo before it.
+    **Concurrent edits.** A frame set in Python replaces the edits in the browser. A drag or a text in progress is
+    dropped, and so are edits that Python had not yet received; the browser shows a message. Earlier edits can then not
+    be undone.
 
-    Keys beyond those of the player: ``[`` and ``]`` set the start and the end of the chosen segment to the position;
-    Shift with the arrows moves it by a hundredth of a second; C splits it at the position, M merges it with the next,
-    A adds one, Delete deletes it, E edits its text, 1 and 2 play around its start and its end, Z shows it large;
-    Ctrl+Z undoes, Ctrl+Shift+Z does again.
+    Keys in addition to those of the player: ``[`` and ``]`` set the start and the end of the selected segment to the
+    position; Shift with the arrows moves it by a hundredth of a second; C splits it at the position, M merges it with
+    the next, A adds a segment, Delete deletes it, E edits its text, 1 and 2 play around its start and its end, Z zooms
+    to it; Ctrl+Z undoes, Ctrl+Shift+Z redoes.
 
     Args:
-        audio: The recording: a clip, the path or the bytes of a file, or a transcript that carries its ``audio``.
-        segments: What is edited: whatever :func:`speechlab.segments.frame` takes, or a transcript, by its
-            ``segments``. None for none. Segments of one recording only.
-        reference: Tiers that are seen and heard beside it: what ``Player`` takes as segments.
-        snap_s: Times that are edited become multiples of it, such as 0.02 for a VAD with frames of 20 ms; 0 for none.
+        audio: The recording: a clip, the path or the bytes of a file, or a transcript with its ``audio``.
+        segments: The segments to edit, of one recording: anything that :func:`speechlab.segments.frame` accepts, or a
+            transcript with ``segments``. None for no segments.
+        reference: Tiers for comparison, as the argument ``segments`` of ``Player``.
+        snap_s: Edited times are rounded to multiples of this many seconds, such as 0.02 for a VAD with frames of
+            20 ms; 0 for no rounding.
         lang: BCP 47 tag of the texts.
-        title: Name shown above; by default that of the clip.
-        format: Format in which the sound travels to the browser, as for ``Player``.
-        spectrogram: Whether the spectrogram is seen at first.
+        title: Title above the editor; by default that of the clip.
+        format: Format of the sound sent to the browser, as for ``Player``.
+        spectrogram: Whether the spectrogram is visible at first.
 
     Attributes:
-        edits: How many edits of the browser were taken over since the frame was given. Observe it to keep them.
-        selected: Row of ``frame`` that is chosen, or -1.
+        edits: Number of edits received from the browser since the frame was set. Observe it to save the edits.
+        selected: Position in ``frame`` of the selected row, or -1.
 
     Raises:
-        AudioError: No usable sound, or a reference without times.
-        FileNotFoundError: There is no such file.
-        InvalidRequestError: Several recordings, or an argument of another kind.
-        SegmentError: The segments are no segment frame.
+        AudioError: The audio cannot be used, or a reference has no times.
+        FileNotFoundError: The file does not exist.
+        InvalidRequestError: The segments are of several recordings, or an argument has a wrong type.
+        SegmentError: The segments are not a segment frame.
 
     Example:
         >>> clip = sl.AudioClip(np.zeros(8_000), 8_000)
@@ -113,7 +115,7 @@ class SegmentEditor(RefreshedWidget, Player):
         self._later: threading.Timer | None = None
         lang = lang or getattr(segments, "language", None)
         given = _frame_of(segments)
-        # none at all where there is none: a player would take the transcript's own
+        # an empty mapping, because a player would use the segments of the transcript for None
         tiers = {} if reference is None else reference
         super().__init__(audio, tiers, lang=lang, title=title, format=format, spectrogram=spectrogram)
         self.snap_s, self.lang = float(snap_s), self._lang
@@ -131,14 +133,14 @@ class SegmentEditor(RefreshedWidget, Player):
 
     @property
     def frame(self) -> pd.DataFrame:
-        """The segments as a segment frame, by start and end; setting one shows it.
+        """The segments as a segment frame, sorted by start and end. A frame that is set replaces the segments.
 
-        Rows keep the columns that the editor does not show. The second part of a split has those of the first, a
-        merged segment those of its first; one that was added has none but its recording.
+        Rows keep the columns that the editor does not show. The second part of a split copies those of the first part,
+        and a merged segment has those of its first. An added segment only has the recording.
 
         Raises:
-            SegmentError: What is set is no segment frame.
-            InvalidRequestError: It has several recordings, or too many rows.
+            SegmentError: The value that is set is not a segment frame.
+            InvalidRequestError: The frame has several recordings or too many rows.
         """
         with self._lock:
             return self._rows.frame()
@@ -155,11 +157,12 @@ class SegmentEditor(RefreshedWidget, Player):
 
     @property
     def changes(self) -> pd.DataFrame:
-        """What was edited since the frame was given: a row for each segment that is another one, by time.
+        """The edits since the frame was set: one row for each edited segment, by time.
 
-        ``change`` is ``added``, ``changed`` or ``deleted``; ``row`` is its position in the given frame (none where
-        added); ``start_before``, ``end_before``, ``text_before``, ``speaker_before`` are what it was, ``start``,
-        ``end``, ``text``, ``speaker`` what it is. The first part of a split and a merged segment are changed ones.
+        ``change`` is ``added``, ``changed`` or ``deleted``. ``row`` is the position in the given frame, missing for an
+        added segment. ``start_before``, ``end_before``, ``text_before`` and ``speaker_before`` are the given values,
+        ``start``, ``end``, ``text`` and ``speaker`` the present ones. The first part of a split and a merged segment
+        count as changed.
         """
         with self._lock:
             return self._rows.changes()
@@ -213,7 +216,7 @@ class SegmentEditor(RefreshedWidget, Player):
         told = {"type": "rows", "revision": self._revision, "error": error}
         self.send(told, [orjson.dumps(rows)])
 
-    # -- what stands in the saved notebook
+    # -- the saved notebook
 
     def _show_later(self) -> None:
         """Put the segments as they are now into the notebook, once no edit has come for a while."""

@@ -23,14 +23,14 @@ _SHOWN = ("start", "end", "text", "speaker")
 
 
 class EditedRow(NamedTuple):
-    """One segment as the browser knows it.
+    """One segment in the form of the browser.
 
     Attributes:
         start: Seconds.
         end: Seconds, not before the start.
-        text: What was said.
+        text: Text of the segment.
         speaker: Name; empty where unknown.
-        like: Position in the given frame of the row whose other columns it has; -1 for none.
+        like: Position in the given frame of the row with its other columns; -1 for none.
     """
 
     start: float
@@ -79,7 +79,7 @@ class EditedRows:
         return sorted(self._rows.items(), key=lambda item: (item[1].start, item[1].end))
 
     def edit(self, put: Iterable[Any], removed: Iterable[Any]) -> None:
-        """Take over what was edited, all of it or nothing.
+        """Apply edits of the browser: all of them or none.
 
         Args:
             put: ``[id, start, end, text, speaker, like]`` of each row that is new or other than it was.
@@ -137,7 +137,7 @@ class EditedRows:
         return segment_frame(table, file=self._file or None)
 
     def changes(self) -> pd.DataFrame:
-        """Return what is other than in the given frame: see :attr:`SegmentEditor.changes`."""
+        """Return the differences from the given frame, see :attr:`SegmentEditor.changes`."""
         import pandas as pd
 
         told: list[tuple[str, int | None, EditedRow | None, EditedRow | None]] = []
@@ -164,7 +164,7 @@ class EditedRows:
 
 
 def _whole_numbers_stay(given: pd.DataFrame) -> pd.DataFrame:
-    """A frame whose whole numbers and truths can be missing, since rows that were added have none."""
+    """A frame with nullable integer and boolean columns, because added rows have no values in them."""
     kinds = {
         name: "boolean" if column.dtype.kind == "b" else column.dtype.name.replace("i", "I").replace("u", "U")
         for name, column in given.items()

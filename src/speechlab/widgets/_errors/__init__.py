@@ -1,1 +1,1 @@
-"""Tables of errors: scored rows of one system, or of two beside each other."""
+"""Tables of errors: scored rows of one system or of two systems."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class ErrorBrowser(AudioTable):
-    """The errors of a scored table, of one system or of two beside each other: an :class:`AudioTable`.
+    """An :class:`AudioTable` of the errors in a scored table, of one system or of two systems.
 
     ::
 
@@ -28,30 +28,30 @@ class ErrorBrowser(AudioTable):
         sl.widgets.ErrorBrowser(scored, other)  # the rows first in which two systems differ most
         sl.widgets.ErrorBrowser(frame, hypothesis=["small", "large"])  # the same, of two columns
 
-    Under *Filter* stand the classes of errors (``substitution``, ``deletion``, ``insertion``; in Japanese and Chinese
-    also ``notation``, ``homophone``, ``tone``, ``recognition``), the confusions (``精 → 制``, ``∅`` where nothing
-    stands on one side), languages, voices, and error rates. Rows without a score stand last and say why. A table
-    without sound is shown without a player.
+    *Filter* has the classes of errors (``substitution``, ``deletion``, ``insertion``; in Japanese and Chinese also
+    ``notation``, ``homophone``, ``tone``, ``recognition``), the confusions (``精 → 制``, with ``∅`` for an empty
+    side), languages, voices and error rates. Rows without a score are last, with the reason. A table without sound has
+    no player.
 
-    ``frame`` has the columns ``error_classes`` and ``confusions`` (lists of texts). Of two systems, columns in
-    which they differ have the system's name at their end, and there are ``fewer_errors`` (name of the system with
-    fewer errors in the row, or ``neither``) and ``error_difference`` (errors of the second minus those of the
-    first). The sound is that of the first.
+    ``frame`` has the columns ``error_classes`` and ``confusions`` (lists of texts). For two systems, the columns in
+    which they differ end with the name of the system. ``fewer_errors`` is the name of the system with fewer errors in
+    the row, or ``neither``. ``error_difference`` is the errors of the second system minus those of the first. The
+    sound is that of the first system.
 
     Args:
-        scored: What :func:`speechlab.metrics.score` or a study's ``table`` holds; or a table that is scored first.
-        other: The same rows of another system, by their index.
-        names: What the two systems are called; None for ``a`` and ``b``, or for the names of two columns.
-        reference: Column with what was said.
-        hypothesis: Column with what was recognised; or two columns of one table, which are scored.
-        language: Column with the language of each row; or, if there is no such column, the language of all rows.
-        audio: Name of the column with the sound; None to find it.
-        columns: Names of the columns that are seen at first, in order; None to choose.
+        scored: A table of :func:`speechlab.metrics.score` or of a study; a table without scores is scored first.
+        other: The same rows of another system, matched by index.
+        names: Names of the two systems; None for ``a`` and ``b``, or for the names of two columns.
+        reference: Column of references.
+        hypothesis: Column of hypotheses; or two columns of one table, which are scored.
+        language: Column of languages; or, if there is no such column, the language of all rows.
+        audio: Name of the column of recordings; None to detect it.
+        columns: Names of the columns that are visible at first, in order; None for a default choice.
         max_rating: The best rating, 2 to 10; 0 for no ratings.
-        static_rows: How many rows stand in the saved notebook, 0 to 50.
+        static_rows: Number of rows in the saved notebook, 0 to 50.
 
     Raises:
-        InvalidRequestError: What is given does not fit, such as two tables that have other rows, or were scored in
+        InvalidRequestError: An argument is not allowed, or the two tables have different rows or were scored in
             different ways.
 
     Example:
@@ -103,17 +103,17 @@ def _table_of(
         raise InvalidRequestError(message, parameter="hypothesis")
     if other is None and len(columns) == 1:
         if names is not None:
-            raise InvalidRequestError("names are for two systems, and there is one", parameter="names")
+            raise InvalidRequestError("names are for two systems; leave them out for one", parameter="names")
         return errors_of_one(scored, reference, columns[0], language)
     usual: list[Any] = columns if other is None else ["a", "b"]
     called: tuple[Any, ...] = tuple(map(str, usual)) if names is None else tuple(names)
     if len(called) != 2 or not all(isinstance(name, str) and name for name in called) or len(set(called)) < 2:
-        message = f"names={called!r:.60} do not tell two systems apart; give two texts that differ"
+        message = f"names={called!r:.60} are not names of two systems; give two different texts"
         raise InvalidRequestError(message, parameter="names")
     first, second = called
     tables = (scored, scored if other is None else other)
     if other is None and hasattr(scored, "columns") and "signature" in scored.columns:
-        # scores that are there belong to one hypothesis
+        # existing scores belong to one hypothesis
         message = (
             "two columns of one table are scored here; give a table without scores, or two scored tables"
         )

@@ -1,4 +1,4 @@
-"""Scored tables as tables of errors: the classes and confusions of each row, and two systems beside each other."""
+"""Scored tables as tables of errors: the classes and confusions of each row, for one or two systems."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _CLASSES = ("notation", "homophone", "tone", "recognition")
 _COUNTS = ("hits", *_OPERATIONS)
 _NEEDED = ("unit", "signature", "reference_length", "reference_normalized", "hypothesis_normalized", *_COUNTS)
 _READING = "reading_cer"
-"""The rate that Japanese rows are sorted by: how a word is spelled is no error of who speaks."""
+"""The rate by which Japanese rows are sorted, because the spelling of a word is not an error of the speaker."""
 _NOTHING = "∅"
-"""What stands against a token that is missing or was made up."""
+"""The empty side of a deletion or an insertion."""
 _NOT_SCORED = "not scored"
 _RATED = ("error_rate", "errors", "error_classes", "confusions")
-"""Columns that each of two systems has for itself, whether they differ or not."""
+"""Columns that each of two systems always has separately."""
 
 
 class ErrorTable(NamedTuple):
@@ -31,11 +31,11 @@ class ErrorTable(NamedTuple):
 
     Attributes:
         frame: The table.
-        reference: Column with what was said.
-        hypotheses: Columns with what was recognised.
-        shown: Columns that are seen at first.
+        reference: Column of references.
+        hypotheses: Columns of hypotheses.
+        shown: Columns that are visible at first.
         categories: Columns whose texts are categories.
-        names: What the two systems are called; none for one system.
+        names: Names of the two systems; empty for one system.
     """
 
     frame: pd.DataFrame
@@ -50,9 +50,9 @@ def errors_of_one(scored: pd.DataFrame, reference: Any, hypothesis: Any, languag
     """Return the errors of a system.
 
     Args:
-        scored: A scored table, or one that is scored first.
-        reference: Column with what was said; where a scored table lacks it, its normalised reference stands for it.
-        hypothesis: Column with what was recognised; likewise.
+        scored: A scored table; a table without scores is scored first.
+        reference: Column of references; a scored table without it uses its normalised references.
+        hypothesis: Column of hypotheses; likewise.
         language: Column with the language of each row, or the language of all.
 
     Raises:
@@ -79,9 +79,9 @@ def errors_of_two(
 
     Args:
         tables: A table for each system, with the same rows by their index; scored, or to be scored.
-        names: What the systems are called.
-        reference: Column with what was said.
-        hypotheses: Column with what each of them recognised.
+        names: Names of the systems.
+        reference: Column of references.
+        hypotheses: Column of hypotheses of each system.
         language: Column with the language of each row, or the language of all.
 
     Raises:
@@ -159,7 +159,7 @@ def _joined(
 
 
 def _by_rate(frame: pd.DataFrame) -> Any:
-    """Positions of the rows, the worst first: by readings where a row has them, else by what is counted."""
+    """Positions of the rows, the worst first: by the rate of readings if a row has it, otherwise by ``error_rate``."""
     rate = frame["error_rate"].astype("Float64").reset_index(drop=True)
     if _READING in frame.columns:
         rate = frame[_READING].astype("Float64").reset_index(drop=True).fillna(rate)
@@ -187,7 +187,7 @@ def _by_difference(first: pd.DataFrame, second: pd.DataFrame) -> Any:
 
 
 def _lists_first(frame: pd.DataFrame) -> pd.DataFrame:
-    """The table with its lists before the many columns of scores, since filters stand in the order of columns."""
+    """The table with its columns of lists before the scores, because filters have the order of the columns."""
     lists = [name for name in frame.columns if str(name).startswith(("error_classes", "confusions"))]
     rest = [name for name in frame.columns if name not in lists]
     place = rest.index("unit") if "unit" in rest else len(rest)
@@ -236,7 +236,7 @@ def _check_rows(first: pd.DataFrame, second: pd.DataFrame) -> None:
     for table, argument in ((first, "scored"), (second, "other")):
         if not table.index.is_unique:
             label = table.index[table.index.duplicated()][0]
-            message = f"two rows of {argument} are called {label!r}; give each row an index label of its own"
+            message = f"two rows of {argument} have the index label {label!r}; index labels must be unique"
             raise InvalidRequestError(message, parameter=argument)
     for here, there, argument in ((first, second, "other"), (second, first, "scored")):
         missing = here.index.difference(there.index, sort=False)

@@ -1,4 +1,4 @@
-"""The files of a listening test: the page for listeners, whose sounds have to fit, and the key beside it."""
+"""The files of a listening test: the page for listeners, limited in size, and the key."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _MAX_PAGE_BYTES = 200_000_000
 _TRIED = 12
-"""Sounds that are encoded to tell whether all will fit; a page that is a quarter too large is refused by them."""
+"""Number of sounds encoded to estimate the size of the page. A page a quarter above the limit is refused by it."""
 _DOUBT = 1.25
 
 
@@ -29,15 +29,15 @@ def write_files(path: str | os.PathLike[str], key: Mapping[str, Any], make_page:
 
     Args:
         path: The page.
-        key: The key, which stands beside the page.
-        make_page: Makes the page; called once it is clear that the key of no other test is lost.
+        key: The key, which is written to the folder of the page.
+        make_page: Function that makes the page. It is called after the check that no other test's key is lost.
 
     Returns:
         The path of the page.
 
     Raises:
-        InvalidRequestError: The key of another test stands there, or something that is no key; or the path is a
-            folder.
+        InvalidRequestError: A file with the name of the key is the key of another test, or is not a key; or the path
+            is a folder.
         OSError: A file cannot be read or written.
     """
     file = user_path(path)
@@ -56,19 +56,19 @@ def write_files(path: str | os.PathLike[str], key: Mapping[str, Any], make_page:
 
 
 def _keep_other_key(beside: Path, key: Mapping[str, Any]) -> None:
-    """Refuse to replace the key of another test: without it, the answers of its listeners say nothing."""
+    """Refuse to replace the key of another test, because its answers cannot be read without it."""
     try:
         found = orjson.loads(beside.read_bytes())
     except orjson.JSONDecodeError:
         found = None
     if not isinstance(found, dict) or found.get("format") != key["format"]:
-        message = f"{beside.name} stands there and is no key of a listening test; give the page another name"
+        message = f"{beside.name} exists and is not the key of a listening test; give the page another name"
         raise InvalidRequestError(message, parameter="path")
     if found.get("test") != key["test"]:
         message = (
-            f"{beside.name} is the key of another test, whose page may be with listeners: without it nobody can read "
-            "their answers. Give this page another name, or move that key. To make that test again, give "
-            "ListeningTest the same rows and options, and as seed= the number that stands in the key."
+            f"{beside.name} is the key of another test, whose page may be with listeners; their answers cannot be "
+            "read without it. Give this page another name, or move that key. To make that test again, give "
+            "ListeningTest the same rows and options, and the number in the key as seed=."
         )
         raise InvalidRequestError(message, parameter="path")
 

@@ -1,4 +1,4 @@
-"""What a listening test is made of, looked up in what its author gives."""
+"""The material of a listening test, read from the arguments of its author."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ METHODS = {
     "abx": "Which of the two is X?",
     "mushra": "How good is each sound, compared with the reference?",
 }
-"""What is asked, unless the author asks otherwise."""
+"""The default question of each method."""
 _INSTRUCTIONS = {
     "mos": "You hear one sound at a time, to its end and as often as you like, and rate it from 1 to 5.",
     "ab": "You hear two sounds, both to the end and as often as you like, and say which you prefer.",
@@ -36,7 +36,7 @@ _HEADPHONES = "Please use headphones in a quiet place, set the volume once, and 
 
 
 def checked_words(name: str, value: object) -> str:
-    """Return a text that listeners see; refuse what is none."""
+    """Return a text for listeners; refuse any other value."""
     if not isinstance(value, str) or not value.strip() or len(value) > _MAX_WORDS:
         raise refused(name, value, f"a text of 1 to {_MAX_WORDS:,} characters")
     return well_formed(value, name)
@@ -134,7 +134,7 @@ def material_of(
             raise InvalidRequestError(message, parameter="frame")
         place = _name(name), _name(own)
         if place in rows:
-            message = f"item {place[0]!r} stands twice for {place[1]!r}; leave one recording for each item and system"
+            message = f"item {place[0]!r} occurs twice for {place[1]!r}; leave one recording for each item and system"
             raise InvalidRequestError(message, parameter="frame")
         rows[place] = row
         if not is_missing(said[row]) and said[row]:
@@ -144,7 +144,7 @@ def material_of(
     taken = sorted(set(systems) & set(ANCHORS_HZ))
     if taken:
         raise InvalidRequestError(
-            f"{taken[0]!r} is the name of an anchor; call the system otherwise", parameter="system"
+            f"{taken[0]!r} is the name of an anchor; rename the system", parameter="system"
         )
     known = None if is_missing(reference) or not refers else _name(reference)
     if refers and known not in systems:

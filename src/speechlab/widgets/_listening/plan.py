@@ -1,4 +1,4 @@
-"""The questions of a listening test: what the browser knows of them, and the key that only the author has."""
+"""The questions of a listening test: their description for the browser, and the key for the author."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MAX_QUESTIONS = 2_000
 
 @dataclass(frozen=True)
 class Material:
-    """What is heard in a test.
+    """The recordings and texts of a test.
 
     Attributes:
         rows: Row of the table by item and system.
@@ -44,7 +44,7 @@ class Questions:
 
     Attributes:
         test: Name of the test.
-        order_seed: What the order of each listener is drawn from.
+        order_seed: Seed of the order for each listener.
         shown: The questions as the browser knows them.
         key: The questions as the author knows them.
         sounds: What each sound is made of.
@@ -122,7 +122,7 @@ class Planner:
     """Makes the questions of a test; all names in it are drawn by chance from the seed.
 
     Args:
-        material: What is heard.
+        material: The recordings and texts.
         method: How listeners are asked.
         seed: A whole number that listeners do not know, and what else makes this test another one.
         pairs: Pairs of systems that are compared; none for all.
@@ -172,7 +172,7 @@ class Planner:
         for _ in range(self._checks):
             self._check(asked)
         order = self._random.sample(range(len(self.plan.shown)), len(self.plan.shown))
-        # practice first; what is behind a question cannot be told from its place
+        # practice first; the place of a question does not reveal its systems
         order.sort(key=lambda place: not self.plan.shown[place]["practice"])
         # by a sound of the first one listeners set the volume: no check, which may be noise
         first = next(place for place in order if self.plan.key[place]["role"] != _CHECKED)

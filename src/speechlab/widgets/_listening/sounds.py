@@ -1,4 +1,4 @@
-"""The sounds of a listening test: at one loudness, each with bytes of its own; anchors made of a reference."""
+"""The sounds of a listening test: at one loudness, each with unique bytes; and anchors made from a reference."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 _STEP = 2.0**-15
 _NOISE_DB = -5.0
-"""Speech to noise in the sound of a check, which nobody who listens takes for good."""
+"""Speech-to-noise ratio of the sound of a check. An attentive listener rates it as bad."""
 _MAX_S = 120.0
 _MAX_BYTES = 9_500_000
-"""Most bytes of a sound, which is one message: connections drop without a word above ten million."""
+"""Maximum size of a sound in bytes. A sound is one message; connections close without an error above ten million."""
 ANCHORS_HZ = {"anchor 3.5 kHz": 3_500.0, "anchor 7 kHz": 7_000.0}
 """Low and mid-range anchor; source: ITU-R BS.1534-3, 5.1."""
 _STOP_HZ = 500.0
@@ -49,7 +49,7 @@ class Stimuli:
 
     Attributes:
         level_lufs: The loudness of all of them; NaN where they are as they were.
-        digest: What tells these recordings from others.
+        digest: Digest that identifies the recordings.
     """
 
     def __init__(self, cells: Sequence[Any], names: Sequence[str], *, equal_level: bool) -> None:
@@ -60,7 +60,7 @@ class Stimuli:
         self._sizes = np.zeros(len(cells), np.int64)
         digest = hashlib.sha256()
         loudness, room = np.full(len(cells), np.nan), np.full(len(cells), np.nan)
-        for row in range(len(cells)):  # what cannot be played is refused before anybody listens
+        for row in range(len(cells)):  # an unplayable recording is refused before the test begins
             clip = self._clip(row)
             self._sizes[row] = 2 * clip.samples.size
             digest.update(f"{clip.sample_rate} {clip.samples.shape}".encode())
@@ -70,7 +70,7 @@ class Stimuli:
                 room[row] = 20 * math.log10(PEAK / clip.peak) if clip.peak else np.nan
         self.digest = digest.hexdigest()
         known = np.isfinite(loudness)
-        if known.any():  # gains by which all are as loud, and none clips
+        if known.any():  # gains for equal loudness without clipping
             self.level_lufs = min(LEVEL_LUFS, float((loudness + room)[known].min()))
             self._gains[known] = 10 ** ((self.level_lufs - loudness[known]) / 20)
 

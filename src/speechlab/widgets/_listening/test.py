@@ -42,58 +42,59 @@ _MAX_CHECKS = 20
 
 
 class ListeningTest(LiveWidget):
-    """A blind listening test: people rate or compare sounds without knowing which system they are of.
+    """A blind listening test: listeners rate or compare sounds without knowing the systems.
 
     ::
 
         test = sl.widgets.ListeningTest(frame, "ab", system="voice", item="text")
         test  # shows it: one listener after the other
         test.answers  # a tidy frame
-        test.save("test.html")  # a page for listeners elsewhere, and its key beside it
+        test.save("test.html")  # a page for remote listeners, and the key of the test
         report = sl.evaluate.listening(test.answers)
 
-    Listeners begin with an explanation and a sound to set the volume, practise with ``training`` items that are not
-    asked again, and answer in an order that is drawn for each of them. Who reloads the page, or gives the same name
-    again, goes on. Neither the widget nor the page knows a system: questions and sounds have names drawn from the
-    seed, and equal recordings are unequal bytes. The key stays in Python and in the file beside the page; whoever has
-    it is not blind any more.
+    Listeners begin with the instructions and a sound for setting the volume. They practise with ``training`` items,
+    which do not occur again, and answer in a random order of their own. A listener who reloads the page or enters the
+    same name again continues. The widget and the page do not contain the systems: names of questions and sounds are
+    drawn from the seed, and equal recordings have different bytes. Only Python and the file of the key have the key.
+    A person with the key is no longer blind.
 
-    Checks of attention look like all other questions: a recording below loud noise, which has to be rated 1 or 2
-    (MOS), not to be preferred (A/B), or to be told from the clean one (ABX). In MUSHRA the hidden reference is the
-    check. Its anchors are the reference below 3.5 and 7 kHz (ITU-R BS.1534-3), where its sample rate has more.
+    Checks of attention look like all other questions. They have a recording under loud noise, which must be rated 1
+    or 2 (MOS), must not be preferred (A/B), or must be distinguished from the clean recording (ABX). In MUSHRA the
+    hidden reference is the check. The anchors are the reference low-passed at 3.5 and 7 kHz (ITU-R BS.1534-3), if its
+    sample rate has higher frequencies.
 
-    Keys: 1 to 5 rate in a MOS test and play the sounds in the others (0 the reference); P plays and stops; Enter goes
-    on.
+    Keys: 1 to 5 rate in a MOS test and play the sounds in other tests (0 the reference); P plays and stops; Enter
+    continues.
 
     Args:
-        frame: One row for each recording.
+        frame: A table with one row for each recording.
         method: ``"mos"`` (one sound, 1 to 5, ITU-T P.800), ``"ab"`` (which of two), ``"abx"`` (which of two is the
             third) or ``"mushra"`` (several against a reference, 0 to 100).
         audio: Column of the recordings: clips, paths or bytes; 120 s and 9.5 MB (at 16 bits) at most.
-        system: Column of what is compared, such as the voice.
-        item: Column of what is the same for all systems, such as the sentence.
+        system: Column of the compared systems, such as the voices.
+        item: Column of the items that all systems have in common, such as the sentences.
         reference: The system that is the reference; MUSHRA needs one.
-        pairs: Pairs of systems for A/B and ABX; None for all.
-        text: Column of a text that listeners see; None for none.
+        pairs: Pairs of systems for A/B and ABX; None for all pairs.
+        text: Column of a text that listeners see; None for no text.
         language: Column of the texts' languages, or a BCP 47 tag.
-        question: What is asked; None for the usual question of the method.
-        instructions: Paragraphs of the first page; None for the usual ones.
-        training: How many items are for practice, or which.
-        checks: How many checks of attention, 0 to 20.
+        question: The question; None for the default question of the method.
+        instructions: Paragraphs of the first page; None for the default instructions.
+        training: Number of practice items, or the items themselves.
+        checks: Number of checks of attention, 0 to 20.
         no_preference: Whether A/B allows "no preference".
         equal_level: Play all recordings at one loudness: -23 LUFS (EBU R128, ITU-R BS.1770-4), or the highest
-            below it at which none clips. The first page says whether it is so.
-        seed: What names and order are drawn from, a whole number that listeners must not know; None draws one, which
-            is in ``key``. The same seed makes the same test.
+            loudness below it without clipping. The first page says so.
+        seed: Seed of names and order, a whole number that listeners must not know. None draws a seed, which is in
+            ``key``. The same seed makes the same test.
         title: Title of the page.
 
     Attributes:
-        key: What only the author has, as ``save`` writes it: which sound is of which system.
-        answers: The answers so far, tidy; see :func:`speechlab.evaluate.listening_answers`.
-        level_lufs: The loudness of all sounds; NaN where they are as they were.
+        key: The key, as ``save`` writes it: the system of each sound. Only the author may have it.
+        answers: The answers so far, as a tidy frame; see :func:`speechlab.evaluate.listening_answers`.
+        level_lufs: The loudness of all sounds in LUFS; NaN if they keep their own levels.
 
     Raises:
-        InvalidRequestError: What is given does not fit, or a recording cannot be read.
+        InvalidRequestError: An argument is not allowed, or a recording cannot be read.
 
     Example:
         >>> clip = sl.AudioClip(np.zeros(800), 8_000)
@@ -200,7 +201,7 @@ class ListeningTest(LiveWidget):
         return [self.method, _counted(count, "question"), _counted(systems, "system"), listeners]
 
     def static_html(self) -> Html:
-        """Return what is asked, and how many have answered; no system, so that whoever sees it stays blind."""
+        """Return the question and the number of listeners, without systems, so that every reader stays blind."""
         return element(
             "div",
             element("strong", self.title, dir="auto"),
@@ -211,17 +212,17 @@ class ListeningTest(LiveWidget):
 
     @property
     def key(self) -> dict[str, Any]:
-        """What only the author has: which sound is of which system."""
+        """The key, which only the author may have: the system of each sound."""
         return dict(self._key)
 
     @property
     def level_lufs(self) -> float:
-        """The loudness of all sounds in LUFS; NaN where they are as they were."""
+        """The loudness of all sounds in LUFS; NaN if they keep their own levels."""
         return self._stimuli.level_lufs
 
     @property
     def answers(self) -> pd.DataFrame:
-        """The answers so far, tidy; see :func:`speechlab.evaluate.listening_answers`."""
+        """The answers so far, as a tidy frame; see :func:`speechlab.evaluate.listening_answers`."""
         nobody = {"listener": "nobody", "answers": []}
         with self._lock:
             files = [self._file(one) for one in self._sessions.values()] or [self._file(nobody)]
@@ -231,20 +232,20 @@ class ListeningTest(LiveWidget):
         return {"format": "speechlab listening answers 1", "test": self._plan.test, **session}
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write one page for listeners who have no kernel, and the key beside it.
+        """Write a page for listeners without a kernel, and the key of the test.
 
-        ``test.html`` holds the sounds (FLAC) and fetches nothing; listeners save a file of answers at its end.
-        ``test.key.json`` says which sound is of which system: keep it, and do not pass it on with the page.
+        ``test.html`` contains the sounds (FLAC) and loads nothing; listeners save a file of answers at its end.
+        ``test.key.json`` has the system of each sound: keep it, and do not pass it on with the page.
 
         Args:
-            path: The page; an existing one of the same test is replaced, and so is its key.
+            path: The page. An existing page of the same test and its key are replaced.
 
         Returns:
             The path of the page.
 
         Raises:
-            InvalidRequestError: The key of another test stands there, whose page may be with listeners; the sounds
-                are more than the 200 MB that a page can hold; or a recording is gone.
+            InvalidRequestError: The folder has the key of another test under this name, the sounds exceed the 200 MB
+                of a page, or a recording can no longer be read.
             OSError: A file cannot be written.
         """
         return write_files(path, self._key, self._page)
@@ -258,7 +259,7 @@ class ListeningTest(LiveWidget):
     # -- from the browser
 
     def _asked(self, _widget: object, content: Any, _buffers: object) -> None:
-        """Answer the browser; a request that makes no sense is dropped."""
+        """Answer a request of the browser; an invalid request is dropped."""
         answers: dict[str, Callable[[dict[str, Any]], None]]
         answers = {"sound": self._send_sound, "begin": self._begin, "keep": self._keep, "next": self._next}
         kind = content.get("type") if isinstance(content, dict) else None
@@ -305,7 +306,7 @@ class ListeningTest(LiveWidget):
         self.session = {}
 
     def _reply(self, kind: str, asked: dict[str, Any], **more: Any) -> None:
-        """Answer one view; all of them hear it."""
+        """Answer one view. The answer is sent to all views."""
         self.send({"type": kind, "view": str(asked.get("view", ""))[:40], **more})
 
 

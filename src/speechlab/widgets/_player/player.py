@@ -41,56 +41,55 @@ _SPEEDS = (0.25, 4.0)
 
 
 class Player(LiveWidget):
-    """Recordings to look at, zoom into, drag through and hear, with their segments.
+    """A player of recordings with waveform, spectrogram and segments.
 
-    A click seeks, a drag selects, a click on a segment plays exactly that. A recording of hours opens at once: the
-    browser asks for the sound that it plays and the waveform that it shows. Position, selection and all else that
-    is set there is known here at once, and what is set here shows there::
+    A click seeks, a drag selects, and a click on a segment plays that segment. A recording of hours opens at once,
+    because the browser loads only the sound that it plays and the waveform that it shows. Position, selection and the
+    other attributes are synchronised in both directions::
 
         player = sl.widgets.Player(clip, {"reference": reference, "recogniser": transcript, "VAD": spans})
         player  # shows it
         player.selection  # (1.52, 2.40) after a drag
         player.loop = True  # the selection repeats
         player.speed = 0.75  # the pitch stays
-        sl.widgets.Player({"a": one, "b": other})  # in step: switch while they play, at equal level
+        sl.widgets.Player({"a": one, "b": other})  # synchronous: switch during playback, at equal level
 
     Keys: space plays and pauses, the arrows move by a second, comma and full stop by a hundredth, Page Up and Page
     Down by five, Home and End to the ends; Enter plays the selection, [ and ] set its ends, Escape drops it, L loops;
     + and - zoom, 0 shows all; N and P play the next and the previous segment, digits choose a clip, S shows the
     spectrogram.
 
-    The player lives as long as the kernel does. In the saved notebook stands what needs none: the clips as they show
-    themselves, and the first segments.
+    The player needs a running kernel. The saved notebook has the static view of the clips and the first segments.
 
     Args:
-        audio: A clip, the path or the bytes of a file, a transcript that carries its ``audio``; or a mapping of names
-            to several of these, which play in step.
-        segments: What is said when: a DataFrame with ``start``, ``end`` (seconds) and ``text``; a transcript, by its
+        audio: A clip, the path or the bytes of a file, a transcript with its ``audio``; or a mapping of names to
+            several of these, which play synchronously.
+        segments: Timed texts: a DataFrame with ``start``, ``end`` (seconds) and ``text``; a transcript with
             ``segments``; an iterable of mappings or of ``(start, end, text)``; or a mapping of names to several of
-            these, each a tier. None for none.
+            these, each a tier. None for no tier, or for the ``segments`` of a transcript given as ``audio``.
         lang: BCP 47 tag of the texts, such as ``"ja"``; browsers choose glyphs by it.
-        title: Name shown above; by default that of the clip.
-        format: Format in which the sound travels to the browser: ``"flac"`` (exact), ``"wav"`` (exact), ``"ogg"``
+        title: Title above the player; by default that of the clip.
+        format: Format of the sound sent to the browser: ``"flac"`` (lossless), ``"wav"`` (lossless), ``"ogg"``
             (Opus, 1.6 kB a second, for slow connections) or ``"mp3"``.
-        spectrogram: Whether the spectrogram is seen at first.
+        spectrogram: Whether the spectrogram is visible at first.
 
     Attributes:
-        current_time: Where it stands, in seconds.
-        playing: Whether it plays.
+        current_time: Position in seconds.
+        playing: Whether the player plays.
         selection: ``(start, end)`` in seconds, or ``()``.
-        view: What is seen: ``(start, end)`` in seconds.
-        loop: Whether the selection, or all where there is none, repeats.
+        view: Visible part: ``(start, end)`` in seconds.
+        loop: Whether the selection repeats; without a selection, the whole recording.
         speed: 0.25 to 4; the pitch stays.
         tier: Number of the tier whose texts are listed.
         selected: Number of the segment of that tier that was played last, or -1.
-        heard: Number of the clip that is heard.
-        equal_level: Whether several clips are made as loud as the quietest.
-        duration: Length of the longest clip in seconds.
+        heard: Number of the audible clip.
+        equal_level: Whether several clips are attenuated to the level of the quietest.
+        duration: Duration of the longest clip in seconds.
 
     Raises:
-        AudioError: No usable sound, segments without times, or a format that players do not take.
-        FileNotFoundError: There is no such file.
-        InvalidRequestError: ``title`` or ``lang`` is no text.
+        AudioError: The audio cannot be used, segments have no times, or the format is not supported.
+        FileNotFoundError: The file does not exist.
+        InvalidRequestError: ``title`` or ``lang`` is not a text.
 
     Example:
         >>> clip = sl.AudioClip(np.zeros(8_000), 8_000)
@@ -194,13 +193,13 @@ class Player(LiveWidget):
         columns = ["start", "end", "text"]
         return {tier["name"]: pd.DataFrame(tier["segments"], columns=columns) for tier in self._all_tiers()}
 
-    # -- what it does when it is told
+    # -- commands
 
     def play(self, start: float | None = None, end: float | None = None) -> None:
-        """Play from ``start`` (seconds; by default where it stands) to ``end`` (by default the end).
+        """Play from ``start`` (seconds; by default the current position) to ``end`` (by default the end).
 
         Raises:
-            InvalidRequestError: A time is no number, or the end is before the start.
+            InvalidRequestError: A time is not a number, or the end is before the start.
         """
         first, last = (
             None if given is None else _seconds(name, given)
@@ -211,7 +210,7 @@ class Player(LiveWidget):
         self.send({"type": "play", "start": first, "end": last})
 
     def pause(self) -> None:
-        """Pause where it is."""
+        """Pause at the current position."""
         self.send({"type": "pause"})
 
     def seek(self, seconds: float) -> None:
@@ -256,7 +255,7 @@ class Player(LiveWidget):
     # -- from the browser
 
     def _asked(self, _widget: object, content: Any, _buffers: object) -> None:
-        """Answer the browser; what cannot be answered says why, and a request that makes no sense is dropped."""
+        """Answer a request of the browser. A failure is answered with its reason; an invalid request is dropped."""
         answers: dict[Any, Callable[[dict[str, Any]], tuple[dict[str, Any], bytes]]]
         answers = {"sound": self._sound, "peaks": self._peaks, "spectrogram": self._spectrogram}
         answer = answers.get(content.get("type")) if isinstance(content, dict) else None

@@ -1,4 +1,4 @@
-"""What the browser asks a player for: sound in pieces, waveforms and spectrograms of what is seen."""
+"""Answers to the browser's requests: sound in pieces, and waveforms and spectrograms of the visible part."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FORMATS = {"flac": "", "wav": "", "mp3": "lossy (MP3)", "ogg": "lossy preview (O
 MAX_COLUMNS = 4_000
 MAX_SPECTROGRAM_S = 300.0
 _LEAD_S = 0.1
-"""Lossy codecs fade in and out, so a piece of theirs begins earlier and ends later than what is played of it."""
+"""Lossy codecs fade in and out, so an encoded piece begins earlier and ends later than its played part."""
 _WINDOW_S = 0.02
 _TOP_HZ = 8_000.0
 _RANGE_DB = 65.0
@@ -31,7 +31,7 @@ _ROWS = 128
 
 
 class SentPiece(NamedTuple):
-    """Sound for a browser: a file, when what is played of it begins in the recording, and how far in the file."""
+    """Sound for a browser: a file, and the beginning of its played part in the recording and in the file."""
 
     data: bytes
     start_s: float
@@ -74,7 +74,7 @@ def _reader(audio: Any) -> SoundReader:
 
 
 def described(readers: Mapping[str, SoundReader], sound_format: str) -> list[dict[str, Any]]:
-    """Return what the browser knows of each recording.
+    """Return the description of each recording for the browser.
 
     With its ``gain`` each is as loud as the quietest that is not silent.
     """

@@ -1,4 +1,4 @@
-"""What stands of a player in the saved notebook: its clips with a preview of their sound, and its first segments."""
+"""The view of a player in the saved notebook: its clips with a preview of their sound, and its first segments."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _MAX_SEGMENTS = 50
 _WHOLE_S = 120.0
 _BEGINNING_S = 30.0
-"""What is heard of longer recordings."""
+"""Length of the preview of longer recordings."""
 _WIDTH = 480
 
 

@@ -32,22 +32,22 @@ _TITLES = {"synthesize": "Synthesis", "transcribe": "Recognition", "translate": 
 
 
 class BatchPreview(RefreshedWidget):
-    """The last finished rows of a batch while it runs, and a line that says how far it is.
+    """A preview of a running batch: its last finished rows, and a line with its progress.
 
-    Show it first, then give it to a batch as its ``progress``::
+    Display the preview first, then pass it to a batch as ``progress``::
 
         preview = sl.widgets.BatchPreview(rows=5)
         display(preview)
         table = sl.batch.transcribe(frame, lab, progress=preview)
 
-    A row tells its status, its text (what was spoken, heard or translated; of an error, what went wrong) and its
-    latency. Rows that the store knew, and rows that cannot be asked, are counted, not shown. The same preview may be
-    given to one batch after another, and a study gives it to each of its stages: those that are over keep a line.
+    A row has its status, its text (the synthesised text, the hypothesis, the translation or the error) and its latency.
+    Stored results and invalid rows are counted, but not shown. The same preview can be passed to several batches in
+    turn, and a study passes it to each of its stages; each finished batch keeps a line.
 
-    A notebook that is opened again or exported still shows how it went.
+    A saved or exported notebook still shows the final state.
 
     Args:
-        rows: How many rows are shown: 1 to 50.
+        rows: Maximum number of rows shown, 1 to 50.
 
     Raises:
         InvalidRequestError: ``rows`` is not allowed.
@@ -109,7 +109,7 @@ class BatchPreview(RefreshedWidget):
             self._show_again(with_view=True)
 
     def update(self, outcomes: Sequence[Outcome], counts: Counts) -> None:
-        """Some calls ended; the batch calls this. The page is told five times a second at most."""
+        """Show the calls that ended. The batch calls this; the browser is updated at most five times a second."""
         self._last.extend(_entry(outcome) for outcome in outcomes)
         self._counts = counts
         if time.monotonic() - self._pushed >= _EVERY_S:
@@ -137,7 +137,7 @@ def _entry(outcome: Outcome) -> dict[str, str]:
         text = str(outcome.error)
     elif outcome.stored is not None:
         request, response = outcome.stored.request, outcome.stored.response
-        # speech has no text in its reply, and is shown by what was spoken
+        # the reply of a synthesis has no text, so the row shows the synthesised text
         text = str(response.get("text", request.get("text")) or "(no text)")
         lang = str(response.get("language") or request.get("target_lang") or "")
     if len(text) > _MAX_CHARACTERS:

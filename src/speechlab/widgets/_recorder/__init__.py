@@ -1,1 +1,1 @@
-"""A microphone in the notebook: what it hears becomes clips."""
+"""A microphone in the notebook, whose recordings become clips."""

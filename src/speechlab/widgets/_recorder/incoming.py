@@ -11,7 +11,7 @@ _RATES = (8_000, 384_000)
 
 
 class IncomingTake:
-    """What has come of a take so far.
+    """The received part of a take.
 
     Args:
         max_s: Longest take in seconds.
@@ -23,7 +23,7 @@ class IncomingTake:
         self._bytes = 0
 
     def add(self, number: Any, rate: Any, data: bytes) -> None:
-        """Keep a chunk of 16-bit samples; one that is there stays as it is.
+        """Keep a chunk of 16-bit samples. A chunk that was received before is not replaced.
 
         Raises:
             ValueError: It is no chunk, or more than a take may hold.

@@ -32,36 +32,36 @@ _FULL_SCALE = 32_767 / 32_768
 
 
 class Recorder(RefreshedWidget):
-    """A microphone in the notebook, whose takes are clips.
+    """A microphone in the notebook, which records takes as clips.
 
-    Press *Record*, speak, press *Stop*; each take is there as an :class:`~speechlab.AudioClip`, without loss::
+    Press *Record*, speak, press *Stop*. Each take becomes an :class:`~speechlab.AudioClip` without loss::
 
         recorder = sl.widgets.Recorder(sample_rate=16_000)
         recorder  # shows it
         recorder.clip  # the last take
-        recorder.clips  # all of them
+        recorder.clips  # all takes
         lab.transcribe(recorder.clip)
         recorder.observe(lambda change: print(recorder.clip), "takes")  # at each take
 
-    The browser asks for leave to use the microphone, and has it for pages from this machine (localhost, 127.0.0.1)
-    and over https only; where it refuses, the widget says why and what to do. The microphone is open while a take is
-    recorded, and at no other time. The sound comes in chunks that are acknowledged, so that a busy kernel loses none;
-    in the saved notebook stand previews of the takes.
+    The browser asks for permission to use the microphone. It gives access only to pages from this machine (localhost,
+    127.0.0.1) and over https. If it refuses, the widget shows the reason and a remedy. The microphone is open only
+    during a take. The sound arrives in acknowledged chunks, so a busy kernel loses none. The saved notebook has
+    previews of the takes.
 
     Args:
-        max_s: A take ends by itself after so many seconds, at most an hour.
-        sample_rate: Rate of the clips in Hz; None for that of the microphone, 48,000 as a rule.
-        processing: Whether the browser removes echo and noise and evens out the level. For measurements and
-            recognisers leave it off.
-        title: Name shown above; takes are called after it.
+        max_s: Maximum length of a take in seconds, at most an hour. A longer take is stopped.
+        sample_rate: Sample rate of the clips in Hz; None for that of the microphone, usually 48,000.
+        processing: Whether the browser removes echo and noise and controls the gain. Leave it off for measurements
+            and recognisers.
+        title: Title above the widget, and beginning of the names of takes.
 
     Attributes:
-        takes: What is known of each take: ``name``, ``seconds``, ``rate``, ``device``, ``clipped`` (samples at full
+        takes: Facts of each take: ``name``, ``seconds``, ``rate``, ``device``, ``clipped`` (number of samples at full
             scale), ``level_dbfs`` and ``peak_dbfs`` (None for silence).
         recording: Whether the microphone is open.
 
     Raises:
-        InvalidRequestError: An argument is of another kind or out of its range.
+        InvalidRequestError: An argument has a wrong type or is out of its range.
     """
 
     _esm = module_source(_BROWSER / "recorder.js")
@@ -186,7 +186,7 @@ class Recorder(RefreshedWidget):
             self._show_again()
 
     def _keep(self, take: str, data: bytes, rate: int, device: str) -> dict[str, Any]:
-        """Make a clip of a take; return what is told of it."""
+        """Make a clip of a take, and return its facts for ``takes``."""
         self._count += 1
         name = f"{self.title} {self._count}".strip()
         heard = AudioClip.from_pcm(data, rate)

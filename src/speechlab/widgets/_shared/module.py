@@ -1,4 +1,4 @@
-"""Modules for the browser: a file and what it imports become one text, since a widget carries its own source."""
+"""Modules for the browser: a file and its imports become one text, because a widget contains its source."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 _HERE = Path(__file__).parent
 _IMPORT = re.compile(r"^import \{[^}]*\} from \"(?P<path>\./[^\"]+|\.\./[^\"]+)\";\n", re.MULTILINE)
-# Whole lines alone, so that no text between quotes can be taken for a comment.
+# Only whole lines, so that a text in quotes is never mistaken for a comment.
 _COMMENT = re.compile(r"^[ \t]*(?://[^\n]*|/\*\*(?:(?!\*/).)*\*/[ \t]*)\n", re.MULTILINE | re.DOTALL)
 _INDENT = re.compile(r"^[ \t]+|\n(?=\n)", re.MULTILINE)
 _EXPORT = re.compile(r"^export (?!default)", re.MULTILINE)
@@ -16,7 +16,7 @@ _EXPORT = re.compile(r"^export (?!default)", re.MULTILINE)
 
 @cache
 def module_source(entry: Path) -> str:
-    """Return an ES module with the modules that it imports, each once and before those who use it.
+    """Return an ES module with the modules that it imports, each once and before its users.
 
     There is no renaming: names at the top of modules that meet have to differ. Comments and indents stay behind,
     since every widget sends its source to the browser.

@@ -1,4 +1,4 @@
-"""One page that holds a widget with its data, and needs no kernel and no network."""
+"""A page with a widget and its data, which needs no kernel and no network."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ main figure { width: fit-content; max-width: 100%; margin: 12px 0; overflow-x: a
 }
 """
 _WITH_MORE = " style-src-attr 'unsafe-inline'; img-src data:;"
-"""What finished markup beside the widget needs: its attributes of style, and figures."""
+"""Additions to the policy for markup around the widget: style attributes and figures."""
 
 
 def page_of(
@@ -63,18 +63,18 @@ def page_of(
     above: Html | None = None,
     below: Html | None = None,
 ) -> str:
-    """Return the page, whose policy lets nothing in and nothing out.
+    """Return the page, whose content security policy forbids all requests.
 
     Args:
-        title: Its title.
+        title: Title of the page.
         module: Source of the widget.
-        stand_in: Module that stands in for the kernel; it shows the widget in the element ``widget``.
+        stand_in: Module that replaces the kernel and shows the widget in the element ``widget``.
         style: Style sheet of the widget.
-        held: What the stand-in answers from: JSON, as :func:`json_text` writes it, by the id of its element.
-        later: More of that, which is large: the widget is there before it is read.
-        noscript: What is read where no script runs.
-        above: What stands before the widget, for a page that is more than the widget.
-        below: What stands after it.
+        held: Data of the stand-in by the id of its element, as JSON that :func:`json_text` wrote.
+        later: Further, large data in the same form, which is read after the widget is shown.
+        noscript: Text for browsers without scripts.
+        above: Markup before the widget, for a page with more than the widget.
+        below: Markup after the widget.
     """
     script = module.replace("export default ", "const widget = ") + "\n" + module_source(stand_in)
     css = _STYLE + style if above is None else f"{page_style()}{_WIDE}{style}"  # none of it is escaped

@@ -1,1 +1,1 @@
-"""The table of sound: rows to hear, compare, mark and rate."""
+"""The audio table: rows to play, compare, mark and rate."""

@@ -28,7 +28,7 @@ _HYPOTHESIS = re.compile(r"(hyp|transcript|recogni[sz]ed|heard|asr)", re.IGNOREC
 _HYPOTHESIS_TEXT = re.compile(r"hyp(othesis)?\d?|transcript|translation.*", re.IGNORECASE)
 _REFERENCES = ("reference", "text", "sentence")
 _LANGUAGE_SUFFIX = re.compile(r"_([a-z]{2})$")
-# What a batch notes beside its results, and what tells a file from another: there, but not looked at first.
+# The bookkeeping of a batch and identifiers of files: available, but not visible at first.
 _FOLDED = re.compile(
     r"(key|.*sha256|.*_id|usage_.*|attempts|http_status|error_type|processing_s|first_byte_s|sample_rate"
     r"|model|.*_tokens|.*_normalized|normalizer|counts|unit|licence)$"
@@ -39,7 +39,7 @@ _MAX_LABEL_CHARACTERS = 24
 _MAX_CHARACTERS = 5_000
 _MAX_LISTED = 100
 MAX_WHOLE = 2**53
-"""Largest whole number that a browser tells from its neighbours."""
+"""Largest whole number that JavaScript represents exactly."""
 # Names and numbers of things hold neither spaces nor the letters of scripts that write without them.
 _GAP = re.compile(r"[\s\u3040-\u30ff\u4e00-\u9fff]")
 _LOOKED_AT = 50
@@ -53,8 +53,8 @@ class ShownColumn:
         name: Its name in the table.
         title: The name as text.
         kind: How it is sorted, filtered and drawn.
-        shown: Whether it is seen at first.
-        lang: Language code of all its texts; empty where rows tell their own, or none does.
+        shown: Whether the column is visible at first.
+        lang: Language code of all its texts; empty if rows have their own, or the language is unknown.
         compared: Whether its texts are shown as differences from those of the reference.
         decimals: Decimals of a number.
     """
@@ -68,7 +68,7 @@ class ShownColumn:
     decimals: int = 0
 
     def described(self) -> dict[str, Any]:
-        """Return what the browser's side knows of it."""
+        """Return the description of the column for the browser."""
         described = {name: getattr(self, name) for name in ("kind", "shown", "lang", "compared", "decimals")}
         return {"name": self.title, **described}
 
@@ -82,7 +82,7 @@ class Layout:
         columns: The others, in order.
         reference: Title of the text column that others are compared with; empty for none.
         language: Name of the column with the language of each row, or None.
-        lang: Language code of all rows, where it was given.
+        lang: Language code of all rows, or empty.
     """
 
     audio: Any
@@ -113,13 +113,13 @@ def layout_of(
     Args:
         frame: The table.
         audio: Name of the column of sound; None to find it.
-        columns: Names of the columns that are seen at first, in order; None to choose.
+        columns: Names of the columns that are visible at first, in order; None for a default choice.
         reference: Name of the text column that others are compared with; None to choose where some look like
             hypotheses.
-        hypotheses: Name or names of the columns that are compared; None to choose by name.
+        hypotheses: Name or names of the columns of hypotheses; None to detect them by name.
         language: Name of a column with languages, or the language of all rows; None for a column ``language``.
-        categories: Names of columns whose texts are categories, however many there are.
-        aside: Names of columns that are shown otherwise.
+        categories: Names of columns that are categories, for any number of distinct texts.
+        aside: Names of columns that are shown in another form.
         silent: Whether a table may be without sound.
 
     Raises:
@@ -142,13 +142,13 @@ def layout_of(
 
 
 def _check_names(frame: pd.DataFrame) -> None:
-    """Refuse names that cannot be told apart: by Python, or where people read them."""
+    """Refuse names of columns that are equal, or that look equal when displayed."""
     if frame.columns.nlevels > 1:
         message = (
             "the columns have names of several levels; give each one name, as in frame.columns.map('_'.join)"
         )
         raise InvalidRequestError(message, parameter="frame")
-    require_columns(frame, *dict.fromkeys(frame.columns))  # each of them is there once
+    require_columns(frame, *dict.fromkeys(frame.columns))  # each exists exactly once
     titles = [str(name) for name in frame.columns]
     twice = next((title for title in titles if titles.count(title) > 1), None)
     if twice is not None:
@@ -256,7 +256,7 @@ def _kind(series: pd.Series[Any]) -> tuple[Kind, int]:
     if values and all(is_number(value) for value in values):
         numbers = [plain_number(value) for value in values]
         if all(isinstance(number, int) for number in numbers) and max(map(abs, numbers)) > MAX_WHOLE:
-            return "label", 0  # numbers of things, whose digits a browser would lose
+            return "label", 0  # identifiers, whose digits a browser would lose
         return "number", _decimals(numbers)
     if not values and str(series.dtype) in {"float64", "Int64"}:
         return "number", 2 if series.dtype.kind == "f" else 0  # to be filled later

@@ -19,23 +19,23 @@ _ENDS = re.compile(r"[^\W\u3040-\u30ff\u4e00-\u9fff][^\w\s]*$")
 _BEGINS = re.compile(r"[^\w\s]*[^\W\u3040-\u30ff\u4e00-\u9fff]")
 
 Piece: TypeAlias = tuple[Literal["equal", "delete", "insert"], str, str]
-"""Kind, text, and the class of the difference where it is known: notation, homophone, tone or recognition."""
+"""Kind, text, and the class of the difference if known: notation, homophone, tone or recognition."""
 
 
 def differences(
     texts: Iterable[tuple[str | None, str | None, str]], *, classes: bool = True
 ) -> list[list[Piece] | None]:
-    """Return each hypothesis in pieces: what agrees, what was added, and what is missing, where it is missing.
+    """Return each hypothesis in pieces: equal, inserted and missing text, each at its place.
 
     Args:
         texts: Reference, hypothesis and language code of each pair; the code is empty if unknown.
-        classes: Also tell the class of each difference, for which dictionaries are loaded.
+        classes: Also classify each difference, which loads dictionaries.
 
     Returns:
         The pieces of each pair, or None where a text is missing.
     """
     found: list[list[Piece] | None] = []
-    # pairs that are compared alike go together, since each comparison makes a table of its own
+    # pairs with the same settings are compared together, because each comparison makes a table
     alike: dict[tuple[bool, str | None], list[tuple[int, str, str]]] = defaultdict(list)
     for number, (said, heard, lang) in enumerate(texts):
         found.append(None)
@@ -82,7 +82,7 @@ def _language(code: str) -> str | None:
 
 
 def _spaced(pieces: list[Piece]) -> list[Piece]:
-    """Put a space to a missing word that would touch the words beside it, since its own spaces are missing too."""
+    """Add a space to a missing word that would touch its neighbours, because its own spaces are missing too."""
     spaced: list[Piece] = []
     for number, (kind, text, name) in enumerate(pieces):
         before = pieces[number - 1][1] if number else ""
@@ -101,7 +101,7 @@ def _pieces(
     gone: list[tuple[int, int]] = []
     come: list[tuple[int, int]] = []
     kind = ""
-    done = 0  # how much of the hypothesis was given
+    done = 0  # length of the hypothesis already returned
 
     def changed() -> Iterator[Piece]:
         if gone:
@@ -119,7 +119,7 @@ def _pieces(
                 done = end
             continue
         if not (gone or come):
-            # what agreed until here; what is missing stands before the next token of the hypothesis
+            # equal text up to here; missing text comes before the next token of the hypothesis
             until = next((start for *_, start, _, _ in steps[step:] if start is not None), len(heard))
             if until > done:
                 yield "equal", heard[done:until], ""

@@ -44,8 +44,8 @@ def table_page(
         described: Its traits, as the browser's side knows them.
         module: Source of the widget.
         style: Its style sheet.
-        above: What stands before the table, for a page that is more than the table.
-        below: What stands after it.
+        above: Markup before the table, for a page with more than the table.
+        below: Markup after the table.
         max_bytes: Size of the page; sounds for which there is no room say so. None for the largest page, into which
             all sounds must fit.
 
@@ -96,7 +96,7 @@ def _held(rows: Rows) -> dict[str, Any]:
 
 
 def _sounds(rows: Rows, room: int) -> list[tuple[str, str]]:
-    """Sound and note of each row, up to the first whose sound has no room; the others are to say so."""
+    """Sound and note of each row while there is room. The notes of further rows say that there is none."""
     found: list[tuple[str, str]] = []
     room -= (len(_NO_ROOM) + 8) * len(rows)
     for data, note in _encoded(rows):

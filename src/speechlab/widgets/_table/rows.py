@@ -26,10 +26,10 @@ NOTED = ("mark", "rating", "note")
 
 
 class Rows:
-    """A frame, seen by positions.
+    """A frame addressed by the positions of its rows.
 
     Args:
-        frame: The table; what it has in the columns ``mark``, ``rating`` and ``note`` is taken over.
+        frame: The table. Values in its columns ``mark``, ``rating`` and ``note`` are kept.
         layout: What its columns are.
         max_rating: The best rating; 0 for none.
     """
@@ -50,9 +50,7 @@ class Rows:
         try:
             return [self.checked(name, value) for value in frame[name].tolist()]
         except InvalidRequestError as error:
-            message = (
-                f"column {name!r} is filled in the browser, and what it holds does not fit: {error.message}"
-            )
+            message = f"column {name!r} is filled in the browser, and its present values are not allowed: {error.message}"
             hint = f"rename the column, as in frame.rename(columns={{{name!r}: '{name}_given'}})"
             raise InvalidRequestError(f"{message}; {hint}", parameter="frame") from None
 
@@ -91,9 +89,9 @@ class Rows:
 
         Args:
             rows: Positions of the rows.
-            reference: Title of the column with what was said.
-            title: Title of the column with what was heard.
-            classes: Also tell the class of each difference, for which dictionaries are loaded.
+            reference: Title of the column of references.
+            title: Title of the column of hypotheses.
+            classes: Also classify each difference, which loads dictionaries.
         """
         column = self.layout.by_title.get(title)
         lang = "" if column is None else column.lang
@@ -103,7 +101,7 @@ class Rows:
         return differences(texts, classes=classes)
 
     def checked(self, name: str, value: Any) -> Any:
-        """Return what was noted in the form in which it is kept.
+        """Convert a mark, rating or note to the form in which it is kept.
 
         Args:
             name: ``mark``, ``rating`` or ``note``.

@@ -1,4 +1,4 @@
-"""The sound of a cell: bytes that a browser plays, outlines that it draws, and what is wrong where there is none."""
+"""The sound of a cell: bytes that a browser plays, outlines that it draws, or the reason for its absence."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _MAX_EXACT_BYTES = 8_000_000
-"""Sound up to this size travels as it is; what is larger, as a preview."""
+"""Maximum size in bytes of sound that is sent unchanged; larger sound is sent as a preview."""
 _DRAWN = DecodeLimits(max_seconds=1_200.0, max_decoded_bytes=2**28)
 """Longer recordings are played but not drawn, since drawing needs all of their samples."""
 _MAX_FILE_BYTES = 200_000_000
@@ -32,7 +32,7 @@ class Sound(NamedTuple):
     Attributes:
         data: The bytes of a file.
         content_type: Their media type.
-        note: What a listener should know of it; empty if it is the sound itself.
+        note: Note for the listener, for example on a preview; empty for the original sound.
     """
 
     data: bytes
@@ -45,7 +45,7 @@ class NoSound(NamedTuple):
 
     Attributes:
         words: Why, for people.
-        makeable: Whether it is made when somebody presses play.
+        makeable: Whether a press of play makes the sound.
         coming: Whether it is being made.
     """
 
@@ -60,7 +60,7 @@ class Outline(NamedTuple):
     Attributes:
         peaks: int8, lowest and highest sample of each stretch in turn.
         seconds: Length; 0 if it is unknown.
-        error: Why there is none; empty if there is one.
+        error: Reason for the missing sound; empty if there is sound.
     """
 
     peaks: bytes
@@ -69,7 +69,7 @@ class Outline(NamedTuple):
 
 
 class Sounds:
-    """The sounds of a column, read when they are asked for."""
+    """The sounds of a column, read on request."""
 
     def __init__(self, cells: Sequence[Any]) -> None:
         self._cells = list(cells)
@@ -92,7 +92,7 @@ class Sounds:
 
         Args:
             row: Position of the row.
-            preview: Send the small form, whatever its size.
+            preview: Return the preview also for a small sound.
 
         Raises:
             AudioError: There is none, or it is no sound.
@@ -133,7 +133,7 @@ class Sounds:
         return clip
 
     def outline(self, row: int, bins: int) -> Outline:
-        """Return the waveform of a row, or why there is none."""
+        """Return the waveform of a row, or the reason for its absence."""
         key = row, bins
         outline = self._outlines.get(key)
         if outline is None:
@@ -154,7 +154,7 @@ class Sounds:
 
 
 def reason(error: Exception) -> str:
-    """Return what is wrong in a few words, for people who look at a table."""
+    """Return the fault in a few words, for a cell of a table."""
     if isinstance(error, FileNotFoundError):
         return "the file is gone"
     if isinstance(error, OSError):

@@ -1,4 +1,4 @@
-"""The first rows of a table of sound as plain HTML, which stands in the saved notebook."""
+"""The first rows of an audio table as plain HTML, for the saved notebook."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def static_table(rows: Rows, count: int, title: str, first: Sequence[int] = ()) 
     Args:
         rows: The table.
         count: How many rows.
-        title: What stands above them.
+        title: Title above the rows.
         first: Rows that come before the others.
     """
     shown = [column for column in rows.layout.columns if column.shown][:_MAX_COLUMNS]
@@ -88,7 +88,7 @@ def _differences(rows: Rows, shown: Sequence[int], columns: list[ShownColumn]) -
 
 
 def _texts(rows: Rows, row: int, columns: list[ShownColumn], differences: _Differences) -> Html:
-    """The cells of a row: what is short in one line, and each text in a line of its own."""
+    """The cells of a row: short values together in one line, each text in a separate line."""
     short = [_named(rows, row, column, differences) for column in columns if column.kind != "text"]
     texts = [_named(rows, row, column, differences) for column in columns if column.kind == "text"]
     line = join(Html(" &ensp;"), [cell for cell in short if cell is not None])
@@ -117,7 +117,7 @@ def _cell(rows: Rows, row: int, column: ShownColumn, pieces: list[Piece] | None)
 
 
 def _number(value: float, decimals: int) -> str:
-    """A number in its decimals, or in three digits where those would show zero or digits that nobody knows."""
+    """Format a number with its decimals, or with three significant digits if those would show zero or false precision."""
     plain = value == 0 or 0.5 * 10**-decimals <= abs(value) <= MAX_WHOLE
     return f"{value:.{decimals}f}" if plain else f"{value:.3g}"
 

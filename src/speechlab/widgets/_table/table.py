@@ -36,45 +36,47 @@ _MAX_ROWS = 200_000
 _MAX_STATIC_ROWS = 50
 _MAX_RATING = 10
 _PIECE_BYTES = 4_000_000
-"""Most bytes of a message: connections drop without a word above ten million."""
+"""Maximum size of a message in bytes. Connections close without an error above ten million."""
 _FIRST_ROWS = 200
 _MAX_ASKED = 400
 _MAX_BINS = 2_000
 
 
 class AudioTable(LiveWidget):
-    """A table with sound: heard, searched, sorted, compared, marked and rated in the notebook.
+    """A table of recordings that can be played, searched, sorted, compared, marked and rated in the notebook.
 
-    Any DataFrame with a column of clips, paths or bytes::
+    The table is any DataFrame with a column of clips, paths or bytes::
 
         table = sl.show(frame)
         table  # shows it
-        table.selected  # index label of the row that was chosen last
-        table.marked  # those of the marked rows
-        table.frame  # the frame with what was marked, rated and noted
+        table.selected  # index label of the selected row
+        table.marked  # index labels of the marked rows
+        table.frame  # the frame with marks, ratings and notes
 
-    Sound, waveforms and differences come when they are looked at, so thousands of rows are there at once. In the
-    saved notebook stand the first rows as plain HTML with their sound. What is set here shows at once there.
+    Sound, waveforms and differences are loaded for the visible rows only, so a table of thousands of rows opens at
+    once. The saved notebook has the first rows as plain HTML with their sound. An attribute set in Python takes effect
+    in the browser at once.
 
-    Texts of columns that look like hypotheses (``hypothesis``, ``transcript…``, ``asr…``) are shown as differences
-    from the reference: by words, in Japanese and Chinese by characters, with the class of the difference where the
-    language's extra is installed.
+    Columns with names of hypotheses (``hypothesis``, ``transcript…``, ``asr…``) are shown as differences from the
+    reference: by words, in Japanese and Chinese by characters, with the class of the difference if the extra of the
+    language is installed.
 
-    Keys, while a row has the focus: arrows or j and k choose a row, Space plays and pauses, a plays again, b
-    hears the marked rows in turn, left and right seek, m marks, digits rate, n writes a note, / searches.
+    Keys, while a row has the focus: arrows or j and k select a row, Space plays and pauses, a plays again, b plays
+    the marked rows in turn, left and right seek, m marks, digits rate, n writes a note, / searches.
 
     Args:
-        frame: The table. What it has in the columns ``mark``, ``rating`` and ``note`` is taken over.
-        audio: Name of the column with the sound; None to find it.
-        columns: Names of the columns that are seen at first, in order; None to choose. The others are one click away.
-        reference: Name of the text column that others are compared with; None to choose.
-        hypotheses: Name or names of the columns that are compared with it; None to choose by name.
-        language: Name of the column with the language of each row, or the language of all; None for ``language``.
+        frame: The table. Values in its columns ``mark``, ``rating`` and ``note`` are kept.
+        audio: Name of the column of recordings; None to detect it.
+        columns: Names of the columns that are visible at first, in order; None for a default choice. A menu shows the
+            others.
+        reference: Name of the column of references; None to detect it.
+        hypotheses: Name or names of the columns of hypotheses; None to detect them by name.
+        language: Name of the column of languages, or the language of all rows; None for the column ``language``.
         max_rating: The best rating, 2 to 10; 0 for no ratings.
-        static_rows: How many rows stand in the saved notebook, 0 to 50.
+        static_rows: Number of rows in the saved notebook, 0 to 50.
 
     Raises:
-        InvalidRequestError: What is given does not fit, such as a table without sound.
+        InvalidRequestError: An argument is not allowed, or the table has no recordings.
 
     Example:
         >>> clip = sl.AudioClip(np.zeros(800), 8_000)
@@ -84,9 +86,9 @@ class AudioTable(LiveWidget):
     """
 
     _silent = False
-    """Whether a table without sound is one too."""
+    """Whether a table without sound is allowed."""
     _categories: Sequence[Any] = ()
-    """Names of columns that are categories, whatever they hold."""
+    """Names of columns that are always categories."""
 
     _esm = module_source(_BROWSER / "table.js")
     _css = style_sheet(_BROWSER / "table.css")
@@ -293,13 +295,13 @@ class AudioTable(LiveWidget):
         return int(found)
 
     def _note(self, row: int, name: str, value: Any) -> None:
-        """Keep what was noted here, and show it in the browser."""
+        """Keep marks, ratings and notes set in Python, and show them in the browser."""
         kept = self._rows.checked(name, value)
         self._rows.noted[name][row] = kept
         self.send({"type": "noted", "row": row, "name": name, "value": kept})
 
     def _asked(self, _widget: object, content: Any, _buffers: object) -> None:
-        """Answer the browser; what cannot be answered says why, and a request that makes no sense is dropped."""
+        """Answer a request of the browser. A failure is answered with its reason; an invalid request is dropped."""
         answers: dict[Any, Callable[[dict[str, Any]], None]] = {
             "rows": self._send_rows,
             "sound": self._send_sound,
@@ -348,7 +350,7 @@ class AudioTable(LiveWidget):
             self.send({**told, **facts}, [part])
 
     def _make(self, asked: dict[str, Any]) -> None:
-        """Somebody pressed play in a row whose sound can be made."""
+        """Called on a press of play in a row whose sound can be made."""
 
     def _send_outlines(self, asked: dict[str, Any]) -> None:
         bins = min(max(int(asked["bins"]), 1), _MAX_BINS)
@@ -370,7 +372,7 @@ class AudioTable(LiveWidget):
     def _keep_noted(self, noted: dict[str, Any]) -> None:
         name, row = noted["name"], int(noted["row"])
         if name in NOTED and 0 <= row < len(self._rows):
-            with self._lock:  # told to the browser as well, which may show the table twice
+            with self._lock:  # the browser gets it as well, because it may show the table twice
                 self._note(row, name, noted["value"])
 
 

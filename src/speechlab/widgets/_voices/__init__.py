@@ -1,1 +1,1 @@
-"""The explorer of voices: a catalogue in which a sentence is heard in the voices that were chosen."""
+"""The voice explorer: a catalogue that plays a sentence in the selected voices."""

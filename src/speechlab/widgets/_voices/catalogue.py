@@ -39,7 +39,7 @@ def sample_of(voice: Voice) -> str:
 
 
 def frame_of(voices: Sequence[Voice]) -> pd.DataFrame:
-    """Return one row for each voice, with empty columns for what it will have said."""
+    """Return one row for each voice, with empty columns for its future results."""
     import pandas as pd
 
     rows = range(len(voices))
@@ -70,7 +70,7 @@ def seen_at_first(frame: pd.DataFrame) -> list[str]:
 
 
 def cells_of(spoken: Spoken | None) -> dict[str, Any]:
-    """Return what stands in the row of a voice that said something, or has not yet."""
+    """Return the values in the row of a voice, before or after it has spoken."""
     if spoken is None:
         return _NOTHING
     return {

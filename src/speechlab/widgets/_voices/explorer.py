@@ -36,41 +36,41 @@ _MAX_CHARACTERS = 5_000
 
 
 class VoiceExplorer(RefreshedWidget, AudioTable):
-    """The voices of a service: a sentence heard in those that were chosen, at equal loudness: an :class:`AudioTable`.
+    """An :class:`AudioTable` of the voices of a service, which speak a sentence at equal loudness.
 
     ::
 
         explorer = sl.widgets.VoiceExplorer(lab)
         explorer  # shows it
-        explorer.voice  # the voice that was chosen last
-        explorer.voices  # those that are marked
+        explorer.voice  # the selected voice
+        explorer.voices  # the marked voices
         explorer.frame  # the catalogue with the clips, the times and the characters
 
     Type a sentence, mark voices, and press *Speak*; or press play in a row to have that one voice speak. Without a
-    sentence each voice says a sample of its own language. Nothing is spoken unless one of these is pressed: the
-    embedded service is free, others may bill the characters, whose number stands on the button. *A/B*, or the key b,
-    switches between the marked voices, or the last two that were heard; each begins anew.
+    sentence each voice says a sample in its own language. Only these two buttons make calls. The embedded service is
+    free; others may bill the characters, whose number is on the button. *A/B*, or the key b, switches between the
+    marked voices, or between the last two that were played; each begins again.
 
-    Voices speak one after the other, so that their times can be compared. What a voice has said is kept, and not
-    asked for again. A voice that fails says why in its row, and the others go on.
+    Voices speak one after the other, so that their times can be compared. Each result is kept and not requested again.
+    The row of a voice that fails has the reason, and the others continue.
 
     Columns of :attr:`frame`: ``voice`` (short name), ``description``, ``languages``, ``gender``, ``streaming``,
-    ``formats``, ``sample_rates``, ``id``; ``audio`` (the clip as the service gave it), ``text``, ``first_sound_s``
-    (from the call to the first samples; of a voice that does not stream, to all), ``total_s``, ``characters``,
-    ``loudness_lufs`` (ITU-R BS.1770-4), ``gain_db`` (what brings it to -23 LUFS), ``error``; ``mark``, ``rating``
-    and ``note``.
+    ``formats``, ``sample_rates``, ``id``; ``audio`` (the clip without a change of level), ``text``, ``first_sound_s``
+    (seconds from the call to the first samples; for a voice without streaming, to all samples), ``total_s``,
+    ``characters``, ``loudness_lufs`` (ITU-R BS.1770-4), ``gain_db`` (gain to -23 LUFS), ``error``; ``mark``,
+    ``rating`` and ``note``.
 
     Args:
         lab: The client of the service.
         voices: The voices to show, such as ``lab.voices().find(language="ja")``; None for all.
         text: The sentence, at most 5,000 characters; empty for a sample in each voice's own language.
-        equal_level: Play all voices at -23 LUFS (EBU R128), so that the louder one does not win.
+        equal_level: Play all voices at -23 LUFS (EBU R128), because louder voices are preferred.
         max_rating: The best rating, 2 to 10; 0 for no ratings.
-        static_rows: How many rows stand in the saved notebook, 0 to 50; voices that have spoken come first.
+        static_rows: Number of rows in the saved notebook, 0 to 50; voices that have spoken come first.
 
     Raises:
-        InvalidRequestError: What is given does not fit.
-        SpeechLabError: The catalogue cannot be had.
+        InvalidRequestError: An argument is not allowed.
+        SpeechLabError: The catalogue cannot be loaded.
     """
 
     _categories = ("voice",)
@@ -126,7 +126,7 @@ class VoiceExplorer(RefreshedWidget, AudioTable):
         title = f"{self.title}: {self.text}" if self.text else self.title
         return static_table(self._rows, self._static, title, first)
 
-    # -- what is chosen
+    # -- selection
 
     @property
     def catalogue(self) -> VoiceCatalogue:
@@ -191,14 +191,14 @@ class VoiceExplorer(RefreshedWidget, AudioTable):
         """Have voices speak, as the button does, and wait for them.
 
         Args:
-            text: The sentence, which is shown; None for the one that is there.
-            voices: The voices; None for the marked ones, or else the one that was chosen last.
+            text: The sentence, which is also shown; None for the present sentence.
+            voices: The voices; None for the marked voices, or for the selected voice if none is marked.
 
         Returns:
-            Their rows of :attr:`frame`. A voice that failed has words in ``error``.
+            Their rows of :attr:`frame`. A voice that failed has a message in ``error``.
 
         Raises:
-            InvalidRequestError: No voice is chosen, or there is no such voice.
+            InvalidRequestError: No voice is selected, or a voice does not exist.
         """
         if text is not None:
             self.text = text
@@ -215,12 +215,12 @@ class VoiceExplorer(RefreshedWidget, AudioTable):
         return self.frame.iloc[rows]
 
     def stop(self) -> None:
-        """Have the voices stop that have not ended yet."""
+        """Stop the voices that have not finished."""
         for row, _ in self._left(stop=True):
             self._show_row(row, None, _STOPPED)
 
     def _left(self, *, stop: bool = False) -> list[tuple[int, str]]:
-        """Take what has not begun out of the queue; at once with the stop, so that nothing begins between them."""
+        """Remove voices that have not begun from the queue. The stop is set in the same step, so that none begins."""
         with self._turns:
             self._stopping |= stop
             left, self._queue = list(self._queue), deque()
@@ -264,14 +264,14 @@ class VoiceExplorer(RefreshedWidget, AudioTable):
                 self._speak_turn(*turn)
                 self._tell()
         except BaseException:
-            self._idle.set()  # nobody waits for ever
+            self._idle.set()  # ends every wait
             raise
         self._tell()
-        self._show_again()  # the saved notebook holds what was heard
+        self._show_again()  # the saved notebook gets the new clips
 
     def _next_turn(self) -> tuple[int, str] | None:
         with self._turns:
-            self._stopping = False  # whatever waits now was asked for after the stop
+            self._stopping = False  # the present queue was filled after the stop
             if self._queue:
                 return self._queue.popleft()
             self._idle.set()
@@ -282,7 +282,7 @@ class VoiceExplorer(RefreshedWidget, AudioTable):
             spoken = speak(self._lab, self._catalogue[row], text, lambda: self._stopping)
         except StoppedError:
             self._show_row(row, None, _STOPPED)
-        except Exception as error:  # noqa: BLE001 - whatever it is, its row says so and the others go on
+        except Exception as error:  # noqa: BLE001 - the row gets the error, and the other voices continue
             words = f"{type(error).__name__}: {error}"
             self._finish(row, Spoken(text, error=words, words=words))
         else:
@@ -333,8 +333,8 @@ class VoiceExplorer(RefreshedWidget, AudioTable):
         self._controls = [self._sentence, self._speak, self._stop, self._level, self._status]
 
     def _tell(self) -> None:
-        """Show what a press of the button would do, and how far it is."""
-        with self._telling:  # or what was so before is written over what is so now
+        """Update the label of the button and the progress."""
+        with self._telling:  # otherwise an older state could overwrite a newer one
             meant = [(row, self._sentence_of(row)) for row in self._meant()]
             left = [one for one in meant if one not in self._done]
             self._speak.description = asked_for(left, any_meant=bool(meant))

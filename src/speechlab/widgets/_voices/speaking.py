@@ -1,4 +1,4 @@
-"""A voice says a sentence: the clip, how long the first sound took, and how loud it is; or why there is none."""
+"""One call to a voice: the clip, the time to the first sound and the loudness, or the error."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MAX_WORDS = 300
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """What a voice said.
+    """The result of a call to a voice.
 
     Attributes:
         text: The sentence.
@@ -58,7 +58,7 @@ class Spoken:
         return None if self.clip is None else len(self.text)
 
     def sound(self, *, level: bool) -> AudioClip | None:
-        """Return the clip, at the common loudness if that is asked for."""
+        """Return the clip, at the common loudness on request."""
         if self.clip is None or not level:
             return self.clip
         gain = np.float32(10 ** (self.gain_db / 20))
@@ -66,7 +66,7 @@ class Spoken:
 
 
 class StoppedError(Exception):
-    """Nobody waits for the sentence any more."""
+    """The call was stopped, because the sentence is no longer needed."""
 
 
 def speak(lab: Client, voice: Voice, text: str, stopped: Callable[[], bool]) -> Spoken:
@@ -105,7 +105,7 @@ def _heard(
     formats = set(map(str, voice.formats))
     streamed = next((one for one in _IN_PIECES if one in formats), None) if voice.streaming else None
     if streamed is not None:
-        # a provider may stream other formats only; what is refused costs nothing
+        # a provider may stream only other formats; a refused request costs nothing
         with contextlib.suppress(BadRequestError):
             return _in_pieces(lab, voice, text, streamed, begun, stopped)
     whole = next((one for one in _WHOLE if one in formats), "wav")

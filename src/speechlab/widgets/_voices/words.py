@@ -1,4 +1,4 @@
-"""What the explorer of voices says of its sentences: those that a press would speak, and those that were spoken."""
+"""Texts of the voice explorer: the label of its button, and the summary of the results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _COST = "The embedded service is free; others may bill characters."
 
 
 def asked_for(left: Sequence[tuple[int, str]], *, any_meant: bool) -> str:
-    """Write on the button what a press would do.
+    """Label of the button: the effect of a press.
 
     Args:
         left: Row and sentence of each voice that has not spoken it.
