@@ -191,7 +191,7 @@ def test_a_table_of_sound_filters_lists_too():
     [
         (lambda a, b: ErrorBrowser(a, b.iloc[1:]), "other lacks 1 of the rows, such as 'utt-0'"),
         (lambda a, b: ErrorBrowser(a.iloc[1:], b), "scored lacks 1 of the rows, such as 'utt-0'"),
-        (lambda a, b: ErrorBrowser(pd.concat([a, a]), b), "two rows of scored are called 'utt-0'"),
+        (lambda a, b: ErrorBrowser(pd.concat([a, a]), b), "two rows of scored have the index label 'utt-0'"),
         (lambda a, b: ErrorBrowser(a, b, names=["x", "x"]), "are not names of two systems"),
         (lambda a, _: ErrorBrowser(a, names=["x", "y"]), "leave them out for one"),
         (lambda a, _: ErrorBrowser(a, hypothesis=["hypothesis", "text"]), "a table without scores"),

@@ -42,12 +42,13 @@ _SUFFIXES = {"wave": "wav", "oga": "ogg", "opus": "ogg", "raw": "pcm"}
 class AudioClip:
     """An immutable audio clip: samples and their rate.
 
-    Two clips are equal if their samples and rates are equal; title and source format are not compared. In a notebook a
-    clip shows its waveform and a player.
+    Two clips are equal if their samples and rates are equal; title and source format are not compared. In a notebook
+    a clip shows its waveform and a player.
 
     Attributes:
-        samples: float32 in [-1, 1], shape (frames,) for mono or (frames, channels); read-only. The constructor accepts
-            floats of any type, and int16 or int32 over their full range. Overshoot up to 12 dB is clipped to ±1.
+        samples: float32 in [-1, 1], shape (frames,) for mono or (frames, channels); read-only. The constructor
+            accepts floats of any type, and int16 or int32 over their full range. Overshoot up to 12 dB is clipped to
+            ±1.
         sample_rate: Sample rate in Hz.
         title: Title for display.
         source_format: Format of the decoded file, or None.

@@ -115,7 +115,7 @@ def cut_at_silences(
 
 @contextmanager
 def opened(source: bytes | str | os.PathLike[str]) -> Iterator[tuple[Any, str]]:
-    """The file for reading in blocks, None if its container does not confirm its length; and its name for messages."""
+    """The file for reading in blocks (None if its container does not confirm its length), and its name."""
     import soundfile
 
     name = "the recording" if isinstance(source, bytes) else os.fspath(source)

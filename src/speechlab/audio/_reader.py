@@ -38,8 +38,8 @@ class _Survey(NamedTuple):
 class SoundReader:
     """A recording of which only the requested parts are read, so that a long file needs little memory.
 
-    WAV, FLAC and Ogg files stay on disk. Short files, and MP3 files, whose headers only have an estimate of the length,
-    are decoded once.
+    WAV, FLAC and Ogg files stay on disk. Short files, and MP3 files, whose headers only have an estimate of the
+    length, are decoded once.
 
     Args:
         source: A clip, or a WAV, FLAC, OGG or MP3 file, as a path or as its bytes.

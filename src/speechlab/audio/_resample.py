@@ -24,7 +24,8 @@ def resample(samples: ArrayLike, from_hz: int, to_hz: int) -> NDArray[np.float32
         to_hz: New rate, in Hz.
 
     Returns:
-        float32 in [-1, 1] (overshoot is clipped), with about ``frames * to_hz / from_hz`` frames and the same channels.
+        float32 in [-1, 1] (overshoot is clipped), with about ``frames * to_hz / from_hz`` frames and the same
+        channels.
 
     Raises:
         AudioError: Samples or rates are not usable.

@@ -1,8 +1,8 @@
 """Data for studies: readers of manifests and corpora, samples of tables, and small bundled data sets.
 
 The bundled data sets (prompts in three languages, a few Chinese recordings) are for first notebooks, comparisons and
-tests without a download. They are not benchmarks, because they are small and have one author. The SHA-256 of each file
-is pinned and checked on loading, so a published number can name its data.
+tests without a download. They are not benchmarks, because they are small and have one author. The SHA-256 of each
+file is pinned and checked on loading, so a published number can name its data.
 Notebooks, studies, the command line and tests use this room.
 """
 

@@ -33,8 +33,8 @@ def prompts(
         One row for each sentence, always in the same order, indexed from 0. Columns: ``id``, ``language``,
         ``category``, ``text``, ``reading`` (Japanese only: katakana as spoken), ``pinyin`` (Chinese only: tone
         numbers), ``translation_ja`` (English only), ``translation_en`` (Japanese and Chinese), ``quick`` and
-        ``note``. Missing values are ``pandas.NA``. Both category dtypes keep all their values after filtering, so that
-        parts can be joined again.
+        ``note``. Missing values are ``pandas.NA``. Both category dtypes keep all their values after filtering, so
+        that parts can be joined again.
 
     Raises:
         InvalidRequestError: The language or category does not exist, or ``quick`` is not True, False or None.

@@ -1,8 +1,8 @@
 """Plain HTML for reprs and reports, in which all text is escaped.
 
-The room is not a template language or a plotting library: it makes only markup. Its parts work in untrusted notebooks,
-in light and dark, offline, and without scripts. Clips, voices, transcripts, scores and reports use it for their
-display in a notebook.
+The room is not a template language or a plotting library: it makes only markup. Its parts work in untrusted
+notebooks, in light and dark, offline, and without scripts. Clips, voices, transcripts, scores and reports use it for
+their display in a notebook.
 """
 
 from __future__ import annotations

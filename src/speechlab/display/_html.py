@@ -47,8 +47,8 @@ _URL = re.compile(r"(?:https?://|#|data:(?:audio/[a-z0-9.+-]+|image/(?:png|jpeg)
 class Html(str):
     """Finished markup, which is not escaped again.
 
-    Only constants and the results of this room should become ``Html``. Adding plain text escapes the text; other string
-    methods return plain strings, which are text again.
+    Only constants and the results of this room should become ``Html``. Adding plain text escapes the text; other
+    string methods return plain strings, which are text again.
 
     Example:
         >>> Html("<b>ready</b>") + "<i>"

@@ -27,8 +27,8 @@ class Step:
     Attributes:
         name: What the step does, in one or two words.
         apply: The function, from text to text. It must give the same text for the same text, always.
-        content: Everything that decides the outcome (patterns, tables, package data) as text, for the hash; or a function
-            that returns it, where it is costly to gather.
+        content: Everything that decides the outcome (patterns, tables, package data) as text, for the hash; or a
+            function that returns it, where it is costly to gather.
 
     Example:
         >>> Step("shout", str.upper).apply("hello")

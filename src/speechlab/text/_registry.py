@@ -34,8 +34,8 @@ def normalizer(name: str) -> Normalizer:
 
     Args:
         name: ``"none"`` (changes nothing), ``"basic"`` (case, punctuation and width, for any language), ``"en"``,
-            ``"ja"``, ``"ja-reading"`` (the normaliser before a reading) or ``"zh"``; an id such as ``"ja-v4"``; or any
-            language tag: a language without rules of its own gets ``basic``.
+            ``"ja"``, ``"ja-reading"`` (the normaliser before a reading) or ``"zh"``; an id such as ``"ja-v4"``; or
+            any language tag: a language without rules of its own gets ``basic``.
 
     Raises:
         InvalidRequestError: There is no such normaliser, language or version.

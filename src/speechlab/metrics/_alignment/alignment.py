@@ -237,8 +237,8 @@ def alignment_html(
 ) -> Html:
     """The difference of two texts as HTML: a str that a notebook shows.
 
-    Text of the reference only is struck out (``<del>``), text of the hypothesis only is underlined (``<ins>``). Colour
-    is never the only sign. All text is escaped.
+    Text of the reference only is struck out (``<del>``), text of the hypothesis only is underlined (``<ins>``).
+    Colour is never the only sign. All text is escaped.
 
     Args:
         reference: What should be there.

@@ -1,9 +1,9 @@
 """Error rates of lists of texts.
 
-Empty references have one rule for a corpus, an utterance, a row and a bootstrap draw: without any reference token, the
-errors are divided by 1. So an empty hypothesis has the rate 0.0, and a hypothesis of two words the rate 2.0. This is
-jiwer's rule. In a corpus the insertions of such an utterance count like all others. ``empty_references`` is the number
-of empty references.
+Empty references have one rule for a corpus, an utterance, a row and a bootstrap draw: without any reference token,
+the errors are divided by 1. So an empty hypothesis has the rate 0.0, and a hypothesis of two words the rate 2.0. This
+is jiwer's rule. In a corpus the insertions of such an utterance count like all others. ``empty_references`` is the
+number of empty references.
 """
 
 from __future__ import annotations
@@ -365,8 +365,8 @@ def error_rate(
         unit: ``"word"`` (WER; white space of any kind separates), ``"char"`` (CER; code points), ``"reading"``
             (kana as spoken, Japanese only; needs the extra ``ja``), or ``"pinyin"`` and ``"toneless"`` (syllables
             with and without tone, Chinese only; need the package pypinyin).
-        language: Language of all texts, such as ``"en"``, ``"ja-JP"`` or ``"zh"``. Without it, texts that seem to have
-            no spaces between words give a warning if the unit is words.
+        language: Language of all texts, such as ``"en"``, ``"ja-JP"`` or ``"zh"``. Without it, texts that seem to
+            have no spaces between words give a warning if the unit is words.
         normalize: ``"auto"`` for the language's normaliser (no language: none; readings: ``ja-reading``), None for no
             normalisation, the name of a normaliser, a ``speechlab.text.Normalizer``, or any function from str to str.
         counts: ``"levenshtein"`` for the fewest errors, as jiwer counts; ``"sclite"`` for the counts of NIST's scorer

@@ -80,8 +80,8 @@ def hotword_scores(
         by; and ``signature``.
 
     Raises:
-        InvalidRequestError: The table has no scores, or its rows were scored in different ways, or a word is empty, or nothing
-            of it is left after normalisation, or two words are one after normalisation.
+        InvalidRequestError: The table has no scores, or its rows were scored in different ways, or a word is empty,
+            or nothing of it is left after normalisation, or two words are one after normalisation.
 
     Example:
         >>> table = hotword_scores(

@@ -55,8 +55,8 @@ def sclite_report(
             ``counts="sclite", normalize=None, language="en"``.
 
     Raises:
-        InvalidRequestError: The table has no scores, or its rows were scored in different ways or units, a column is missing, or
-            there is no such report.
+        InvalidRequestError: The table has no scores, or its rows were scored in different ways or units, a column is
+            missing, or there is no such report.
 
     Example:
         >>> print(sclite_report(["the cat sat"], ["the hat sat now"], language="en").partition("REF")[2])

@@ -100,8 +100,8 @@ def timed_error_rate(
     Args:
         reference: A segment frame with texts.
         hypothesis: A segment frame with texts. A recording in only one of the two frames counts in full.
-        collar: Collar in seconds. The service pads segments, at the start of a recording by 1.5 s: do not choose less.
-            ``math.inf`` ignores time except for the order.
+        collar: Collar in seconds. The service pads segments, at the start of a recording by 1.5 s: do not choose
+            less. ``math.inf`` ignores time except for the order.
         by_speaker: Compare each speaker (column ``speaker``) of the reference with a speaker of the hypothesis. The
             assignment of each recording is the one with the fewest errors: tcpWER, and cpWER with an infinite collar.
         by_segment: Also count for each segment of the reference, which keeps the alignments.

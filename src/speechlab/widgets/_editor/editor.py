@@ -35,9 +35,10 @@ _SETTLED_S = 1.5
 class SegmentEditor(RefreshedWidget, Player):
     """An editor of the segments of a recording, with the segment frame in Python.
 
-    The editor is a :class:`Player` of one recording whose first tier can be edited. The tiers of a reference are shown
-    below it and cannot be edited. Drag an edge or a segment, drag over an empty place of the tier to add a segment, or
-    select a segment and use the fields, buttons and keys. Edges snap to those of neighbours and of the reference::
+    The editor is a :class:`Player` of one recording whose first tier can be edited. The tiers of a reference are
+    shown below it and cannot be edited. Drag an edge or a segment, drag over an empty place of the tier to add a
+    segment, or select a segment and use the fields, buttons and keys. Edges snap to those of neighbours and of the
+    reference::
 
         editor = sl.widgets.SegmentEditor("talk.wav", heard.segments, reference=marked)
         editor  # shows it
@@ -47,13 +48,13 @@ class SegmentEditor(RefreshedWidget, Player):
         editor.observe(lambda change: sl.segments.write(editor.frame, "talk.srt"), "edits")
 
     **Concurrent edits.** A frame set in Python replaces the edits in the browser. A drag or a text in progress is
-    dropped, and so are edits that Python had not yet received; the browser shows a message. Earlier edits can then not
-    be undone.
+    dropped, and so are edits that Python had not yet received; the browser shows a message. Earlier edits can then
+    not be undone.
 
     Keys in addition to those of the player: ``[`` and ``]`` set the start and the end of the selected segment to the
     position; Shift with the arrows moves it by a hundredth of a second; C splits it at the position, M merges it with
-    the next, A adds a segment, Delete deletes it, E edits its text, 1 and 2 play around its start and its end, Z zooms
-    to it; Ctrl+Z undoes, Ctrl+Shift+Z redoes.
+    the next, A adds a segment, Delete deletes it, E edits its text, 1 and 2 play around its start and its end, Z
+    zooms to it; Ctrl+Z undoes, Ctrl+Shift+Z redoes.
 
     Args:
         audio: The recording: a clip, the path or the bytes of a file, or a transcript with its ``audio``.
@@ -135,8 +136,8 @@ class SegmentEditor(RefreshedWidget, Player):
     def frame(self) -> pd.DataFrame:
         """The segments as a segment frame, sorted by start and end. A frame that is set replaces the segments.
 
-        Rows keep the columns that the editor does not show. The second part of a split copies those of the first part,
-        and a merged segment has those of its first. An added segment only has the recording.
+        Rows keep the columns that the editor does not show. The second part of a split copies those of the first
+        part, and a merged segment has those of its first. An added segment only has the recording.
 
         Raises:
             SegmentError: The value that is set is not a segment frame.
@@ -159,10 +160,10 @@ class SegmentEditor(RefreshedWidget, Player):
     def changes(self) -> pd.DataFrame:
         """The edits since the frame was set: one row for each edited segment, by time.
 
-        ``change`` is ``added``, ``changed`` or ``deleted``. ``row`` is the position in the given frame, missing for an
-        added segment. ``start_before``, ``end_before``, ``text_before`` and ``speaker_before`` are the given values,
-        ``start``, ``end``, ``text`` and ``speaker`` the present ones. The first part of a split and a merged segment
-        count as changed.
+        ``change`` is ``added``, ``changed`` or ``deleted``. ``row`` is the position in the given frame, missing for
+        an added segment. ``start_before``, ``end_before``, ``text_before`` and ``speaker_before`` are the given
+        values, ``start``, ``end``, ``text`` and ``speaker`` the present ones. The first part of a split and a merged
+        segment count as changed.
         """
         with self._lock:
             return self._rows.changes()

@@ -30,8 +30,8 @@ class ErrorBrowser(AudioTable):
 
     *Filter* has the classes of errors (``substitution``, ``deletion``, ``insertion``; in Japanese and Chinese also
     ``notation``, ``homophone``, ``tone``, ``recognition``), the confusions (``精 → 制``, with ``∅`` for an empty
-    side), languages, voices and error rates. Rows without a score are last, with the reason. A table without sound has
-    no player.
+    side), languages, voices and error rates. Rows without a score are last, with the reason. A table without sound
+    has no player.
 
     ``frame`` has the columns ``error_classes`` and ``confusions`` (lists of texts). For two systems, the columns in
     which they differ end with the name of the system. ``fewer_errors`` is the name of the system with fewer errors in

@@ -159,7 +159,7 @@ def _joined(
 
 
 def _by_rate(frame: pd.DataFrame) -> Any:
-    """Positions of the rows, the worst first: by the rate of readings if a row has it, otherwise by ``error_rate``."""
+    """Positions of the rows, the worst first: by the rate of readings if present, otherwise by ``error_rate``."""
     rate = frame["error_rate"].astype("Float64").reset_index(drop=True)
     if _READING in frame.columns:
         rate = frame[_READING].astype("Float64").reset_index(drop=True).fillna(rate)

@@ -40,9 +40,9 @@ class BatchPreview(RefreshedWidget):
         display(preview)
         table = sl.batch.transcribe(frame, lab, progress=preview)
 
-    A row has its status, its text (the synthesised text, the hypothesis, the translation or the error) and its latency.
-    Stored results and invalid rows are counted, but not shown. The same preview can be passed to several batches in
-    turn, and a study passes it to each of its stages; each finished batch keeps a line.
+    A row has its status, its text (the synthesised text, the hypothesis, the translation or the error) and its
+    latency. Stored results and invalid rows are counted, but not shown. The same preview can be passed to several
+    batches in turn, and a study passes it to each of its stages; each finished batch keeps a line.
 
     A saved or exported notebook still shows the final state.
 

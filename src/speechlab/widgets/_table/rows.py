@@ -50,7 +50,9 @@ class Rows:
         try:
             return [self.checked(name, value) for value in frame[name].tolist()]
         except InvalidRequestError as error:
-            message = f"column {name!r} is filled in the browser, and its present values are not allowed: {error.message}"
+            message = (
+                f"column {name!r} is filled in the browser, and its values are not allowed: {error.message}"
+            )
             hint = f"rename the column, as in frame.rename(columns={{{name!r}: '{name}_given'}})"
             raise InvalidRequestError(f"{message}; {hint}", parameter="frame") from None
 

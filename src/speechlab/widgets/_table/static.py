@@ -117,7 +117,7 @@ def _cell(rows: Rows, row: int, column: ShownColumn, pieces: list[Piece] | None)
 
 
 def _number(value: float, decimals: int) -> str:
-    """Format a number with its decimals, or with three significant digits if those would show zero or false precision."""
+    """Format a number with its decimals, or with three significant digits if those would mislead."""
     plain = value == 0 or 0.5 * 10**-decimals <= abs(value) <= MAX_WHOLE
     return f"{value:.{decimals}f}" if plain else f"{value:.3g}"
 

@@ -54,8 +54,8 @@ class AudioTable(LiveWidget):
         table.frame  # the frame with marks, ratings and notes
 
     Sound, waveforms and differences are loaded for the visible rows only, so a table of thousands of rows opens at
-    once. The saved notebook has the first rows as plain HTML with their sound. An attribute set in Python takes effect
-    in the browser at once.
+    once. The saved notebook has the first rows as plain HTML with their sound. An attribute set in Python takes
+    effect in the browser at once.
 
     Columns with names of hypotheses (``hypothesis``, ``transcript…``, ``asr…``) are shown as differences from the
     reference: by words, in Japanese and Chinese by characters, with the class of the difference if the extra of the

@@ -51,8 +51,8 @@ class VoiceExplorer(RefreshedWidget, AudioTable):
     free; others may bill the characters, whose number is on the button. *A/B*, or the key b, switches between the
     marked voices, or between the last two that were played; each begins again.
 
-    Voices speak one after the other, so that their times can be compared. Each result is kept and not requested again.
-    The row of a voice that fails has the reason, and the others continue.
+    Voices speak one after the other, so that their times can be compared. Each result is kept and not requested
+    again. The row of a voice that fails has the reason, and the others continue.
 
     Columns of :attr:`frame`: ``voice`` (short name), ``description``, ``languages``, ``gender``, ``streaming``,
     ``formats``, ``sample_rates``, ``id``; ``audio`` (the clip without a change of level), ``text``, ``first_sound_s``
