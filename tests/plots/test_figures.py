@@ -230,6 +230,15 @@ def test_many_rates_have_room_and_a_legend_that_fits():
     assert min(np.diff(places)) > 0.05  # no row lies on the next
 
 
+def test_a_legend_of_wide_names_fits():
+    for systems in ([f"{number} {LONG[0]}" for number in range(4)], [f"{LONG[2]}{n}" for n in range(12)]):
+        figure = plots.listeners(many_listeners(3, systems))
+        figure.draw_without_rendering()
+        box = figure.legends[0].get_window_extent()
+        assert all(figure.bbox.contains(*corner) for corner in box.corners())
+        assert figure.axes[0].get_window_extent().y1 <= box.y0
+
+
 def test_scales_make_nothing_large_that_is_not():
     pair = pd.DataFrame(
         {"a": ["one"], "b": ["two"], "difference": [-0.0001], "significant": [False], "p": [1.0]}
@@ -418,7 +427,7 @@ def test_what_stands_beside_listeners_says_when_it_is_cut():
     (axes,) = plots.listeners(rated).axes
     assert rows_of(axes) == {
         "x" * 23 + "…": "",
-        "bob": "excluded: hidden reference below …",
+        "bob": "excluded: hidden reference below…",
     }
 
 

@@ -194,6 +194,20 @@ def names_of(table: pd.DataFrame, columns: Sequence[Any]) -> list[str]:
     return [", ".join(str(cell) for cell in row if str(cell)) or "–" for row in rows]
 
 
+def legend_room(width: float, labels: Sequence[str]) -> tuple[int, float]:
+    """Return how many labels of a legend stand beside each other, and what height it takes.
+
+    Args:
+        width: Inches of the figure.
+        labels: The labels; each has room for the widest.
+
+    Returns:
+        Columns, and inches.
+    """
+    columns = max(1, min(len(labels), int(width / (0.5 + 0.075 * max(map(columns_of, labels))))))
+    return columns, 0.1 + 0.2 * -(-len(labels) // columns)
+
+
 def draw_scale(axes: Axes, label: str) -> None:
     """Write the label of a scale of numbers from left to right, with lines to read it by."""
     axes.set_xlabel(label, fontsize=SMALL_PT)
@@ -225,7 +239,7 @@ def shortened(text: str, columns: int) -> str:
         columns: Its room, in letters; wide ones count twice.
     """
     line = " ".join(text.split())
-    return line if _fitting(line, columns) == len(line) else line[: _fitting(line, columns - 1)] + "…"
+    return line if columns_of(line) <= columns else line[: _fitting(line, columns - 1)].rstrip() + "…"
 
 
 def folded(name: str, lines: int = 2) -> str:
@@ -238,11 +252,10 @@ def folded(name: str, lines: int = 2) -> str:
     rest = " ".join(name.split())
     found: list[str] = []
     while rest:
-        end = _fitting(rest)
-        last = len(found) == lines - 1
-        if end < len(rest) and last:
-            found.append(rest[: _fitting(rest, _NAME_COLUMNS - 1)].rstrip() + "…")
+        if len(found) == lines - 1:
+            found.append(shortened(rest, _NAME_COLUMNS))
             break
+        end = _fitting(rest, _NAME_COLUMNS)
         space = rest.rfind(" ", 1, end + 1) if end < len(rest) else -1
         end = space if space > end // 2 else end
         found.append(rest[:end].rstrip())
@@ -255,7 +268,7 @@ def columns_of(text: str) -> int:
     return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
 
 
-def _fitting(text: str, columns: int = _NAME_COLUMNS) -> int:
+def _fitting(text: str, columns: int) -> int:
     """How many letters fit into a line."""
     used = 0
     for place, letter in enumerate(text):

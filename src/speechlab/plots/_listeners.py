@@ -16,6 +16,7 @@ from speechlab.plots._figure import (
     draw_names,
     draw_scale,
     fonts,
+    legend_room,
     new_figure,
     numbers,
     shortened,
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 _GIVEN = "Pass the table of a listening report, or speechlab.evaluate.listening_answers(...)"
 _ROW_INCHES = 0.26
 _MAX_NAME, _MAX_NOTE, _MAX_SYSTEM = 24, 34, 60
-"""Characters of a listener's name, which may be of any length, of the reason beside it, and of a system's name."""
+"""Room of a listener's name, of the reason beside it, and of a system's name, in letters."""
 _LEAST = 4
 """Fewest rows of listeners that can be asked for, and one in so many at most is of somebody excluded."""
 _MOST_SYSTEMS = 12
@@ -94,7 +95,8 @@ def listeners(
     systems = known[:_MOST_SYSTEMS]
     top = summary is not None
     rows = len(order) + top + bool(crowd)
-    figure = new_figure(width, 1.1 + _ROW_INCHES * max(rows, 2))
+    labels = [shortened(str(system), _MAX_SYSTEM) for system in systems]
+    figure = new_figure(width, 0.8 + legend_room(width, labels)[1] + _ROW_INCHES * max(rows, 2))
     axes = figure.add_subplot()
     for number, system in enumerate(systems):
         style = style_of(number)
@@ -133,15 +135,14 @@ def listeners(
     if limits:
         axes.set_xlim(*limits)
     draw_scale(axes, label)
-    _draw_legend(figure, systems, families)
+    _draw_legend(figure, labels, families)
     return figure
 
 
-def _draw_legend(figure: PaperFigure, systems: Sequence[Any], families: list[str]) -> None:
-    labels = [shortened(str(system), _MAX_SYSTEM) for system in systems]
-    columns = min(len(labels), 4, 100 // max(map(len, labels)))
+def _draw_legend(figure: PaperFigure, labels: Sequence[str], families: list[str]) -> None:
+    columns, _ = legend_room(figure.get_figwidth(), labels)
     legend = figure.legend(
-        loc="outside upper center", ncols=max(columns, 1), frameon=False,
+        loc="outside upper center", ncols=columns, frameon=False,
         prop={"family": families, "size": SMALL_PT},
     )  # fmt: skip
     for text, name in zip(legend.get_texts(), labels, strict=True):

@@ -18,6 +18,7 @@ from speechlab.plots._figure import (
     draw_scale,
     folded,
     fonts,
+    legend_room,
     names_of,
     new_figure,
     numbers,
@@ -231,7 +232,7 @@ def differences(
         f"{_points(value)}, " + ("no test" if p != p else "p < 0.001" if p < 0.001 else f"p = {p:.3f}")
         for value, p in zip(values, numbers(compared, p_column), strict=True)
     ]
-    names = [_pair(str(b), str(a)) for a, b in zip(compared["a"], compared["b"], strict=True)]
+    names = [f"{folded(str(b), lines=1)} − {a}" for a, b in zip(compared["a"], compared["b"], strict=True)]
     draw_names(axes, names, notes, fonts("".join(names), language))
     draw_scale(
         axes,
@@ -248,14 +249,8 @@ def _label(rate: str, unit: str) -> str:
     return _LABELS.get(rate, str(rate))
 
 
-def _pair(one: str, other: str) -> str:
-    """The name of a difference; long names have a line each."""
-    whole = f"{one} − {other}"
-    return whole if folded(whole) == folded(whole, lines=1) else f"{folded(one, lines=1)}\n− {other}"
-
-
 def _points(value: float) -> str:
-    """A difference with its sign, which nothing has not."""
+    """A difference with its sign; 0 without one, and a dash for none."""
     if value != value:
         return "–"
     rounded = round(value, 1)
@@ -266,15 +261,10 @@ def _panels(
     width: float, rows: list[int], inches: float = _ROW_INCHES, labels: Sequence[str] = ()
 ) -> tuple[PaperFigure, list[Axes]]:
     heights = [max(1, count) * inches + 0.1 for count in rows]
-    legend = 0.1 + 0.2 * -(-len(labels) // _legend_columns(width, labels)) if labels else 0
+    legend = legend_room(width, labels)[1] if labels else 0
     figure = new_figure(width, sum(heights) + 0.5 * len(rows) + legend)
     panels = figure.subplots(len(rows), 1, squeeze=False, height_ratios=heights)[:, 0]
     return figure, list(panels)
-
-
-def _legend_columns(width: float, labels: Sequence[str]) -> int:
-    """How many labels stand beside each other, each with room for the longest."""
-    return max(1, min(len(labels), int(width / (0.45 + 0.075 * max(map(len, labels))))))
 
 
 def _interval(part: pd.DataFrame, rate: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -323,5 +313,5 @@ def _draw_legend(figure: PaperFigure, axes: Axes, labels: list[str]) -> None:
         axes.plot([], [], style.marker, color=style.color, linestyle="none", label=label)[0]
         for label, style in zip(labels, map(style_of, range(len(labels))), strict=True)
     ]
-    columns = _legend_columns(figure.get_figwidth(), labels)
+    columns, _ = legend_room(figure.get_figwidth(), labels)
     figure.legend(handles=handles, loc="outside upper left", ncols=columns, fontsize=SMALL_PT, frameon=False)
