@@ -152,19 +152,20 @@ def table(
         style="max-width:100%;overflow-x:auto",
         role="group",
         tabindex=0,
-        aria_label=_headed(caption)[0].rstrip(":.") or "Table" if isinstance(caption, str) else "Table",
+        aria_label=str(_headed(caption)[0] or "Table").rstrip(":."),
     )
 
 
 def _caption(caption: object) -> Html | None:
     if not caption:
         return None
-    parts = (caption, "") if isinstance(caption, Html) or not isinstance(caption, str) else _headed(caption)
-    return element("caption", element("strong", parts[0]), parts[1], style=_TABLE_CAPTION)
+    head, rest = _headed(caption)
+    return element("caption", element("strong", head), rest, style=_TABLE_CAPTION)
 
 
-def _headed(caption: str) -> tuple[str, str]:
-    found = _HEAD.fullmatch(caption)
+def _headed(caption: object) -> tuple[object, str]:
+    """What stands out of a caption, and the rest of it; markup is not taken apart."""
+    found = None if isinstance(caption, Html) else _HEAD.fullmatch(str(caption or ""))
     return (found[1], found[2]) if found else (caption, "")
 
 
