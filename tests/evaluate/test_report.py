@@ -16,8 +16,9 @@ from speechlab import evaluate
 from speechlab.audio import AudioClip
 from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.evaluate._writing.folder import write_folder
+from speechlab.evaluate._writing.methods import methods_of
 from speechlab.evaluate._writing.texts import markdown_table
-from speechlab.metrics import score, score_translations
+from speechlab.metrics import score, score_translations, summarize
 from support.cells import cells
 
 HOSTILE = r"50% & <b>$x_1$</b> \input{secret} | `rm`"
@@ -74,7 +75,7 @@ def test_a_page_holds_everything(report, tmp_path):
 
 def test_methods_say_what_no_interval_tells(report, tmp_path):
     words = (
-        "A sample of 22 utterances, the fewest with an interval here, may lack what befalls up to 14% of all"
+        "A sample of 22 utterances, the fewest with an interval here, may lack what befalls up to 13% of all"
     )
     assert words in report.methods().text
     assert "may lack" not in made(tmp_path, rows=2).methods().text
@@ -139,9 +140,15 @@ def test_recordings_that_are_in_the_folder_stay_as_they_are(tmp_path):
 
 
 def test_numbers_of_a_column_have_as_many_places():
-    table = pd.DataFrame({"Utterances": [3, 4, 5], "RTF": [4.8321, 0.7506, 0.034567]})
+    table = pd.DataFrame({"Utterances": [3, 4, 5, 6, 7], "RTF": [4.8321, 0.7506, 0.034567, 0.0996, -0.0]})
     lines = markdown_table(table).splitlines()
-    assert lines[2:] == ["| 3 | 4.83 |", "| 4 | 0.75 |", "| 5 | 0.035 |"]
+    assert lines[2:] == ["| 3 | 4.83 |", "| 4 | 0.75 |", "| 5 | 0.035 |", "| 6 | 0.10 |", "| 7 | 0.00 |"]
+
+
+@pytest.mark.parametrize(("rows", "share"), [(2, "78%"), (22, "13%"), (700, "0.43%")])
+def test_what_a_sample_may_lack_is_a_share_whatever_its_size(rows, share):
+    said = pd.DataFrame({"text": ["a b c d"] * rows, "hypothesis": ["a b c e"] * rows, "language": "en"})
+    assert f"befalls up to {share} of all" in methods_of("Some", summarize(score(said))).text
 
 
 def test_a_recording_of_several_rows_is_in_the_folder_once(tmp_path):

@@ -185,11 +185,11 @@ def _sounds(table: pd.DataFrame, folder: Path, column: str) -> pd.Series[str]:
     home = folder / column
     there = [_name_in(home, cell) for cell in table[column]]
     taken = set(there)
-    copied: dict[str, str | None] = {}
+    copied: dict[str | int, str | None] = {}
     names = []
     for number, (name, row) in enumerate(zip(there, table.to_dict("records"), strict=True)):
         cell = row[column]
-        key = str(cell) if isinstance(cell, str | PathLike) else f"{number} is no path"
+        key = str(cell) if isinstance(cell, str | PathLike) else number
         if name is None and key not in copied:
             copied[key] = _copied(number, cell, row, home, taken)
         names.append(name or copied[key])
@@ -224,7 +224,7 @@ def _copied(
     else:
         return None
     given = row.get("id")
-    voice = row.get("voice_name")
+    voice = row.get("voice_name")  # where nobody knows who speaks, studies of recognition put the file
     parts = [
         f"{number:03d}",
         str(whole[:24] if is_missing(given) else given),

@@ -319,7 +319,10 @@ def methods_of(title: str, *tables: pd.DataFrame, noise: str = "speech") -> Meth
             words, source = (_PAIRED_INTERVALS, _KOEHN) if translated else (_INTERVALS, _BISANI)
             said.append((words, (source, _HESTERBERG)))
     if fewest := min((one for table in tables for one in _with_interval(table)), default=0):
-        said.append((_RARE.format(fewest=fewest, share=f"{3 / fewest:.0%}"), (_HANLEY,)))
+        share = (
+            f"{100 * (1 - 0.05 ** (1 / fewest)):.2g}%"  # the chance that none of them is among these is 5 %
+        )
+        said.append((_RARE.format(fewest=fewest, share=share), (_HANLEY,)))
     sources = tuple(dict.fromkeys(source for _, cited in said for source in cited))
     sentences = [f"“{title}”: figures by speechlab {package_version()}."]
     for words, cited in dict.fromkeys(said):

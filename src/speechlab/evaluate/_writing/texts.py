@@ -29,7 +29,7 @@ _LATEX = str.maketrans(
         "\N{REPLACEMENT CHARACTER}": "?",  # which LuaTeX takes for broken UTF-8
     }
 )
-_LIGATURE = re.compile(r"(?<=([-',?!]))(?=\1)")
+_LIGATURE = re.compile(r"(?<=([-',]))(?=\1)")
 """Between signs that LaTeX would draw as one: a dash, a quotation mark."""
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|~!&$])")
 _SPACE = re.compile(r"\s+")
@@ -89,7 +89,8 @@ def _written(value: object) -> str:
         return _UNSEEN.sub("\N{REPLACEMENT CHARACTER}", _SPACE.sub(" ", str(value)).strip())
     if is_whole_number(value):
         return str(value)
-    return f"{float(value):.2f}" if abs(float(value)) >= 0.1 else f"{float(value):.2g}"
+    small = 0 < abs(float(value)) < 0.0995  # which two decimals would round too coarsely
+    return f"{float(value):.2g}" if small else f"{float(value) + 0.0:.2f}"
 
 
 def _is_figures(column: pd.Series[str]) -> bool:
