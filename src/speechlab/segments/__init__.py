@@ -1,8 +1,8 @@
 """Timed tables: segments with start and end in seconds, their joins, scores and files.
 
-A segment frame has one row for each segment: ``file``, ``start``, ``end``, ``text``, and more where it is known. It
-is flat, half open (a segment holds its start, not its end) and checked; times are equal if they are to the
-microsecond. This room compares times, never texts (error rates are in ``metrics``), and knows no service.
+A segment frame has one row for each segment: ``file``, ``start``, ``end``, ``text`` and optional columns. Segments
+are half open (a segment includes its start, not its end) and checked. Times are compared to the microsecond. This
+room compares times, never texts (error rates are in ``metrics``), and makes no calls.
 Used by people with tables of their own, and by client, batches and studies, which give such frames.
 """
 

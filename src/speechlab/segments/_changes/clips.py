@@ -21,18 +21,18 @@ Sound: TypeAlias = "AudioClip | str | os.PathLike[str]"
 def clips(table: pd.DataFrame, audio: Sound | Mapping[str, Sound] | None = None) -> Iterator[AudioClip]:
     """Cut the segments out of their recordings.
 
-    One recording at a time is in memory, so that a table of many is best sorted by file.
+    One recording at a time is in memory, so a table of many recordings should be sorted by file.
 
     Args:
         table: A segment frame.
-        audio: The recording, as a clip or a file; or the recordings, by what the column ``file`` says. By default
-            that column holds the paths of files.
+        audio: The recording, as a clip or a file; or a mapping from the values of the column ``file`` to recordings.
+            By default that column has the paths of files.
 
     Returns:
         An iterator: one clip for each row, in order, titled with its file and times. All channels are kept.
 
     Raises:
-        SegmentError: The table is no segment frame, a recording is not given, or a segment ends after it.
+        SegmentError: The table is not a segment frame, a recording is missing, or a segment ends after its recording.
         AudioError: A recording cannot be decoded.
         OSError: A file cannot be read.
 
@@ -71,7 +71,7 @@ def _cut(table: pd.DataFrame, sounds: Mapping[str, Sound]) -> Iterator[AudioClip
         if clip is None or file != name:
             sound, name = sounds[file], file
             clip = sound if isinstance(sound, AudioClip) else AudioClip.from_file(sound)
-        # Half a sample: what was rounded to the last sample still lies within.
+        # Half a sample of tolerance: a time rounded to the last sample is still inside.
         if end > clip.duration_s + 0.5 / clip.sample_rate + 1e-6:
             message = f"row {row} ends at {end:.10g} s, but {file!r} is only {clip.duration_s:.10g} s long"
             raise SegmentError(message, column="end", rows=(row,))

@@ -22,7 +22,7 @@ Edges: TypeAlias = Literal["cut", "keep", "drop"]
 
 
 def crop(table: pd.DataFrame, extent: Extent, edges: Edges = "cut") -> pd.DataFrame:
-    """Keep what lies within an extent.
+    """Keep the segments within an extent.
 
     >>> from speechlab import segments
     >>> table = segments.frame([(0.0, 2.0), (3.0, 5.0)], file="a.wav")
@@ -32,21 +32,21 @@ def crop(table: pd.DataFrame, extent: Extent, edges: Edges = "cut") -> pd.DataFr
     Args:
         table: A segment frame.
         extent: The recordings' lengths in seconds, or a table of stretches.
-        edges: What to do with segments that lie across an edge: ``"cut"`` them there (one that reaches into several
-            stretches becomes several rows with the same text), ``"keep"`` them whole, or ``"drop"`` them.
+        edges: Treatment of segments across an edge: ``"cut"`` them at the edge (a segment in several stretches
+            becomes several rows with the same text), ``"keep"`` them whole, or ``"drop"`` them.
 
     Returns:
-        The rows that are left, in their order, with all columns. Instants are left if they lie within.
+        The remaining rows in their order, with all columns. Instants remain if they are inside.
 
     Raises:
-        SegmentError: The table is no segment frame, or the extent lacks a recording.
+        SegmentError: The table is not a segment frame, or the extent lacks a recording.
     """
     if edges not in get_args(Edges):
         raise SegmentError(f"edges={edges!r} is not known; choose one of: {', '.join(get_args(Edges))}")
     checked = frame(table)
     (spans, within), files = numbered([checked, extent_frame(extent, checked["file"])])
     stretches = as_frame(union(within, len(files)), files)
-    # Half open, as segments are: an instant at the very end of a stretch lies outside.
+    # Half open, like segments: an instant at the end of a stretch is outside.
     instants = (spans.lengths == 0).astype(np.int64)
     probe = checked[["file", "start"]].assign(end=seconds_of(spans.ends + instants))
     found = overlap_join(probe, stretches)

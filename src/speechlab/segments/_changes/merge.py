@@ -1,4 +1,4 @@
-"""Segments joined, parted and cut, by silences or by another table."""
+"""Joining, splitting and cutting segments by silences or by another table."""
 
 from __future__ import annotations
 
@@ -33,8 +33,7 @@ def merge(table: pd.DataFrame, gap: float = 0.0, by: Sequence[str] = ()) -> pd.D
 
     Args:
         table: A segment frame, in any order.
-        gap: Seconds; segments are joined if the silence between is at most this long. 0 joins what touches or
-            overlaps.
+        gap: Maximum silence between joined segments, in seconds. 0 joins segments that touch or overlap.
         by: Columns, besides ``file``, in which joined segments have to agree, such as ``["speaker"]``.
 
     Returns:
@@ -88,17 +87,18 @@ def split(table: pd.DataFrame, gap: float, by: Sequence[str] = ()) -> pd.Series[
 def subtract(table: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
     """Cut the time of another table out of segments.
 
-    A segment that is cut in the middle becomes two rows with the same text; one that is covered wholly is gone.
+    A segment that is cut in the middle becomes two rows with the same text. A segment that is covered completely is
+    removed.
 
     Args:
         table: A segment frame.
-        other: Another; its segments may overlap.
+        other: The segment frame to subtract; its segments may overlap.
 
     Returns:
-        What is left: the rows in their order, with all their columns.
+        The remaining rows in their order, with all columns.
 
     Raises:
-        SegmentError: One of the tables is no segment frame.
+        SegmentError: One of the tables is not a segment frame.
 
     Example:
         >>> subtract(frame([(0.0, 3.0)]), frame([(1.0, 2.0)]))[["start", "end"]]
@@ -129,21 +129,22 @@ def subtract(table: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
 
 
 def resegment(table: pd.DataFrame, reference: pd.DataFrame) -> pd.DataFrame:
-    """Bring segments into the times of a reference, so that texts can be compared one by one.
+    """Assign texts to the segments of a reference, so that they can be compared one by one.
 
-    Each segment (best: each word) goes wholly to that segment of the reference with which it shares most time, or
-    else to the nearest one in the recording.
+    Each segment (best: each word) is assigned completely to the segment of the reference with which it shares most
+    time, or to the nearest one in the recording if it shares none.
 
     Args:
         table: A segment frame with texts.
-        reference: A segment frame with the times that are wanted.
+        reference: A segment frame with the new times.
 
     Returns:
-        A row for each row of the reference, in its order: its ``file``, ``start`` and ``end``, the texts of what it
-        got, joined in order of time, ``parts`` (how many it got), and ``moved_s`` (the time of these outside it).
+        One row for each row of the reference, in its order: its ``file``, ``start`` and ``end``, the assigned texts
+        joined in order of time, ``parts`` (number of assigned segments), and ``moved_s`` (seconds of these outside
+        the row).
 
     Raises:
-        SegmentError: One of the tables is no segment frame, or a recording is not in the reference.
+        SegmentError: One of the tables is not a segment frame, or a recording is not in the reference.
 
     Example:
         >>> words = frame([(0.0, 0.4, "good"), (0.5, 0.9, "morning"), (2.0, 2.5, "anna")], file="a.wav")

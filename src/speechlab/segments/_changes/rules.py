@@ -1,11 +1,11 @@
-"""What ``vad="segments"`` makes of found speech, offline: the rules of section 2.3 of the contract.
+"""The rules of ``vad="segments"`` (section 2.3 of the contract), applied offline to detected speech.
 
 The steps, in the service's order:
 
 1. silences shorter than ``min_silence_gap`` do not split;
-2. ``speech_pad_ms`` widens what was found;
+2. ``speech_pad_ms`` widens the detected speech;
 3. segments shorter than ``min_segment_duration`` are merged with the neighbour that is nearer in time;
-4. segments without text are dropped, where there are texts at all;
+4. segments without text are dropped, if any segment has a text;
 5. ``segment_padding`` widens the segments; the first one begins ``initial_segment_padding_ms`` before its speech;
 6. everything is clamped to the recording, and neighbours that would overlap meet in the middle of their gap.
 """
@@ -42,11 +42,11 @@ def from_speech(
     speech_pad_ms: int = 200,
     min_segment_duration: float = 1.5,
 ) -> pd.DataFrame:
-    """Make segments of found speech by the contract's rules, without asking the service again.
+    """Make segments of detected speech by the contract's rules, without another call.
 
-    Ask it once for the speech itself, with ``vad="segments"``, a small ``min_silence_gap``, and 0 for the other four;
-    then study here what they do. What the detector and the recogniser would have done otherwise (another
-    ``min_silence_gap`` can change what is found, and where a word goes) is not in the table, and cannot be derived.
+    Make one call with ``vad="segments"``, a small ``min_silence_gap``, and 0 for the other four parameters; then
+    study their effects here. Effects on the detector and the recogniser cannot be derived from the table: another
+    ``min_silence_gap`` in the call can change the detected speech and the segment of a word.
 
     >>> from speechlab import segments
     >>> speech = segments.frame([(2.0, 2.5, "Well,"), (3.0, 6.0, "yes.")], file="a.wav")
@@ -54,8 +54,8 @@ def from_speech(
     [[0.5, 6.3, 'Well, yes.']]
 
     Args:
-        speech: A segment frame: what was found, without any padding.
-        extent: The recordings' lengths; without it, the padding at the end has no bound.
+        speech: A segment frame of the detected speech, without padding.
+        extent: Durations of the recordings; without it, the padding at the end has no limit.
         min_silence_gap: Milliseconds.
         segment_padding: Milliseconds, 0 to 5,000.
         initial_segment_padding_ms: Milliseconds, 0 to 5,000.

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 def to_pyannote(table: pd.DataFrame) -> dict[str, Any]:
     """Return a ``pyannote.core.Annotation`` for each recording, by file.
 
-    A segment's track is its row number, its label its speaker, or ``"speech"`` where that is unknown. What else the
-    frame holds stays behind.
+    The track of a segment is its row number. Its label is its speaker, or ``"speech"`` without a speaker. Other
+    columns are left out.
 
     Raises:
         SegmentError: The table is no segment frame, or has segments without length, which pyannote drops silently.
@@ -46,13 +46,13 @@ def from_pyannote(data: Any, file: str | None = None) -> pd.DataFrame:
 
     Args:
         data: An ``Annotation`` or a ``Timeline``; or several, in a list or by file.
-        file: The recording, where its ``uri`` does not say.
+        file: The recording of annotations without a ``uri``.
 
     Returns:
         A segment frame, in pyannote's order; the labels of annotations are the column ``speaker``.
 
     Raises:
-        SegmentError: It is something else.
+        SegmentError: The value is neither an ``Annotation`` nor a ``Timeline``.
     """
     if isinstance(data, Mapping):
         named = [(str(name), one) for name, one in data.items()]

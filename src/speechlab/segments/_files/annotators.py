@@ -92,13 +92,13 @@ def write_textgrid(table: pd.DataFrame, sink: Sink) -> str:
 
 
 def read_elan(source: SourceFile) -> pd.DataFrame:
-    """Read ELAN's annotations: each tier that has times of its own is a speaker."""
+    """Read ELAN's annotations: each tier with independent times is a speaker."""
     elan = require("pympi.Elan")
     with _file_of(source, ".eaf") as path:
         try:
             document = elan.Eaf(path, suppress_version_warning=True)
             tiers = {name: document.get_annotation_data_for_tier(name) for name in document.get_tier_names()}
-        except Exception as error:  # noqa: BLE001 - the library lets through whatever its XML reader raises
+        except Exception as error:  # noqa: BLE001 - the library passes on all errors of its XML reader
             source.fault(f"this is no ELAN file that pympi can read: {error!r:.200}")
     # What refers to another annotation has four parts, and its times from there.
     rows = [
@@ -135,7 +135,7 @@ def read_subtitles(source: SourceFile, kind: str) -> pd.DataFrame:
     pysubs2 = require("pysubs2")
     try:
         file = pysubs2.SSAFile.from_string(source.text(), format_=kind)
-    except Exception as error:  # noqa: BLE001 - each of its readers raises what it likes
+    except Exception as error:  # noqa: BLE001 - its readers raise errors of many types
         source.fault(f"this is no {kind} file that pysubs2 can read: {error!r:.200}")
     events = [event for event in file if not event.is_comment]
     rows = [

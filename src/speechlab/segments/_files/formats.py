@@ -30,17 +30,18 @@ class Format:
     """A format of files.
 
     Attributes:
-        name: What ``format=`` takes.
-        suffixes: Endings of files that tell it.
-        about: What it is.
-        precision_s: What times are rounded to, in seconds.
-        holds: The columns that it keeps.
-        read: Makes a segment frame of a source.
-        write: Makes the file's content of a segment frame; None for Parquet, which is written by groups of rows.
-        own: Whether it keeps columns of the user's own.
-        extra: The extra of speechlab that brings the library it needs.
-        joins: Whether what is written of the pieces of a table is, one after the other, what is written of the whole.
-        end: What closes the file.
+        name: Name of the format, for ``format=``.
+        suffixes: Suffixes of files that set the format.
+        about: Short description.
+        precision_s: Precision of times in seconds.
+        holds: Columns that the format keeps.
+        read: Function that makes a segment frame of a source.
+        write: Function that makes the file's content of a segment frame; None for Parquet, which is written by groups
+            of rows.
+        own: Whether the format keeps the user's own columns.
+        extra: The extra of speechlab that installs the required library.
+        joins: Whether the written pieces of a table, one after the other, are the file of the whole table.
+        end: The end of the file.
     """
 
     name: str
@@ -119,15 +120,15 @@ _MANIFESTS = (".jsonl", ".jsonlines", ".ndjson")
 
 @dataclass(frozen=True)
 class Written:
-    """What became of a segment frame in a file.
+    """The result of writing a segment frame to a file.
 
     Attributes:
         path: The file.
-        format: Its format.
-        rows: How many segments it holds.
-        precision_s: What times were rounded to, in seconds; 0 where they are exact.
-        dropped: Columns with something in them that the format does not hold.
-        notes: What else had to be changed, in words.
+        format: Format of the file.
+        rows: Number of segments in the file.
+        precision_s: Precision of the written times in seconds; 0 if they are exact.
+        dropped: Columns with values that the format does not keep.
+        notes: Messages about other changes.
 
     Example:
         >>> write(frame([(0.0, 2.0, "hello")], file="a").assign(mood="calm"), "talk.srt").dropped
@@ -143,10 +144,10 @@ class Written:
 
 
 def formats() -> pd.DataFrame:
-    """Return the formats that :func:`read` and :func:`write` know.
+    """Return the formats that :func:`read` and :func:`write` support.
 
-    A row for each: ``format``, ``suffixes``, ``about``, ``precision_s``, ``columns`` (those that it keeps),
-    ``recordings`` (``one`` or ``many`` in a file) and ``extra`` (of speechlab, where a library of it is needed).
+    Each has one row: ``format``, ``suffixes``, ``about``, ``precision_s``, ``columns`` (columns that it keeps),
+    ``recordings`` (``one`` or ``many`` in a file) and ``extra`` (the extra of speechlab for a required library).
 
     Example:
         >>> formats().query("format == 'rttm'")["recordings"].tolist()
@@ -179,10 +180,10 @@ def read(
     """Read segments from a file.
 
     Args:
-        path: The file; with ``.gz`` at its end, a compressed one.
-        format: Its format, by default that of its ending; :func:`formats` lists them. Of JSON Lines, the first line
-            tells whether it is NeMo's or Lhotse's.
-        file: The recording, where the format does not say; by default the file's own name without its ending.
+        path: The file; with the suffix ``.gz`` a compressed file.
+        format: Format of the file, by default that of its suffix; :func:`formats` lists them. For JSON Lines, the
+            first line decides between NeMo and Lhotse.
+        file: The recording, for formats without it; by default the file's name without its suffix.
 
     Returns:
         A segment frame, in the order of the file.
@@ -213,10 +214,10 @@ def read(
 
 
 def format_of(path: str | os.PathLike[str], format: str | None = None) -> str:  # noqa: A002 - as everywhere
-    """Return the name of the format that :func:`write` would write, as it stands in :func:`formats`.
+    """Return the name of the format that :func:`write` uses for a path, as listed by :func:`formats`.
 
     Raises:
-        SegmentFileError: The format is not known, or the path does not tell it.
+        SegmentFileError: The format is unknown, or the suffix of the path does not set it.
 
     Example:
         >>> format_of("talk.srt"), format_of("talk.TextGrid")
@@ -230,21 +231,22 @@ def write(
     path: str | os.PathLike[str],
     format: str | None = None,  # noqa: A002 - as everywhere
 ) -> Written:
-    """Write segments to a file, which appears under its name only once it is complete.
+    """Write segments to a file atomically: the file appears under its name only when it is complete.
 
     Args:
-        table: A segment frame; or an iterable of them, the pieces of one that need not be in memory at once. Formats
-            of many recordings are then written piece by piece.
-        path: The file; an existing one is replaced. With ``.gz`` at its end it is compressed.
-        format: By default that of the ending. Of JSON Lines it has to be said: ``"nemo"`` or ``"lhotse"``.
+        table: A segment frame; or an iterable of segment frames, the pieces of a table that need not fit in memory.
+            Formats for many recordings are then written piece by piece.
+        path: The file; an existing file is replaced. With the suffix ``.gz`` it is compressed.
+        format: Format of the file, by default that of its suffix. For JSON Lines it is required: ``"nemo"`` or
+            ``"lhotse"``.
 
     Returns:
-        What was rounded, dropped and changed.
+        A record of the rounded, dropped and changed values.
 
     Raises:
-        SegmentFileError: The format is not known, or cannot hold the table: several recordings where it holds one, a
-            name with a space where spaces part fields. Nothing is written then.
-        SegmentError: The table is no segment frame.
+        SegmentFileError: The format is unknown or does not support the table, for example several recordings in a
+            format for one, or a name with a space in a format with fields separated by spaces. Nothing is written.
+        SegmentError: The table is not a segment frame.
         MissingDependencyError: The format needs a library that is not installed.
         OSError: The file cannot be written.
 

@@ -23,7 +23,7 @@ _LABELS = re.compile(r"<[^\s<>]*>$")
 
 
 def read_rttm(source: SourceFile) -> pd.DataFrame:
-    """Read the SPEAKER lines of RTTM; lines of its other types are passed over."""
+    """Read the SPEAKER lines of RTTM; lines of its other types are ignored."""
     rows: list[dict[str, Any]] = []
     lines: list[int] = []
     for number, fields in _fields(source):
@@ -57,7 +57,7 @@ def write_rttm(table: pd.DataFrame, sink: Sink) -> str:
 
 
 def read_ctm(source: SourceFile) -> pd.DataFrame:
-    """Read CTM: a word in each line, perhaps with confidence, type and speaker."""
+    """Read CTM: one word per line, with optional confidence, type and speaker."""
     rows: list[dict[str, Any]] = []
     lines: list[int] = []
     for number, fields in _fields(source):
@@ -177,7 +177,7 @@ def _from_duration(source: SourceFile, start: str, length: str, number: int) -> 
 
 
 def _without_unknown(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows without those columns of which nothing is known."""
+    """Rows without the columns that have no values."""
     optional = ("speaker", "confidence", "labels")
     drop = [
         name

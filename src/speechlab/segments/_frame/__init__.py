@@ -1,1 +1,1 @@
-"""What a segment frame is, and how times become whole microseconds."""
+"""The definition of segment frames, and the conversion of times to whole microseconds."""

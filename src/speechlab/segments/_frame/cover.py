@@ -1,4 +1,4 @@
-"""Sets of time: what is covered, how often, and by what together."""
+"""Sets of time: covered stretches, and how often several sets cover them."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def runs_of(spans: Stretches, count: int, gap: int = 0) -> Runs:
 
 
 def union(spans: Stretches, count: int) -> Stretches:
-    """Return what is covered, as stretches that neither overlap nor touch, by file and start."""
+    """Return the covered time as stretches that neither overlap nor touch, by file and start."""
     return runs_of(spans[spans.ends > spans.starts], count).spans
 
 

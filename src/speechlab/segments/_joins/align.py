@@ -27,7 +27,7 @@ def align(
     by: str | Sequence[str] | None = None,
     suffix: str = "_b",
 ) -> pd.DataFrame:
-    """Put the segments of one table beside those of another.
+    """Join the segments of two tables by time.
 
     >>> from speechlab import segments
     >>> said = segments.frame([(0.0, 2.0, "one"), (5.0, 6.0, "two")], file="a.wav")
@@ -38,17 +38,18 @@ def align(
     1    5.0  two      NaN    NaN        0.0
 
     Args:
-        a: Every row of this table comes, in its order, and with its index.
+        a: The table whose rows are all kept, in their order and with their index.
         b: The table with the partners.
-        how: ``"all"``: a row for each partner that shares time, or one row without; ``"largest"``: the partner that
-            shares most, the earliest among equals; ``"nearest"``: the same, or where nobody shares time the partner
-            in the recording with the least silence between, the earlier among equals (an instant's is who holds it).
-        by: Columns that have to be equal; by default ``file`` if the tables have it.
-        suffix: What the other table's columns get after their names; those of ``by`` come once.
+        how: ``"all"``: one row for each partner that shares time, or one row without a partner. ``"largest"``: the
+            partner that shares most time, the earliest among equals. ``"nearest"``: the same, but without shared time
+            the partner in the recording with the least silence between, the earlier among equals. The nearest partner
+            of an instant is the segment that contains it.
+        by: Columns that must be equal; by default ``file`` if the tables have it.
+        suffix: Suffix of the names of the second table's columns. The columns of ``by`` occur once.
 
     Returns:
-        The columns of both; ``overlap_s``, 0 without a common time; with ``"nearest"`` also ``distance_s``, the
-        silence between the two, NaN where the recording has no partner at all.
+        The columns of both tables; ``overlap_s`` (seconds, 0 without shared time); with ``"nearest"`` also
+        ``distance_s``, the silence between the two segments, NaN if the recording has no partner.
 
     Raises:
         SegmentError: As :func:`overlap_join`; or the suffix leaves two columns with one name.

@@ -28,20 +28,20 @@ def overlap_join(a: pd.DataFrame, b: pd.DataFrame, by: str | Sequence[str] | Non
     0     0      0        0.5
     1     1      0        0.5
 
-    Times count to the microsecond, and may be negative. Segments are half open: what only touches shares nothing, nor
-    does what has no length. Rows without a time or a file belong to no pair. Both tables may be in any order.
+    Times are compared to the microsecond, and may be negative. Segments are half open: touching segments and instants
+    share no time. Rows without a time or a file are in no pair. Both tables may be in any order.
 
     Args:
         a: A table with the columns ``start`` and ``end``.
-        b: Another.
-        by: Columns that have to be equal; by default ``file`` if the tables have it.
+        b: The other table, with the same columns.
+        by: Columns that must be equal; by default ``file`` if the tables have it.
 
     Returns:
-        A row for each pair: ``left`` and ``right``, positions of the rows (from 0) in the tables, and ``overlap_s``.
-        By ``left``, then by the start of the right one.
+        One row for each pair, by ``left``, then by the start of the right row: ``left`` and ``right``, positions of
+        the rows (from 0) in the tables, and ``overlap_s``.
 
     Raises:
-        SegmentError: A column is missing or holds no numbers, or an end lies before its start.
+        SegmentError: A column is missing or does not have numbers, or an end is before its start.
     """
     import pandas as pd
 
@@ -128,10 +128,10 @@ def lay_out(
 
 
 def check_table(table: object, which: str) -> None:
-    """Refuse what is no table, or has two columns of one name.
+    """Refuse a value that is not a table, or a table with two columns of one name.
 
     Raises:
-        SegmentError: Says so.
+        SegmentError: The value is not a table, or a column name occurs twice.
     """
     import pandas as pd
 

@@ -1,1 +1,1 @@
-"""How well found segments agree with a reference, in time alone."""
+"""Scores of detected segments against a reference, by time only."""

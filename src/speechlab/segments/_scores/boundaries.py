@@ -1,4 +1,4 @@
-"""Boundaries and segments: where found segments begin and end, beside where they should."""
+"""Scores of boundaries and segments of a hypothesis against a reference."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class MatchScore:
-    """How many of a kind were found again.
+    """Counts of matched boundaries or segments of one kind.
 
     Attributes:
-        matched: How many of the reference have a partner within the collar, each with one of its own.
-        reference: How many there are.
-        hypothesis: How many were found.
+        matched: Number in the reference with a partner within the collar; each partner is used once.
+        reference: Number in the reference.
+        hypothesis: Number in the hypothesis.
 
     Example:
         >>> MatchScore(matched=8, reference=10, hypothesis=16).precision
@@ -67,7 +67,7 @@ def match_times(
 
 
 def _matched(one: NDArray[np.int64], other: NDArray[np.int64], collar: int) -> int:
-    # In order of time, taking the first that fits never costs a match: who comes later reaches no further back.
+    # In order of time, the first match is optimal, because a later boundary reaches no further back.
     left, right = np.sort(one).tolist(), np.sort(other).tolist()
     here = there = count = 0
     while here < len(left) and there < len(right):
@@ -153,7 +153,7 @@ def segmentation(
     right: NDArray[np.int64],
     shared: NDArray[np.int64],
 ) -> Segmentation:
-    """Count what was cut up and what was run together, from all pairs that share time."""
+    """Count split and joined segments, from all pairs that share time."""
     inside_reference = left[2 * shared > hypothesis.lengths[right]]
     inside_hypothesis = right[2 * shared > reference.lengths[left]]
     splits = np.maximum(np.bincount(inside_reference) - 1, 0).sum()

@@ -1,4 +1,4 @@
-"""Detection: how much speech was found, missed and invented, in seconds."""
+"""Detection: seconds of correct, missed and falsely detected speech."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class DetectionScore:
         collar_s: Seconds on either side of each edge of the reference's speech that do not count.
         correct_s: Speech that was found.
         miss_s: Speech that was not found.
-        false_alarm_s: What was found and is no speech.
-        scored_s: Time that counts at all: the extent without the collars; NaN if no extent was given.
+        false_alarm_s: Detected time without speech.
+        scored_s: Scored time: the extent without the collars; NaN without an extent.
 
     Example:
         >>> said, heard = frame([(0.0, 2.0)], file="a.wav"), frame([(0.5, 2.5)], file="a.wav")

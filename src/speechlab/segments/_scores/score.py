@@ -34,7 +34,7 @@ _PERCENTILES = (5, 25, 75, 95)
 
 @dataclass(frozen=True)
 class SegmentScore:
-    """How well found segments agree with a reference, in time.
+    """Score of detected segments against a reference, by time.
 
     Attributes:
         detection: Seconds found, missed and invented; every moment counts.
@@ -42,10 +42,10 @@ class SegmentScore:
         starts: Starts found again within the collar.
         ends: Ends found again within the collar.
         segments: Couples of which both edges are within the collar.
-        segmentation: What was cut up and what was run together.
-        deviations: A row for each couple, that is for two segments each of which shares more time with the other than
-            with anyone else: their positions ``reference`` and ``hypothesis`` in the given tables, and
-            ``start_deviation_s`` and ``end_deviation_s``, positive where the found edge is later.
+        segmentation: Counts of split and joined segments.
+        deviations: One row for each couple, that is two segments that share more time with each other than with any
+            other segment: their positions ``reference`` and ``hypothesis`` in the tables, and ``start_deviation_s``
+            and ``end_deviation_s``, positive if the edge of the hypothesis is later.
         files: A row for each recording, with the seconds of both detections (``…_lenient_s``).
 
     Example:
