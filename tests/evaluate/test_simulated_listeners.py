@@ -36,7 +36,7 @@ def key_of(method="mos", items=ITEMS, systems=SYSTEMS):
 
 
 def test_answers_follow_the_model_and_the_report_says_that_nobody_listened():
-    options = {"listeners": 200, "listener_sd": 0.3, "item_sd": 0.2, "answer_sd": 0.5, "seed": 4}
+    options = {"listeners": 200, "listener_sd": 0.3, "item_sd": 0.3, "answer_sd": 0.5, "seed": 4}
     answers = evaluate.simulated_listeners(key_of(), {"good": 3.6, "bad": 2.4}, **options)
     rated = answers[answers["role"] == "test"]
     assert len(rated) == 200 * ITEMS * 2
@@ -45,6 +45,15 @@ def test_answers_follow_the_model_and_the_report_says_that_nobody_listened():
     assert means["bad"] == pytest.approx(2.4, abs=0.12)
     by_listener = rated.groupby(["system", "listener"])["score"].mean().unstack(0)
     assert by_listener["good"].std() == pytest.approx(0.3, abs=0.06)
+    by_item = rated.groupby(["system", "item"])["score"].mean().unstack(0)
+    assert by_item["good"].std() == pytest.approx(0.3, abs=0.12)
+    good = (
+        rated[rated["system"] == "good"].pivot(index="listener", columns="item", values="score").astype(float)
+    )
+    rest = good.sub(good.mean(axis=1), axis=0).sub(good.mean(axis=0), axis=1)
+    assert rest.to_numpy().std() == pytest.approx(
+        np.sqrt(0.5**2 + 1 / 12), abs=0.05
+    )  # the variance of rounding
     assert set(rated["score"]) <= {1, 2, 3, 4, 5}
     again = evaluate.simulated_listeners(key_of(), {"good": 3.6, "bad": 2.4}, **options)
     pd.testing.assert_frame_equal(answers, again)
@@ -83,6 +92,10 @@ def test_power_grows_with_listeners_and_is_that_of_the_whole_analysis():
 def test_where_systems_are_alike_few_tests_find_a_difference():
     power = evaluate.listening_power(key_of(), dict.fromkeys(SYSTEMS, 3.0), listeners=12, tests=100)
     assert power["found"].tolist()[0] <= 0.08
+    hardly = evaluate.listening_power(key_of(), {"good": 3.0, "bad": 2.999}, listeners=12, tests=100)
+    assert (
+        hardly["found"][0] < power["found"][0]
+    )  # the same draws, and the wrong system found better is no find
 
 
 @pytest.mark.parametrize(
