@@ -1,8 +1,8 @@
 """The ``speechlab`` command.
 
-Each subcommand is one module; it parses, calls one room and prints. What it does can be done from Python with the
-same names. Errors of speechlab end it with one line on stderr and the exit code 1 (2 where the command line or the
-machine is set wrongly), never with a traceback.
+Each subcommand is one module that parses arguments, calls one package and prints. Python offers the same functions
+under the same names. An error of speechlab ends the command with one line on stderr and exit code 1, or 2 for a wrong
+command line or configuration, never with a traceback.
 """
 
 from __future__ import annotations

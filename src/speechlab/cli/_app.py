@@ -29,11 +29,11 @@ _UsageError: Any = typer.BadParameter.__mro__[2]
 """Raised by a wrong command line: the base of typer's errors, which it does not export."""
 
 _SHORT_HELP = 400
-"""Longest text of a command in the list of commands; the first sentence of each is shown whole, and wraps."""
+"""Maximum length of a command's text in the list of commands; the first sentence is shown whole, and wraps."""
 
 
 class _Group(TyperGroup):
-    """Commands whose texts are not cut off, and whose interruption is told."""
+    """Commands whose help texts are not cut off, and whose interruption is reported."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         names = self.list_commands(ctx)
@@ -51,7 +51,7 @@ class _Group(TyperGroup):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            # typer would end with a bare code, and say nothing
+            # typer would end with the exit code alone, without a message
             raise typer.Abort from None
 
 
@@ -101,7 +101,7 @@ def run() -> None:
     """Run the command; errors of speechlab become one line and an exit code."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal without the sign for it shows a question mark
+            stream.reconfigure(errors="replace")  # a terminal without a character shows a question mark
     try:
         code = app(standalone_mode=False)
     except SpeechLabError as error:

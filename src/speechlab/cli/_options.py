@@ -1,4 +1,4 @@
-"""Options that several commands have."""
+"""Options shared by several commands."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 def command(
     app: typer.Typer, name: str, shared: Callable[..., None], *, without: str = ""
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make a command of a function; its ``**shared`` are the options of another function.
+    """Make a command from a function; its ``**shared`` are the options of another function.
 
     Args:
         app: The group of commands.
-        name: What the command is called.
+        name: Name of the command.
         shared: The function that lists the options.
-        without: One of them that this command does not have.
+        without: A shared option that this command does not have.
     """
 
     def register(function: Callable[..., None]) -> Callable[..., None]:

@@ -1,4 +1,4 @@
-"""What ``speechlab batch`` prints: what a plan would take, and how a run ended."""
+"""Output of ``speechlab batch``: the cost of a plan, and the outcome of a run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _KINDS_OF_ERRORS = 3
 
 
 def print_summary(counts: dict[str, float]) -> None:
-    """Print what a plan would take."""
+    """Print the calls and the cost of a plan."""
     rows = ("rows", "invalid", "calls", "cached", "duplicates")
     console.print(", ".join(f"{counts[name]:,g} {name}" for name in rows))
     console.print(
@@ -30,7 +30,7 @@ def print_summary(counts: dict[str, float]) -> None:
 
 
 def print_run(run: Run, written: Path) -> None:
-    """Print how a run ended; the process ends where rows are missing."""
+    """Print the outcome of a run; the process ends with an error if rows are missing."""
     counts = run.manifest["statuses"]
     table = plain_table(f"Run {run.id}", "status", "rows", right=("rows",))
     for name, count in counts.items():
@@ -54,7 +54,7 @@ def print_run(run: Run, written: Path) -> None:
 
 
 def print_segments(files: list[Written]) -> None:
-    """Print where segments were written."""
+    """Print the files of segments."""
     if not files:
         return
     rows, first = sum(file.rows for file in files), files[0]
@@ -65,7 +65,7 @@ def print_segments(files: list[Written]) -> None:
 
 
 def _print_errors(run: Run) -> None:
-    """Print the commonest reasons, each with its first message; the table has all of them."""
+    """Print the most frequent reasons, each with its first message; the table contains all of them."""
     from speechlab import batch
 
     reasons = batch.failures(run).head(_KINDS_OF_ERRORS)

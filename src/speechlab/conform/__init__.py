@@ -1,9 +1,9 @@
-"""Conformance: which statements of the contract a deployment keeps, as seen from outside.
+"""Conformance checks: which statements of the contract a deployment keeps, as seen from outside.
 
-It takes the vocabulary from ``contract`` and speaks HTTP and WebSockets by the byte, for a client would hide what is
-looked at here. It is neither a client, nor a load test, nor a judge of how good speech is; it never does harm.
-Used by ``speechlab conform`` and by the tests of the embedded service, of which it knows nothing. It could be shipped
-alone: beside the contract it needs ``errors``, and ``audio`` to decode the sound that comes.
+The package uses the data of ``contract``, and its own HTTP and WebSocket code on bare sockets, because a client
+library would hide what is checked here. It contains no client, no load test and no rating of speech, and its checks
+do no harm. ``speechlab conform`` and the tests of the embedded service use it; it knows nothing of that service. It
+could be distributed alone: besides the contract it needs ``errors``, and ``audio`` to decode audio.
 """
 
 from __future__ import annotations

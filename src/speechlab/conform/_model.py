@@ -20,17 +20,17 @@ class Verdict(StrEnum):
     """Verdict on a check, worst first."""
 
     FAILS = "fails"
-    """The plain words of the contract are broken."""
+    """An explicit rule of the contract is broken."""
     ADVISORY = "advisory"
-    """A reading of an ambiguous or silent place of the contract is not followed."""
+    """A reading of an ambiguous or silent point of the contract is not followed."""
     UNTRIED = "not tried"
-    """It could not be tried; the outcome says why."""
+    """The check could not run; the outcome has the reason."""
     HOLDS = "holds"
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A numbered statement about services, with the section of the API document that it comes from."""
+    """A numbered statement about services, with its section of the API document."""
 
     number: int
     section: str
@@ -39,7 +39,7 @@ class Statement:
 
 @cache
 def statements() -> dict[int, Statement]:
-    """Return all statements that are a service's duty, by number.
+    """Return all statements that apply to services, by number.
 
     Example:
         >>> statements()[29].section, statements()[29].text[:40]
@@ -52,18 +52,18 @@ def statements() -> dict[int, Statement]:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Something that can be tried from outside.
+    """A check that can run from outside.
 
     Attributes:
-        id: Name, beginning with the number of the statement that it is first about.
-        statements: Numbers of the statements that it tries.
-        title: What must hold, in a line.
+        id: Name, beginning with the number of its first statement.
+        statements: Numbers of the statements that it checks.
+        title: The expected behaviour, in a line.
         area: Part of the service.
-        binding: Whether the contract's plain words ask for it; readings of ambiguous places do not bind.
-        metered: Most calls that it makes which a service may charge for; shared ones are counted at each.
+        binding: Whether the contract explicitly requires it; readings of ambiguous points do not bind.
+        metered: Maximum of its calls that a service may charge for; shared calls count for each check.
         quick: Whether it is part of a quick run.
-        needs: What it needs beyond a service and a key; empty for nothing.
-        run: Tries it.
+        needs: Requirements beyond a service and a key; empty for none.
+        run: The function of the check.
 
     Example:
         >>> [check.id for check in chosen("3") if not check.binding]
@@ -81,7 +81,7 @@ class Check:
     run: Callable[[Target], None] = field(repr=False, compare=False)
 
     def __reduce__(self) -> tuple[Callable[[str, str], Check], tuple[str, str]]:
-        # A check is where it is declared; a report that travels to another process names it.
+        # A check is identified by its declaration; a report pickled to another process refers to it by name.
         return _declared, (self.run.__module__, self.run.__name__)
 
 
@@ -99,17 +99,17 @@ def check(
     needs: str = "",
     first: Callable[[Target], None] | None = None,
 ) -> Callable[[Callable[[Target], None]], Check]:
-    """Make a check of the function that tries it.
+    """Make a check from a function.
 
     Args:
-        name: What it is about, in a word or two; its id is the first number and this.
+        name: Its subject, in one or two words; the id is the first number and this name.
         *statements: Numbers of the statements.
-        title: What must hold.
-        advisory: Whether it only follows a reading of an ambiguous or silent place.
-        metered: Most calls that may be charged for.
-        quick: Whether a quick run has it.
-        needs: What it needs beyond a service and a key.
-        first: Called before it; raises ``Untried`` where the operation is not to be had.
+        title: The expected behaviour.
+        advisory: Whether it follows a reading of an ambiguous or silent point.
+        metered: Maximum of calls that may be charged for.
+        quick: Whether it is part of a quick run.
+        needs: Requirements beyond a service and a key.
+        first: Called before it; raises ``Untried`` if the operation is not available.
     """
 
     def made(body: Callable[[Target], None]) -> Check:
@@ -128,7 +128,7 @@ def check(
 
 @dataclass(frozen=True, slots=True)
 class CheckOutcome:
-    """Outcome of a check; ``reason`` says why it was not tried."""
+    """Outcome of a check; ``reason`` is the reason why it did not run."""
 
     check: Check
     verdict: Verdict
@@ -143,10 +143,10 @@ class ConformReport:
     """Outcomes of a run.
 
     Attributes:
-        base_url: Where HTTP requests went.
-        ws_base_url: Where handshakes went.
-        started: When it began, in ISO 8601, UTC.
-        outcomes: One for each check that was chosen.
+        base_url: Base URL of the HTTP requests.
+        ws_base_url: Base URL of the handshakes.
+        started: Time of the start in ISO 8601, UTC.
+        outcomes: One for each selected check.
 
     Example:
         >>> report = ConformReport("http://127.0.0.1:8100", "ws://127.0.0.1:8100", "2026-01-01T00:00:00Z", ())
@@ -161,7 +161,7 @@ class ConformReport:
 
     @property
     def metered(self) -> int:
-        """Calls made that a service may charge for."""
+        """Number of calls that a service may charge for."""
         return sum(outcome.metered for outcome in self.outcomes)
 
     @property
@@ -170,11 +170,11 @@ class ConformReport:
         return sum(outcome.seconds for outcome in self.outcomes)
 
     def count(self, verdict: Verdict) -> int:
-        """Return how many checks came out like this."""
+        """Return the number of checks with a verdict."""
         return sum(outcome.verdict is verdict for outcome in self.outcomes)
 
     def by_statement(self) -> dict[int, Verdict]:
-        """Return the verdict on each statement: the worst of what was tried, if anything was."""
+        """Return the verdict on each statement: the worst of its checks that ran, if any."""
         found: dict[int, list[Verdict]] = {}
         for outcome in self.outcomes:
             for number in outcome.check.statements:

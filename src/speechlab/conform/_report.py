@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from speechlab.conform._model import CheckOutcome, ConformReport
 
-# Control characters that XML cannot hold, even escaped.
+# Control characters that XML does not allow, even escaped.
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 

@@ -1,4 +1,4 @@
-"""Running checks, one after the other."""
+"""Running the checks, one after the other."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from speechlab.conform._probe.options import ProbeOptions
 
 _OF_PROXIES = frozenset({502, 503, 504, *range(520, 531)})
-"""What a proxy answers for a service that it cannot reach; above 520 Cloudflare's."""
+"""Statuses of a proxy that cannot reach its service; those from 520 on are Cloudflare's."""
 _TLS_ALERT = b"\x15\x03"
 _SHOWN_CHARS = 60
 
@@ -35,18 +35,18 @@ def run(
     *,
     told: Callable[[Check, int, int], None] | None = None,
 ) -> ConformReport:
-    """Try a deployment.
+    """Check a deployment.
 
     Args:
-        options: Where it is.
-        selected: Checks to run; all if not given.
-        told: Called before each check, with its place and the number of all.
+        options: Address, keys and other facts of the deployment.
+        selected: Checks to run; default all.
+        told: Called before each check, with its position and the number of checks.
 
     Returns:
-        What came of each.
+        The outcome of each check.
 
     Raises:
-        APIConnectionError: Nothing answers at the base URL, or no such service.
+        APIConnectionError: No such service replies at the base URL.
         ConfigurationError: The key is not accepted.
         ValueError: A voice of the options is not in the catalogue.
     """
@@ -75,13 +75,13 @@ def run(
 
 
 def _see_that_it_is_one(target: Target) -> None:
-    """Look before all checks whether there is anything to try: a wrong key or path would fail most of them."""
+    """Check address and key before all checks: a wrong key or path would fail most of them."""
     url = target.options.base_url
     paths = (("GET", VOICES_PATH), ("POST", RECOGNITION_PATH), ("POST", TRANSLATION_PATH))
     try:
         replies = [_first_reply(target, method, path) for method, path in paths]
     except Untried:
-        return  # which is for the checks to say
+        return  # reported by the checks
     seen = [reply.status for reply in replies]
     if not any(seen):
         raise APIConnectionError(_other_protocol(target, replies[0].body))
@@ -105,7 +105,7 @@ def _see_that_it_is_one(target: Target) -> None:
 
 
 def _first_reply(target: Target, method: str, path: str) -> Exchange:
-    """The reply to a request without a body; with the status 0 and how it begins if it is no HTTP."""
+    """The reply to a request without a body; if it is not HTTP, the status is 0 and the body its start."""
     try:
         return target.request(method, path)
     except NotHTTP as other:
@@ -134,14 +134,14 @@ def _is_json(reply: Exchange) -> bool:
 
 
 def _find_voices(target: Target) -> None:
-    """Stop at a voice that is not there: with it hardly anything would be tried, and nothing would fail."""
+    """Stop at a voice that is not in the catalogue: hardly any check could run with it, and none would fail."""
     wanted = [voice for voice in (target.options.voice, target.options.q_voice) if voice is not None]
     if not wanted:
         return
     try:
         listed = {each["id"].lower() for each in target.voices}
     except (Unmet, Untried, OSError, ValueError):
-        return  # the checks of the catalogue say so
+        return  # reported by the checks of the catalogue
     for voice in wanted:
         if voice.lower() not in listed:
             raise ValueError(f"the catalogue has no voice {voice!r}")
@@ -163,7 +163,7 @@ def _tried(target: Target, check: Check) -> CheckOutcome:
     except OSError as error:
         target.note(Unmet(f"the connection holds; it broke: {error}"))
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-        # One reply of a form that nobody thought of must not end the whole run.
+        # One reply of an unexpected form must not end the whole run.
         said = f"replies have the form that the contract describes ({type(error).__name__}: {error})"
         target.note(Unmet(target.redacted(said)))
     found = tuple(target.findings)

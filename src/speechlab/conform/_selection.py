@@ -1,4 +1,4 @@
-"""The list of all checks, the choice of some, and the statements that no check can reach."""
+"""The list of all checks, their selection, and the statements that no check covers."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ OUT_OF_REACH: dict[int, str] = {
     153: "what is cancelled and metered once a client has left " + _INSIDE,
     163: "would hold a connection unread for minutes",
 }
-"""Statements that cannot be tried from outside without harm, and why."""
+"""Statements that cannot be checked from outside without harm, and the reasons."""
 
 
 @cache
@@ -70,10 +70,10 @@ def chosen(only: str | None = None, *, quick: bool = False) -> tuple[Check, ...]
 
     Args:
         only: Numbers, ranges and ids with commas, such as ``"20-46,115,43-framing"``; None for all.
-        quick: Leave out what is slow or costs many calls.
+        quick: Leave out checks that are slow or need many calls.
 
     Raises:
-        ValueError: Something is neither a number, nor a range, nor an id.
+        ValueError: An item is neither a number, nor a range, nor an id.
 
     Example:
         >>> sorted({check.area for check in chosen("103-107")})

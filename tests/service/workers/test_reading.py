@@ -110,7 +110,7 @@ def test_a_text_that_takes_too_much_memory_is_refused(readers):
 
 def test_without_a_process_nothing_is_read(readers, monkeypatch):
     monkeypatch.setattr(sys, "executable", "/no/such/python")
-    assert "no process" in failed(lambda: readers().english("x"))
+    assert "cannot be started" in failed(lambda: readers().english("x"))
 
 
 @pytest.mark.engines

@@ -1,4 +1,4 @@
-"""``speechlab batch``: a table's file in, a table's file out, with a store beside it that knows what was done."""
+"""``speechlab batch``: from a table file to a table file, with a store beside it that keeps finished rows."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ Input = Annotated[
 Out = Annotated[
     Path,
     typer.Option(
-        "--out", metavar="RUN", help="Folder of the run: results.parquet and what it needs to go on."
+        "--out", metavar="RUN", help="Folder of the run: results.parquet, and the files needed to continue."
     ),
 ]
-Concurrency = Annotated[int, typer.Option(min=1, help="Calls under way at once.")]
-Rate = Annotated[float | None, typer.Option(help="Calls begun per second, at most.")]
+Concurrency = Annotated[int, typer.Option(min=1, help="Maximum of concurrent calls.")]
+Rate = Annotated[float | None, typer.Option(help="Maximum of calls started per second.")]
 MaxCalls = Annotated[int | None, typer.Option(help="Stop before more calls than this.")]
 MaxCharacters = Annotated[int | None, typer.Option(help="Stop before more characters than this are sent.")]
 MaxAudio = Annotated[float | None, typer.Option(help="Stop before more seconds of audio than this.")]
-MaxCost = Annotated[float | None, typer.Option(help="Stop before the prices given add up to more than this.")]
+MaxCost = Annotated[float | None, typer.Option(help="Stop before the sum of the prices exceeds this.")]
 PriceOf = Annotated[
     list[str] | None,
     typer.Option(
@@ -60,23 +60,23 @@ MaxErrors = Annotated[
 GiveUpAfter = Annotated[
     float | None,
     typer.Option(
-        help="Stop when no call has succeeded for so many seconds. [default: an hour while the service says "
-        "'later', a minute while it is not there]",
+        help="Stop when no call has succeeded for this many seconds. [default: an hour while the service says "
+        "'later', a minute while it cannot be reached]",
     ),
 ]
 Retry = Annotated[
-    bool, typer.Option("--retry-failed/--skip-failed", help="Ask again what failed in earlier runs.")
+    bool, typer.Option("--retry-failed/--skip-failed", help="Repeat the calls that failed in earlier runs.")
 ]
 Repeat = Annotated[int, typer.Option(help="Number of a deliberate repetition.")]
 Prefix = Annotated[
     str,
-    typer.Option(help="Goes before the names of the new columns, for a table that has such results already."),
+    typer.Option(help="Prefix for the names of the new columns, for a table that has such columns already."),
 ]
 Columns = Annotated[
     Literal["all", "result"],
-    typer.Option(help="What results.parquet gets: result leaves out the bookkeeping."),
+    typer.Option(help="Columns of results.parquet: result leaves out the bookkeeping."),
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what it would take.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print calls and cost, and make no call.")]
 
 
 def _shared(
@@ -95,7 +95,7 @@ def _shared(
     columns: Columns = "all",
     dry_run: DryRun = False,
 ) -> None:
-    """List the options that all of these commands have."""
+    """List the options of all batch commands."""
 
 
 @command(app, "tts", _shared)
@@ -103,11 +103,11 @@ def tts(
     source: Input,
     out: Out,
     text: Annotated[str, typer.Option(help="Column of the texts.")] = "text",
-    voice: Annotated[str, typer.Option(help="Voice by id or name, or the column that holds it.")] = "voice",
+    voice: Annotated[str, typer.Option(help="Voice by id or name, or the column with it.")] = "voice",
     format: Annotated[str, typer.Option(help="flac, wav, mp3 or ogg, or a column.")] = "flac",
     sample_rate: Annotated[str | None, typer.Option(help="Hz, or a column.")] = None,
     temperature: Annotated[
-        str | None, typer.Option(help="Variation, for voices that have it, or a column.")
+        str | None, typer.Option(help="Variation, for voices that support it, or a column.")
     ] = None,
     **shared: Any,
 ) -> None:
@@ -126,18 +126,20 @@ def tts(
 def asr(
     source: Input,
     out: Out,
-    audio: Annotated[str, typer.Option(help="Column of the paths; relative ones from here.")] = "audio",
+    audio: Annotated[
+        str, typer.Option(help="Column of the paths, relative to the current folder.")
+    ] = "audio",
     language: Annotated[
-        str | None, typer.Option(help="ja, en or zh, or the column that holds it. [default: identify]")
+        str | None, typer.Option(help="ja, en or zh, or the column with it. [default: identify]")
     ] = None,
     vad: Annotated[
-        str, typer.Option(help="off, on or segments; the latter writes a file of segments too.")
+        str, typer.Option(help="off, on or segments; segments also writes a file of segments.")
     ] = "off",
     segments: Annotated[
         str | None,
         typer.Option(
             metavar="FILE",
-            help="Where the segments go; the ending tells the format. {file} stands for the recording's name: "
+            help="File for the segments; its extension sets the format. {file} stands for the recording's name: "
             "'subtitles/{file}.srt'. [default: RUN/segments.parquet]",
         ),
     ] = None,
@@ -145,7 +147,7 @@ def asr(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Their format, where the ending does not tell, such as nemo or lhotse for .jsonl; "
+            help="Format of the segments, if the extension is ambiguous, such as nemo or lhotse for .jsonl; "
             "speechlab.segments.formats() lists them.",
         ),
     ] = None,
@@ -168,18 +170,22 @@ def asr(
 def translate(
     source: Input,
     out: Out,
-    source_lang: Annotated[str, typer.Option("--from", help="Language code, or the column that holds it.")],
-    target_lang: Annotated[str, typer.Option("--to", help="Language code, or the column that holds it.")],
+    source_lang: Annotated[
+        str, typer.Option("--from", help="Code of the source language, or the column with it.")
+    ],
+    target_lang: Annotated[
+        str, typer.Option("--to", help="Code of the target language, or the column with it.")
+    ],
     text: Annotated[str, typer.Option(help="Column of the texts.")] = "text",
     keyword: Annotated[list[str] | None, typer.Option(help="Term to preserve; may be repeated.")] = None,
     context: Annotated[
         str | None,
         typer.Option(
-            help="Helps to understand, not translated; or a column. '=hints' is a text in any case."
+            help="Text that helps the translation, or a column. '=hints' is a text, never a column."
         ),
     ] = None,
     model: Annotated[
-        str | None, typer.Option(help="Model id, or a column. '=base' is an id in any case.")
+        str | None, typer.Option(help="Model id, or a column. '=base' is an id, never a column.")
     ] = None,
     **shared: Any,
 ) -> None:
@@ -196,14 +202,14 @@ def translate(
 
 
 def _marked(value: str | None) -> str | Value | None:
-    """Read a text that may be a column's name, unless a sign before it says that it is none."""
+    """Read a text or the name of a column; a leading sign marks a text."""
     from speechlab.batch import Value
 
     return Value(value[1:]) if value is not None and value.startswith("=") else value
 
 
 def _number(value: str | None) -> str | float | None:
-    """Read a number; other text names a column."""
+    """Read a number; other text is the name of a column."""
     try:
         plain = None if value is None else float(value)
     except ValueError:
@@ -234,7 +240,7 @@ def _perform(
 
     if out.exists() and not out.is_dir():
         raise InvalidRequestError(f"--out {out} is a file; name a folder", parameter="out")
-    if segments is not None:  # before hours of work, not after
+    if segments is not None:  # reported before hours of work, not after
         _check_target(segments, form)
     prices = _prices(price)
     budget = batch.Budget(max_calls, max_characters, max_audio_s, cost=max_cost, prices=prices)
@@ -260,7 +266,7 @@ def _perform(
 
 @contextmanager
 def _names_of_options() -> Iterator[None]:
-    """Say what the arguments in an error about columns are called on the command line."""
+    """Add the command-line names of the arguments to an error about columns."""
     try:
         yield
     except InvalidRequestError as error:
@@ -288,16 +294,16 @@ def _run(plan: Plan, lab: Client, options: dict[str, Any]) -> Run:
 
     from speechlab import batch
 
-    # a shell, a queue or a closing terminal ends a job with TERM: stop as with Ctrl+C
+    # a shell, a queue or a closing terminal ends a job with TERM: stop as after Ctrl+C
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the reason is printed below
         try:
             return batch.run(plan, lab, **options)
         except KeyboardInterrupt as stopped:
-            run = str(stopped).partition(". ")[0]  # what follows is about Python
+            run = str(stopped).partition(". ")[0]  # the rest is about Python
             errors.print(escape(run) or "stopped; what was finished is kept", soft_wrap=True)
-            errors.print("the same command again goes on from there")
+            errors.print("run the same command again to continue")
             raise typer.Exit(130) from None
 
 
@@ -310,12 +316,12 @@ def _check_target(path: str, form: str | None) -> None:
         message = f"{error.message} (on the command line: --segments-format NAME)"
         raise InvalidRequestError(message, parameter="segments") from error
     if formats().set_index("format")["recordings"][name] == "one" and "{file}" not in path:
-        message = f"a file such as {path} is of one recording; put {{file}} into its name"
+        message = f"a file such as {path} is for one recording; put {{file}} into its name"
         raise InvalidRequestError(message, parameter="segments")
 
 
 def _write_segments(run: Run, path: str, form: str | None) -> tuple[list[Written], list[str]]:
-    """Write the segments, and say of which rows there are none."""
+    """Write the segments, and return notes about rows without any."""
     import warnings
 
     with warnings.catch_warnings(record=True) as caught:

@@ -1,4 +1,4 @@
-"""``speechlab conform``: which statements of the contract a deployment keeps."""
+"""``speechlab conform``: the conformance of a deployment with the statements of the contract."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ APIKey = Annotated[
     str,
     typer.Option(
         metavar="KEY",
-        help="A key that may use everything; better given as the variable, which others cannot read.",
+        help="A key that may use everything; better given in the variable, which other users cannot read.",
         envvar="SPEECHLAB_API_KEY",
         show_envvar=True,
     ),
@@ -38,7 +38,7 @@ APIKey = Annotated[
 WsBaseURL = Annotated[
     str | None,
     typer.Option(
-        metavar="URL", help="Base of the WebSocket path, if not the same.", envvar="SPEECHLAB_WS_BASE_URL"
+        metavar="URL", help="Base of the WebSocket path, if different.", envvar="SPEECHLAB_WS_BASE_URL"
     ),
 ]
 ReportFile = Annotated[
@@ -47,12 +47,12 @@ ReportFile = Annotated[
 ]
 Only = Annotated[
     str | None,
-    typer.Option(metavar="WHICH", help="Statements and checks to try, such as 20-46,115,43-chunked."),
+    typer.Option(metavar="WHICH", help="Statements and checks to run, such as 20-46,115,43-chunked."),
 ]
-Quick = Annotated[bool, typer.Option("--quick", help="Leave out what is slow or costs many calls.")]
-Strict = Annotated[bool, typer.Option("--strict", help="Let advisory statements decide as well.")]
+Quick = Annotated[bool, typer.Option("--quick", help="Leave out checks that are slow or need many calls.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Count advisory outcomes as failures.")]
 Listed = Annotated[bool, typer.Option("--list", help="List the checks and make no call.")]
-VoiceId = Annotated[str | None, typer.Option(metavar="ID", help="Id of the voice to try with.")]
+VoiceId = Annotated[str | None, typer.Option(metavar="ID", help="Id of the voice for the checks.")]
 QVoiceId = Annotated[str | None, typer.Option(metavar="ID", help='Id of a voice of "provider Q".')]
 RestrictedKey = Annotated[str | None, typer.Option(metavar="KEY", help="A key that may not use that voice.")]
 NoAsrKey = Annotated[str | None, typer.Option(metavar="KEY", help="A key that may not use recognition.")]
@@ -61,9 +61,9 @@ LegacyKey = Annotated[
     str | None, typer.Option(metavar="KEY", help="A key of a form that is not accepted any more.")
 ]
 TextLimit = Annotated[
-    int, typer.Option(metavar="N", help="Most characters of a text to speak, at least 100.", min=100)
+    int, typer.Option(metavar="N", help="Maximum characters of a text to speak, at least 100.", min=100)
 ]
-Timeout = Annotated[float, typer.Option(metavar="SECONDS", help="Patience with a reply, at least 1.", min=1)]
+Timeout = Annotated[float, typer.Option(metavar="SECONDS", help="Timeout of a reply, at least 1.", min=1)]
 
 
 def conform(
@@ -84,11 +84,11 @@ def conform(
     text_limit: TextLimit = 5_000,
     timeout: Timeout = 120.0,
 ) -> None:
-    """Try a deployment from outside, harming nothing, and say which statements of the contract hold.
+    """Check a deployment from outside, without harm, and report which statements of the contract hold.
 
-    Without an address and a key, the embedded service of this machine is tried.
+    Without an address and a key, it checks the embedded service of this machine.
 
-    Status 0: all that is binding holds; 1: something does not; 2: it could not run.
+    Status 0: all binding statements hold; 1: a statement fails; 2: the checks could not run.
     """
     from speechlab.conform import ProbeOptions, chosen, write_report
 
@@ -128,7 +128,7 @@ def conform(
 def _deployment(
     base_url: str, ws_base_url: str | None, api_key: str
 ) -> Iterator[tuple[str, str | None, str]]:
-    """The addresses and the key that were given, or those of the embedded service, which stays until the end."""
+    """The given addresses and key, or those of the embedded service, which runs until the end."""
     if base_url or api_key:
         if not base_url or not api_key:
             raise ConfigurationError(
@@ -156,7 +156,7 @@ def _run(options: ProbeOptions, selected: tuple[Check, ...]) -> ConformReport:
 
 def _progress(check: Check, number: int, of: int) -> Text:
     line = f"{number + 1}/{of}  {check.id}  {check.title}"
-    # A line that is folded would stay on the screen.
+    # A wrapped line would stay on the screen.
     return Text(line[: max(errors.width - 4, 20)])
 
 
@@ -210,7 +210,7 @@ def _evidence(outcome: CheckOutcome) -> None:
 
 
 def _indented(text: str, style: str = "") -> None:
-    # As plain text: what a service says must not be read as markup, nor move the cursor.
+    # As plain text: a service's reply must not be read as markup, nor move the cursor.
     shown = "".join(
         letter if letter.isprintable() or letter == "\n" else "\N{REPLACEMENT CHARACTER}" for letter in text
     )

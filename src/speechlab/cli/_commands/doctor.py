@@ -1,4 +1,4 @@
-"""``speechlab doctor``: what is here, what is missing, and what to do about it."""
+"""``speechlab doctor``: a check of the installation, with advice for each problem."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _cache() -> str:
         message = f"{root} cannot be written; set SPEECHLAB_CACHE_DIR to a folder that can"
         raise SpeechLabError(message)
     if free < _LOW_SPACE_BYTES and not root.exists():
-        message = f"only {free / 1e9:.1f} GB free at {root}; the models want 2 GB; set SPEECHLAB_CACHE_DIR elsewhere"
+        message = f"only {free / 1e9:.1f} GB free at {root}; the models need 2 GB; set SPEECHLAB_CACHE_DIR elsewhere"
         raise SpeechLabError(message)
     return f"{root}, {free / 1e9:.0f} GB free"
 

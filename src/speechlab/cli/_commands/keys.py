@@ -34,7 +34,7 @@ DataDir = Annotated[
 ]
 Which = Annotated[
     str,
-    typer.Argument(metavar="KEY", help="Id, name or beginning of the key, as `speechlab keys list` shows."),
+    typer.Argument(metavar="KEY", help="Id, name or prefix of the key, as shown by `speechlab keys list`."),
 ]
 
 _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
@@ -44,12 +44,12 @@ _DURATION = re.compile(r"(\d{1,9})([smhdw])")
 @app.command("create")
 def create(
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="What to call it: a person, a machine, a study.")
+        str, typer.Argument(metavar="NAME", help="Name of the key: a person, a machine, a study.")
     ],
     expires: Annotated[
         str | None,
         typer.Option(
-            metavar="TIME", help="How long it is good for, such as 12h, 30d or 52w. [default: for ever]"
+            metavar="TIME", help="Time until it expires, such as 12h, 30d or 52w. [default: no expiry]"
         ),
     ] = None,
     provider: Annotated[
@@ -61,7 +61,7 @@ def create(
     asr: Annotated[bool, typer.Option(help="Whether it may use speech recognition.")] = True,
     data_dir: DataDir = None,
 ) -> None:
-    """Make a key and print it: once, on stdout, and never again."""
+    """Make a key and print it once on stdout; it cannot be shown again."""
     lifetime = None if expires is None else duration_s(expires)
     with _access(data_dir) as access:
         stored, key = access.create(
@@ -74,7 +74,7 @@ def create(
 
 @app.command("list")
 def list_keys(data_dir: DataDir = None) -> None:
-    """List the keys: how each begins, what it may use, and when it was used."""
+    """List the keys: prefix, rights, limits and times of use."""
     from speechlab.service import Access, Quotas
 
     with _database(data_dir) as database:
@@ -92,7 +92,7 @@ def list_keys(data_dir: DataDir = None) -> None:
             _times(key, now),
         )
     console.print(table if keys else "there are no keys yet; make one with: speechlab keys create NAME")
-    for key_id, others in limits.items():  # of every key, and of keys of the settings
+    for key_id, others in limits.items():  # of "all", services, and keys of the settings
         console.print(f"{key_id}: {', '.join(_limits(others))}")
 
 
@@ -111,7 +111,7 @@ def _times(key: StoredKey, now: float) -> str:
 
 @app.command("revoke")
 def revoke(which: Which, data_dir: DataDir = None) -> None:
-    """Close a key for good. It holds at once, also in a service that runs."""
+    """Revoke a key permanently, with immediate effect, also in a running service."""
     with _access(data_dir) as access:
         key = access.revoke(which)
     console.print(f"[green]✓[/] {key.key_id}, {escape(key.name)}: revoked {local_time(key.revoked)}")
@@ -131,13 +131,13 @@ def allow(
         list[str] | None,
         typer.Option(
             metavar="ID",
-            help="The id of a voice it may use, of its providers; may be repeated. `all` for all.",
+            help="Id of a voice of its providers that it may use; may be repeated. `all` for all.",
         ),
     ] = None,
     asr: Annotated[bool | None, typer.Option(help="Whether it may use speech recognition.")] = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Set what a key may use. What is not named stays as it is."""
+    """Set the rights of a key. Rights without an option stay unchanged."""
     with _access(data_dir) as access:
         known = access.get(which)
         key = access.allow(
@@ -155,7 +155,7 @@ def limit(
         str,
         typer.Argument(
             metavar="KEY",
-            help="Id, name or beginning of the key; the id of a key of the settings; `all` for every key; or "
+            help="Id, name or prefix of the key; the id of a key of the settings; `all` for every key; or "
             "service:tts, service:asr or service:translate for all keys together.",
         ),
     ],
@@ -164,12 +164,12 @@ def limit(
         typer.Argument(
             metavar="NAME=NUMBER...",
             help="Such as characters_per_day=100000, operations_per_month=5000, requests_per_minute=60 or "
-            "concurrent=4. 0 is no limit; nothing after = is what holds for all.",
+            "concurrent=4. 0 is no limit; an empty value restores the general limit.",
         ),
     ],
     data_dir: DataDir = None,
 ) -> None:
-    """Limit how much a key may use by the minute, day and month (UTC), or a service by the minute, at once."""
+    """Limit the use of a key per minute, day and month (UTC), or of a service per minute; effective at once."""
     from speechlab.service import Access, Quotas
 
     changes = dict(map(_limit, limits))
@@ -190,7 +190,7 @@ def _limit(text: str) -> tuple[str, int | None]:
 
 
 def _limits(limits: KeyLimits | None) -> list[str]:
-    """Write limits, each in a text of its own."""
+    """Write each limit as text."""
     if limits is None:
         return []
     return [_worded(name, value) for name, value in asdict(limits).items() if value is not None]
@@ -210,7 +210,7 @@ def duration_s(text: str) -> float:
     """Read a duration such as ``30d``, and return its seconds.
 
     Raises:
-        InvalidRequestError: It has another form.
+        InvalidRequestError: The text has another form.
     """
     match = _DURATION.fullmatch(text.strip().lower())
     if match is None or int(match[1]) == 0:
@@ -221,7 +221,7 @@ def duration_s(text: str) -> float:
 
 
 def local_time(moment: float | None) -> str:
-    """Write a Unix time as local time to the minute; None as a dash."""
+    """Write a Unix time as local time to the minute; None is a dash."""
     return "–" if moment is None else time.strftime("%Y-%m-%d %H:%M", time.localtime(moment))
 
 
@@ -242,7 +242,7 @@ def _database(data_dir: Path | None) -> Iterator[Database]:
 
 
 def _checked_providers(providers: list[str] | None) -> list[str] | None:
-    """Check names of providers; None and ``all`` stand for all of them."""
+    """Check names of providers; None and ``all`` mean all of them."""
     from speechlab import engines
 
     if not providers or providers == ["all"]:
@@ -259,7 +259,7 @@ def _checked_providers(providers: list[str] | None) -> list[str] | None:
 
 
 def _checked_voices(voices: list[str]) -> list[str] | None:
-    """Check ids of voices; ``all`` stands for all of them."""
+    """Check ids of voices; ``all`` means all of them."""
     if voices == ["all"]:
         return None
     checked = []

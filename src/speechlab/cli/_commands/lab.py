@@ -1,4 +1,4 @@
-"""``speechlab lab``: JupyterLab with the notebooks at hand."""
+"""``speechlab lab``: JupyterLab with the example notebooks."""
 
 from __future__ import annotations
 
@@ -24,17 +24,19 @@ def notebooks() -> list[Path]:
 
 
 def lab(
-    folder: Annotated[
-        Path, typer.Argument(help="Folder to work in; the notebooks are copied into it.")
-    ] = Path("speechlab-notebooks"),
+    folder: Annotated[Path, typer.Argument(help="Working folder; the notebooks are copied into it.")] = Path(
+        "speechlab-notebooks"
+    ),
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser.")] = True,
-    arguments: Annotated[list[str] | None, typer.Argument(help="More for JupyterLab, after a --.")] = None,
+    arguments: Annotated[
+        list[str] | None, typer.Argument(help="Further arguments for JupyterLab, after --.")
+    ] = None,
 ) -> None:
-    """Copy the example notebooks and start JupyterLab there. A notebook that is there already is left as it is."""
+    """Copy the example notebooks and start JupyterLab there. Existing notebooks are left unchanged."""
     require("jupyterlab")
     found = notebooks()
     if not found:
-        raise ConfigurationError("this installation holds no notebooks; install speechlab again")
+        raise ConfigurationError("this installation contains no notebooks; install speechlab again")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for path in found:
@@ -54,10 +56,10 @@ def lab(
 
 
 def _wait_for(command: list[str], folder: Path) -> int:
-    """Wait for the end of JupyterLab; gives its exit code."""
+    """Wait for the end of JupyterLab, and return its exit code."""
     with subprocess.Popen(command, cwd=folder) as server:
         while True:
             try:
                 return server.wait()
             except KeyboardInterrupt:
-                continue  # JupyterLab has heard it too: it asks first, and then ends its kernels
+                continue  # JupyterLab gets the interrupt too: it asks first, and then ends its kernels

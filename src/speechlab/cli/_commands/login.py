@@ -1,4 +1,4 @@
-"""``speechlab login``: a key in the system's keyring instead of in a file."""
+"""``speechlab login``: keep a key in the system's keyring instead of in a file."""
 
 from __future__ import annotations
 
@@ -21,18 +21,16 @@ def login(
     base_url: Annotated[
         str | None, typer.Option("--base-url", help="The service. [default: SPEECHLAB_BASE_URL]")
     ] = None,
-    check: Annotated[
-        bool, typer.Option(help="Ask the service whether the key is good, before it is kept.")
-    ] = True,
-    forget: Annotated[bool, typer.Option("--forget", help="Take the key out of the keyring again.")] = False,
+    check: Annotated[bool, typer.Option(help="Check the key with the service before keeping it.")] = True,
+    forget: Annotated[bool, typer.Option("--forget", help="Remove the key from the keyring.")] = False,
 ) -> None:
-    """Keep the API key of a service in the system's keyring. The key is asked for, or read from stdin."""
+    """Keep the API key of a service in the system's keyring. The key is typed at a prompt, or read from stdin."""
     from speechlab.client import BASE_URL_VARIABLE, Client, plain_url, remember_key
 
     where = base_url or os.environ.get(BASE_URL_VARIABLE)
     if not where:
         raise ConfigurationError(f"name the service with --base-url, or set {BASE_URL_VARIABLE}")
-    # whatever cannot work is said before anybody types a key
+    # problems are reported before the key is typed
     Client(where, api_key="none-yet", mode="live").close()
     ring = _keyring_name()
     place = plain_url(where)
@@ -63,22 +61,22 @@ def _ask_for_key() -> Secret:
 
 
 def _keyring_name() -> str:
-    """Return the name of the keyring that is used here.
+    """Return the name of the keyring in use.
 
     Raises:
         MissingDependencyError: The package keyring is not installed.
-        ConfigurationError: This machine has no keyring that keeps anything.
+        ConfigurationError: This machine has no keyring that keeps keys.
     """
     keyring = require("keyring")
     try:
         ring = keyring.get_keyring()
         usable, name = ring.priority > 0, str(ring.name)
-    except Exception as error:  # noqa: BLE001 - keyrings fail in their own ways
+    except Exception as error:  # noqa: BLE001 - each keyring raises its own errors
         usable, name = False, type(error).__name__
     if usable:
         return name
     message = (
         f"this machine has no keyring that keeps keys ({name}); set SPEECHLAB_API_KEY, or put the line "
-        "SPEECHLAB_API_KEY=... into the file .env of the folder that you work in"
+        "SPEECHLAB_API_KEY=... into the file .env of your working folder"
     )
     raise ConfigurationError(message)

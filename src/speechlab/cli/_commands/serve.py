@@ -1,4 +1,4 @@
-"""``speechlab serve``: the embedded service as a process of its own."""
+"""``speechlab serve``: the embedded service as a separate process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def serve(
         list[str] | None,
         typer.Option(
             metavar="KEY",
-            help="Key to let in, of the form PREFIX:BODY; may be repeated. Without one, a key is made up.",
+            help="Key to accept, of the form PREFIX:BODY; may be repeated. Without one, a new key is made.",
         ),
     ] = None,
     data_dir: Annotated[
@@ -33,7 +33,7 @@ def serve(
         str | None,
         typer.Option(
             metavar="URL",
-            help="Another deployment that recognises; its key in SPEECHLAB_SERVICE_RECOGNISER_API_KEY.",
+            help="Another deployment for recognition; its key is in SPEECHLAB_SERVICE_RECOGNISER_API_KEY.",
         ),
     ] = None,
     engine: Annotated[
@@ -53,13 +53,14 @@ def serve(
     ] = None,
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="A TOML file with settings.")] = None,
     preload: Annotated[
-        bool, typer.Option("--preload", help="Load all models at the start; /readyz says when they are warm.")
+        bool,
+        typer.Option("--preload", help="Load all models at the start; /readyz reports when they are loaded."),
     ] = False,
     make_key: Annotated[bool, typer.Option("--make-key", help="Print a new key and exit.")] = False,
 ) -> None:
     """Serve speech on this machine until stopped.
 
-    Prints one line, `ready {"base_url": …, "ws_base_url": …, "api_key": …}`, when it can take requests.
+    Prints one line, `ready {"base_url": …, "ws_base_url": …, "api_key": …}`, when it accepts requests.
     """
     from speechlab import service
 

@@ -32,7 +32,7 @@ _FIGURES = (
     "completion_tokens",
 )
 
-# As the table has them; without the bytes, which nobody reads.
+# Columns of the table, without bytes, which are in the CSV.
 _SHOWN = {
     "calls": "operations",
     "failed": "failed",
@@ -51,22 +51,22 @@ def usage(
         list[str] | None,
         typer.Option(
             metavar="WHAT",
-            help="What to sum by: key, operation, provider, model, status or day; may be repeated. "
+            help="Sum by key, operation, provider, model, status or day; may be repeated. "
             "[default: key, operation]",
         ),
     ] = None,
     since: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="Only the last such time: 24h, 7d, 4w. [default: everything]"),
+        typer.Option(metavar="TIME", help="Only the last 24h, 7d, 4w or similar. [default: everything]"),
     ] = None,
     key: Annotated[str | None, typer.Option(metavar="ID", help="Only one key, by its id.")] = None,
-    rows: Annotated[bool, typer.Option("--rows", help="Every single operation instead of sums.")] = False,
+    rows: Annotated[bool, typer.Option("--rows", help="Single operations instead of sums.")] = False,
     as_csv: Annotated[
-        bool, typer.Option("--csv", help="Comma-separated values on stdout, with bytes as well.")
+        bool, typer.Option("--csv", help="Comma-separated values on stdout, including bytes.")
     ] = False,
     data_dir: DataDir = None,
 ) -> None:
-    """Show what was used: characters, audio and tokens, by key and operation."""
+    """Show usage: characters, audio and tokens, by key and operation."""
     from speechlab.service import Database, Ledger, UsageRow, default_data_dir
 
     groups = tuple(by) if by else ("key", "operation")
@@ -88,11 +88,11 @@ def usage(
 
 
 def _print_table(names: tuple[str, ...], figures: tuple[str, ...], lines: list[list[Any]]) -> None:
-    """Print what fits beside each other on 80 characters; bytes are in the CSV only."""
+    """Print the columns that fit 80 characters; bytes are in the CSV only."""
     if not lines:
         console.print("nothing was used in this time")
         return
-    # What nobody used has no column.
+    # Figures that are 0 everywhere have no column.
     used = [number < len(names) or any(line[number] for line in lines) for number in range(len(lines[0]))]
     kept = [name for name, there in zip((*names, *figures), used, strict=True) if there]
     table = plain_table("Usage", *kept, right=figures)

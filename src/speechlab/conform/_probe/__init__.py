@@ -1,1 +1,1 @@
-"""The probe: requests sent to a deployment, and what came back."""
+"""The probe: requests to a deployment, and its replies."""

@@ -1,4 +1,4 @@
-"""Expectations of a reply that checks of several areas share."""
+"""Expectations about replies, shared by checks of several areas."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ if TYPE_CHECKING:
 
 
 def refused(t: Target, reply: Exchange, why: str) -> None:
-    """Note a finding unless it is a 400."""
+    """Record a finding unless the reply is a 400."""
     t.require(reply.status == 400, f"400: {why}", reply)
 
 
 def json_object(t: Target, reply: Exchange) -> dict[str, Any]:
-    """Return the object of a good reply, or end the check."""
+    """Return the JSON object of a successful reply, or end the check."""
     t.insist(reply.status == 200, "200", reply)
     t.require(reply.media_type == "application/json", "application/json", reply)
     body = reply.json()
@@ -25,7 +25,7 @@ def json_object(t: Target, reply: Exchange) -> dict[str, Any]:
 
 
 def full_body(reply: Exchange) -> dict[str, Any] | None:
-    """Return the body of section 2.8, or None if it is another."""
+    """Return the body in the form of section 2.8, or None if it has another form."""
     body = reply.json() if reply.media_type == "application/json" else None
     if not isinstance(body, dict) or not isinstance(body.get("context"), list):
         return None

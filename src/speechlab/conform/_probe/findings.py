@@ -1,4 +1,4 @@
-"""Findings of a check, and the two ways in which it ends early: a broken expectation, or nothing to try it with."""
+"""Findings of a check, and its two early ends: a broken expectation, or a missing requirement."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Evidence(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A broken expectation with its evidence; keys are never in it."""
+    """A broken expectation with its evidence, which never contains keys."""
 
     expected: str
     sent: str
@@ -30,11 +30,11 @@ class Finding:
 
 
 class Unmet(Exception):  # noqa: N818 - not an error of this program but a finding about another
-    """The service does not do what is expected, and the check cannot go on.
+    """The service does not behave as expected, and the check cannot continue.
 
     Args:
-        expected: What the contract says.
-        evidence: What was sent and what came.
+        expected: The expectation.
+        evidence: The request and the reply.
     """
 
     def __init__(self, expected: str, evidence: Evidence | None = None) -> None:
@@ -43,5 +43,5 @@ class Unmet(Exception):  # noqa: N818 - not an error of this program but a findi
         self.evidence = evidence
 
 
-class Untried(Exception):  # noqa: N818 - neither is this
-    """The check cannot be tried; the message says what it lacks."""
+class Untried(Exception):  # noqa: N818 - not an error of this program either
+    """The check cannot run; the message names the missing requirement."""

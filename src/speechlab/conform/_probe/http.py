@@ -1,6 +1,6 @@
-"""HTTP/1.1 on a bare socket: exactly the bytes that a check wants to send, and exactly what came back.
+"""HTTP/1.1 on a bare socket: exactly the bytes of a check, and exactly the bytes of the reply.
 
-A library would repair, follow, decode and hide what is to be looked at here.
+A library would repair, follow, decode and hide what is checked here.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from urllib.parse import urlsplit
 from speechlab.conform._probe.findings import Unmet
 
 ENDED = b"the connection ended"
-"""Stands for a reply of which nothing came."""
+"""Placeholder for an empty reply."""
 _BEGIN = b"HTTP/"
 _TRAILING_WAIT_S = 1.0
 _MAX_BYTES = 512 * 1024 * 1024
 
 
 def shortened(text: str, max_chars: int = 400) -> str:
-    """Return a text cut in its middle, if it is long."""
+    """Return a text, with its middle cut out if it is long."""
     if len(text) <= max_chars:
         return text
     return f"{text[: max_chars - 60]} … [{len(text):,} characters] … {text[-40:]}"
@@ -44,7 +44,7 @@ class Address:
         """Read a base URL; its path may end in slashes.
 
         Raises:
-            ValueError: It is not a URL of HTTP or WebSockets.
+            ValueError: The text is not a URL of HTTP or WebSockets.
         """
         parts = urlsplit(url)
         if parts.scheme not in {"http", "https", "ws", "wss"} or not parts.hostname:
@@ -68,16 +68,16 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A request, shown shortened and without its key, and its reply.
+    """A request, shortened and without its key, and its reply.
 
     Attributes:
         sent: The request.
-        status: Of the reply.
-        headers: As they came, names in lower case.
-        body: Without chunk framing.
+        status: HTTP status.
+        headers: Headers as received, names in lower case.
+        body: Body without chunk framing.
         framing: ``length``, ``chunked`` or ``close``.
-        complete: Whether the body came to its own end.
-        trailing: Bytes that came after the end.
+        complete: Whether the body is complete.
+        trailing: Bytes after its end.
         chunks: Number of chunks.
         first_s: Seconds from the request to the first byte of the body.
         seconds: Seconds from the request to the end.
@@ -119,7 +119,7 @@ class Exchange:
         """Return the body as JSON.
 
         Raises:
-            Unmet: It is none.
+            Unmet: The body is not JSON.
         """
         try:
             return json.loads(self.body)
@@ -128,10 +128,10 @@ class Exchange:
 
 
 class NotHTTP(Unmet):
-    """The reply is no HTTP.
+    """The reply is not HTTP.
 
     Attributes:
-        exchange: The request, the status 0, and how the reply begins.
+        exchange: The request, the status 0, and the start of the reply.
     """
 
     def __init__(self, exchange: Exchange) -> None:
@@ -141,7 +141,7 @@ class NotHTTP(Unmet):
 
 @dataclass(slots=True)
 class SocketReader:
-    """Reads from a socket with a deadline for the whole."""
+    """Reads from a socket with one deadline for all reads."""
 
     connection: socket.socket
     deadline: float
@@ -150,7 +150,7 @@ class SocketReader:
     first: float = field(default=0.0)
 
     def more(self) -> bool:
-        """Read what is there; False at the end."""
+        """Read the available bytes; False at the end."""
         if self.ended:
             return False
         left = self.deadline - time.monotonic()
@@ -166,12 +166,12 @@ class SocketReader:
         return bool(data)
 
     def wait(self) -> None:
-        """Read until something is there, or the end."""
+        """Read until bytes are available, or to the end."""
         while not self.held and self.more():
             pass
 
     def line(self) -> bytes | None:
-        """Return a line without its end, or None if there is none any more."""
+        """Return a line without its line end, or None at the end of the stream."""
         while b"\r\n" not in self.held:
             if not self.more():
                 return None
@@ -179,7 +179,7 @@ class SocketReader:
         return line
 
     def exactly(self, count: int) -> bytes:
-        """Return so many bytes, or fewer at the end."""
+        """Return this number of bytes, or fewer at the end."""
         parts, have = [self.held], len(self.held)
         self.held = b""
         while have < count and self.more():
@@ -191,30 +191,30 @@ class SocketReader:
         return data[:count]
 
     def rest(self) -> bytes:
-        """Return everything up to the end."""
+        """Return all bytes up to the end."""
         return self.exactly(_MAX_BYTES)
 
 
 def exchange(
     address: Address, request: bytes, shown: str, timeout_s: float, *, first_only: bool = False
 ) -> Exchange:
-    """Send a request on a connection of its own and read its reply.
+    """Send a request on a new connection, and read its reply.
 
     Args:
-        address: Where to.
-        request: All of it.
-        shown: What of it may be shown.
-        timeout_s: For the whole.
-        first_only: Leave once the first bytes of the body are there.
+        address: Address of the service.
+        request: The whole request.
+        shown: The part of it that may be shown.
+        timeout_s: Timeout of the whole exchange in seconds.
+        first_only: Stop at the first bytes of the body.
 
     Raises:
-        Unmet: There was no reply that is HTTP.
-        TimeoutError: It did not come in time.
+        Unmet: No HTTP reply came.
+        TimeoutError: The reply did not come in time.
     """
     started = time.monotonic()
     connection = address.connect(timeout_s)
     with contextlib.closing(connection):
-        # A refusal may come, and the connection end, while a body is still on its way.
+        # A refusal may arrive, and the connection end, before the body is sent completely.
         with contextlib.suppress(ConnectionError, ssl.SSLError):
             connection.sendall(request)
         reader = SocketReader(connection, started + timeout_s)
@@ -233,7 +233,7 @@ def _head(reader: SocketReader, shown: str) -> tuple[int, tuple[tuple[str, str],
     status = 100
     headers: list[tuple[str, str]] = []
     while status in {100, 102, 103}:
-        # A banner in another protocol may have no end of a line, and its sender may wait for ever.
+        # A banner of another protocol may have no line end, and its sender may wait without limit.
         while len(reader.held) < len(_BEGIN) and reader.more():
             pass
         first = reader.line() if reader.held.startswith(_BEGIN) else reader.held.partition(b"\n")[0].rstrip()

@@ -7,20 +7,20 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class ProbeOptions:
-    """Address of the deployment, keys for it, and what one may know about it beforehand.
+    """Address and keys of a deployment, and facts about it.
 
     Attributes:
         base_url: Base of its HTTP paths.
         api_key: A key that may use everything.
         ws_base_url: Base of its WebSocket path; None for the same host.
-        voice: Id of the voice to try with; None for the first that speaks WAV.
+        voice: Id of the voice for the checks; None for the first that offers WAV.
         q_voice: Id of a voice whose provider is "provider Q".
         restricted_key: A key that may not use that voice.
         no_asr_key: A key that may not use recognition.
-        expired_key: A key that was good once.
+        expired_key: A key that has expired.
         legacy_key: A key of a form that is not accepted any more.
-        text_limit: Most code points of a text to speak, if that is not the contract's default.
-        timeout_s: Patience with a reply.
+        text_limit: Maximum code points of a text to speak, if it is not the contract's default.
+        timeout_s: Timeout of a reply in seconds.
 
     Example:
         >>> ProbeOptions("http://127.0.0.1:8100", "sl:a-key-of-mine").text_limit
@@ -41,10 +41,10 @@ class ProbeOptions:
 
     def __post_init__(self) -> None:
         if any(not (key.isascii() and key.isprintable()) for key in self.keys):
-            raise ValueError("an API key has printable ASCII characters only")
+            raise ValueError("an API key contains printable ASCII characters only")
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """All keys that were given."""
+        """All given keys."""
         further = (self.restricted_key, self.no_asr_key, self.expired_key, self.legacy_key)
         return (self.api_key, *(key for key in further if key))

@@ -42,7 +42,7 @@ class Closed(Exception):  # noqa: N818 - connections end
 
 @dataclass(frozen=True, slots=True)
 class SpeakAttempt:
-    """A ``tts.speak`` and everything that came for it."""
+    """A ``tts.speak`` and the messages about it."""
 
     id: Any
     text: str
@@ -58,7 +58,7 @@ class SpeakAttempt:
         """Return the message of a type.
 
         Raises:
-            Unmet: There is not exactly one.
+            Unmet: The number of such messages is not one.
         """
         found = self.of(kind)
         if len(found) != 1:
@@ -67,7 +67,7 @@ class SpeakAttempt:
 
     @property
     def frames(self) -> list[bytes]:
-        """Audio in the pieces in which it came, by either transport."""
+        """The pieces of audio as received, by either transport."""
         pieces = []
         for event in self.events:
             if isinstance(event, bytes):
@@ -80,7 +80,7 @@ class SpeakAttempt:
 
 @dataclass
 class Talk:
-    """A connection, open as long as the block lasts; also the evidence of what was said on it."""
+    """A connection, open for the duration of the block; also the evidence of its messages."""
 
     target: Target
     key: str | None = None
@@ -135,16 +135,16 @@ class Talk:
 
     @property
     def sent(self) -> str:
-        """Messages sent, one a line."""
+        """Sent messages, one a line."""
         return _both_ends(self.lines)
 
     @property
     def came(self) -> str:
-        """Messages received, one a line."""
+        """Received messages, one a line."""
         return _both_ends(self.came_lines) or "nothing"
 
     def raw(self, data: Any, *, text: bool | None = None) -> None:
-        """Send a message as it is: text, bytes as a binary one, or a list of fragments."""
+        """Send a message unchanged: text, bytes as a binary message, or a list of fragments."""
         from websockets.exceptions import ConnectionClosed
 
         shown = data if isinstance(data, str) else repr(data)
@@ -162,8 +162,8 @@ class Talk:
         """Return the next message.
 
         Raises:
-            Closed: The service closed.
-            Unmet: None came in time, or one that is not JSON.
+            Closed: The service has closed the connection.
+            Unmet: No message came in time, or it is not JSON.
         """
         from websockets.exceptions import ConnectionClosed
 
@@ -187,7 +187,7 @@ class Talk:
         return found
 
     def _binary(self, size: int) -> None:
-        """Note a binary message; those that follow each other share a line."""
+        """Record a binary message; consecutive ones share a line."""
         if not (self.came_lines and self.came_lines[-1].startswith("(binary")):
             self._run = []
         else:

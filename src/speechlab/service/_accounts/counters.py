@@ -1,4 +1,4 @@
-"""Counters of the service for Prometheus, in its text form. Keys appear by their ids, never as they are."""
+"""Counters of the service for Prometheus, in its text form. Keys appear by their ids, never in plain text."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _AMOUNTS = {
 
 
 def gauge(name: str, text: str, values: dict[str, float] | float, label: str = "engine") -> GaugeMetricFamily:
-    """Return a gauge that was measured now: one value, or one for each value of a label."""
+    """Return a gauge with a current value, or one value for each value of a label."""
     if not isinstance(values, dict):
         return GaugeMetricFamily(name, text, value=values)
     family = GaugeMetricFamily(name, text, labels=[label])
@@ -82,19 +82,19 @@ class Counters:
         }
 
     def answered(self, route: str, method: str, status: int, seconds: float) -> None:
-        """Count a request that is over.
+        """Count a completed request.
 
         Args:
-            route: One of our own paths, or a word for all others.
-            method: Its method.
+            route: A path of the service, or a fixed word for all other paths.
+            method: HTTP method.
             status: Status of the reply; 499 if the client left before its end.
-            seconds: How long it took.
+            seconds: Duration.
         """
         self._requests.labels(route, method, str(status)).inc()
         self._seconds.labels(route).observe(seconds)
 
     def first_audio(self, engine: str, seconds: float) -> None:
-        """Note how long a text waited for its first sound."""
+        """Record the time to the first sound of a text."""
         self._first.labels(engine).observe(seconds)
 
     def refused(self, scope: str) -> None:
@@ -110,12 +110,12 @@ class Counters:
                 counter.labels(*whose).inc(amount)
 
     def text(self, gauges: Iterable[Metric]) -> bytes:
-        """All counters, and what was measured for this reply."""
+        """All counters, and the current gauges."""
         return generate_latest(_Collected(self._registry, gauges))
 
 
 class _Collected:
-    """Counters without the times at which each began, and gauges."""
+    """Gauges, and counters without their start times."""
 
     def __init__(self, registry: CollectorRegistry, gauges: Iterable[Metric]) -> None:
         self._registry = registry

@@ -1,4 +1,4 @@
-"""Everything under way: realtime connections, counted by key, and HTTP requests; and how it ends with the service."""
+"""Connections and requests under way: realtime connections by key, HTTP requests, and their end with the service."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ _FAREWELL_S = 1.0
 
 
 class ConnectionLimit(Protocol):
-    """Counts connections: :class:`ConnectionsPerKey`, or one that a test makes fail."""
+    """Counts connections: :class:`ConnectionsPerKey`, or a failing one in tests."""
 
     def enter(self, key_id: str) -> bool:
-        """Count a connection of a key in; False if it has too many. May raise if it cannot tell."""
+        """Count a new connection of a key; False if it has reached its limit. Raises if it cannot count."""
         ...
 
     def leave(self, key_id: str) -> None:
-        """Count a connection of a key out."""
+        """Count a closed connection of a key."""
         ...
 
 
 class ConnectionsPerKey:
-    """Counts in this process; used from the event loop only.
+    """Counts within this process; used from the event loop only.
 
     Args:
-        max_per_key: Maximum of connections of one key at the same moment.
+        max_per_key: Maximum of concurrent connections of one key.
     """
 
     def __init__(self, max_per_key: int) -> None:
@@ -45,14 +45,14 @@ class ConnectionsPerKey:
         self._open: Counter[str] = Counter()
 
     def enter(self, key_id: str) -> bool:
-        """Count in; see the protocol."""
+        """Count a new connection; see the protocol."""
         if self._open[key_id] >= self._max:
             return False
         self._open[key_id] += 1
         return True
 
     def leave(self, key_id: str) -> None:
-        """Count out."""
+        """Count a closed connection."""
         self._open[key_id] -= 1
         if not self._open[key_id]:
             del self._open[key_id]
@@ -62,11 +62,11 @@ class Draining(Protocol):
     """A conversation that can be ended."""
 
     async def drain(self) -> None:
-        """Close now if nothing runs, and otherwise as soon as it is done."""
+        """Close now if no text is under way, and otherwise after it."""
         ...
 
     async def give_up(self) -> None:
-        """Break off what runs, say so, and close."""
+        """Stop the text under way, report it to the client, and close."""
         ...
 
 
@@ -78,7 +78,7 @@ class InFlight:
         draining: Whether the service is stopping.
 
     Args:
-        max_per_key: Maximum of connections of one key at the same moment.
+        max_per_key: Maximum of concurrent connections of one key.
     """
 
     def __init__(self, max_per_key: int) -> None:
@@ -90,22 +90,23 @@ class InFlight:
 
     @property
     def talking(self) -> int:
-        """How many conversations there are."""
+        """Number of conversations."""
         return len(self._conversations)
 
     @property
     def running(self) -> int:
-        """How many HTTP requests are under way."""
+        """Number of HTTP requests under way."""
         return self._requests
 
     def admit_connection(self, principal: Principal) -> Callable[[], None]:
-        """Count a connection in.
+        """Count a new connection.
 
         Returns:
-            Counts it out again; any further call does nothing.
+            A function that counts its end; further calls have no effect.
 
         Raises:
-            HandshakeRefused: The key has too many, they cannot be counted, or the service is stopping.
+            HandshakeRefused: The key has reached its limit, connections cannot be counted, or the service is
+            stopping.
         """
         key_id = principal.key_id
         try:
@@ -115,7 +116,7 @@ class InFlight:
             message = "connections cannot be counted now; try again later"
             raise HandshakeRefused(HandshakeCode.WS_CONNECTION_QUOTA_UNAVAILABLE, message) from error
         if not entered:
-            message = "this key has as many connections as it may have; close one of them first"
+            message = "this key has reached its limit of connections; close one of them first"
             raise HandshakeRefused(HandshakeCode.WS_CONNECTION_LIMIT_EXCEEDED, message)
         place = contextlib.ExitStack()
         place.callback(self.connections.leave, key_id)
@@ -127,7 +128,7 @@ class InFlight:
 
     @contextlib.contextmanager
     def conversation(self, conversation: Draining) -> Iterator[None]:
-        """Register a conversation for as long as the block lasts."""
+        """Register a conversation for the duration of the block."""
         self._conversations.add(conversation)
         self._idle.clear()
         try:
@@ -138,7 +139,7 @@ class InFlight:
 
     @contextlib.contextmanager
     def request(self) -> Iterator[None]:
-        """Register an HTTP request for as long as the block lasts."""
+        """Register an HTTP request for the duration of the block."""
         self._requests += 1
         self._idle.clear()
         try:
@@ -148,12 +149,12 @@ class InFlight:
             self._check_idle()
 
     async def drain(self, within_s: float, hurry: Callable[[], bool]) -> None:
-        """Refuse what is new, let what runs finish, and close all conversations.
+        """Refuse new work, let work under way finish, and close all conversations.
 
-        Requests that take longer are left for the server to cancel.
+        The server cancels requests that take longer.
 
         Args:
-            within_s: Time for running syntheses and requests to finish.
+            within_s: Seconds for syntheses and requests under way.
             hurry: Whether to stop waiting, as after a second interrupt.
         """
         self.draining = True

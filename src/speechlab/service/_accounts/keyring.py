@@ -18,10 +18,11 @@ _ID_DIGITS = 8
 
 
 class Keyring:
-    """All keys that are let in: those of the settings, and those of the data folder.
+    """All accepted keys: those of the settings, and those of the data folder.
 
-    Keys of the settings are kept as digests, never as they are. The id of such a key comes from its digest too: under
-    the data folder's secret, so that it is the same at every start; without a folder it holds for this process.
+    Keys of the settings are kept as digests, never in plain text. The id of such a key is derived from its digest
+    under the data folder's secret, so that it is the same at every start; without a folder it is valid for this
+    process.
 
     Args:
         keys: Keys of the settings that may use the operations.
@@ -46,7 +47,7 @@ class Keyring:
         """Find the key's owner, in constant time; None for an unknown token.
 
         Raises:
-            StoreError: The data folder cannot be read; nobody may be let in.
+            StoreError: The data folder cannot be read; the request must be refused.
         """
         digest = self._digest(token)
         found = None
@@ -58,15 +59,15 @@ class Keyring:
         return found
 
     def recheck(self, principal: Principal) -> Principal | None:
-        """Return what the owner of a key may use now, or None if the key has expired or was revoked.
+        """Return the current rights of a key's owner, or None if the key has expired or was revoked.
 
-        For conversations, which last longer than one check.
+        For conversations, which outlast a single check.
 
         Raises:
-            StoreError: The data folder cannot be read; nobody may be let in.
+            StoreError: The data folder cannot be read; the request must be refused.
         """
         if any(known == principal for _, known in self._known):
-            return principal  # keys of the settings last as long as the process
+            return principal  # keys of the settings are valid as long as the process runs
         return None if self._access is None else self._access.again(principal.key_id)
 
     def _id(self, key: str) -> str:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from speechlab.service._accounts.database import Database
 
 Status = Literal["completed", "backend_error", "partial_backend_error", "cancelled"]
-"""How an operation ended: as in ``tts.usage``, and ``cancelled`` where the client left."""
+"""Outcome of an operation: as in ``tts.usage``, and ``cancelled`` if the client left."""
 
 GROUPS = {
     "key": "key_id",
@@ -32,18 +32,18 @@ class UsageRow:
 
     Attributes:
         time: Unix time in seconds of its end.
-        key_id: Whose it was.
+        key_id: Id of the key.
         operation: ``"tts"``, ``"asr"`` or ``"translate"``.
         transport: ``"http"`` or ``"websocket"``.
-        provider: Which provider or engine.
+        provider: Provider or engine.
         model: Id of the model.
-        characters: Unicode code points of the text given.
-        input_bytes: Bytes of that text in UTF-8, or of the recording given.
+        characters: Unicode code points of the text.
+        input_bytes: Bytes of the text in UTF-8, or of the recording.
         audio_bytes: Bytes of the audio made.
-        audio_s: Seconds of the audio made or heard.
-        prompt_tokens: Tokens read.
-        completion_tokens: Tokens written.
-        status: How it ended.
+        audio_s: Seconds of the audio made or recognised.
+        prompt_tokens: Tokens of the prompt.
+        completion_tokens: Tokens of the translation.
+        status: Outcome.
     """
 
     time: float
@@ -66,10 +66,10 @@ class UsageTotal:
     """The summed usage of several operations; see :class:`UsageRow` for the units.
 
     Attributes:
-        group: What they have in common, in the order asked for.
-        operations: How many there were.
-        failed: How many of them an engine failed.
-        cancelled: How many of them their clients left.
+        group: Common values of the operations, in the order of ``by``.
+        operations: Number of operations.
+        failed: Number of operations that failed in an engine.
+        cancelled: Number of operations whose client left.
     """
 
     group: tuple[str, ...]
@@ -106,20 +106,20 @@ class Ledger:
         self._database = database
 
     def add(self, row: UsageRow) -> None:
-        """Write a row, soon; returns at once."""
+        """Write a row later, without waiting."""
         self._database.write_later(_INSERT, tuple(asdict(row).values()))
 
     def carry_over(self, key_ids: Sequence[str]) -> None:
-        """Give rows of versions that knew the settings' keys by their position the ids of today.
+        """Assign current ids to rows of versions that named the settings' keys by position.
 
-        Such rows say ``key-1`` for the first key. What no key of the settings stands for any more becomes
-        ``former-key-7``, so that no later key takes it over.
+        Such rows have ``key-1`` for the first key. Rows of a position without a key become ``former-key-7``, so that
+        no later key takes them over.
 
         Args:
             key_ids: Ids of the settings' keys, in their order.
         """
         numbers = self._database.read(
-            "SELECT DISTINCT key_id FROM usage WHERE key_id GLOB 'key-[0-9]*'"  # what versions before 0.2 wrote
+            "SELECT DISTINCT key_id FROM usage WHERE key_id GLOB 'key-[0-9]*'"  # written by versions before 0.2
         )
         for (former,) in numbers:
             number = int(former.removeprefix("key-")) - 1
@@ -129,12 +129,12 @@ class Ledger:
     def rows(
         self, *, since: float = 0.0, until: float = float("inf"), key_id: str | None = None
     ) -> list[UsageRow]:
-        """Return rows in the order of time.
+        """Return rows in order of time.
 
         Args:
             since: Unix time in seconds, included.
             until: Unix time in seconds, not included.
-            key_id: Only those of a key.
+            key_id: Id of a key, for its rows only.
         """
         found = self._database.read(
             f"SELECT {', '.join(_COLUMNS)} FROM usage {_WHERE} ORDER BY time, id",  # noqa: S608 - our own names
@@ -150,16 +150,16 @@ class Ledger:
         until: float = float("inf"),
         key_id: str | None = None,
     ) -> list[UsageTotal]:
-        """Sum the rows by what they have in common.
+        """Sum the rows by common values.
 
         Args:
             by: Some of ``key``, ``operation``, ``provider``, ``model``, ``status`` and ``day`` (of UTC).
             since: Unix time in seconds, included.
             until: Unix time in seconds, not included.
-            key_id: Only those of a key.
+            key_id: Id of a key, for its rows only.
 
         Raises:
-            InvalidRequestError: Usage cannot be summed by one of these.
+            InvalidRequestError: A name in ``by`` is unknown.
         """
         for name in by:
             if name not in GROUPS:
@@ -168,7 +168,7 @@ class Ledger:
                 )
         groups = [GROUPS[name] for name in by]
         ended = "sum(status LIKE '%error'), sum(status = 'cancelled')"
-        # Sums of seconds would otherwise end in 0000000001.
+        # Rounded: sums of seconds would otherwise end in 0000000001.
         sums = ", ".join(
             f"round(sum({name}), 6)" if name == "audio_s" else f"sum({name})" for name in _SUMMED
         )

@@ -1,7 +1,7 @@
-"""Rate limits: requests a minute and at the same moment, of each key and of each service. Off by default.
+"""Rate limits: operations per minute and concurrent operations, for each key and each service. Off by default.
 
-A minute is a moving window: a limit of ten means that no sixty seconds hold more than ten. A request
-that is refused does not count, so a client that tries too often is not shut out for it.
+A minute is a moving window: a limit of ten means that no sixty seconds contain more than ten. A refused request does
+not count, so retries do not prolong the wait of a client.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ _CONCURRENT_RETRY_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class KeyLimits:
-    """How much a key may use; None where nothing is said, 0 for no limit.
+    """Limits of a key; None leaves a limit unset, and 0 is no limit.
 
-    Days and months are those of UTC. What is under way when a quota ends is finished.
+    Days and months are those of UTC. Operations under way at the end of a quota are finished.
 
     Attributes:
-        requests_per_minute: Operations that may begin within any sixty seconds.
-        concurrent: Operations that may run at the same moment.
-        operations_per_day: Operations that reach an engine.
-        operations_per_month: The same in a month.
-        characters_per_day: Unicode code points of the texts given.
-        characters_per_month: The same in a month.
-        seconds_per_day: Seconds of audio made or heard.
-        seconds_per_month: The same in a month.
+        requests_per_minute: Operations started within any sixty seconds.
+        concurrent: Concurrent operations.
+        operations_per_day: Operations that reach an engine, in a day.
+        operations_per_month: Operations that reach an engine, in a month.
+        characters_per_day: Unicode code points of the texts, in a day.
+        characters_per_month: Unicode code points of the texts, in a month.
+        seconds_per_day: Seconds of audio made or recognised, in a day.
+        seconds_per_month: Seconds of audio made or recognised, in a month.
 
     Example:
         >>> limits = KeyLimits(requests_per_minute=60).over(KeyLimits(requests_per_minute=10, concurrent=2))
@@ -59,7 +59,7 @@ class KeyLimits:
     seconds_per_month: int | None = None
 
     def over(self, other: KeyLimits) -> KeyLimits:
-        """Return these limits, and another's where nothing is said here."""
+        """Return these limits, with another's in place of unset ones."""
         both = {
             name: getattr(other, name) if (own := getattr(self, name)) is None else own
             for name in LIMIT_NAMES
@@ -72,7 +72,7 @@ LIMIT_NAMES = tuple(field.name for field in fields(KeyLimits))
 UNLIMITED = KeyLimits()
 
 
-class NotAdmitted(Exception):  # noqa: N818 - a reply, not a failure of ours
+class NotAdmitted(Exception):  # noqa: N818 - a reply, not a failure of the service
     """A request over a limit, or one for which the limits could not be checked.
 
     Attributes:
@@ -107,43 +107,43 @@ class NotAdmitted(Exception):  # noqa: N818 - a reply, not a failure of ours
 
 
 class Place(Protocol):
-    """The place of one request among those that are counted; calls after the first do nothing."""
+    """The place of one counted request; only the first call of it has an effect."""
 
     def __call__(self) -> None:
-        """Leave it: the request is over."""
+        """Release the place at the end of the request."""
         ...
 
     def undo(self) -> None:
-        """Leave it as if the request had never come, since somebody else refused it."""
+        """Undo the counting, for a request that was refused elsewhere."""
         ...
 
 
 class Limiter(Protocol):
-    """Decides who is admitted: :class:`RateLimiter`, or one that a test makes fail."""
+    """Decides about admission: :class:`RateLimiter`, or a failing one in tests."""
 
     def admit(self, scope: LimitScope, name: str, own: KeyLimits = UNLIMITED) -> Place:
         """Admit a request.
 
         Args:
             scope: The owner of the limit.
-            name: Its name: a key id or a service.
-            own: Limits of this key or service, which go before those of the settings.
+            name: The key id or the service.
+            own: Limits of this key or service, which take precedence over those of the settings.
 
         Returns:
-            Its place, to be left when the request is over.
+            Its place, to be released at the end of the request.
 
         Raises:
-            NotAdmitted: It is over a limit.
+            NotAdmitted: A limit was reached.
         """
         ...
 
 
 class RateLimiter:
-    """Counts in this process; used from the event loop only.
+    """Limits within this process; used from the event loop only.
 
     Args:
         config: The limits.
-        clock: Returns seconds that never go back.
+        clock: Returns monotonic seconds.
     """
 
     def __init__(self, config: ServiceConfig, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -185,7 +185,7 @@ class RateLimiter:
 
 
 def counted(number: int, units: str) -> str:
-    """Write a number of something: ``1 request``, ``1,000 requests``."""
+    """Write a count with its unit: ``1 request``, ``1,000 requests``."""
     return f"{number:,} {units.removesuffix('s') if number == 1 else units}"
 
 
@@ -215,12 +215,12 @@ class _Counted:
     def undo(self) -> None:
         if not self._left:
             self()
-            with contextlib.suppress(ValueError):  # more than a minute ago, and forgotten
+            with contextlib.suppress(ValueError):  # older than a minute, and removed already
                 self._window.times.remove(self._began)
 
 
 class _Uncounted:
-    """The place of one whom nothing limits."""
+    """The place of a request without limits."""
 
     def __call__(self) -> None:
         pass

@@ -1,6 +1,6 @@
 """Metering of operations, over HTTP and WebSockets: limits before the engine, the ledger after it.
 
-An operation is rejected without a trace, or it reaches an engine and leaves exactly one row, however it ends.
+An operation is rejected without a row, or it reaches an engine and leaves exactly one row, whatever its outcome.
 """
 
 from __future__ import annotations
@@ -23,29 +23,28 @@ if TYPE_CHECKING:
     from speechlab.service._keys import Principal
 
 _UNAVAILABLE_RETRY_S = 5.0
-# A slow machine's speed: what counts is the order of requests, and which are short.
+# The speed of a slow machine: only the order of requests, and the choice of short ones, depend on it.
 _CHARACTERS_S = 20.0
 _BYTES_S = 64_000.0
-# A recording always needs a slot, since it is decoded while others are heard.
+# A recording always needs a slot, because it is decoded while others are recognised.
 _RECORDING_S = 11.0
 
 
 class Meter:
     """The meter of one operation of one key.
 
-    In this order: :meth:`admit`, :meth:`accept`, :meth:`begun` and :meth:`ended` around the engine's work,
-    :meth:`close`. The figures are attributes to be set or added to while it runs.
+    Call in this order: :meth:`admit`, :meth:`accept`, :meth:`begun` and :meth:`ended` around the engine's work,
+    :meth:`close`. The figures are attributes, which are set or increased meanwhile.
 
     Attributes:
         operation: ``"tts"``, ``"asr"`` or ``"translate"``.
         key_id: Id of the key.
         model: Id of the model.
         audio_bytes: Bytes of the audio made.
-        audio_s: Seconds of the audio made or heard.
-        prompt_tokens: Tokens read.
-        completion_tokens: Tokens written.
-        status: How it ended: None until a backend was reached, and then ``"cancelled"`` until something better or
-            worse is known.
+        audio_s: Seconds of the audio made or recognised.
+        prompt_tokens: Tokens of the prompt.
+        completion_tokens: Tokens of the translation.
+        status: Outcome: None until a backend was reached, then ``"cancelled"`` until another outcome is known.
     """
 
     def __init__(self, metering: Metering, operation: str, principal: Principal, transport: str) -> None:
@@ -67,29 +66,29 @@ class Meter:
 
     @property
     def size_s(self) -> float:
-        """About how long it will take, by the length of its text or recording; for the order of work only."""
+        """Expected duration by the length of the text or recording; used for the order of work only."""
         if self.operation == "asr":
             return max(_RECORDING_S, self._input_bytes / _BYTES_S)
         return self._characters / _CHARACTERS_S
 
     def admit(self) -> None:
-        """Pass the limits of the key.
+        """Check the limits of the key.
 
         Raises:
-            NotAdmitted: It is over one, or the limiter failed.
+            NotAdmitted: A limit was reached, or the limiter failed.
         """
         self._places.append(self._metering.admit("key", self.key_id))
 
     def accept(self, provider: str, *, characters: int = 0, input_bytes: int = 0) -> None:
-        """Pass the limits of the service, once the request is known to be right and allowed.
+        """Check the limits of the service, after the request was found valid and permitted.
 
         Args:
-            provider: Which provider or engine it goes to.
+            provider: Provider or engine of the request.
             characters: Unicode code points of its text.
             input_bytes: Bytes of its text in UTF-8, or of its recording.
 
         Raises:
-            NotAdmitted: It is over one, or the limiter failed.
+            NotAdmitted: A limit was reached, or the limiter failed.
         """
         self._provider, self._characters, self._input_bytes = provider, characters, input_bytes
         try:
@@ -99,23 +98,23 @@ class Meter:
             raise
 
     def refused(self) -> None:
-        """Leave the limits as if the operation had never come: another limit, or a full queue, refused it."""
+        """Undo the counting for an operation that another limit, or a full queue, has refused."""
         for place in self._places:
             place.undo()
 
     def first_audio(self, engine: str, seconds: float) -> None:
-        """Note how long the text waited for its first sound."""
+        """Record the time to the first sound of a text."""
         self._metering.counters.first_audio(engine, seconds)
 
     def begun(self) -> None:
-        """Note that an engine is asked; from here on there will be a row."""
+        """Record that an engine was reached; from now on there will be a row."""
         if self.status is None:
             self.status = "cancelled"
 
     def ended(self, error: BaseException | None) -> None:
-        """Note how the engine's work ended.
+        """Record the outcome of the engine's work.
 
-        A request that the engine finds to be the client's mistake is a 400 like any other, and leaves no row.
+        A request that the engine finds invalid is a 400 like any other, and leaves no row.
         """
         if error is None:
             self.status = "completed"
@@ -125,7 +124,7 @@ class Meter:
             self.status = "partial_backend_error" if self.audio_bytes else "backend_error"
 
     def close(self) -> None:
-        """Leave the limits, and write the row if a backend was reached; any further call does nothing."""
+        """Release the places, and write the row if a backend was reached; further calls have no effect."""
         if self._closed:
             return
         self._closed = True
@@ -155,13 +154,13 @@ class Metering:
     """Limits, ledger and counters of a service.
 
     Attributes:
-        limiter: Decides who is admitted; tests put one there that fails.
+        limiter: Decides about admission; tests replace it with a failing one.
         counters: The counters.
 
     Args:
         config: The limits.
         counters: The counters.
-        ledger: Where rows go, or None if the service keeps nothing.
+        ledger: The ledger, or None if the service keeps nothing.
         quotas: Limits of single keys, or None if the service keeps nothing.
     """
 
@@ -178,16 +177,16 @@ class Metering:
 
         Args:
             operation: ``"tts"``, ``"asr"`` or ``"translate"``.
-            principal: Whose it is.
+            principal: Owner of the operation.
             transport: ``"http"`` or ``"websocket"``.
         """
         return Meter(self, operation, principal, transport)
 
     def admit(self, scope: LimitScope, name: str) -> Place:
-        """Ask the limiter; one that fails admits nobody.
+        """Check the limits; a failing limiter admits no request.
 
         Raises:
-            NotAdmitted: Over a limit, or the limiter failed.
+            NotAdmitted: A limit was reached, or the limiter failed.
         """
         try:
             own = UNLIMITED

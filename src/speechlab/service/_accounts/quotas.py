@@ -1,7 +1,7 @@
-"""Limits of single keys and of services, and how much of their quotas keys have used; kept in the data folder.
+"""Limits of single keys and of services, and the use of quotas by keys; kept in the data folder.
 
-The limits are read anew for each operation, so that a change holds at once. What was used is summed from the ledger
-at the start, and counted from then on.
+The limits are read for each operation, so that a change takes effect at once. Use is summed from the ledger at the
+start, and counted from then on.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from speechlab.service._accounts.ledger import UsageRow
 
 EVERY_KEY = "all"
-"""Stands for every key that has no limit of its own."""
+"""Name for all keys without a limit of their own."""
 SERVICES = {f"service:{name}": name for name in ("tts", "asr", "translate")}
-"""What stands for all keys together, in one service."""
+"""Names for all keys together, in one service."""
 _OF_SERVICES = ("requests_per_minute", "concurrent")
 _UNITS = ("operations", "characters", "seconds")
 _WINDOWS = ("day", "month")
@@ -57,10 +57,10 @@ class Quotas:
     # Limits
 
     def limits_of(self, key_id: str) -> KeyLimits:
-        """Return what holds for a key: its own limits, and those of every key where it has none.
+        """Return the effective limits of a key: its own, and those for every key in place of unset ones.
 
         Raises:
-            StoreError: The database cannot be read; nobody may be let in.
+            StoreError: The database cannot be read; the request must be refused.
         """
         rows = self._database.read(
             "SELECT key_id, limits FROM limits WHERE key_id IN (?, ?)", (key_id, EVERY_KEY)
@@ -69,13 +69,13 @@ class Quotas:
         return found.get(key_id, UNLIMITED).over(found.get(EVERY_KEY, UNLIMITED))
 
     def limits_of_service(self, name: str) -> KeyLimits:
-        """Return what was set for all keys together.
+        """Return the limits for all keys together.
 
         Args:
             name: ``"tts"``, ``"asr"`` or ``"translate"``.
 
         Raises:
-            StoreError: The database cannot be read; nobody may be let in.
+            StoreError: The database cannot be read; the request must be refused.
         """
         rows = self._database.read("SELECT limits FROM limits WHERE key_id = ?", (f"service:{name}",))
         return KeyLimits(**orjson.loads(rows[0]["limits"])) if rows else UNLIMITED
@@ -86,26 +86,26 @@ class Quotas:
         return {row["key_id"]: KeyLimits(**orjson.loads(row["limits"])) for row in rows}
 
     def change(self, key_id: str, changes: Mapping[str, int | None]) -> KeyLimits:
-        """Change limits of a key or a service; holds from the next operation on.
+        """Change limits of a key or a service; takes effect from the next operation on.
 
         Args:
-            key_id: The key's id, ``"all"`` for every key that has no limit of its own, or ``"service:tts"``,
+            key_id: The key's id, ``"all"`` for all keys without a limit of their own, or ``"service:tts"``,
                 ``"service:asr"`` or ``"service:translate"`` for all keys together.
-            changes: By name of a limit: 0 for no limit, None for what holds for every key, or what the
-                settings say. A service has ``requests_per_minute`` and ``concurrent`` only.
+            changes: Values by name of a limit: 0 for no limit, None for the limit for every key or that of the
+                settings. A service has ``requests_per_minute`` and ``concurrent`` only.
 
         Returns:
-            The limits set for it.
+            The limits of the key or service.
 
         Raises:
-            InvalidRequestError: There is no such limit, or it cannot be this high or low.
+            InvalidRequestError: The limit does not exist, or the value is out of range.
         """
         names = _OF_SERVICES if key_id in SERVICES else LIMIT_NAMES
         for name, value in changes.items():
             if name not in names:
                 raise InvalidRequestError(f"{key_id} has no limit {name!r}; there are {', '.join(names)}")
             if value is not None and not 0 <= value <= _MOST:
-                raise InvalidRequestError(f"{name} must be 0 (no limit) to {_MOST:,}, and this is {value:,}")
+                raise InvalidRequestError(f"{name} is {value:,}, and must be 0 (no limit) to {_MOST:,}")
         limits = replace(self.own_limits().get(key_id, UNLIMITED), **changes)
         kept = {name: value for name, value in asdict(limits).items() if value is not None}
         if kept:
@@ -120,7 +120,7 @@ class Quotas:
     # Use
 
     def load(self) -> None:
-        """Sum what was used today and this month, from the ledger. Blocks."""
+        """Sum the use of today and of this month from the ledger. Blocks."""
         now = self._clock()
         for window in _WINDOWS:
             begin, self._ends[window] = _bounds(window, now)
@@ -143,10 +143,10 @@ class Quotas:
         """Refuse a key that has used up a quota.
 
         Raises:
-            NotAdmitted: It has.
+            NotAdmitted: A quota is used up.
         """
         self._turn_over()
-        for window in reversed(_WINDOWS):  # the longer wait is the one to be told
+        for window in reversed(_WINDOWS):  # the longer wait is reported
             counts = self._used[window].get(key_id, (0.0,) * len(_UNITS))
             for unit, used in zip(_UNITS, counts, strict=True):
                 limit = getattr(limits, f"{unit}_per_{window}")
@@ -156,7 +156,7 @@ class Quotas:
                     raise NotAdmitted("key", f"{reason}; try again in {_said(wait)}", retry_after_s=wait)
 
     def _turn_over(self) -> None:
-        """Begin anew with a new day or month."""
+        """Reset the use at the start of a day or month."""
         now = self._clock()
         for window in _WINDOWS:
             if now >= self._ends[window]:
@@ -169,7 +169,7 @@ def _nothing() -> defaultdict[str, list[float]]:
 
 
 def _bounds(window: str, now: float) -> tuple[float, float]:
-    """Unix times at which the day or month of a moment begins and ends, in UTC."""
+    """Unix times of the start and the end of the day or month of a time, in UTC."""
     day = datetime.fromtimestamp(now, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     if window == "day":
         return day.timestamp(), (day + timedelta(days=1)).timestamp()

@@ -1,7 +1,7 @@
 """API keys of a data folder: created and shown once, stored as digests, with rights, expiry and revocation.
 
-A key is a random body; what is stored is its HMAC-SHA256 under a secret of this data folder, so that neither the
-database nor a copy of it opens anything.
+A key has a random body. The database stores its HMAC-SHA256 under a secret of the data folder, so that no key can be
+derived from the database or a copy of it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _SECRET_BYTES = 32
 _SHOWN_CHARS = 6
 _NAME_CHARS = 80
-# Often enough for people, and rare enough for a disk.
+# Frequent enough for people, and rare enough for a disk.
 _LAST_USE_S = 5.0
 
 
@@ -39,12 +39,12 @@ class StoredKey:
     """A key as it is stored, without the key itself.
 
     Attributes:
-        key_id: Its id in logs, metrics and the ledger.
-        prefix: Its first characters, so that its owner recognises it.
-        name: The name given at its creation.
+        key_id: Id in logs, metrics and the ledger.
+        prefix: Its first characters, by which its owner recognises it.
+        name: Name given at its creation.
         created: Unix time in seconds.
-        expires: Unix time in seconds, or None for never.
-        last_used: Unix time in seconds, or None for not yet.
+        expires: Unix time in seconds, or None for no expiry.
+        last_used: Unix time in seconds, or None before the first use.
         revoked: Unix time in seconds, or None.
         providers: Providers whose voices it may use, or None for all.
         recognition: Whether it may use recognition.
@@ -67,7 +67,7 @@ class StoredKey:
     voices: frozenset[str] | None = None
 
     def is_open(self, now: float) -> bool:
-        """Whether it is valid at a time (Unix seconds)."""
+        """Whether the key is valid at a time (Unix seconds)."""
         return self.revoked is None and (self.expires is None or now < self.expires)
 
 
@@ -110,7 +110,7 @@ class Access:
 
         Args:
             name: 1 to 80 characters.
-            expires_in_s: Seconds until it expires, or None for never.
+            expires_in_s: Seconds until it expires, or None for no expiry.
             providers: Providers whose voices it may use, or None for all.
             recognition: Whether it may use recognition.
 
@@ -118,14 +118,12 @@ class Access:
             The stored key, and the key itself, which cannot be read again.
 
         Raises:
-            InvalidRequestError: The name or the expiry cannot be.
+            InvalidRequestError: The name or the expiry is not allowed.
         """
         if not 1 <= len(name.strip()) <= _NAME_CHARS or not name.isprintable():
             raise InvalidRequestError(f"a key's name must have 1 to {_NAME_CHARS} printable characters")
         if expires_in_s is not None and not 0 < expires_in_s < float("inf"):
-            raise InvalidRequestError(
-                f"a key must expire after more than 0 seconds, and this is {expires_in_s!r}"
-            )
+            raise InvalidRequestError(f"a key must expire after more than 0 seconds, not {expires_in_s!r}")
         key, now = make_key(), self._clock()
         stored = StoredKey(
             key_id=f"k-{secrets.token_hex(4)}",
@@ -153,28 +151,28 @@ class Access:
         return stored, key
 
     def all_keys(self) -> list[StoredKey]:
-        """All keys, the oldest first; expired and revoked ones too, since the ledger names them."""
+        """All keys, the oldest first, including expired and revoked ones, which the ledger may name."""
         return [_stored(row) for row in self._database.read("SELECT * FROM keys ORDER BY created, id")]
 
     def get(self, which: str) -> StoredKey:
         """Find a key by its id, its name or its first characters.
 
         Raises:
-            InvalidRequestError: There is none, or there are several.
+            InvalidRequestError: No key or several keys match.
         """
         found = [key for key in self.all_keys() if which in {key.key_id, key.name, key.prefix}]
         if len(found) == 1:
             return found[0]
         if not found:
-            # What was typed may be a key, and is not repeated.
+            # The text may be a key, and is not repeated.
             raise InvalidRequestError(
                 "no key has this id, name or beginning; `speechlab keys list` shows them"
             )
         ids = ", ".join(key.key_id for key in found)
-        raise InvalidRequestError(f"{len(found)} keys have this name; say which by its id: {ids}")
+        raise InvalidRequestError(f"{len(found)} keys have this name; give an id: {ids}")
 
     def revoke(self, which: str) -> StoredKey:
-        """Revoke a key for good, at once; its usage stays in the ledger.
+        """Revoke a key permanently, with immediate effect; its usage stays in the ledger.
 
         Raises:
             InvalidRequestError: See :meth:`get`.
@@ -193,7 +191,7 @@ class Access:
         recognition: bool = True,
         voices: Iterable[str] | None = None,
     ) -> StoredKey:
-        """Set what a key may use; holds from the next request on.
+        """Set the rights of a key, from its next request on.
 
         Args:
             which: Id, name or beginning.
@@ -220,11 +218,11 @@ class Access:
         """Find the owner of a token; None if it is unknown, expired or revoked.
 
         Raises:
-            StoreError: The database cannot be read; nobody may be let in.
+            StoreError: The database cannot be read; the request must be refused.
         """
         digest = self.digest(token)
         rows = self._database.read("SELECT * FROM keys WHERE digest = ?", (digest,))
-        # The index finds by digest, no part of which a client can choose; the comparison decides.
+        # The index searches by digest, which a client cannot choose; the comparison in constant time decides.
         if not rows or not hmac.compare_digest(bytes(rows[0]["digest"]), digest):
             return None
         known, now = _stored(rows[0]), self._clock()
@@ -234,10 +232,10 @@ class Access:
         return _principal(known)
 
     def again(self, key_id: str) -> Principal | None:
-        """Return what a key may use now, or None if it has expired or was revoked.
+        """Return the current rights of a key, or None if it has expired or was revoked.
 
         Raises:
-            StoreError: The database cannot be read; nobody may be let in.
+            StoreError: The database cannot be read; the request must be refused.
         """
         rows = self._database.read("SELECT * FROM keys WHERE id = ?", (key_id,))
         known, now = (_stored(rows[0]) if rows else None), self._clock()
@@ -252,12 +250,12 @@ class Access:
             self._database.write_later("UPDATE keys SET last_used = ? WHERE id = ?", (now, key_id))
 
     def digest(self, key: str) -> bytes:
-        """Return what is stored in place of a key: its HMAC-SHA256 under the folder's secret."""
+        """Return the stored form of a key: its HMAC-SHA256 under the folder's secret."""
         return hmac.new(self._secret, key.encode("utf-8", "surrogateescape"), hashlib.sha256).digest()
 
 
 def _tell_of_loss(database: Database) -> None:
-    """Warn of a secret that was made beside keys or usage of an older one, as after an incomplete restore."""
+    """Warn of a new secret beside keys or usage of an older one, as after an incomplete restore."""
     stored = database.read("SELECT count(*) FROM keys")[0][0]
     of_settings = database.read(
         "SELECT count(*) FROM (SELECT key_id FROM usage UNION SELECT key_id FROM limits) WHERE key_id GLOB ?",
@@ -265,9 +263,9 @@ def _tell_of_loss(database: Database) -> None:
     )[0][0]
     if stored or of_settings:
         log(
-            "the data folder's file 'secret' was missing, and a new one was made: stored keys open nothing any more, "
+            "the data folder's file 'secret' was missing, and a new one was made: stored keys are now invalid, "
             "and keys of the settings have new ids, so that their usage and limits stay with the old ones; stop the "
-            "service and bring 'secret' back from the backup, or make new keys and limits",
+            "service and restore 'secret' from the backup, or make new keys and limits",
             level="warning",
             folder=str(database.folder),
             stored_keys=stored,
@@ -276,7 +274,7 @@ def _tell_of_loss(database: Database) -> None:
 
 
 def _secret_of(path: Path) -> tuple[bytes, bool]:
-    """Read the folder's secret, or create it, and say which; two processes that do so at once get the same one."""
+    """Read the folder's secret, or create it, and return which; two concurrent processes get the same secret."""
     made = False
     try:
         if not path.exists():
@@ -289,7 +287,7 @@ def _secret_of(path: Path) -> tuple[bytes, bool]:
             finally:
                 os.close(descriptor)
             try:
-                os.link(fresh, path)  # fails if it is there by now, where a rename would replace it
+                os.link(fresh, path)  # fails if the file exists by now, whereas a rename would replace it
             except FileExistsError:
                 pass
             finally:
@@ -301,8 +299,8 @@ def _secret_of(path: Path) -> tuple[bytes, bool]:
         raise StoreError(f"the service's secret {path} cannot be used: {error.strerror}") from error
     if len(secret) != _SECRET_BYTES:
         raise StoreError(
-            f"the service's secret {path} is damaged ({len(secret)} bytes instead of {_SECRET_BYTES}); bring it back "
-            f"from a copy, or remove it and make all keys anew"
+            f"the service's secret {path} is damaged ({len(secret)} bytes instead of {_SECRET_BYTES}); restore it "
+            f"from a backup, or remove it and make all keys again"
         )
     return secret, made
 

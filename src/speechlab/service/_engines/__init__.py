@@ -1,1 +1,1 @@
-"""The engines, a queue for each, and an operation's turn at one."""
+"""The engines, their queues, and the turn of an operation at an engine."""

@@ -1,7 +1,7 @@
 """A remote recogniser: another deployment of the contract, to which recordings are forwarded.
 
-Keys, limits, metering and checks stay here. What is forwarded is the request as it was understood, written anew; what
-is returned is the status and the body of the answer, good or bad. Of the headers only those about the body pass: no
+Keys, limits, metering and checks stay here. The request is forwarded as parsed, written again; the status and the
+body of the reply are returned, for successes and errors. Of the headers only those about the body are passed on: no
 key of a client reaches the backend, and nothing about the backend's connection reaches a client.
 """
 
@@ -28,22 +28,22 @@ if TYPE_CHECKING:
     from speechlab.service._config.settings import ServiceConfig
 
 REMOTE = "remote"
-"""The backend's name, where engines have theirs."""
+"""The backend's name, in place of an engine's."""
 
 _CONNECT_S = 5.0
-_KEEPALIVE_S = 5.0  # shorter than any server's, so that a connection is not lost just when it is used again
+_KEEPALIVE_S = 5.0  # shorter than any server's, so that no connection is closed just when it is used again
 _REPLY_BYTES = 16 * 1024 * 1024
 _PASSED_ON = ("content-type", "retry-after", "x-speechlab-model", "x-speechlab-audio-seconds")
 
 
 @dataclass(frozen=True, slots=True)
 class BackendReply:
-    """An answer of the backend.
+    """A reply of the backend.
 
     Attributes:
         status: 200, or 400 and above.
-        body: As it came.
-        headers: Those that may be passed on, by lower-case name.
+        body: The body, unchanged.
+        headers: Headers that may be passed on, by lower-case name.
     """
 
     status: int
@@ -52,10 +52,10 @@ class BackendReply:
 
 
 class Unreachable(Fault):
-    """502: the backend gave no answer that could be returned.
+    """502: the backend sent no usable reply.
 
     Attributes:
-        reached: Whether the request may have got there.
+        reached: Whether the request may have reached the backend.
     """
 
     def __init__(self, reason: str, *, reached: bool) -> None:
@@ -69,10 +69,10 @@ class Backend:
     """The recogniser of another deployment.
 
     Args:
-        config: Its address, its key, and how long it may take.
+        config: Settings with its address, key and timeout.
 
     Attributes:
-        url: Where recordings are sent.
+        url: Address for recordings.
     """
 
     def __init__(self, config: ServiceConfig) -> None:
@@ -82,7 +82,7 @@ class Backend:
         self._timeout_s = config.recogniser_timeout_s
         self._http: httpx2.AsyncClient | None = None
         self._opening = threading.Lock()
-        # Recognises a request that comes back to this service, by its Via header.
+        # Recognises a request that returns to this service, by its Via header.
         self._name = f"speechlab-{secrets.token_hex(8)}"
         self._last = "not asked yet"
 
@@ -90,7 +90,7 @@ class Backend:
         return f"Backend({self.url!r})"
 
     def status(self) -> dict[str, str]:
-        """Where it is, and how it answered last."""
+        """Its address, and its last reply."""
         return {"url": self.url, "last": self._last}
 
     def open(self) -> None:
@@ -106,14 +106,14 @@ class Backend:
             await http.aclose()
 
     async def ask(self, body: bytes, via: str = "") -> BackendReply:
-        """Forward a request; cancelled, it closes the connection.
+        """Forward a request; a cancellation closes the connection.
 
         Args:
             body: The JSON of a recognition request.
-            via: The ``Via`` header with which it came.
+            via: The ``Via`` header of the request.
 
         Raises:
-            Unreachable: It gave no answer that could be returned.
+            Unreachable: The backend sent no usable reply.
         """
         if self._name in via:
             raise Unreachable("is this service itself; see the setting recogniser_url", reached=False)
@@ -152,7 +152,7 @@ class Backend:
             log("connection refused", level="debug", error=type(error).__name__)
             raise Unreachable("cannot be reached; try again later", reached=False) from None
         except (httpx2.HTTPError, httpx2.StreamError, OSError) as error:
-            # Its text may quote what was received, so that only the kind is told.
+            # Its message may quote received data, so only its type is reported.
             raise Unreachable(f"broke off its answer ({type(error).__name__})", reached=True) from None
 
     def _client(self) -> httpx2.AsyncClient:
@@ -161,15 +161,15 @@ class Backend:
         parts = urlsplit(self.url)
         http = httpx2.AsyncClient(
             verify=httpx2.create_ssl_context() if parts.scheme == "https" else False,
-            # A proxy that is meant for the internet must not see what stays on this machine.
+            # A proxy for the internet must not see requests to this machine.
             trust_env=not is_loopback(parts.hostname or ""),
             timeout=httpx2.Timeout(None, connect=_CONNECT_S),
-            # The lane bounds the calls.
+            # The lane limits the calls.
             limits=httpx2.Limits(max_connections=None, keepalive_expiry=_KEEPALIVE_S),
             headers={"User-Agent": "speechlab", "Accept-Encoding": "identity"},
             follow_redirects=False,
         )
-        # What the backend sets for one client is not sent with the request of another.
+        # Cookies that the backend sets for one client are not sent with the request of another.
         http.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=()))
         return http
 
@@ -184,7 +184,7 @@ async def _read(response: httpx2.Response) -> bytes:
 
 
 def _checked(status: int, body: bytes, headers: Any) -> BackendReply:
-    """Accept transcripts and errors; anything else is no answer of a recogniser."""
+    """Accept transcripts and errors; refuse other replies."""
     if status == 200:
         if not _is_object(body):
             raise Unreachable("answered 200 with something that is no JSON object", reached=True)

@@ -24,16 +24,16 @@ _log = logging.getLogger("speechlab.service")
 
 
 class Engines:
-    """All engines of a service. Nothing is loaded before it is used.
+    """All engines of a service. Engines are loaded on first use.
 
     Attributes:
         threads: Threads for blocking work.
         synthesisers: Lanes by provider.
-        recogniser: The lane of the recogniser, or None.
-        readers: The processes that read texts, or None.
-        backend: The recogniser of another deployment, to which that lane then leads, or None.
+        recogniser: Lane of the recogniser, or None.
+        readers: Processes that read texts, or None.
+        backend: Recogniser of another deployment, used by that lane, or None.
         translators: Lanes by name; the first is the default.
-        lanes: All of them.
+        lanes: All lanes.
         catalogue: The voices.
     """
 
@@ -47,7 +47,7 @@ class Engines:
         heavy = FairTurns(config.heavy_slots)
 
         def lane(entry: ServedEngine) -> EngineLane:
-            # One recording more than can be decoded at a time: the next is decoded while this one is heard.
+            # One recording more than can be decoded at a time: the next is decoded while this one is recognised.
             heard = config.decode_workers + 1 if self.backend is None else config.recogniser_concurrency
             turns = {"synthesiser": config.tts_concurrency, "recogniser": heard}.get(entry.kind, 1)
             return EngineLane(
@@ -70,10 +70,10 @@ class Engines:
         )
 
     def start_readers(self) -> None:
-        """Start a process that reads for each language of the voices that are read for. Blocks for seconds.
+        """Start one process for each language of the voices whose texts are read in processes. Blocks for seconds.
 
         Raises:
-            OSError: One cannot be started.
+            OSError: A process cannot be started.
         """
         if self.readers is None:
             return
@@ -83,7 +83,7 @@ class Engines:
         )
 
     def recogniser_text(self) -> str:
-        """Name the recogniser, for people."""
+        """Name of the recogniser, for people."""
         if self.backend is not None:
             return f"{REMOTE}: {self.backend.url}"
         return "none" if self.recogniser is None else self.recogniser.entry.name
@@ -92,11 +92,11 @@ class Engines:
 def served_engines(config: ServiceConfig, reader: Reader | None = None) -> list[ServedEngine]:
     """List the engines that are switched on: those given as objects, then those of the table.
 
-    A synthesiser is on if it can run here or was given options; of recognisers and translators the chosen one is on,
-    as is each that was given options. The chosen ones come first. A recogniser elsewhere leaves none here.
+    A synthesiser is on if it can run here or has options. Of recognisers and translators the chosen one is on, and
+    each that has options. The chosen ones come first. With a remote recogniser, none is on here.
 
     Raises:
-        ConfigurationError: The settings name an engine that does not exist, or an option that it does not know.
+        ConfigurationError: The settings name an engine that does not exist, or an unknown option of one.
     """
     table = catalogue()
     named = [*config.engines, *(name for name in (config.recogniser, config.translator) if name)]
@@ -131,15 +131,15 @@ def served_engines(config: ServiceConfig, reader: Reader | None = None) -> list[
 
 
 def _check_options(name: str, options: dict[str, Any]) -> None:
-    """Make the engine once, so that an option that it does not know is told at the start, not at the first request.
+    """Make the engine once, so that an unknown option is reported at the start, not at the first request.
 
-    Other failures (a package or a model that is missing) are reported at its first use.
+    Other failures (a missing package or model) are reported on first use.
     """
     try:
         engine = create(name, **options)
     except ConfigurationError:
         raise
-    except Exception:  # noqa: BLE001 - as at its first use, where it is answered and logged
+    except Exception:  # noqa: BLE001 - reported and logged on first use
         return
     close = getattr(engine, "close", None)
     if close is not None:

@@ -1,10 +1,10 @@
 """Blocking engines behind an event loop: one lane for each engine, and one shared limit for the heavy ones.
 
-A lane admits a bounded number of requests, gives a few of each key a slot to work in, and the engine to one at a
-time; the module ``sharing`` decides to which. A synthesis releases the engine between two pieces, so that a short
-text does not wait for a long one, nor one key for another. A slow reader gives up its slot, so it does not block
-others. An engine that cannot be shared piece by piece makes its pieces ahead of the reader instead, within a bound. A
-thread cannot be interrupted: the engine is free again when its thread is done, even if the request was cancelled.
+A lane admits a limited number of requests. It gives a few requests of each key a slot, and the engine to one request
+at a time; the module ``sharing`` decides to which. A synthesis releases the engine between two pieces, so that short
+texts do not wait for long ones, nor one key for another. A slow reader gives up its slot, so it does not delay
+others. An engine that cannot be shared between pieces makes its pieces ahead of the reader instead, up to a limit. A
+thread cannot be interrupted: the engine is free when its thread has ended, even after a cancellation.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _SLOW_S = 0.5
-"""A reader that takes longer for a piece is slow."""
+"""Seconds for a piece from which a reader is slow."""
 _SHORT_S = 10.0
-"""What takes no longer does not wait for the long requests of its own key."""
+"""Expected seconds up to which a request does not wait for the long requests of its own key."""
 _AHEAD = 4096
-"""Maximum of pieces made ahead of the reader by an engine that keeps to one request; tokens, for all that do so."""
+"""Maximum of pieces that an engine makes ahead of its readers, for one request; for tokens, of all requests."""
 
 
 class _Slot:
-    """A slot to work in, held by one request; released and taken again as often as needed."""
+    """A slot of one request; released and taken again as often as needed."""
 
     def __init__(self, places: Places, claim: Claim) -> None:
         self._places = places
@@ -48,13 +48,13 @@ class _Slot:
         self._held = False
 
     async def take(self) -> None:
-        """Wait for it; does nothing if it is held."""
+        """Wait for the slot, unless the request has it."""
         if not self._held:
             await self._places.take(self._claim)
             self._held = True
 
     def release(self) -> None:
-        """Release it, if it is held."""
+        """Release the slot, if the request has it."""
         if self._held:
             self._held = False
             self._places.release(self._claim)
@@ -62,7 +62,7 @@ class _Slot:
 
 @dataclass(slots=True)
 class Admission:
-    """One admitted request: its slot, and where its time went, in seconds."""
+    """One admitted request: its slot, and its times of waiting and computing, in seconds."""
 
     admitted: float = field(default_factory=time.monotonic)
     queue_s: float = 0.0
@@ -87,7 +87,7 @@ class Admission:
         return f"queue;dur={self.queue_s * 1000:.1f}, engine;dur={self.engine_s * 1000:.1f}"
 
 
-class _Left(Exception):  # noqa: N818 - nobody waits for it
+class _Left(Exception):  # noqa: N818 - raised for a client that waits no more
     """The client of a request has left."""
 
 
@@ -102,11 +102,11 @@ class EngineLane:
     """The queue of one engine.
 
     Args:
-        entry: Which engine.
-        threads: Where blocking calls run.
-        turns: Who has the engine when; heavy engines share theirs.
+        entry: The engine.
+        threads: Threads for blocking calls.
+        turns: Turns at the engine; heavy engines share theirs.
         concurrency: Maximum of admitted requests of one key that work in turns, and of short ones beside them.
-        queue_limit: Maximum of admitted requests; a key that has less than its share of them is admitted beyond.
+        queue_limit: Maximum of admitted requests; a key below its share is admitted beyond it.
     """
 
     def __init__(
@@ -132,12 +132,12 @@ class EngineLane:
 
     @property
     def admitted(self) -> int:
-        """How many requests are inside, waiting or working."""
+        """Number of admitted requests, waiting or working."""
         return self._admitted.total()
 
     @property
     def waiting(self) -> int:
-        """How many requests have not had a turn yet."""
+        """Number of requests that have not had a turn yet."""
         return self.admitted - self._begun
 
     @property
@@ -151,23 +151,23 @@ class EngineLane:
         return str(getattr(self._engine, "model", ""))
 
     def headers(self) -> dict[str, str]:
-        """Headers of a reply that tell which engine and model made it."""
+        """Headers of a reply that name its engine and model."""
         return {"X-Speechlab-Provider": self.entry.name, "X-Speechlab-Model": str(self.engine().model)}
 
     def engine(self) -> Any:
-        """Return the engine object, made at the first call. Blocks; for worker threads."""
+        """Return the engine object, made on first use. Blocks; for worker threads."""
         with self._creating:
             if self._engine is None:
                 self._engine = self.entry.create()
             return self._engine
 
     async def unload(self, idle_s: float) -> bool:
-        """Drop an engine that nobody has used for ``idle_s``; the next use creates it anew.
+        """Drop an engine after ``idle_s`` seconds without use; the next use makes it again.
 
-        Asking for its voices or its readiness does not count as use; what never worked holds no model, and stays.
+        A lookup of its voices or its readiness is no use. An engine that has never worked holds no model, and stays.
 
         Returns:
-            Whether there was an engine to drop.
+            Whether an engine was dropped.
         """
         if (
             self._engine is None
@@ -197,9 +197,9 @@ class EngineLane:
         """Admit a request, and wait for its slot; the short ones of a key have slots of their own.
 
         Args:
-            operation: For the error.
-            owner: Id of the key whose request it is.
-            size_s: About how long it will take.
+            operation: The operation, for the error.
+            owner: Id of the key.
+            size_s: Expected duration in seconds.
 
         Raises:
             Fault: 429, at once, if the queue is full and the key has its share of it.
@@ -227,7 +227,7 @@ class EngineLane:
             self._used_at = time.monotonic()
 
     def _has_room(self, owner: str) -> bool:
-        """Whether the queue has room, or the key less than its share: one key cannot keep the others out."""
+        """Whether the queue has room, or the key less than its share: one key cannot exclude the others."""
         keys = len(self._admitted.keys() | {owner})
         share = max(1, self._queue_limit // keys)
         return self.admitted < self._queue_limit or (keys > 1 and self._admitted[owner] < share)
@@ -249,7 +249,7 @@ class EngineLane:
             self._begun += 1
 
     def _interruptible(self, admission: Admission, task: Callable[[], T]) -> Callable[[], T]:
-        """Let others go first at the engine's checkpoints, and end there if the client has left."""
+        """Yield to other requests at the engine's checkpoints, and end there if the client has left."""
         loop = asyncio.get_running_loop()
 
         def reached() -> None:
@@ -272,7 +272,7 @@ class EngineLane:
     async def iterate(
         self, admission: Admission, make: Callable[[], Iterator[T]], *, whole: bool = False
     ) -> AsyncGenerator[T]:
-        """Pull from a blocking iterator, one piece at a time; the iterator is closed whatever happens.
+        """Read from a blocking iterator, one piece at a time; the iterator is closed in any case.
 
         Args:
             admission: The request.
@@ -311,12 +311,12 @@ class EngineLane:
         room = asyncio.Semaphore(_AHEAD)
 
         def done(making: asyncio.Task[None]) -> None:
-            _ = making.cancelled() or making.exception()  # looked at, should nobody wait for it any more
+            _ = making.cancelled() or making.exception()  # retrieved, in case nothing waits for it any more
             made.put_nowait(_END)
-            # What is left is only to be read.
+            # The remaining pieces only have to be read.
             if admission.slot is not None:
                 admission.slot.release()
-            # The engine is free for the next one only when the iterator is closed, which waits for its thread.
+            # The engine is free for the next request only after the iterator is closed, which waits for its thread.
             self._close(puller, admission.claim)
 
         making = asyncio.get_running_loop().create_task(self._make_ahead(admission, puller, made, room))
@@ -345,9 +345,9 @@ class EngineLane:
         self._close(puller)
 
     def _close(self, puller: _Puller[Any], releasing: Claim | None = None) -> None:
-        """Close an iterator in a thread, and give the engine back after it.
+        """Close an iterator in a thread, and release the engine after it.
 
-        Without a task: one that is made while the event loop ends is never run to its end.
+        Without a task: a task made while the event loop ends is never completed.
         """
         closing = self._threads.start(puller.close)
         if releasing is not None:
@@ -373,7 +373,7 @@ class _Puller(Generic[T]):
             return next(self._iterator, _END)
 
     def close(self) -> None:
-        """Close the iterator once the thread that advances it is done; nothing is pulled afterwards."""
+        """Close the iterator after the thread that advances it; nothing is read afterwards."""
         with self._lock:
             self._closed = True
             close = getattr(self._iterator, "close", None)

@@ -1,8 +1,8 @@
-"""How engines are shared: keys in turn, and of one key the short before the long.
+"""Sharing of engines: keys take turns, and the short requests of a key come before its long ones.
 
-Whoever has used an engine least is next, by seconds of its time. A key that comes after a pause begins where the
-others are, so that it can neither save time up nor be made to pay for a quiet past. Among the requests of one key the
-one that has had least of the engine is next; waiting counts against what it has had, so that none starves.
+The next key is the one that has used the engine least, in seconds of its time. A key that returns after a pause
+starts at the level of the others, with neither credit nor debt from the past. Among the requests of one key, the next
+is the one that has used the engine least. Its wait is subtracted from its use, so that no request waits for ever.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
 _RETURN_S = 0.01
-"""How long an engine waits for the next piece of a key that has had least, rather than begin one of another."""
+"""Seconds that an engine waits for the next piece of the key with the least use, before it serves another key."""
 _MOST_S = 5.0
-"""Beyond this it does not matter how much of the engine a request has had: the long ones go on too."""
+"""Seconds of use above which requests count as equal, so that long ones continue too."""
 
 
 @dataclass(slots=True, eq=False)
 class Claim:
-    """What one request has had of an engine, and whose it is.
+    """The use of an engine by one request, and its owner.
 
     Attributes:
         owner: Id of its key.
-        size_s: About how long it will take.
-        had_s: Seconds of the engine's time that it has had.
-        began: When it got the engine, or began to wait for it.
+        size_s: Expected duration in seconds.
+        had_s: Seconds of the engine's time used so far.
+        began: Start of its turn, or of its wait.
     """
 
     owner: str = ""
@@ -44,8 +44,8 @@ class FairTurns:
     """Turns at one engine, or at several that share the processor; used from the event loop only.
 
     Args:
-        capacity: How many engines may work at the same moment.
-        clock: Returns seconds that never go back.
+        capacity: Maximum of engines that work at the same time.
+        clock: Returns monotonic seconds.
     """
 
     def __init__(self, capacity: int, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -56,11 +56,11 @@ class FairTurns:
         self._used: dict[str, float] = {}
         self._served: dict[str, int] = {}
         self._order = itertools.count(1)
-        self._front = 0.0  # where the keys are that are served now
+        self._front = 0.0  # use of the keys that are served now
         self._expected: tuple[str, asyncio.TimerHandle] | None = None
 
     async def take(self, claim: Claim, engine: Hashable) -> None:
-        """Wait until it is the claim's turn at an engine, of which one request at a time has the use."""
+        """Wait for the claim's turn at an engine, which serves one request at a time."""
         if not self._is_active(claim.owner):
             self._used[claim.owner] = max(self._used.get(claim.owner, 0.0), self._front)
         if self._expected is not None and self._expected[0] == claim.owner:
@@ -80,11 +80,11 @@ class FairTurns:
 
     @property
     def contended(self) -> bool:
-        """Whether anybody waits."""
+        """Whether a request waits."""
         return bool(self._waiting)
 
     async def give_way(self, claim: Claim, engine: Hashable) -> None:
-        """Interrupt a turn while somebody else comes first; at once if nobody does."""
+        """Interrupt a turn while another request comes first; returns at once if none does."""
         self.release(claim, returning=True)
         await self.take(claim, engine)
 
@@ -92,14 +92,14 @@ class FairTurns:
         """End a turn.
 
         Args:
-            claim: Whose.
-            returning: It takes the next one at once, so that nobody needs to be let in before.
+            claim: The claim whose turn ends.
+            returning: Whether it takes its next turn at once, so that no other request is let in before.
         """
         spent = self._clock() - claim.began
         claim.had_s += spent
         self._used[claim.owner] += spent
         del self._running[claim]
-        # Between two pieces a request is not among those that wait, and would always come after another key.
+        # Between two pieces a request is not waiting, and would always come after another key.
         if self._waiting and self._used[claim.owner] < min(
             self._used[other.owner] for other in self._waiting
         ):
@@ -145,7 +145,7 @@ class FairTurns:
         return any(claim.owner == owner for claim in itertools.chain(self._waiting, self._running))
 
     def _forget(self, owner: str) -> None:
-        """Forget a key that has nothing here and is not ahead of the others."""
+        """Forget a key without requests whose use is not above that of the others."""
         if not self._is_active(owner) and self._used.get(owner, 0.0) <= self._front:
             self._used.pop(owner, None)
             self._served.pop(owner, None)
@@ -159,11 +159,11 @@ class _Queued:
 
 
 class Places:
-    """How many requests of each key are under way at once; the shortest that waits is next.
+    """Limit of concurrent requests of each key; the shortest waiting one is next.
 
     Args:
         per_key: Maximum for one key.
-        clock: Returns seconds that never go back.
+        clock: Returns monotonic seconds.
     """
 
     def __init__(self, per_key: int, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -190,7 +190,7 @@ class Places:
             raise
 
     def release(self, claim: Claim) -> None:
-        """Give a place back, or on to the next."""
+        """Release a place, or pass it to the next request."""
         waiting, now = self._waiting.get(claim.owner, []), self._clock()
         if present := [waiter for waiter in waiting if not waiter.granted.done()]:
             chosen = min(present, key=lambda waiter: waiter.size_s - (now - waiter.since))

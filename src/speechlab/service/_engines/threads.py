@@ -1,4 +1,4 @@
-"""Threads for blocking work, waited for from the event loop."""
+"""Threads for blocking work, awaited from the event loop."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _IDLE_THREAD_S = 30.0
 class Threads:
     """Threads on demand, which unlike those of an executor do not keep the process alive.
 
-    An engine can compute for a minute without a break; a service that was told to stop does not wait for it.
+    An engine may compute for a minute without a break; a stopping service does not wait for it.
     """
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class Threads:
 
     @property
     def busy(self) -> int:
-        """How many tasks are running or about to."""
+        """Number of tasks that run or are about to."""
         return self._busy
 
     def submit(self, task: Callable[[], T]) -> Future[T]:
@@ -47,11 +47,11 @@ class Threads:
         return future
 
     async def run(self, task: Callable[[], T]) -> T:
-        """Run a task in a thread and wait for it; if the waiting is cancelled, the task still runs to its end."""
+        """Run a task in a thread and wait for it; a cancelled wait does not stop the task."""
         return await asyncio.shield(self.start(task))
 
     def start(self, task: Callable[[], T]) -> asyncio.Future[T]:
-        """Run a task in a thread; a failure that nobody waits for is not reported."""
+        """Run a task in a thread; a failure is not reported if nothing waits for the task."""
         future = asyncio.wrap_future(self.submit(task))
         future.add_done_callback(lambda done: done.cancelled() or done.exception())
         return future
@@ -65,12 +65,12 @@ class Threads:
                     if self._idle:
                         self._idle -= 1
                         return
-                continue  # a task was handed over at the last moment
+                continue  # a task was passed at the last moment
             error: BaseException | None = None
             result: Any = None
             try:
                 result = task()
-            except BaseException as caught:  # noqa: BLE001 - handed to whoever waits
+            except BaseException as caught:  # noqa: BLE001 - passed to the waiting caller
                 error = caught
             with self._lock:
                 self._busy -= 1

@@ -20,16 +20,16 @@ T = TypeVar("T")
 
 
 class Turn:
-    """The stay of one operation at an engine, as an asynchronous context manager.
+    """The turn of one operation at an engine, as an asynchronous context manager.
 
-    Entering it waits for a slot of the lane. Leaving it closes what was iterated, gives the slot back, tells the
-    operation's meter which model worked and how it ended, and turns a failure into the reply for it: whatever is
-    raised inside leaves as a :class:`~speechlab.service._faults.Fault`.
+    Entering it waits for a slot of the lane. Leaving it closes the iterators, releases the slot, reports the model
+    and the outcome to the operation's meter, and turns a failure into its reply: every exception inside leaves as a
+    :class:`~speechlab.service._faults.Fault`.
 
     Attributes:
         lane: The engine's queue.
         meter: The operation's meter.
-        reached: Whether the engine was asked; before that an operation leaves no row in the ledger.
+        reached: Whether the engine was reached; before that an operation leaves no row in the ledger.
     """
 
     def __init__(self, lane: EngineLane, meter: Meter) -> None:
@@ -57,7 +57,7 @@ class Turn:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Leave, and raise the reply to a failure."""
+        """Leave the turn, and raise the reply to a failure."""
         await self._stack.__aexit__(kind, error, trace)
         self.meter.model = self.lane.model
         if self._admission.first_s is not None:
@@ -66,7 +66,7 @@ class Turn:
             self.meter.ended(error)
         if not isinstance(error, Exception) or isinstance(error, (Fault, Gone)):
             return
-        # The client's mistake is no alarm.
+        # A client's mistake is not logged as an error.
         level = "info" if isinstance(error, InvalidRequestError) else "error"
         operation, engine = self.meter.operation, self.lane.entry.name
         log(f"{WORK[operation]} failed", level=level, engine=engine, **error_fields(error))
@@ -78,14 +78,14 @@ class Turn:
         return await self.lane.call(self._admission, task)
 
     def iterate(self, make: Callable[[], Iterator[T]], *, whole: bool = False) -> AsyncIterator[T]:
-        """Pull from a blocking iterator of the engine; see :meth:`EngineLane.iterate`. Closed with the turn."""
+        """Read from a blocking iterator of the engine; see :meth:`EngineLane.iterate`. Closed with the turn."""
         self._reach()
         pieces = self.lane.iterate(self._admission, make, whole=whole)
         self._stack.push_async_callback(pieces.aclose)
         return pieces
 
     async def wait(self, work: Awaitable[T]) -> T:
-        """Wait for work that is done elsewhere."""
+        """Wait for work that runs elsewhere."""
         self._reach()
         with self._admission.computing():
             return await work

@@ -1,4 +1,4 @@
-"""The voice catalogue: the voices of all engines, as the contract lists them (sections 2.1 and 4.2)."""
+"""The voice catalogue: the voices of all engines, in the form of the contract (sections 2.1 and 4.2)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class CatalogueVoice:
     lane: EngineLane
 
     def entry(self) -> Voice:
-        """The voice as the catalogue lists it."""
+        """The voice in the form of the catalogue."""
         return Voice(
             id=self.id,
             description=f"{self.voice.description} ({self.provider.name}: {self.voice.name})",
@@ -56,10 +56,10 @@ class CatalogueVoice:
 
 
 class Catalogue:
-    """The voices that can speak now.
+    """The available voices.
 
-    Engines may gain voices while the service runs (``speechlab engines add``), so the list is made anew whenever it
-    is asked for, and when somebody names a voice that is not in it.
+    Engines may gain voices while the service runs (``speechlab engines add``). The list is therefore made again for
+    each request of it, and for a voice that it does not contain.
 
     Args:
         lanes: Lanes of the synthesisers.
@@ -79,10 +79,10 @@ class Catalogue:
         }
 
     def read(self, *, again: bool = False) -> list[CatalogueVoice]:
-        """Ask all engines for their voices; one that cannot be made has none. Blocks; for worker threads.
+        """Get the voices of all engines; an engine that cannot be made has none. Blocks; for worker threads.
 
         Args:
-            again: Ask those that were unloaded, too.
+            again: Include engines that were unloaded.
 
         Raises:
             Exception: No engine can be made.
@@ -92,13 +92,13 @@ class Catalogue:
         for lane in self._lanes:
             provider = lane.entry.promises
             if not (lane.created or again) and (former := self._of(provider.name)):
-                # Unloaded when it was idle: not worth making again in order to be told the same.
+                # Unloaded when idle: its voices are known, and it is not made again for them.
                 found.update(former)
                 continue
             rules = provider.rules(single_rate_override=self._single_rate_override)
             try:
                 voices = lane.engine().voices
-            except Exception as error:  # noqa: BLE001 - an engine may raise anything, and must not silence the others
+            except Exception as error:  # noqa: BLE001 - an engine may raise anything, and must not hide the others
                 broken[provider.name] = error
                 if provider.name not in self._broken:
                     log(

@@ -1,7 +1,7 @@
 """Bodies of requests, read within limits of size and time.
 
-The framework's own readers answer bad JSON with a 500, drop the last field of a form that was cut short, and read
-invalid UTF-8 as Latin-1; hence these.
+The framework's own readers answer invalid JSON with a 500, drop the last field of a truncated form, and read invalid
+UTF-8 as Latin-1. This module replaces them.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ _SLOWEST_BYTES_S = 4096
 _MAX_PARTS = 64
 _MAX_PART_HEADERS = 4096
 _MAX_PARAMETERS = 256
-"""Maximum length of a header with parameters: the standard library takes seconds for those of tens of kilobytes."""
+"""Maximum length of a header with parameters: the standard library takes seconds for tens of kilobytes."""
 
 
 async def read_body(request: Request, limit: int, service: str) -> bytes:
-    """Read a body, counting while it comes.
+    """Read a body, and count its bytes while they arrive.
 
     Raises:
-        Fault: 413 if it is larger than the limit; 400 if it is compressed; 408 if it comes too slowly.
-        Gone: The client went away.
+        Fault: 413 if it is larger than the limit; 400 if it is compressed; 408 if it arrives too slowly.
+        Gone: The client has disconnected.
     """
     encoding = request.headers.get("content-encoding", "identity").strip().lower()
     if encoding not in {"", "identity"}:
@@ -53,7 +53,7 @@ async def read_body(request: Request, limit: int, service: str) -> bytes:
                 body += chunk
                 if len(body) > limit:
                     raise _too_large(limit, service)
-                # Neither a long pause nor a trickle without pauses.
+                # Limits both a long pause and a slow transfer without pauses.
                 enough = started + pause_s + len(body) / _SLOWEST_BYTES_S
                 timeout.reschedule(min(now() + pause_s, enough))
     except TimeoutError:
@@ -70,10 +70,10 @@ def _too_large(limit: int, service: str) -> Fault:
 
 
 def read_form(body: bytes, content_type: str | None) -> list[tuple[str, str]]:
-    """Read multipart/form-data that holds text fields only, in the order sent.
+    """Read multipart/form-data with text fields only, in the order sent.
 
     Raises:
-        InvalidRequestError: It is another kind of body, or it is damaged or incomplete.
+        InvalidRequestError: The body has another type, or is damaged or incomplete.
     """
     boundary = _boundary(content_type or "")
     delimiter = b"\r\n--" + boundary

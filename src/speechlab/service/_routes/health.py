@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 async def ready(request: Request) -> Response:
-    """Answer that the service is ready, or 503; operators are told more."""
+    """Reply 200 if the service is ready, or 503; operators get the details."""
     principal = cast("Principal | None", request.scope.get(PRINCIPAL))
     try:
         known = await service_of(request).readiness.check()
@@ -33,7 +33,7 @@ async def ready(request: Request) -> Response:
 
 
 async def metrics(request: Request) -> Response:
-    """Answer with the counters."""
+    """Reply with the counters."""
     service = service_of(request)
     gauges = await service.engines.threads.run(service.upkeep.gauges)
     gauges += [

@@ -1,7 +1,7 @@
-"""``/ws/tts/realtime`` (section 4.3): drives the protocol of ``contract`` with a socket and the engines.
+"""``/ws/tts/realtime`` (section 4.3): connects the protocol of ``contract`` to a socket and the engines.
 
-One task receives, another speaks. Both report events to the protocol and perform the actions that it returns; a lock
-that serves in order of arrival sends messages in the order in which they were decided.
+One task receives, another speaks. Both report events to the protocol and perform the actions that it returns. A fair
+lock sends messages in the order in which they were decided.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _STOPPING = "the service is stopping; try again later"
 
 
 async def realtime(socket: WebSocket) -> None:
-    """Hold one conversation; the handshake was checked by :class:`HandshakeGuard`."""
+    """Run one conversation; :class:`HandshakeGuard` has checked the handshake."""
     service = cast("ServiceState", socket.app.state.service)
     conversation = Conversation(socket, service, cast("Principal", socket.scope[PRINCIPAL]))
     with service.in_flight.conversation(conversation):
@@ -94,12 +94,12 @@ class Conversation:
         self._spoken_since = 0.0
 
     async def run(self) -> None:
-        """Talk until one side closes."""
+        """Run until one side closes the connection."""
         started = time.monotonic()
         try:
             await self._socket.accept(headers=[(b"x-request-id", self._request_id.encode())])
         except (OSError, WebSocketDisconnect):
-            return  # the client left in the middle of the handshake
+            return  # the client left during the handshake
         aging = asyncio.create_task(self._end_by_age())
         try:
             if self._service.in_flight.draining:
@@ -127,11 +127,11 @@ class Conversation:
             await self._perform(self._session.grew_old())
 
     async def drain(self) -> None:
-        """Close now if nothing runs, and otherwise when it is done."""
+        """Close now if no text is under way, and otherwise after it."""
         await self._perform(self._session.drain())
 
     async def give_up(self) -> None:
-        """Cancel what runs, say so, and close."""
+        """Stop the text under way, report it to the client, and close."""
         if self._speaking is not None:
             self._speaking.cancel()
         ended = self._session.failed(_STOPPING) or self._session.backend_unavailable(_STOPPING)
@@ -161,7 +161,7 @@ class Conversation:
             await self._perform(self._session.message(message["text"].encode()))
 
     def _recheck_key(self) -> list[SessionAction] | None:
-        """Re-check the key. Returns the actions that refuse the client, or None."""
+        """Check the key again; return the actions that refuse the client, or None."""
         try:
             principal = self._service.keyring.recheck(self._principal)
         except StoreError as error:
@@ -183,9 +183,9 @@ class Conversation:
             return self._session.voice_refused(RealtimeCode.TTS_SERVICE_UNAVAILABLE, said)
         try:
             found = await engines.threads.run(partial(_find_voice, self._service, voice_id))
-        except Exception as error:  # noqa: BLE001 - whatever it is, voices cannot be had
+        except Exception as error:  # noqa: BLE001 - any error means that voices are not available
             log("voices cannot be listed", level="error", **error_fields(error))
-            said = f"voices cannot be had now: {detail(error)}"
+            said = f"voices are not available now: {detail(error)}"
             return self._session.voice_refused(RealtimeCode.TTS_SERVICE_UNAVAILABLE, said)
         if found is None:
             return self._session.voice_found(None)
@@ -237,14 +237,14 @@ class Conversation:
             meter.close()
 
     async def _synthesise(self, utterance: Utterance, meter: Meter) -> Callable[[], list[SessionAction]]:
-        """Speak, and return how to tell the session about the end."""
+        """Speak, and return a function that reports the end to the session."""
         lane = utterance.voice.lane
         try:
-            # An engine that cannot even be made is a backend that is not there.
+            # An engine that cannot be made counts as an unavailable backend.
             await self._service.engines.threads.run(utterance.check)
         except InvalidRequestError as error:
             return partial(self._session.rejected, RealtimeCode.INVALID_MESSAGE, error.message)
-        except Exception as error:  # noqa: BLE001 - told to the client as what it is for it
+        except Exception as error:  # noqa: BLE001 - reported to the client in its terms
             log("no backend", level="error", provider=utterance.voice.provider.name, **error_fields(error))
             said = f"the voice's engine is not available: {detail(error)}"
             return partial(self._session.backend_unavailable, said)
@@ -254,7 +254,7 @@ class Conversation:
                 pieces = turn.iterate(partial(utterance.encoded, meter))
                 await self._perform(self._session.backend_started())
                 async for piece in pieces:
-                    # The next piece is asked for when this one is on its way: a slow reader slows its synthesis.
+                    # The next piece is requested after this one was sent: a slow reader slows its synthesis.
                     await self._perform(self._session.audio(piece))
         except Fault as fault:
             ended = self._session.failed if turn.reached else self._session.backend_unavailable
@@ -338,7 +338,7 @@ class Conversation:
     def _check_speaking(self, task: asyncio.Task[None]) -> None:
         error = None if task.cancelled() else task.exception()
         if error is not None:
-            # A fault of ours: without a connection the client can try again; with this one it would be busy for ever.
+            # An internal error: the client can try again on a new connection; this one would stay busy for ever.
             log("internal error", level="error", session=self._session.session_id, **error_fields(error))
             self._drop()
 
@@ -348,7 +348,7 @@ class Conversation:
         self._stop_receiving()
 
     def _stop_receiving(self) -> None:
-        # Called by the task that speaks or drains, while the other waits for a message that no longer matters.
+        # Called by the task that speaks or drains, while the other waits for a message that is not needed any more.
         if self._receiving is not None:
             self._receiving.reschedule(0)
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _ENGINE_RATE = 16_000
 _MAX_TOKENS = 50_000
-"""More quotes and commas than any request has; base64 has none. Reading JSON holds Python's lock to its end."""
+"""Maximum of quotes and commas; base64 has none. Reading JSON holds Python's lock to its end."""
 
 
 async def recognise(request: Request) -> Response:
@@ -47,7 +47,7 @@ async def recognise(request: Request) -> Response:
     if not principal_of(request).recognition:
         raise Fault("ErrPermissionDenied", "this key may not use speech recognition", "asr")
     meter = begin_operation(request, "asr")
-    # The body, which may have 64 MiB, is released as soon as it is read.
+    # The body, of up to 64 MiB, is released as soon as it is parsed.
     backend = service.engines.backend
     body = await read_body(request, service.config.asr_body_bytes, "asr")
     read = partial(_read, body, keep=backend is not None)
@@ -74,7 +74,7 @@ def _read(body: bytes, *, keep: bool) -> tuple[RecognitionRequest, bytes]:
         sniff(data)
     except AudioError:
         raise InvalidRequestError(UNSUPPORTED_AUDIO, parameter="audio", rule="7.1") from None
-    # The recording as text is as long as the body, and only the remote recogniser needs it.
+    # The encoded recording is as large as the body, and only the remote recogniser needs it.
     return wanted if keep else wanted.model_copy(update={"audio": ""}), data
 
 
@@ -112,7 +112,7 @@ async def _forward(
     meter.model = reply.headers.get("x-speechlab-model", "")
     meter.audio_s = _seconds(reply.headers.get("x-speechlab-audio-seconds", ""))
     if reply.status != 200:
-        # A refusal (4xx) leaves no row, as if it came from here.
+        # A refusal (4xx) leaves no row, like a refusal of this service.
         meter.status = "backend_error" if reply.status >= 500 else None
     headers = {
         **reply.headers,

@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Utterance:
-    """A text that was accepted: everything that its synthesis needs.
+    """An accepted text, with everything that its synthesis needs.
 
     Attributes:
-        voice: Who speaks.
-        text: What.
+        voice: The voice.
+        text: The text.
         format: Format of the audio.
         sample_rate: Rate of the audio in Hz.
-        temperature: Variation, or None where the provider has none.
+        temperature: Variation, or None if the provider has none.
     """
 
     voice: CatalogueVoice
@@ -53,14 +53,14 @@ class Utterance:
         """Check that the voice can read the text; blocks for a moment.
 
         Raises:
-            InvalidRequestError: It cannot.
+            InvalidRequestError: The voice cannot read it.
         """
         check = getattr(self.voice.lane.engine(), "check_text", None)
         if check is not None:
             check(self.text, self.voice.voice.name)
 
     def pieces(self, meter: Meter) -> Iterator[NDArray[np.float32]]:
-        """Speak, and tell the meter how much; blocks at each piece. Samples are at the engine's rate."""
+        """Speak, and report the amount to the meter; blocks at each piece. Samples have the engine's rate."""
         engine = self.voice.lane.engine()
         made = engine.synthesise(self.text, self.voice.voice.name, temperature=self.temperature)
         with contextlib.closing(_as_generator(made)) as pieces:
@@ -83,13 +83,13 @@ class Utterance:
                 yield data
 
     def joined(self, pieces: list[NDArray[np.float32]]) -> bytes:
-        """Encode the whole of it; for worker threads."""
+        """Encode all pieces; for worker threads."""
         samples = np.concatenate(pieces) if pieces else np.zeros(0, dtype=np.float32)
         own_rate = self.voice.lane.engine().sample_rate
         return encode(resample(samples, own_rate, self.sample_rate), self.format, self.sample_rate)
 
     def headers(self) -> dict[str, str]:
-        """Headers that tell which engine speaks, and at which rate."""
+        """Headers with the engine and the rate."""
         return {**self.voice.lane.headers(), "X-Speechlab-Sample-Rate": str(self.sample_rate)}
 
 

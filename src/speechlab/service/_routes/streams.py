@@ -22,10 +22,10 @@ T = TypeVar("T")
 
 
 async def until_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
-    """Do the work of a request whose body was read, and cancel it if the client goes away.
+    """Do the work of a request whose body was read, and cancel it if the client disconnects.
 
     Raises:
-        Gone: The client went away.
+        Gone: The client has disconnected.
     """
     task = asyncio.ensure_future(work)
     watch = asyncio.ensure_future(_disconnected(request.receive))
@@ -41,10 +41,10 @@ async def until_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
 class StreamReply(Response):
     """A chunked reply of an async generator.
 
-    The guard sends it in pieces, each of which raises TimeoutError when the client takes nothing for too long. The
-    generator has begun by then: what it gave first is ``first``, so that anything that is wrong from the start
-    was answered with a status. If it fails later the connection ends without the final chunk, which is the only
-    way to say so in HTTP. It is closed when the client leaves, and when the client takes nothing for too long.
+    The guard sends it in pieces; a piece raises TimeoutError if the client reads nothing for too long. The generator
+    has started before: ``first`` is its first item, so that errors at the start are answered with a status. After a
+    later failure the connection ends without the final chunk, which is the only sign of it in HTTP. The generator is
+    closed when the client disconnects, or reads nothing for too long.
     """
 
     def __init__(
@@ -86,8 +86,8 @@ class StreamReply(Response):
             scope[ENDED] = (499, f"the reader took nothing for {self._timeout_s:g} s")
             abort_of(scope)()
             return
-        except Exception as error:  # noqa: BLE001 - whatever it is, the status is out and this is all we can do
-            if not isinstance(error, Fault):  # those are logged where they are made
+        except Exception as error:  # noqa: BLE001 - after the status was sent, logging is all that remains
+            if not isinstance(error, Fault):  # faults are logged where they are made
                 log("stream broken off", level="error", path=scope["path"], **error_fields(error))
             failed_midway(scope, error)
             return
@@ -100,7 +100,7 @@ class StreamReply(Response):
 
 
 def failed_midway(scope: Scope, error: BaseException) -> None:
-    """Leave for the log that a reply failed after its status was out, and why."""
+    """Record for the log that a reply failed after its status was sent, and why."""
     scope[ENDED] = (500, error.error if isinstance(error, Fault) else type(error).__name__)
 
 

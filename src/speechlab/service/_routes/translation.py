@@ -118,7 +118,7 @@ async def _stream(request: Request, turn: Turn, wanted: TranslationRequest, job:
 
 
 async def _events(turn: Turn, wanted: TranslationRequest, job: TranslationJob) -> AsyncGenerator[bytes]:
-    """One event for each delta; the first, which also tells the source, comes with the engine's first."""
+    """One event for each delta; the first, which also contains the source, comes with the engine's first."""
     common = {"id": _new_id(), "object": CHUNK_OBJECT}
     more: dict[str, Any] = _source(wanted)
     async with turn:
@@ -127,17 +127,17 @@ async def _events(turn: Turn, wanted: TranslationRequest, job: TranslationJob) -
                 more["usage"] = _usage(delta)
             yield _event({**common, "choices": [{"index": 0, "delta": {"content": delta.text}}], **more})
             more = {}
-    if more:  # an engine that had nothing to say at all
+    if more:  # an engine that returned nothing
         yield _event({**common, "choices": [{"index": 0, "delta": {"content": ""}}], **more})
 
 
 async def _to_the_end(events: AsyncGenerator[bytes], scope: Scope) -> AsyncGenerator[bytes]:
-    """The rest of the events and the mark of the end, or an event that tells of a failure and no mark."""
+    """The remaining events and the end mark, or an event about a failure without an end mark."""
     async with contextlib.aclosing(events):
         try:
             async for event in events:
                 yield event
-        except Fault as fault:  # the status is out, so the stream has to tell
+        except Fault as fault:  # the status was sent, so the stream has to report the failure
             failed_midway(scope, fault)
             yield _event({"error": {"message": fault.error, "name": "ErrInternal"}})
             return
@@ -149,7 +149,7 @@ def _deltas(turn: Turn, job: TranslationJob) -> AsyncIterator[TranslationDelta]:
 
 
 def _counted(delta: TranslationDelta, meter: Meter) -> TranslationDelta:
-    """Tell the meter what the engine took so far."""
+    """Report the engine's tokens so far to the meter."""
     meter.prompt_tokens = delta.prompt_tokens or meter.prompt_tokens
     meter.completion_tokens = delta.completion_tokens or meter.completion_tokens
     return delta

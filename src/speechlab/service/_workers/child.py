@@ -1,7 +1,7 @@
 """The worker's side of a worker process: its messages, and the limits that it sets itself.
 
-A worker reads from its standard input and writes to its standard output; it knows no keys, opens no sockets and
-writes no files, and ends with its input.
+A worker reads from its standard input and writes to its standard output. It knows no keys, opens no sockets, writes
+no files, and ends with its input.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import IO, Any, NoReturn
 import orjson
 import psutil
 
-if sys.platform != "win32":  # where only the time that passes is limited
+if sys.platform != "win32":  # where only the elapsed time is limited
     import resource
 
 Work = Callable[[dict[str, Any], bytearray], tuple[dict[str, Any], "bytes | memoryview"]]
@@ -27,11 +27,11 @@ OUT_OF_MEMORY = "memory"
 """The failure of a worker that reached its limit of memory."""
 
 HEAD = struct.Struct(">IQ")
-"""Lengths of the JSON and of the bytes that follow it."""
+"""Lengths of the JSON and of the bytes after it."""
 
 
 def write_message(stream: IO[bytes], fields: dict[str, Any], data: bytes | memoryview = b"") -> None:
-    """Write some fields and the bytes that belong to them."""
+    """Write fields and their bytes."""
     head = orjson.dumps(fields)
     stream.write(HEAD.pack(len(head), len(data)) + head)
     stream.write(data)
@@ -39,7 +39,7 @@ def write_message(stream: IO[bytes], fields: dict[str, Any], data: bytes | memor
 
 
 def read_message(stream: IO[bytes]) -> tuple[dict[str, Any], bytearray] | None:
-    """Read what :func:`write_message` wrote; None at the end of the stream."""
+    """Read a message of :func:`write_message`; None at the end of the stream."""
     head = _read(stream, HEAD.size)
     if head is None:
         return None
@@ -65,8 +65,8 @@ def serve(prepare: Callable[[dict[str, Any]], Work]) -> NoReturn:
     """Answer messages until the input ends, and end the process.
 
     Args:
-        prepare: Takes the first message, which sets the limits; loads everything that the work needs, so that the
-            limit of memory counts only what the work itself takes; and returns what answers a message.
+        prepare: Takes the first message, which sets the limits. It loads everything that the work needs, so that the
+            limit of memory applies to the work itself, and returns the function that answers messages.
     """
     source, sink = _own_pipes()
     first = read_message(source)
@@ -83,15 +83,15 @@ def serve(prepare: Callable[[dict[str, Any]], Work]) -> NoReturn:
                 # The process ends, and its memory with it.
                 write_message(sink, {"failed": OUT_OF_MEMORY})
                 break
-            _limit_cpu(0)  # none while it waits
+            _limit_cpu(0)  # no limit while it waits
             del message
             write_message(sink, fields, data)
-    os._exit(0)  # there is nothing to clean up, and the service may be waiting for the end
+    os._exit(0)  # nothing has to be cleaned up, and the service may be waiting for the end
 
 
 def _own_pipes() -> tuple[IO[bytes], IO[bytes]]:
-    """Take standard input and output for messages; what libraries print goes nowhere."""
-    # An interrupt at the terminal is for the service, which lets running requests finish.
+    """Take standard input and output for messages; output of libraries is discarded."""
+    # An interrupt at the terminal is for the service, which lets requests under way finish.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     source = os.fdopen(os.dup(0), "rb", buffering=0)
     sink = os.fdopen(os.dup(1), "wb")
@@ -106,7 +106,7 @@ def _limit_memory(max_bytes: int) -> None:
     if sys.platform == "win32":
         return
     own = psutil.Process().memory_info().vms
-    # Some systems know these limits and do not let them be set; the other limits still hold there.
+    # Some systems have these limits but do not allow setting them; the other limits still apply there.
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_AS, (own + max_bytes, own + max_bytes))
     with contextlib.suppress(ValueError, OSError):
@@ -116,6 +116,6 @@ def _limit_memory(max_bytes: int) -> None:
 
 
 def _limit_cpu(max_s: float) -> None:
-    """Limit further processor time to ``max_s``, 0 for no limit. SIGPROF, which nobody handles, ends the process."""
+    """Limit further processor time to ``max_s``, 0 for no limit. SIGPROF, which is not handled, ends the process."""
     if sys.platform != "win32":
         signal.setitimer(signal.ITIMER_PROF, max_s)

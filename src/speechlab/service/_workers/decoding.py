@@ -1,7 +1,7 @@
 """Decoding of untrusted recordings in worker processes, with limits of memory, processor time and time.
 
-A file that makes a decoder crash, loop or expand without end costs a worker, which is replaced, and its sender an
-error. What comes back is plain samples.
+A file that makes a decoder crash, loop or expand without end ends one worker, which is replaced, and its sender gets
+an error. The result is plain samples.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _SETTINGS = {
     "max_decoded_bytes": "audio_decoded_bytes",
     "max_channels": "audio_channels",
 }
-"""Settings by the limit of decoding that they set."""
+"""Settings, by the decoding limit that they define."""
 
 
 class Decoders(Pool):
-    """Processes that decode.
+    """Processes that decode recordings.
 
     Args:
-        config: How many, and within which limits.
+        config: Settings with their number and limits.
     """
 
     def __init__(self, config: ServiceConfig) -> None:
@@ -46,8 +46,8 @@ class Decoders(Pool):
         """Decode a recording to one channel at a rate in Hz.
 
         Raises:
-            Fault: 400 for what cannot be decoded or is empty, 413 for what goes over a limit, 500 if no process can
-                be started.
+            Fault: 400 for an invalid or empty recording, 413 for one beyond a limit, 500 if no process can be
+                started.
         """
         try:
             fields, samples = self.ask({"sample_rate": sample_rate}, data)
@@ -65,7 +65,7 @@ class Decoders(Pool):
             case "cpu":
                 return _too_large(f"it took more than {self._cpu_s:g} s of processor time (decode_cpu_s)")
             case "memory":
-                return _too_large("it took more memory than a recording may (decode_memory_bytes)")
+                return _too_large("it took more memory than allowed (decode_memory_bytes)")
             case "killed":
                 allowed = f"decode_memory_bytes allows {self._memory_bytes // 2**20} MiB"
                 return _too_large(f"there was not enough memory ({allowed})")

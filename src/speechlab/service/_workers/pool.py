@@ -1,4 +1,4 @@
-"""Worker processes: started on demand, asked one thing at a time, replaced when they have ended."""
+"""Worker processes: started on demand, used for one message at a time, replaced after their end."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _F_SETPIPE_SZ = 1031  # Linux's; not named before Python 3.10, nor on other syst
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
-class WorkerFailed(Exception):  # noqa: N818 - said in the words of what was asked for
-    """A worker that did not answer.
+class WorkerFailed(Exception):  # noqa: N818 - reported in terms of the request
+    """A worker that sent no reply.
 
     Attributes:
-        reason: No process could be started, or this one took too much time, processor time or memory, was killed
-            (which a system does that runs out of memory), or ended in another way.
+        reason: No process could be started, or it exceeded its time, processor time or memory, was killed (as by a
+            system that runs out of memory), or ended in another way.
         status: Exit status of the process, if it ended.
     """
 
@@ -42,11 +42,11 @@ class WorkerFailed(Exception):  # noqa: N818 - said in the words of what was ask
 
 
 class Worker:
-    """One process, which is replaced when it has ended; used by one thread at a time.
+    """One process, which is replaced after its end; used by one thread at a time.
 
     Args:
-        module: What it runs.
-        limits: Its first message: its limits.
+        module: Module that it runs.
+        limits: Its first message, with its limits.
     """
 
     def __init__(self, module: str, limits: dict[str, Any]) -> None:
@@ -56,14 +56,14 @@ class Worker:
 
     @property
     def running(self) -> bool:
-        """Whether there is a process now."""
+        """Whether the process runs."""
         return self._process is not None and self._process.poll() is None
 
     def ask(self, fields: dict[str, Any], data: bytes, *, within_s: float) -> Answer:
-        """Send a message and wait for the answer; starts the process if there is none. Blocks.
+        """Send a message and wait for the reply; starts the process if necessary. Blocks.
 
         Raises:
-            WorkerFailed: There is no answer; the next message goes to a new process.
+            WorkerFailed: No reply came; the next message goes to a new process.
         """
         try:
             process = self._started()
@@ -78,24 +78,24 @@ class Worker:
         raise WorkerFailed("time" if late else _reason(process.returncode), process.returncode)
 
     def start(self) -> None:
-        """Start the process now, if there is none. Blocks for a second or more.
+        """Start the process now, if it does not run. Blocks for a second or more.
 
         Raises:
-            OSError: It cannot be started.
+            OSError: The process cannot be started.
         """
         self._started()
 
     def kill(self) -> None:
-        """Kill it from another thread; the one that waits for its answer cleans up."""
+        """Kill the process from another thread; the thread that waits for its reply cleans up."""
         if self._process is not None:
             self._process.kill()
 
     def end(self) -> bool:
-        """End it; whether it ran."""
+        """End the process; return whether it ran."""
         process, self._process = self._process, None
         if process is None:
             return False
-        # A worker ends at the end of its input; one that hangs is killed.
+        # A worker ends at the end of its input; a hanging one is killed.
         for stream in (process.stdin, process.stdout):
             if stream is not None:
                 with contextlib.suppress(OSError):
@@ -135,10 +135,10 @@ class Pool:
     """A few workers of one kind, each used by one thread at a time.
 
     Args:
-        count: How many.
-        module: What they run.
-        limits: The first message to each.
-        within_s: How long an answer may take.
+        count: Number of workers.
+        module: Module that they run.
+        limits: First message to each.
+        within_s: Timeout of a reply in seconds.
     """
 
     def __init__(self, count: int, module: str, limits: dict[str, Any], *, within_s: float) -> None:
@@ -152,14 +152,14 @@ class Pool:
 
     @property
     def running(self) -> int:
-        """How many of the processes there are now."""
+        """Number of processes that run."""
         return sum(worker.running for worker in self._all)
 
     def start(self) -> None:
-        """Start one of the processes now, which is the next to be asked. Blocks for a second or more.
+        """Start one of the processes now, which will get the next message. Blocks for a second or more.
 
         Raises:
-            OSError: It cannot be started.
+            OSError: The process cannot be started.
         """
         worker = self._free.get()
         try:
@@ -168,10 +168,10 @@ class Pool:
             self._free.put(worker)
 
     def ask(self, fields: dict[str, Any], data: bytes) -> Answer:
-        """Send a message to a free worker, once there is one, and wait for the answer. Blocks.
+        """Send a message to a free worker, as soon as there is one, and wait for the reply. Blocks.
 
         Raises:
-            WorkerFailed: There is no answer; it is logged.
+            WorkerFailed: No reply came; the failure is logged.
         """
         worker = self._free.get()
         try:
@@ -186,7 +186,7 @@ class Pool:
             self._free.put(worker)
 
     def close_idle(self, idle_s: float) -> bool:
-        """End processes that have been idle for so long; whether there was one."""
+        """End processes that have been idle for this long; return whether there were any."""
         if time.monotonic() - self._used_at < idle_s:
             return False
         free = self._taken()
@@ -196,14 +196,14 @@ class Pool:
         return any(ended)
 
     def close(self) -> None:
-        """End all of them, also those that work."""
+        """End all processes, including busy ones."""
         for worker in self._taken():
             worker.end()
         for worker in self._all:
             worker.kill()
 
     def _taken(self) -> list[Worker]:
-        """Take all that are free."""
+        """Take all free workers."""
         taken: list[Worker] = []
         with contextlib.suppress(queue.Empty):
             while True:
@@ -222,7 +222,7 @@ def _reason(status: int | None) -> Reason:
 def _asked(
     process: subprocess.Popen[bytes], fields: dict[str, Any], data: bytes, *, within_s: float
 ) -> tuple[Answer | None, bool]:
-    """Send a message; returns the answer, or None if the process ended, and whether it was killed as too late."""
+    """Send a message; return the reply, or None if the process ended, and whether it was killed after the timeout."""
     assert process.stdin is not None
     assert process.stdout is not None
     late = threading.Event()
@@ -231,7 +231,8 @@ def _asked(
         late.set()
         process.kill()
 
-    # Reading a pipe has no timeout on some systems, but killing the process ends it on all.
+        # Some systems have no timeout for reading a pipe, but killing the process ends the read on all of them.
+
     alarm = threading.Timer(within_s, stop)
     alarm.daemon = True
     alarm.start()
@@ -245,7 +246,7 @@ def _asked(
 
 
 def _widen(process: subprocess.Popen[bytes]) -> None:
-    """Enlarge its pipes where the system can: a long recording then takes fewer switches."""
+    """Enlarge the pipes of a process, if the system supports it, for fewer context switches with long recordings."""
     if sys.platform == "linux":
         import fcntl
 

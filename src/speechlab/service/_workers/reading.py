@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 _MODULE = "speechlab.service._workers.reading_child"
 _WARM = {
-    "english": {"english": "Ready."},  # British, with a dictionary of its own, only when a voice wants it
+    "english": {
+        "english": "Ready."
+    },  # British English has its own dictionary, loaded for voices that need it
     "japanese": {"japanese": "準備。", "labels": "準備。"},
 }
 
@@ -30,7 +32,7 @@ class Readers:
     """A :class:`~speechlab.engines.Reader` that reads in other processes.
 
     Args:
-        config: How many processes a language has, and within which limits.
+        config: Settings with their number for each language and their limits.
     """
 
     def __init__(self, config: ServiceConfig) -> None:
@@ -45,26 +47,26 @@ class Readers:
 
     @property
     def running(self) -> int:
-        """How many of the processes there are now."""
+        """Number of processes that run."""
         return sum(pool.running for pool in self._pools.values())
 
     def start(self, languages: Iterable[str]) -> None:
         """Start one process for each of these languages (``en``, ``ja``) now. Blocks for seconds.
 
         Raises:
-            OSError: One cannot be started.
+            OSError: A process cannot be started.
         """
         for code in languages:
             if code in _LANGUAGES:
                 self._pools[_LANGUAGES[code]].start()
 
     def close_idle(self, idle_s: float) -> bool:
-        """End the processes of each language that has been idle for so long; whether there was one."""
+        """End the processes of languages that have been idle for this long; return whether there were any."""
         ended = [pool.close_idle(idle_s) for pool in self._pools.values()]
         return any(ended)
 
     def close(self) -> None:
-        """End all of them, also those that work."""
+        """End all processes, including busy ones."""
         for pool in self._pools.values():
             pool.close()
 
@@ -85,12 +87,12 @@ class Readers:
             fields, _ = self._pools[language].ask({"way": way}, text.encode("utf-8"))
         except WorkerFailed as failure:
             if failure.reason == "start":
-                message = "no process can be started that reads texts"
+                message = "the process that reads texts cannot be started"
                 raise EngineError(message) from failure
             reason = {
                 "time": f"it took more than {self._within_s:g} s (read_wall_s)",
-                "memory": "it took more memory than a text may (read_memory_bytes)",
-            }.get(failure.reason, "the process that read it ended; the log says how")
+                "memory": "it took more memory than allowed (read_memory_bytes)",
+            }.get(failure.reason, "the process that read it ended; the log has the reason")
             message = f"a piece of {len(text)} characters cannot be read aloud: {reason}"
             raise EngineError(message) from failure
         if "missing" in fields:

@@ -27,7 +27,7 @@ def _prepare(fields: dict[str, Any]) -> Work:
         "labels": reader.labels,
     }
     for way, text in fields["warm"].items():
-        # Loads the dictionaries of this language only; what is not installed is told when it is asked for.
+        # Loads the dictionaries of this language only; a missing package is reported on first use.
         with contextlib.suppress(MissingDependencyError, EngineError):
             ways[way](text)
 
