@@ -219,13 +219,18 @@ def test_series_are_told_apart_by_those_who_see_no_colour(of, count):
 
 
 def test_many_rates_have_room_and_a_legend_that_fits():
-    names = [f"rate number {number} of many" for number in range(8)]
-    table = pd.DataFrame({"voice": ["a", "b"], "unit": "word", "utterances_scored": 3})
+    names = [f"_率 $_{number}$ of many rates" for number in range(8)]
+    table = pd.DataFrame({"voice": ["声", "b"], "unit": "word", "utterances_scored": 3})
     figure = plots.error_rates(table.assign(**dict.fromkeys(names, 0.1)), rates=names)
     figure.draw_without_rendering()
     box = figure.legends[0].get_window_extent()
     assert figure.bbox.containsx(box.x0)
     assert figure.bbox.containsx(box.x1)
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == names
+    assert (
+        figure.legends[0].get_texts()[0].get_fontfamily()
+        == figure.axes[0].get_yticklabels()[0].get_fontfamily()
+    )
     places = sorted(float(line.get_ydata()[0] + row) for line in figure.axes[0].lines[:8] for row in (0, 1))
     assert min(np.diff(places)) > 0.05  # no row lies on the next
 
@@ -414,9 +419,7 @@ def test_of_many_systems_the_first_are_drawn_and_the_figure_says_so():
     assert len(legend.get_texts()) == 12
     assert all(len(text.get_text()) <= 60 for text in legend.get_texts())
     assert figure.axes[0].get_xlabel() == "mean opinion score, the first 12 of 30 systems"
-    colours = {
-        (line.get_color(), line.get_marker()) for line in figure.axes[0].lines if line.get_label().isdigit()
-    }
+    colours = {(line.get_color(), line.get_marker()) for line in legend.legend_handles}
     assert len(colours) == 12
 
 

@@ -208,6 +208,23 @@ def legend_room(width: float, labels: Sequence[str]) -> tuple[int, float]:
     return columns, 0.1 + 0.2 * -(-len(labels) // columns)
 
 
+def draw_legend(figure: PaperFigure, axes: Axes, labels: Sequence[str], families: list[str]) -> None:
+    """Write the names of series above the panels, each beside its mark."""
+    marks = [
+        axes.plot([], [], style.marker, color=style.color, markersize=5)[0]
+        for style in map(style_of, range(len(labels)))
+    ]
+    columns, _ = legend_room(figure.get_figwidth(), labels)
+    # The names are written below, since matplotlib leaves out a label that begins with an underscore.
+    legend = figure.legend(
+        marks, list(map(str, range(len(labels)))), loc="outside upper center", ncols=columns, frameon=False,
+        prop={"family": families, "size": SMALL_PT},
+    )  # fmt: skip
+    for text, label in zip(legend.get_texts(), labels, strict=True):
+        text.set_text(label)
+        text.set_parse_math(False)
+
+
 def draw_scale(axes: Axes, label: str) -> None:
     """Write the label of a scale of numbers from left to right, with lines to read it by."""
     axes.set_xlabel(label, fontsize=SMALL_PT)

@@ -11,8 +11,8 @@ from speechlab._arguments import is_whole_number, refused
 from speechlab.plots._figure import (
     INK,
     SHADE,
-    SMALL_PT,
     check_width,
+    draw_legend,
     draw_names,
     draw_scale,
     fonts,
@@ -25,7 +25,7 @@ from speechlab.plots._figure import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from matplotlib.axes import Axes
 
@@ -111,8 +111,6 @@ def listeners(
                 )  # fmt: skip
         others = means.loc[[name for name in crowd if name not in excluded], system].dropna().to_numpy()
         axes.plot(others, np.full(len(others), rows - 1 + beside), "|", color=style.color, alpha=0.35)
-        # its name is written below, since matplotlib leaves out a label that begins with an underscore
-        axes.plot([], [], style.marker, color=style.color, markersize=5, label=str(number))
         if summary is not None:
             _draw_all(axes, summary[summary["system"] == system], number, len(systems))
     names = [*(["all listeners"] if top else []), *(shortened(str(name), _MAX_NAME) for name in order)]
@@ -135,19 +133,8 @@ def listeners(
     if limits:
         axes.set_xlim(*limits)
     draw_scale(axes, label)
-    _draw_legend(figure, labels, families)
+    draw_legend(figure, axes, labels, families)
     return figure
-
-
-def _draw_legend(figure: PaperFigure, labels: Sequence[str], families: list[str]) -> None:
-    columns, _ = legend_room(figure.get_figwidth(), labels)
-    legend = figure.legend(
-        loc="outside upper center", ncols=columns, frameon=False,
-        prop={"family": families, "size": SMALL_PT},
-    )  # fmt: skip
-    for text, name in zip(legend.get_texts(), labels, strict=True):
-        text.set_text(name)
-        text.set_parse_math(False)
 
 
 def _rows(means: pd.DataFrame, excluded: Mapping[Any, str], most: int) -> tuple[list[Any], list[Any]]:

@@ -11,9 +11,9 @@ from speechlab._arguments import column_names
 from speechlab.errors import InvalidRequestError
 from speechlab.plots._figure import (
     INK,
-    SMALL_PT,
     UNITS,
     check_width,
+    draw_legend,
     draw_names,
     draw_scale,
     folded,
@@ -133,7 +133,7 @@ def error_rates(
         )
         draw_scale(axes, shown if len(named) == 1 else "rate")
     if labels:
-        _draw_legend(figure, panels[0], labels)
+        draw_legend(figure, panels[0], labels, fonts("".join(labels), language))
     return figure
 
 
@@ -306,12 +306,3 @@ def _note(values: list[float], count: float, *, sure: bool) -> str:
     shown = " / ".join("–" if value != value else f"{value:.1%}" for value in values)
     many = f"n = {count:.0f}" if count == count else "n = 0"
     return f"{shown}, {many}" + ("" if sure or values[0] != values[0] else ", no interval")
-
-
-def _draw_legend(figure: PaperFigure, axes: Axes, labels: list[str]) -> None:
-    handles = [
-        axes.plot([], [], style.marker, color=style.color, linestyle="none", label=label)[0]
-        for label, style in zip(labels, map(style_of, range(len(labels))), strict=True)
-    ]
-    columns, _ = legend_room(figure.get_figwidth(), labels)
-    figure.legend(handles=handles, loc="outside upper left", ncols=columns, fontsize=SMALL_PT, frameon=False)
