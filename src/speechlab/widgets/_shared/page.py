@@ -29,7 +29,7 @@ _HELD = '<script type="application/json" id="{name}">{text}</script>\n'
 _STYLE = """
 :root { color-scheme: light dark; }
 body { margin: 0; padding: 16px; background: #fff; }
-@media (prefers-color-scheme: dark) { body { background: #14171d; } }
+@media screen and (prefers-color-scheme: dark) { body { background: #14171d; } }
 """
 _WIDE = """
 @media screen { main { max-width: 1240px; } }
