@@ -138,6 +138,11 @@ def _delimited(text: str, ending: str) -> pd.DataFrame:
         message = "line 2 has more cells than the first line has names; put texts with commas into quotes"
         raise ValueError(message)  # noqa: TRY004 - what the file holds
     rows.columns = [_GUARDED.sub("", str(name)) for name in rows.columns]
+    if not rows.columns.is_unique:
+        name = rows.columns[rows.columns.duplicated()][0]
+        raise ValueError(
+            f"two columns are named {name!r}, one of them with an apostrophe before it; rename one"
+        )
     for name in rows.columns:
         rows[name] = rows[name].str.replace(_GUARDED, "", regex=True)
     return rows
