@@ -108,6 +108,16 @@ def test_the_two_sides_are_called_by_the_names_given(tmp_path):
             made(good).compare(made(good), names=wrong)
 
 
+def test_a_report_of_several_systems_is_not_taken_for_that_of_one():
+    several, one = made(good, system=["ours", "theirs"] * 12), made(good)
+    for now, earlier in ((several, one), (one, several)):
+        with pytest.raises(
+            InvalidRequestError, match="has the systems 'ours', 'theirs', the other one a single"
+        ):
+            now.compare(earlier)
+    assert several.compare(several).paired
+
+
 def test_few_rows_show_no_difference():
     assert not made(worse_into_english, count=4).compare(made(good, count=4)).worse
 

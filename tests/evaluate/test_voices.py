@@ -320,7 +320,7 @@ def test_takes_tell_how_voices_vary(lab, store):
 
 
 def test_one_voice_one_sentence(lab, store):
-    alone = study(lab, store, voices=["clear"])
+    alone = study(lab, store, voices=["clear", "clear"])  # named twice, it is one
     assert alone.choice["certainty"].tolist() == ["none"]
     assert "give two or more" in alone.advice
     short = study(lab, store, FRAME.iloc[[3, 3]])
@@ -395,7 +395,7 @@ def test_what_cannot_be_studied(lab, store):
         (FRAME.assign(take=1), "'take'"),
         (FRAME.assign(loudness_lufs=1), "'loudness_lufs'"),
         (FRAME.assign(language="ja"), "no voice speaks"),
-        (FRAME.head(0), "no voice speaks"),
+        (FRAME.head(0), "frame has no rows"),
     ):
         with pytest.raises(InvalidRequestError, match=words):
             study(lab, store, frame)

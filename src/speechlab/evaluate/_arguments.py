@@ -50,14 +50,19 @@ def keep_free(frame: pd.DataFrame, names: frozenset[str]) -> None:
         raise InvalidRequestError(message, parameter=taken[0])
 
 
-def check_client(argument: str, given: object) -> None:
+def check_client(argument: str, given: object, more: str = "") -> None:
     """Refuse what is no client.
+
+    Args:
+        argument: What was given.
+        given: What it is.
+        more: What else the message says may stand there.
 
     Raises:
         InvalidRequestError: It is none.
     """
     if not isinstance(given, Client):
-        raise refused(argument, given, "a Client, as sl.connect() gives it; several stand in a dict by name")
+        raise refused(argument, given, f"a Client, as sl.connect() gives it{more}")
 
 
 def count_of(argument: str, given: object, what: str) -> int:

@@ -114,8 +114,8 @@ class Report(ABC):
             A :class:`Changes`, a report itself: ``words``, ``worse``, ``better``, ``summary``, ``plot()`` ….
 
         Raises:
-            InvalidRequestError: The reports hold no scores of speech, or were scored in different ways; or
-                these are no two names.
+            InvalidRequestError: The reports hold no scores, or were scored in different ways; one has several
+                systems and the other one has not; or these are no two names.
             StoreError: There is no report in that folder.
         """
         # By name: what changed is a report too, and stands a floor above this one.

@@ -57,7 +57,7 @@ def catalogue_of(
         InvalidRequestError: It is no client.
         SpeechLabError: The service could not be asked.
     """
-    check_client("lab", client)
+    check_client("lab", client, "; several stand in a dict by name")
 
     async def ask(lab: AsyncClient) -> VoiceCatalogue:
         patient, group = grouped(lab, concurrency=1, give_up_after_s=give_up_after_s)
@@ -94,7 +94,7 @@ def chosen_voices(catalogue: VoiceCatalogue, voices: object) -> list[Voice]:
             message = f"voices holds {voice!r}; give voices of the catalogue, or their ids or names"
             raise InvalidRequestError(message, parameter="voices")
         chosen.append(catalogue[voice] if isinstance(voice, str) else voice)
-    return chosen
+    return list({voice.id: voice for voice in chosen}.values())  # one that is named twice speaks once
 
 
 def one_voice(
@@ -235,7 +235,7 @@ def by_service(given: Any, services: Mapping[str, object], argument: str) -> dic
         raise InvalidRequestError(message, parameter=argument)
     if set(given) != set(services):
         message = (
-            f"{argument} names {', '.join(map(repr, given))}, and the services are called "
+            f"{argument} names {', '.join(map(repr, given)) or 'none'}, and the services are called "
             f"{', '.join(map(repr, services))}; give {argument} of each service under its name"
         )
         raise InvalidRequestError(message, parameter=argument)

@@ -55,6 +55,7 @@ def changes(now: Report, earlier: Report) -> tuple[pd.DataFrame, pd.DataFrame]:
         InvalidRequestError: They hold no scores of speech, or were scored in different ways.
     """
     later, former = (_tidy(report) for report in (now, earlier))
+    check_systems(now, earlier)
     _check_alike(later, former)
     pairs, new, gone = paired(later, former, _KEYS, ("hypothesis", "status", "reading_errors", *_SCORED))
     summary = [*_groups(pairs, new, gone), *failed_rows(pairs)]
@@ -79,7 +80,7 @@ def _tidy(report: Report) -> pd.DataFrame:
         rows = rows.assign(voice_name=rows["voice"])
     speaker = rows["voice_name"].where(rows["voice"] != NO_SPEAKER, NO_SPEAKER).fillna("no voice")
     group = speaker.astype(str) + ", " + rows["language"].astype("string").fillna("no language")
-    for name in SIDES[::-1]:  # of a report that has neither, nothing is paired with one that has them
+    for name in SIDES[::-1]:  # of a report without conditions, nothing is paired with one that has them
         sides = rows[name].astype("string") if name in rows.columns else None
         group = group if sides is None else sides + ", " + group
         rows = rows.assign(**{name: "" if sides is None else sides})
@@ -112,6 +113,22 @@ def _ways(rows: pd.DataFrame) -> dict[str, dict[str, set[str]]]:
         for name, values in here.items():
             values.add(parts.get(name, "none"))
     return found
+
+
+def check_systems(now: Report, earlier: Report) -> None:
+    """Refuse a report of several systems beside one of a single service.
+
+    Raises:
+        InvalidRequestError: Names the systems.
+    """
+    several = [report for report in (now, earlier) if "system" in report.table.columns]
+    if len(several) == 1:
+        names = ", ".join(map(repr, several[0].table["system"].astype(str).unique()))
+        message = (
+            f"one of the reports has the systems {names}, the other one a single service without a name; compare "
+            "reports of the same systems, or for recognition report.part(name)"
+        )
+        raise InvalidRequestError(message, parameter="earlier")
 
 
 def check_scored(summary: list[dict[str, Any]]) -> None:

@@ -8,6 +8,7 @@ from speechlab.evaluate._changes.tested import (
     NAMES,
     changed_rows,
     check_scored,
+    check_systems,
     corrected,
     failed_rows,
     paired,
@@ -36,6 +37,7 @@ def translation_changes(
     Raises:
         InvalidRequestError: They hold no scores.
     """
+    check_systems(now, earlier)
     later, former = (_tidy(report) for report in (now, earlier))
     pairs, new, gone = paired(later, former, _KEYS, _KEPT)
     sides = ("reference", "translation", CHRF), ("text", "back_translation", BACK)
