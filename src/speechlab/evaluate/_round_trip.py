@@ -13,7 +13,7 @@ from speechlab.evaluate._arguments import check_client, count_of, keep_free, nee
 from speechlab.evaluate._failed import tell_failed
 from speechlab.evaluate._made import SPEECH
 from speechlab.evaluate._speech.rows import SEE, errors_of, heard_by_one, reported, spoken
-from speechlab.evaluate._speech.speed import timed_or_why
+from speechlab.evaluate._speech.speed import no_speed, timed_or_why, timed_voices
 from speechlab.evaluate._systems import asked_of_each, services_of, told_gone
 from speechlab.evaluate._voices import cast_of
 from speechlab.evaluate._writing.record import record_of
@@ -115,8 +115,11 @@ def round_trip(
         **how,
         **options,
     )
-    timed, untimed = timed_or_why(cast.services, cast.catalogues, pd.concat(sounds), text, language, turns)
-    for note in (*told_gone(cast.gone), *deaf, *([untimed] if untimed else [])):
+    timed, untimed = timed_or_why(
+        lambda: timed_voices(cast.services, cast.catalogues, pd.concat(sounds), text, language, turns),
+        no_speed(),
+    )
+    for note in (*told_gone(cast.gone), *deaf, *untimed):
         warnings.warn(note, stacklevel=3)
     report = reported(
         title,

@@ -16,7 +16,7 @@ from speechlab.evaluate._failed import tell_failed
 from speechlab.evaluate._made import VOICES
 from speechlab.evaluate._round_trip import StageProgress, recognisers_of, spoken_by, stage_of
 from speechlab.evaluate._speech.rows import SEE, errors_of, heard_by_one, reported
-from speechlab.evaluate._speech.speed import timed_or_why
+from speechlab.evaluate._speech.speed import no_speed, timed_or_why, timed_voices
 from speechlab.evaluate._systems import services_of, told_gone
 from speechlab.evaluate._voices import cast_of, engines_of
 from speechlab.evaluate._writing.record import record_of
@@ -115,7 +115,9 @@ def voices(
     ears = recognisers_of(cast, services, recogniser)
     heard, deaf = heard_by_one(ears, pd.concat(sound, ignore_index=True), language, **how)
     first = heard[heard["take"] == 0]
-    timed, untimed = timed_or_why(cast.services, cast.catalogues, first, text, language, turns)
+    timed, untimed = timed_or_why(
+        lambda: timed_voices(cast.services, cast.catalogues, first, text, language, turns), no_speed()
+    )
     told = {"takes": takes, "temperature": temperature, "speed": turns, "dnsmos": rated, "identify": identify}
     scored = reported(
         title,
@@ -131,7 +133,7 @@ def voices(
     )
     table = measured(scored.table, text, language, rated)
     order = ordered(table, text, language)
-    notes = [*order.notes, *told_gone(cast.gone), *deaf, *([untimed] if untimed else [])]
+    notes = [*order.notes, *told_gone(cast.gone), *deaf, *untimed]
     if less := len(frame) - len(once):
         what = "1 row repeats a sentence" if less == 1 else f"{less} rows repeat sentences"
         notes.append(f"{what} of the table; each sentence counts once.")

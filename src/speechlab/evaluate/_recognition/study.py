@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from speechlab import batch
 from speechlab._arguments import refused
 from speechlab._brief import briefly
-from speechlab.errors import SpeechLabError
 from speechlab.evaluate._arguments import (
     NO_LANGUAGE,
     code_or_none,
@@ -28,7 +27,7 @@ from speechlab.evaluate._recognition.speechless import heard_in_nothing, speechl
 from speechlab.evaluate._recognition.systems import System, systems_of
 from speechlab.evaluate._speech.mixed import languages_of
 from speechlab.evaluate._speech.rows import SEE, SPEAK, errors_of, recognised, reported, unheard
-from speechlab.evaluate._speech.speed import no_speed, timed_recognisers
+from speechlab.evaluate._speech.speed import no_speed, timed_or_why, timed_recognisers
 from speechlab.evaluate._speech.summary import NO_SPEAKER
 from speechlab.evaluate._systems import asked_of_each, told_gone
 from speechlab.evaluate._writing.record import record_of
@@ -225,14 +224,8 @@ def _timed(
     if not count or not len(clean):
         return no_speed(), []
     asked = {one.name: (one.lab, {"identify": one.identify, **one.options}) for one in systems}
-    try:
-        timed = timed_recognisers(asked, clean, text, language, count)
-    except SpeechLabError as error:
-        return no_speed(), [f"Speed was not measured: {error}"]
-    if len(timed) and timed["error"].notna().all():
-        why = timed["error"].iloc[0]
-        return no_speed(), [f"Speed was not measured, all calls failed; the first: {why}"]
-    return timed if clean is rows else timed.assign(condition=AS_RECORDED), []
+    timed, why = timed_or_why(lambda: timed_recognisers(asked, clean, text, language, count), no_speed())
+    return timed if why or clean is rows else timed.assign(condition=AS_RECORDED), why
 
 
 def _below(tables: list[pd.DataFrame], rows: int) -> pd.DataFrame:

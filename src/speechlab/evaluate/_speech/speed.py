@@ -192,22 +192,20 @@ def row_options(
     return {name: value for name, value in given.items() if not is_missing(value)}
 
 
-def timed_or_why(
-    services: Mapping[str, Client],
-    catalogues: Mapping[str, VoiceCatalogue],
-    rows: pd.DataFrame,
-    text: str,
-    language: str,
-    count: int,
-) -> tuple[pd.DataFrame, str | None]:
-    """As :func:`timed_voices`, or no rows and why: what was understood is not lost where nothing can be timed."""
+def timed_or_why(measure: Callable[[], pd.DataFrame], none: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """Return the calls that were timed, or none and why: a study is not lost where nothing can be timed.
+
+    Args:
+        measure: Makes the calls.
+        none: Their table, without rows.
+    """
     try:
-        timed = timed_voices(services, catalogues, rows, text, language, count)
+        timed = measure()
     except SpeechLabError as error:
-        return no_speed(), f"Speed was not measured: {error}"
+        return none, [f"Speed was not measured: {error}"]
     if len(timed) and timed["error"].notna().all():
-        return no_speed(), f"Speed was not measured, all calls failed; the first: {timed['error'].iloc[0]}"
-    return timed, None
+        return none, [f"Speed was not measured, all calls failed; the first: {timed['error'].iloc[0]}"]
+    return timed, []
 
 
 def _heard(

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab import batch
 from speechlab._brief import briefly
-from speechlab.errors import SpeechLabError
 from speechlab.evaluate._arguments import count_of, keep_free, need_columns
 from speechlab.evaluate._failed import tell_failed
 from speechlab.evaluate._made import TRANSLATION
+from speechlab.evaluate._speech.speed import timed_or_why
 from speechlab.evaluate._systems import UNUSABLE, asked_of_each, services_with_settings, told_gone
 from speechlab.evaluate._translation.effects import effects
 from speechlab.evaluate._translation.measures import (
@@ -140,7 +140,8 @@ def translation(
     table = pd.concat([*parts, *unasked], ignore_index=True) if several else parts[0]
     notes = told_gone(gone)
     notes += [] if reference else _without_references(systems, back=back)
-    timed, untimed = _timed({name: systems[name] for name in asked}, frame, columns, turns)
+    there = {name: systems[name] for name in asked}
+    timed, untimed = timed_or_why(lambda: timed_translations(there, frame, columns, turns), no_times())
     notes += [*lost, *untimed]
     report = TranslationReport(
         title,
@@ -166,20 +167,6 @@ def _without_references(systems: Mapping[str, tuple[Client, dict[str, Any]]], *,
         told = "What systems lose was not measured: that takes references, or back=True."
         return [told] if "" not in systems else []
     return [_OWN_WAY_BACK] if len({id(client) for client, _ in systems.values()}) > 1 else []
-
-
-def _timed(
-    systems: Mapping[str, tuple[Client, dict[str, Any]]], frame: pd.DataFrame, columns: Columns, count: int
-) -> tuple[pd.DataFrame, list[str]]:
-    """How soon translations begin, or no calls and why: what was translated is not lost where nothing is timed."""
-    try:
-        timed = timed_translations(systems, frame, columns, count)
-    except SpeechLabError as error:
-        return no_times(), [f"Speed was not measured: {error}"]
-    if len(timed) and timed["error"].notna().all():
-        first = timed["error"].iloc[0]
-        return no_times(), [f"Speed was not measured, all calls failed; the first: {first}"]
-    return timed, []
 
 
 def _unasked(frame: pd.DataFrame, columns: Columns, name: str, why: str) -> pd.DataFrame:
