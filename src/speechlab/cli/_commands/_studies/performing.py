@@ -41,7 +41,18 @@ _FIGURES = (
         "First in",
         "Its own",
     ),
-    *("Pairs", "Earlier", "Now", "Difference", "p (Holm)", "chrF back", "Length", "Copies", "Terms kept"),
+    *(
+        "Pairs",
+        "Earlier",
+        "Now",
+        "Difference",
+        "p (Holm)",
+        "chrF back",
+        "Length",
+        "Copies",
+        "Loops",
+        "Terms kept",
+    ),
     *("First word (s)", "Whole (s)", "Lost"),
 )
 """Columns of headlines that hold numbers."""
