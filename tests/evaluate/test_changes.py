@@ -64,7 +64,7 @@ def test_what_is_worse_or_better_is_said():
     changes = made(wrong).compare(made(right))
     assert verdicts(changes) == {"v, en": "worse", "v, ja": "worse"}
     assert (changes.worse, changes.better) == (True, False)
-    assert "Worse: v, en (0.0% to 16.7%, +16.7 points, p < 0.001, 12 pairs)" in changes.words
+    assert "Worse: v, en (0.0% to 16.7%, +16.7 points, p < 0.001, 12 pairs)" in "\n".join(changes.findings)
     back = made(right).compare(made(wrong))
     assert (back.worse, back.better) == (False, True)
     same = made(wrong).compare(made(wrong))
@@ -98,7 +98,7 @@ def test_intervals_stand_where_they_are_sound():
     assert few["difference_low"].isna().all()
     many = made(wrong, count=40).compare(made(right, count=40))
     assert many.summary["difference_low"].notna().all()
-    assert "95 % interval" in many.words
+    assert "95 % interval" in "\n".join(many.findings)
     assert list(many.figures()) == ["Differences, with 95 % intervals"]
     assert "sign-flip" in many.methods().text
     assert "Holm" in many.methods().text
@@ -107,14 +107,14 @@ def test_intervals_stand_where_they_are_sound():
 def test_rows_without_a_partner_are_told_and_not_tested():
     more = made(wrong, count=30)
     changes = more.compare(made(right))
-    assert "6 rows are in this report alone and not compared." in changes.words
+    assert "6 rows are in this report alone and not compared." in "\n".join(changes.findings)
     assert changes.summary["utterances"].sum() == 24
     other = made(wrong, text="another text")
     unpaired = other.compare(made(right))
     assert set(verdicts(unpaired).values()) == {"not paired"}
     assert not unpaired.worse
     assert not unpaired.paired
-    assert "of other rows" in unpaired.words
+    assert "of other rows" in "\n".join(unpaired.findings)
     assert unpaired.figures() == {}
     assert "not paired" in unpaired.to_html()
 
@@ -184,7 +184,7 @@ def test_changes_are_a_report_that_is_saved_and_read_back(tmp_path):
     assert changes.table["error_difference"].tolist()[0] > 0
     assert changes.table["hypothesis_earlier"].iloc[0] in RIGHT.values()
     again = evaluate.Report.load(changes.save(tmp_path / "changes"))
-    assert again.words == changes.words
+    assert again.findings == changes.findings
     page = (tmp_path / "changes" / "report.html").read_text("utf-8")
     assert HOSTILE not in page
     assert "2026-11-01T00:00:00Z" in page

@@ -65,7 +65,7 @@ def test_a_direction_that_became_worse_is_said():
     assert row["difference"] == pytest.approx(row["score"] - row["score_earlier"])
     assert row["p_holm"] == pytest.approx(2 * row["p"])
     assert math.isnan(row["difference_low"])  # of twelve pairs
-    assert "Worse: ja → en (chrF 100.0 to " in changes.words
+    assert "Worse: ja → en (chrF 100.0 to " in "\n".join(changes.findings)
     assert changes.table["score_difference"].iloc[0] < 0
     assert changes.table["score_difference"].iloc[-1] == 0
     back = made(good).compare(made(worse_into_english))
@@ -77,7 +77,7 @@ def test_from_twenty_pairs_on_the_difference_has_an_interval():
     row = changes.summary.set_index("group").loc["ja → en"]
     assert row["difference_low"] < row["difference"] < row["difference_high"] < 0
     told = f"95 % interval {row['difference_low']:+.1f} to {row['difference_high']:+.1f}"
-    assert told in changes.words
+    assert told in "\n".join(changes.findings)
     assert told.removeprefix("95 % interval ") in changes.headline()["95 % interval"].tolist()
     said = str(changes.methods())
     assert "paired bootstrap" in said
@@ -88,8 +88,8 @@ def test_from_twenty_pairs_on_the_difference_has_an_interval():
 def test_the_two_sides_are_called_by_the_names_given(tmp_path):
     changes = made(worse_into_english).compare(made(good), names=("ours", "theirs"))
     assert changes.title == "theirs against ours: Nightly"
-    assert changes.words.startswith("Worse, from ours to theirs: ja → en (chrF 100.0 to ")
-    assert [said.count("ours") for said in changes.words.split("). ")] == [1, 1]
+    assert changes.findings[0].startswith("Worse, from ours to theirs: ja → en (chrF 100.0 to ")
+    assert [said.count("ours") for said in "\n".join(changes.findings).split(").\n")] == [1, 1]
     assert changes.headline().columns.tolist()[2:4] == ["ours", "theirs"]
     assert set(changes.facts()) == {"speechlab", "ours", "theirs"}
     assert changes.summary["a"].tolist() == ["ours", "ours"]
@@ -100,9 +100,9 @@ def test_the_two_sides_are_called_by_the_names_given(tmp_path):
         "translation: theirs",
     ]
     again = evaluate.Report.load(changes.save(tmp_path))
-    assert again.words == changes.words
+    assert again.findings == changes.findings
     alone = made(worse_into_english).compare(made(good, count=13), names=("ours", "theirs"))
-    assert "of ours alone and not compared" in alone.words
+    assert "of ours alone and not compared" in "\n".join(alone.findings)
     for wrong in ("ours", ("ours",), ("ours", "ours"), ("ours", ""), ("Group", "b"), None):
         with pytest.raises(InvalidRequestError, match="names"):
             made(good).compare(made(good), names=wrong)
@@ -130,11 +130,11 @@ def test_the_same_text_many_times_is_one():
 def test_rows_that_failed_and_rows_without_a_partner():
     changes = made(lambda row: None if row < 12 else good(row)).compare(made(good))
     assert verdicts(changes)["rows that failed"] == "worse"
-    assert "rows that failed (0.0% to 50.0%" in changes.words
+    assert "rows that failed (0.0% to 50.0%" in "\n".join(changes.findings)
     other = made(worse_into_english, text="{}番です。").compare(made(good))
     assert set(verdicts(other).values()) == {"not paired"}
     assert not other.worse
-    assert "of other rows" in other.words
+    assert "of other rows" in "\n".join(other.findings)
     assert other.figures() == {}
 
 
@@ -159,7 +159,7 @@ def test_it_is_saved_shown_and_read_back(tmp_path):
     made(good, text=HOSTILE + "{}").save(tmp_path / "before")
     changes = made(worse_into_english, text=HOSTILE + "{}").compare(tmp_path / "before")
     again = evaluate.Report.load(changes.save(tmp_path / "changes"))
-    assert again.words == changes.words
+    assert again.findings == changes.findings
     page = (tmp_path / "changes" / "report.html").read_text("utf-8")
     assert HOSTILE not in page
     assert HOSTILE not in changes._repr_html_()

@@ -162,7 +162,7 @@ def test_errors_are_those_of_the_voice_the_engine_and_the_recogniser(report):
     assert found.loc["one: clear", "own_rate"] == found.loc["other: plain", "engine_rate"] == 0
     # Where it swallows a word that its engine mispronounces, nobody can tell.
     assert found.loc["one: swallows", "endings_lost"] == 9
-    told = report.findings
+    told = report.patterns
     assert told[0] == "one: swallows loses the end of 9 of 10 utterances, and other voices do not."
     assert any(text.startswith("All or most voices of one err at 'letter'") for text in told)
     assert any(text.startswith("Whatever the voice, 'really'") for text in told)
@@ -195,7 +195,7 @@ def test_voices_of_several_services_are_told_apart_and_one_that_is_not_there_sto
     (choice,) = found.choice.to_dict("records")
     assert (choice["system"], choice["voice_name"]) == ("ours", "other: plain")
     assert "one: swallows of theirs" in choice["order"]
-    assert "one: swallows of theirs loses the end of" in found.findings[0]
+    assert "one: swallows of theirs loses the end of" in found.patterns[0]
     assert any(note.startswith("away could not be asked: ") for note in found.notes)
     assert "ours heard all voices in place of away." in found.notes
     lost = found.failed()

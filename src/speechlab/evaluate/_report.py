@@ -45,14 +45,21 @@ class Report(ABC):
         table: One row for each item.
         summary: One row for each group.
         record: When, with which versions and settings, and what the batches say of themselves; empty if nobody knows.
+        notes: What was left out or could not be done, and why.
     """
 
     title: str
     table: pd.DataFrame
     summary: pd.DataFrame
     record: Mapping[str, Any] = MappingProxyType({})
+    notes: tuple[str, ...] = ()
     _made: ClassVar[frozenset[str] | None] = None
     """Columns of the table that the study makes; None for all of them."""
+
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """What was found, in sentences to quote; empty where the table and the summary are all there is."""
+        return ()
 
     @abstractmethod
     def sections(self, *, clips: int | None = None) -> Sequence[Html]:

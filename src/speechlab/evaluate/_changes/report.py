@@ -102,8 +102,8 @@ class Changes(Report):
         return bool(self.summary["paired"].any())
 
     @property
-    def words(self) -> str:
-        """The changes in sentences that a person can quote."""
+    def findings(self) -> tuple[str, ...]:
+        """The changes, in sentences to quote."""
         said = []
         rows = self.summary.to_dict("records")
         first, second = self.names
@@ -118,7 +118,7 @@ class Changes(Report):
             if count := int(self.summary[name].sum()):
                 said.append(f"{count:,} {'row is' if count == 1 else 'rows are'} {what} and not compared.")
         said += [told] if (told := told_of_speed(self.speed)) else []
-        return " ".join(said)
+        return tuple(said)
 
     def _words(self, row: Mapping[Hashable, Any]) -> str:
         earlier, now, points = _figures(row)
@@ -145,7 +145,10 @@ class Changes(Report):
             if self._translated
             else "Error rates of the rows that both reports have. P is exact and corrected by Holm's method."
         )
-        found = [element("p", self.words), table(heads, lines, caption=caption, right=(1, 2, 3, 4, 5, 6))]
+        found = [
+            *(element("p", one) for one in self.findings),
+            table(heads, lines, caption=caption, right=(1, 2, 3, 4, 5, 6)),
+        ]
         found += [speed_table(self.speed, self.names)] if len(self.speed) else []
         shown = self.table if clips is None else self.table.head(clips)
         if clips != 0:

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def advice_parts(choice: pd.DataFrame, findings: Sequence[str], notes: Sequence[str]) -> Html:
+def advice_parts(choice: pd.DataFrame, patterns: Sequence[str], notes: Sequence[str]) -> Html:
     """Return what to do, what stands out, and what was left out."""
     parts = [
         element("p", element("strong", row["order"]), " ", row["advice"], dir="auto")
         for row in choice.to_dict("records")
     ]
-    if findings:
-        parts += [element("p", element("strong", "What stands out")), _items(findings)]
+    if patterns:
+        parts += [element("p", element("strong", "What stands out")), _items(patterns)]
     if notes:
         parts += [element("p", element("strong", "Left out")), _items(notes)]
     return notebook_output(*parts)

@@ -49,7 +49,7 @@ class VoicesReport(SpeechReport):
         attributed: One row for each run of errors: the column ``errors`` of
             :class:`speechlab.metrics.Attribution`.
         variance: One row for each language, as of :class:`speechlab.metrics.Attribution`.
-        findings: What stands out among the errors, in sentences.
+        patterns: What stands out among the errors, in sentences.
         notes: What was left out, and why.
         table: As of :class:`SpeechReport`, with ``take``, ``engine`` and the columns of
             :func:`speechlab.metrics.speech_measures`.
@@ -66,7 +66,7 @@ class VoicesReport(SpeechReport):
     pairs: pd.DataFrame = field(default_factory=pd.DataFrame)
     attributed: pd.DataFrame = field(default_factory=pd.DataFrame)
     variance: pd.DataFrame = field(default_factory=pd.DataFrame)
-    findings: tuple[str, ...] = ()
+    patterns: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
     @classmethod
@@ -90,9 +90,14 @@ class VoicesReport(SpeechReport):
             pairs=pd.concat(pairs, ignore_index=True) if pairs else pd.DataFrame(),
             attributed=pd.DataFrame() if found is None else found.errors,
             variance=pd.DataFrame() if found is None else found.variance,
-            findings=() if found is None else tuple(found.findings),
+            patterns=() if found is None else tuple(found.findings),
             notes=tuple(notes),
         )
+
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """The advice, and what stands out among the errors, in sentences."""
+        return (*self.advice.splitlines(), *self.patterns)
 
     @property
     def advice(self) -> str:
@@ -104,7 +109,7 @@ class VoicesReport(SpeechReport):
         """Return the advice, the voices, how they sound, what stands out, and the rows that can be heard."""
         heard = [] if clips == 0 else [clip_rows(plain_rows(self), max_rows=clips)]
         return [
-            advice_parts(self.choice, self.findings, self.notes),
+            advice_parts(self.choice, self.patterns, self.notes),
             voices_table(self.summary),
             errors_table(self.summary),
             sound_table(self.summary, timed=len(self.speed) > 0),

@@ -55,7 +55,7 @@ class RecognitionReport(SpeechReport):
         speechless: One row for each recording without speech and system, where that was asked for: ``sound``,
             ``duration_s``, ``audio``, ``language``, ``system``, ``hypothesis``, ``hallucination``, ``status``,
             ``error``.
-        verdicts: What was found, in sentences.
+        findings: What was found, in sentences; empty for one system and one condition.
         table: As of :class:`SpeechReport`; ``hallucination`` (text where nobody spoke, or a long insertion) and
             ``tail_lost`` (the last words are missing); with several systems or conditions ``recording`` (position
             of the row in what was given), ``system``, ``condition`` and ``snr_db``; with hotwords the columns of
@@ -68,7 +68,8 @@ class RecognitionReport(SpeechReport):
     pairs: pd.DataFrame = field(default_factory=pd.DataFrame)
     hotwords: pd.DataFrame = field(default_factory=pd.DataFrame)
     speechless: pd.DataFrame = field(default_factory=pd.DataFrame)
-    verdicts: tuple[str, ...] = ()
+    findings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @classmethod
     def of_rows(
@@ -89,18 +90,18 @@ class RecognitionReport(SpeechReport):
         kept = {one.name: getattr(report, one.name) for one in fields(SpeechReport)}
         effects = hotword_effects(flagged(report.table), systems, report.language)
         kept |= {"table": effects.table, "summary": summarized(effects.table, report.language, report.speed)}
-        said = list(notes)
-        said += [*effects.verdicts, *([] if nothing is None else told_of_nothing(nothing))]
+        said = [*effects.verdicts, *([] if nothing is None else told_of_nothing(nothing))]
         kept |= {"hotwords": effects.summary, "speechless": pd.DataFrame() if nothing is None else nothing}
         if "system" not in report.table.columns:
-            return cls(**kept, verdicts=tuple(said))
+            return cls(**kept, findings=tuple(said), notes=tuple(notes))
         order = ordered(report.table, report.text, report.language)
-        return cls(**kept, order=order.systems, pairs=order.pairs, verdicts=(*order.verdicts, *said))
-
-    @property
-    def words(self) -> str:
-        """What was found, in sentences that a person can quote; empty for one system and one condition."""
-        return "\n".join(self.verdicts)
+        return cls(
+            **kept,
+            order=order.systems,
+            pairs=order.pairs,
+            findings=(*order.verdicts, *said),
+            notes=tuple(notes),
+        )
 
     @property
     def systems(self) -> list[str]:
@@ -205,7 +206,7 @@ class RecognitionReport(SpeechReport):
     def _quotes(self) -> list[str]:
         """What was found in recordings as they are, without what stands in tables: other conditions, hotwords."""
         told, names = (
-            list(self.verdicts),
+            [*self.findings, *self.notes],
             [name for name in ("language", "condition") if name in self.summary],
         )
         if {"system", "verdict"} <= set(self.hotwords.columns):

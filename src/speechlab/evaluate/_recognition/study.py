@@ -75,8 +75,8 @@ def recognition(
     the report keeps the segments. The column ``loop`` says where the recogniser repeated itself.
 
     Several systems are put in order by language, on the recordings that all of them have
-    (:func:`speechlab.metrics.rank`): ``report.words`` says who is better, and whether that could be chance. A service
-    that cannot be asked stops none of the others: its rows fail, and the words say why.
+    (:func:`speechlab.metrics.rank`): ``report.findings`` say who is better, and whether that could be chance.
+    A service that cannot be asked stops none of the others: its rows fail, and ``report.notes`` say why.
 
     Args:
         lab: The client; or several by name, as in ``{"ours": lab, "theirs": other}``.

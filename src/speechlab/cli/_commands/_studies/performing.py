@@ -110,22 +110,9 @@ def performed(
             report = made(
                 lab, texts, progress=lambda stage, done, total: told(_plain(stage), done, total), **given
             )
-    for sentence in _found(report):
+    for sentence in (*report.findings, *report.notes):
         say(sentence)
     _end(report, out, before, fail_if or ())
-
-
-def _found(report: Any) -> list[str]:
-    """What a study says in sentences."""
-    from speechlab import evaluate
-
-    if isinstance(report, evaluate.VoicesReport):
-        return [*report.advice.splitlines(), *report.notes]
-    if isinstance(report, evaluate.RecognitionReport):
-        return list(report.verdicts)
-    if isinstance(report, evaluate.TranslationReport):
-        return [*report.findings, *report.notes]
-    return []
 
 
 def _plain(stage: str) -> str:
@@ -192,7 +179,8 @@ def _end(report: Report, out: Path, earlier: Report | None, fail_if: Sequence[st
 def ended_with(changes: Changes, out: Path | None, fail_if: Sequence[str]) -> None:
     """Say what changed, and end with its status."""
     headline("What changed", changes.headline(), _FIGURES)
-    say(changes.words)
+    for sentence in changes.findings:
+        say(sentence)
     if out is not None:
         console.print(f"report: {escape(str(changes.save(out)))}", soft_wrap=True)
     unknown = [_UNPAIRED] if "worse" in fail_if and not changes.paired else []
