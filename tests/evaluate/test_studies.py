@@ -218,18 +218,7 @@ def test_segments_of_a_study(lab, store, report, tmp_path):
     assert len(report.segments) == 0
 
 
-def test_a_table_without_rows_is_refused(lab, store):
-    empty = pd.DataFrame({name: [] for name in ("audio", "text", "language", "source_lang", "target_lang")})
-    texts = empty.drop(columns="audio")
-    for study, table, given in (
-        (evaluate.recognition, empty, ()),
-        (evaluate.speech_to_speech, empty, ("en", "heart")),
-        (evaluate.translation, texts, ()),
-        (evaluate.round_trip, texts, (["heart"],)),
-        (evaluate.voices, texts, (["heart"],)),
-    ):
-        with pytest.raises(InvalidRequestError, match="frame has no rows"):
-            study(lab, table, *given, store=store)
+def test_an_empty_list_of_voices_is_refused(lab, store):
     with pytest.raises(InvalidRequestError, match="voices names none"):
         evaluate.round_trip(lab, pd.DataFrame({"text": ["a"], "language": "en"}), [], store=store)
 

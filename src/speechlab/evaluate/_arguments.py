@@ -28,7 +28,7 @@ def need_columns(frame: object, *columns: object) -> None:
             raise InvalidRequestError(
                 f"a column's name is {name!r}; it must be a string", parameter=str(name)
             )
-    if not len(frame):  # type: ignore[arg-type]
+    if not len(frame):  # type: ignore[arg-type]  # a table, as was seen above
         raise InvalidRequestError("frame has no rows; give one row or more", parameter="frame")
 
 
