@@ -113,7 +113,7 @@ def test_a_taken_port_is_said_plainly(start):
         port = taken.getsockname()[1]
         code, out, err = start("--port", str(port)).end()
     assert (code, out) == (2, "")
-    assert f"port {port} on 127.0.0.1 is taken" in err
+    assert f"port {port} on 127.0.0.1 is in use" in err
     assert "--port" in err
     assert "Traceback" not in err
 
