@@ -74,7 +74,7 @@ def test_a_file_goes_in_and_a_file_comes_out(command, translator, tmp_path):
     code, _, err = ended(stopped)
     assert code == 130
     assert "was interrupted: " in err
-    assert "the same command again goes on" in err
+    assert "run the same command again to continue" in err
     before = sum(translator.calls.values())
     assert before < 300
     translator.faults = {"text 299": 400}

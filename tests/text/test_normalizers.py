@@ -351,7 +351,7 @@ def test_unknown_names_say_what_there_is(name):
 
 @pytest.mark.parametrize("value", [None, 3, float("nan"), b"x"])
 def test_only_text_is_taken(value):
-    with pytest.raises(InvalidRequestError, match="only text"):
+    with pytest.raises(InvalidRequestError, match="it must be a text"):
         normalizer("ja")(value)
 
 

@@ -78,7 +78,7 @@ def test_what_is_no_budget(wrong):
 
 def test_what_are_no_prices_of_a_plan(reverser, store):
     plan = batch.plan_translation(texts(1), reverser, store=store, **EN_JA)
-    with pytest.raises(InvalidRequestError, match="there are calls, characters, audio_s, tokens"):
+    with pytest.raises(InvalidRequestError, match="the units are calls, characters, audio_s, tokens"):
         plan.summary({"words": 1})
 
 
