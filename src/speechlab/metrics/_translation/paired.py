@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from speechlab.metrics._arguments import Groups
-    from speechlab.metrics._translation.scores import Scorer
+    from speechlab.metrics._translation.scorers import Scorer
 
 _TESTS = {"bootstrap": "bs", "randomization": "ar"}
 _DRAWS = {"bootstrap": 1_000, "randomization": 10_000}  # sacrebleu's

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from speechlab.metrics._arguments import as_texts, check_choice, check_index
 from speechlab.metrics._statistics.bootstrap import Bootstrap, Interval
 from speechlab.metrics._translation.glossary import glossary_table, rows_and_sources
 from speechlab.metrics._translation.measures import make_metrics, tokenizer
+from speechlab.metrics._translation.scorers import checked_scorers, scored_by
 from speechlab.text import language_code
 
 if TYPE_CHECKING:
@@ -25,9 +26,7 @@ if TYPE_CHECKING:
 
     from speechlab.metrics._arguments import Groups
     from speechlab.metrics._translation.glossary import Glossary
-
-Scorer: TypeAlias = Callable[[list[str], list[str], list[str]], Iterable[float]]
-"""A function from sources, translations and references to one score for each translation, such as COMET's."""
+    from speechlab.metrics._translation.scorers import Scorer
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +240,7 @@ def scored(
     """
     score = _score(said, heard, metrics, rows)
     first = [texts[0] for texts in said]
-    for name, scorer in _checked(scorers, score.scores).items():
+    for name, scorer in checked_scorers(scorers, score.scores).items():
         score = _with_scorer(score, name, scorer, (sources, heard, first))
     return score
 
@@ -266,36 +265,6 @@ def as_streams(said: list[list[str]]) -> list[tuple[str | None, ...]]:
 
 def _from_sums(metric: Any) -> Callable[[list[Any]], float]:
     return lambda row: cast(float, metric._compute_score_from_stats(row).score)  # noqa: SLF001
-
-
-def _checked(scorers: object, names: Iterable[str]) -> Mapping[str, Scorer]:
-    if scorers is None:
-        return {}
-    if not isinstance(scorers, Mapping) or not all(
-        isinstance(name, str) and callable(scorer) for name, scorer in scorers.items()
-    ):
-        message = f"scorers is {scorers!r:.60}; give a dict from names to functions"
-        raise InvalidRequestError(message, parameter="scorers")
-    taken = set(names) & set(scorers)
-    if taken:
-        message = f"the scorer {min(taken)!r} has the name of a metric that is there already; give it another"
-        raise InvalidRequestError(message, parameter="scorers")
-    return scorers
-
-
-def scored_by(
-    scorer: Scorer, name: str, texts: tuple[list[str], list[str], list[str]]
-) -> NDArray[np.float64]:
-    """What a scorer says of each translation, checked."""
-    given = scorer(*texts)
-    try:
-        values = np.array([float(value) for value in given], dtype=np.float64)
-    except (TypeError, ValueError):
-        values = np.array([math.nan])
-    if len(values) != len(texts[1]) or not np.isfinite(values).all():
-        message = f"the scorer {name!r} gave {given!r:.60}; it must give one number for each of {len(texts[1])} texts"
-        raise InvalidRequestError(message, parameter="scorers")
-    return values
 
 
 def _with_scorer(
@@ -367,7 +336,7 @@ def score_translations(
     require_columns(frame, reference, hypothesis, *keys, hint=hint)
     frame, bootstrap = Bootstrap(level, draws, seed, groups).on(frame)
     names = [*make_metrics(metrics, tokenizer(tokenize, None), options, single=False)]
-    names += _checked(scorers, names)
+    names += checked_scorers(scorers, names)
     if has_column(frame, language, "language"):
         codes = frame[language].map(language_code, na_action="ignore")
     else:

@@ -1,0 +1,65 @@
+"""Metrics of the user: functions that score each translation, such as COMET's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from speechlab.errors import InvalidRequestError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Scorer: TypeAlias = Callable[[list[str], list[str], list[str]], Iterable[float]]
+"""A function from sources, translations and references to one score for each translation, such as COMET's."""
+
+
+def checked_scorers(scorers: object, names: Iterable[str]) -> Mapping[str, Scorer]:
+    """Return the scorers of the user.
+
+    Args:
+        scorers: None, or functions by their names.
+        names: Names of metrics, which no scorer may have.
+
+    Raises:
+        InvalidRequestError: It is no such mapping, or a name is taken.
+    """
+    if scorers is None:
+        return {}
+    if not isinstance(scorers, Mapping) or not all(
+        isinstance(name, str) and callable(scorer) for name, scorer in scorers.items()
+    ):
+        message = f"scorers is {scorers!r:.60}; give a dict from names to functions"
+        raise InvalidRequestError(message, parameter="scorers")
+    taken = set(names) & set(scorers)
+    if taken:
+        message = f"the scorer {min(taken)!r} has the name of a metric that is there already; give it another"
+        raise InvalidRequestError(message, parameter="scorers")
+    return scorers
+
+
+def scored_by(
+    scorer: Scorer, name: str, texts: tuple[list[str], list[str], list[str]]
+) -> NDArray[np.float64]:
+    """Return the score of each translation.
+
+    Args:
+        scorer: The function.
+        name: Its name, for errors.
+        texts: Sources, translations and references.
+
+    Raises:
+        InvalidRequestError: It does not give one finite number for each translation.
+    """
+    given = scorer(*texts)
+    try:
+        values = np.array([float(value) for value in given], dtype=np.float64)
+    except (TypeError, ValueError):
+        values = np.array([math.nan])
+    if len(values) != len(texts[1]) or not np.isfinite(values).all():
+        message = f"the scorer {name!r} gave {given!r:.60}; it must give one number for each of {len(texts[1])} texts"
+        raise InvalidRequestError(message, parameter="scorers")
+    return values
