@@ -10,7 +10,8 @@ import typer
 from rich.markup import escape
 
 from speechlab.cli._commands._studies.systems import connected
-from speechlab.cli._console import console, errors, headline, say, stages, warnings_told
+from speechlab.cli._console import console, errors, say, stages, warnings_told
+from speechlab.cli._headline import headline
 from speechlab.errors import InvalidRequestError, StoreError
 
 if TYPE_CHECKING:
