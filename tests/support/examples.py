@@ -32,7 +32,7 @@ WITHOUT = {
         batch.translate""",
     "what rooms of this package ask of each other, and nobody else": """
         batch.Outcome batch.failures_told_elsewhere client.CallGroup client.Operation client.address_and_key
-        client.ask_service client.asking_afresh client.asking_always client.begin client.by_attempts client.grouped
+        client.ask_service client.asking_afresh client.begin client.by_attempts client.grouped
         client.remember_service client.replaying_from client.result_of client.without_scheduler
         evaluate.combined_page""",
     "an error is read, not made: SpeechLabError, APIError and InvalidRequestError show how": """

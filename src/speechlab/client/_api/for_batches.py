@@ -1,4 +1,4 @@
-"""Functions that batches need of a client: its event loop, its events, and the identity of its service."""
+"""Functions that batches and studies need of a client: its loop, copies, and its service's identity and address."""
 
 from __future__ import annotations
 
@@ -211,33 +211,27 @@ def replaying_from(lab: C, store: Store | str | os.PathLike[str] | None) -> C:
     return lab.with_options(store=named) if named.newest("voices") else lab
 
 
-def asking_afresh(lab: C) -> C:
-    """A copy of a client that makes each call, with one attempt: it keeps, replays and retries nothing.
+def asking_afresh(lab: C, *, keep: bool = False) -> C:
+    """A copy of a client that makes each call, with one attempt, also where the result is known.
 
     Args:
         lab: The client.
+        keep: Keep results as the client does. A client that only replays then makes no call, and replays streams at
+            the recorded times.
 
     Raises:
-        ReplayMiss: The client only replays.
-    """
-    behind: Any = getattr(lab, "_async", lab)
-    if behind._settings.mode == "replay":  # noqa: SLF001 - of the same room
-        raise nothing_is_sent("a call made for its time")
-    return lab.with_options(max_retries=0, store=None)
-
-
-def asking_always(lab: C) -> C:
-    """A copy of a client that makes each call, with one attempt, and keeps results as the client does.
-
-    Args:
-        lab: The client. If it only replays, the copy replays streams at the recorded times.
+        ReplayMiss: The client only replays, and ``keep`` is false.
     """
     behind: Any = getattr(lab, "_async", lab)
     settings = behind._settings  # noqa: SLF001 - of the same room
     if settings.mode == "replay":
+        if not keep:
+            raise nothing_is_sent("a call made for its time")
         return lab.with_options(pace="as recorded")
     once = lab.with_options(max_retries=0)
-    return once if settings.store is None else once.with_options(mode="live")
+    if settings.store is None:
+        return once
+    return once.with_options(mode="live") if keep else once.with_options(store=None)
 
 
 def address_and_key(lab: Client | AsyncClient) -> tuple[str, str, str]:

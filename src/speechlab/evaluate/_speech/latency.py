@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab._arguments import refused
 from speechlab._brief import briefly
-from speechlab.client import AudioDelta, asking_always
+from speechlab.client import AudioDelta, asking_afresh
 from speechlab.errors import SpeechLabError
 from speechlab.evaluate._arguments import check_client
 from speechlab.evaluate._speech.speed import in_turns
@@ -70,7 +70,7 @@ def latency(
     if not chosen or set(chosen) - set(_WAYS):
         raise refused("ways", ways, f"some of {', '.join(map(repr, _WAYS))}")
     check_client("lab", lab)
-    once = asking_always(lab)
+    once = asking_afresh(lab, keep=True)
     known = once.voices().one(voice) if isinstance(voice, str) else voice
     with once.realtime(voice=known, format="pcm") if "realtime" in chosen else nullcontext() as session:
         found = in_turns(

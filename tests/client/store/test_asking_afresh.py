@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from speechlab.client import Client, address_and_key, asking_always, connect
+from speechlab.client import Client, address_and_key, asking_afresh, connect
 from speechlab.errors import ReplayMiss, ServerError
 
 
@@ -24,9 +24,9 @@ def service(server, http, wav):
 def test_each_call_is_made_once_and_kept(service, tmp_path, http):
     with Client(service.base_url, store=tmp_path / "kept", mode="auto") as lab:
         for _ in range(2):
-            asking_always(lab).synthesize("あ", voice=http.VOICE_ID)
+            asking_afresh(lab, keep=True).synthesize("あ", voice=http.VOICE_ID)
         with pytest.raises(ServerError):
-            asking_always(lab).translate("あ", source_lang="ja", target_lang="en")
+            asking_afresh(lab, keep=True).translate("あ", source_lang="ja", target_lang="en")
         assert [one.path for one in service.requests if one.method == "POST"] == [
             "/tts",
             "/tts",
@@ -34,7 +34,7 @@ def test_each_call_is_made_once_and_kept(service, tmp_path, http):
         ]
     asked = len(service.requests)
     with connect(store=tmp_path / "kept", mode="replay") as lab:
-        assert asking_always(lab).synthesize("あ", voice=http.VOICE_ID).duration_s > 0
+        assert asking_afresh(lab, keep=True).synthesize("あ", voice=http.VOICE_ID).duration_s > 0
     assert len(service.requests) == asked
 
 
