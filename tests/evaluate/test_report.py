@@ -74,11 +74,9 @@ def test_a_page_holds_everything(report, tmp_path):
 
 
 def test_methods_say_what_no_interval_tells(report, tmp_path):
-    words = (
-        "A sample of 22 utterances, the fewest with an interval here, may lack what befalls up to 13% of all"
-    )
+    words = "In a sample of 22 utterances, the smallest with an interval here, a fault of up to 13% of all"
     assert words in report.methods().text
-    assert "may lack" not in made(tmp_path, rows=2).methods().text
+    assert "may be absent" not in made(tmp_path, rows=2).methods().text
 
 
 def test_sounds_beyond_the_size_of_a_page_stay_out_in_words(report):
@@ -148,7 +146,7 @@ def test_numbers_of_a_column_have_as_many_places():
 @pytest.mark.parametrize(("rows", "share"), [(2, "78%"), (22, "13%"), (700, "0.43%")])
 def test_what_a_sample_may_lack_is_a_share_whatever_its_size(rows, share):
     said = pd.DataFrame({"text": ["a b c d"] * rows, "hypothesis": ["a b c e"] * rows, "language": "en"})
-    assert f"befalls up to {share} of all" in methods_of("Some", summarize(score(said))).text
+    assert f"a fault of up to {share} of all" in methods_of("Some", summarize(score(said))).text
 
 
 def test_a_recording_of_several_rows_is_in_the_folder_once(tmp_path):

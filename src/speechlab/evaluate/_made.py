@@ -35,24 +35,11 @@ RECOGNITION = SPEECH | {
 GIVEN = frozenset({"audio", "voice", "gender", "duration_s", "sample_rate"})
 """Of those, what a table of recordings may have: the study takes it."""
 VOICES = SPEECH | {
-    *(
-        "take",
-        "engine",
-        "loudness_lufs",
-        "morae_per_s",
-        "words_per_s",
-        "characters_per_s",
-        "leading_silence_s",
-    ),
-    *("trailing_silence_s", "longest_pause_s", "f0_median_hz", "f0_mean_hz", "f0_sd_hz", "voiced_ratio"),
-    *(
-        "dnsmos_overall",
-        "dnsmos_signal",
-        "dnsmos_background",
-        "dnsmos_p808",
-        "truncated_ending",
-        "repeated_ending",
-    ),
+    *("take", "engine", "loudness_lufs", "morae_per_s", "words_per_s", "characters_per_s"),
+    *("leading_silence_s", "trailing_silence_s", "longest_pause_s"),
+    *("f0_median_hz", "f0_mean_hz", "f0_sd_hz", "voiced_ratio"),
+    *("dnsmos_overall", "dnsmos_signal", "dnsmos_background", "dnsmos_p808"),
+    *("truncated_ending", "repeated_ending"),
     *("clipping_ratio", "peak_dbfs", "rms_dbfs", "silence_ratio", "speech_s", "morae", "words", "characters"),
     *("duration_per_mora_s", "duration_per_character_s", "duration_z", "measure_error"),
 }
@@ -60,25 +47,9 @@ VOICES = SPEECH | {
 TRANSLATION = frozenset(
     {
         *("system", "translation", "chrf", "length_ratio", "copied", "loop", "terms_expected", "terms_found"),
-        *(
-            "back_translation",
-            "back_chrf",
-            "back_error",
-            "prompt_tokens",
-            "completion_tokens",
-            "model",
-            "key",
-        ),
-        *(
-            "status",
-            "error",
-            "error_type",
-            "http_status",
-            "attempts",
-            "processing_s",
-            "latency_s",
-            "first_byte_s",
-        ),
+        *("back_translation", "back_chrf", "back_error", "prompt_tokens", "completion_tokens"),
+        *("model", "key", "status", "error", "error_type", "http_status", "attempts"),
+        *("processing_s", "latency_s", "first_byte_s"),
         *("usage_characters", "usage_audio_s", "usage_tokens"),
     }
 )

@@ -118,7 +118,7 @@ class Report(ABC):
             names: What the two are called, that one first, as in ``("ours", "theirs")``.
 
         Returns:
-            A :class:`Changes`, a report itself: ``words``, ``worse``, ``better``, ``summary``, ``plot()`` ….
+            A :class:`Changes`, a report itself: ``findings``, ``worse``, ``better``, ``summary``, ``plot()`` ….
 
         Raises:
             InvalidRequestError: The reports hold no scores, or were scored in different ways; one has several

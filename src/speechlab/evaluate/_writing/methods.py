@@ -139,8 +139,8 @@ _INTERVALS = (
     "Intervals are of 95 %, by a percentile bootstrap over utterances with a fixed seed, widened for few."
 )
 _RARE = (
-    "A sample of {fewest} utterances, the fewest with an interval here, may lack what befalls up to {share} of all; "
-    "no interval tells of that."
+    "In a sample of {fewest} utterances, the smallest with an interval here, a fault of up to {share} of all "
+    "utterances may be absent; no interval shows that."
 )
 _HANLEY = "J. A. Hanley, A. Lippman-Hand, If nothing goes wrong, is everything all right?, JAMA 249 (1983)"
 _PAIRED_INTERVALS = (
