@@ -165,7 +165,7 @@ _NEAR_TABLES = frozenset({"AsyncClient", "Client", "connect", "datasets", "evalu
 class _BesidePandas:
     """Module finder that loads the batch room right after pandas, without loading pandas itself, which is slow."""
 
-    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:  # noqa: ARG002
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:  # noqa: ARG002 - the import system's signature
         if name != "pandas" or self not in sys.meta_path:
             return None
         sys.meta_path.remove(self)
@@ -178,7 +178,7 @@ class _BesidePandas:
                 with suppress(ImportError):  # an explicit import of the batch room raises it
                     import_module("speechlab.batch")
 
-            spec.loader.exec_module = load_both  # type: ignore[method-assign]
+            spec.loader.exec_module = load_both  # type: ignore[method-assign]  # the loader of this one import
         return spec
 
 

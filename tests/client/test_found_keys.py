@@ -151,7 +151,7 @@ def certificate(tmp_path):
     return path
 
 
-def test_tls_that_cannot_be_trusted_is_a_connection_error(server, http, certificate, _server_loop):  # noqa: PT019
+def test_tls_that_cannot_be_trusted_is_a_connection_error(server, http, certificate, _server_loop):  # noqa: PT019 - the loop itself is needed
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
 

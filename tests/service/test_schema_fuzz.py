@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from speechlab.audio import encode
 
 schemathesis = pytest.importorskip("schemathesis", reason="pip install 'speechlab[fuzz]'")
-from schemathesis import GenerationMode, checks  # noqa: E402
-from schemathesis.config import GenerationConfig, SchemathesisConfig  # noqa: E402
-from schemathesis.specs.openapi.checks import (  # noqa: E402
+from schemathesis import GenerationMode, checks  # noqa: E402 - after the check that it is installed
+from schemathesis.config import GenerationConfig, SchemathesisConfig  # noqa: E402 - after the check that it is installed
+from schemathesis.specs.openapi.checks import (  # noqa: E402 - after the check that it is installed
     content_type_conformance,
     negative_data_rejection,
     response_headers_conformance,

@@ -168,7 +168,7 @@ def test_focus_can_be_seen(show_player, player):
 def test_a_click_seeks_and_a_drag_selects(show_player, player):
     page = show_player(player)
     box = slider(page).bounding_box()
-    at = lambda part: (box["x"] + 1 + part * (box["width"] - 2), box["y"] + 40)  # noqa: E731
+    at = lambda part: (box["x"] + 1 + part * (box["width"] - 2), box["y"] + 40)  # noqa: E731 - shorter than a function here
     page.mouse.click(*at(0.5))
     assert state(page, "current_time") == pytest.approx(2.0, abs=0.02)
     page.mouse.move(*at(0.75))

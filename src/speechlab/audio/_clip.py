@@ -202,11 +202,11 @@ class AudioClip:
 
     # -- bytes
 
-    def encode(self, format: AudioFormat | str, sample_rate: int | None = None) -> bytes:  # noqa: A002
+    def encode(self, format: AudioFormat | str, sample_rate: int | None = None) -> bytes:  # noqa: A002 - the contract's name
         """The clip as a whole file of one of the five formats; see :func:`encode`."""
         return encode(self, format, sample_rate)
 
-    def save(self, path: str | os.PathLike[str], format: AudioFormat | str | None = None) -> Path:  # noqa: A002
+    def save(self, path: str | os.PathLike[str], format: AudioFormat | str | None = None) -> Path:  # noqa: A002 - the contract's name
         """Write the clip to a file atomically: the file appears under its name only when it is complete.
 
         Args:
@@ -291,7 +291,7 @@ def decode(
 
 def encode(
     audio: AudioClip | ArrayLike,
-    format: AudioFormat | str,  # noqa: A002
+    format: AudioFormat | str,  # noqa: A002 - the contract's name
     sample_rate: int | None = None,
 ) -> bytes:
     """Encode audio as a complete file.

@@ -150,7 +150,7 @@ def _with_keywords(function: F, shown: list[inspect.Parameter]) -> F:
         for one in signature.parameters.values()
         if one.kind is not one.VAR_KEYWORD and one.name not in given
     ]
-    function.__signature__ = signature.replace(parameters=[*own, *shown])  # type: ignore[attr-defined]
+    function.__signature__ = signature.replace(parameters=[*own, *shown])  # type: ignore[attr-defined]  # help() and editors read it
     return briefly(function)
 
 

@@ -35,7 +35,7 @@ def command(
             function(**options)
 
         perform.__doc__ = function.__doc__
-        perform.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        perform.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # typer reads it
         perform.__annotations__ = {one.name: one.annotation for one in parameters}
         app.command(name)(perform)
         return function

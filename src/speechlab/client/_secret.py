@@ -68,7 +68,7 @@ class Secret:
     async def ready(self) -> None:
         """Wait until the key can be sent."""
 
-    async def renew(self, number: int) -> bool:  # noqa: ARG002
+    async def renew(self, number: int) -> bool:  # noqa: ARG002 - a renewed key needs it
         """Replace a key that was refused; False if there is no other.
 
         Args:

@@ -84,8 +84,8 @@ class HandshakeCode(StrEnum):
 
     INVALID_WEBSOCKET_UPGRADE = "invalid_websocket_upgrade"
     AUTH_TOKEN_REQUIRED = "auth_token_required"  # noqa: S105 - a code, not a token
-    INVALID_TOKEN_FORMAT = "invalid_token_format"  # noqa: S105
-    INVALID_TOKEN = "invalid_token"  # noqa: S105
+    INVALID_TOKEN_FORMAT = "invalid_token_format"  # noqa: S105 - a code of errors
+    INVALID_TOKEN = "invalid_token"  # noqa: S105 - a code of errors
     LEGACY_API_KEY_REJECTED = "legacy_api_key_rejected"
     WS_ORIGIN_DENIED = "ws_origin_denied"
     UNKNOWN_SERVICE = "unknown_service"

@@ -149,7 +149,7 @@ class VoiceRules:
         """Return the rules in a catalogue entry."""
         return cls(frozenset(voice.formats), voice.sample_rates, voice.streaming)
 
-    def check(self, *, format: str, sample_rate: int = 0, stream: bool = False) -> int:  # noqa: A002
+    def check(self, *, format: str, sample_rate: int = 0, stream: bool = False) -> int:  # noqa: A002 - the contract's name
         """Check output settings in the order of the contract: format, streaming, rate.
 
         Args:
@@ -173,7 +173,7 @@ class VoiceRules:
             self._check_streaming(format)
         return self._check_rate(format, sample_rate)
 
-    def _check_streaming(self, format: str) -> None:  # noqa: A002
+    def _check_streaming(self, format: str) -> None:  # noqa: A002 - the contract's name
         if not self.streaming:
             message = "this voice does not stream; leave stream out"
         elif self.streamable is not None and format not in self.streamable:
@@ -184,7 +184,7 @@ class VoiceRules:
             message, parameter="stream", rule="2.2", code="unsupported_streaming_format"
         )
 
-    def _check_rate(self, format: str, rate: int) -> int:  # noqa: A002
+    def _check_rate(self, format: str, rate: int) -> int:  # noqa: A002 - the contract's name
         if rate == 0:
             return DEFAULT_SAMPLE_RATE
         message = None

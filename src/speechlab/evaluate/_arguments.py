@@ -107,6 +107,6 @@ def clip_of(recording: object) -> AudioClip:
 def recording_seconds(recording: object) -> float:
     """Return the length of a recording; one that cannot be read becomes an error row later, not here."""
     try:
-        return recording_length_s(recording)  # type: ignore[arg-type]
+        return recording_length_s(recording)  # type: ignore[arg-type]  # errors of any type are caught
     except (SpeechLabError, OSError, TypeError, ValueError):
         return float("nan")

@@ -89,7 +89,7 @@ def chosen_voices(catalogue: VoiceCatalogue, voices: object) -> list[Voice]:
         return list(catalogue)
     several = isinstance(voices, Iterable) and not isinstance(voices, str | Voice)
     chosen: list[Voice] = []
-    for voice in voices if several else [voices]:  # type: ignore[attr-defined]
+    for voice in voices if several else [voices]:  # type: ignore[attr-defined]  # an Iterable, as seen above
         if not isinstance(voice, str | Voice):
             message = f"voices holds {voice!r}; give voices of the catalogue, or their ids or names"
             raise InvalidRequestError(message, parameter="voices")

@@ -26,14 +26,14 @@ def with_columns(
 
     columns = {}
     for name, kind in types.items():
-        values = rows[name] if isinstance(rows, dict) else [row.get(name) for row in rows]  # type: ignore[union-attr]
+        values = rows[name] if isinstance(rows, dict) else [row.get(name) for row in rows]  # type: ignore[union-attr]  # a list of rows where it is no dict
         if kind == "string":
             # Half surrogate pairs, which Arrow cannot hold, become question marks.
             values = [value.encode("utf-8", "replace").decode() if value else value for value in values]
         columns[name] = (
             pd.Categorical(values)
             if kind == "category"
-            else pd.array([pd.NA if value is None else value for value in values], dtype=kind)  # type: ignore[call-overload]
+            else pd.array([pd.NA if value is None else value for value in values], dtype=kind)  # type: ignore[call-overload]  # the type is known at run time only
         )
     # Arrays without an index go by position: the index may hold a label twice.
     added = pd.DataFrame(columns, index=frame.index)

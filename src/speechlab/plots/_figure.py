@@ -165,11 +165,11 @@ def tidy(table: object, *columns: object, argument: str, hint: str) -> pd.DataFr
         InvalidRequestError: It is no such table.
     """
     require_columns(table, *columns, argument=argument, hint=hint)
-    if not len(table):  # type: ignore[arg-type]
+    if not len(table):  # type: ignore[arg-type]  # require_columns checks that it is a table
         raise InvalidRequestError(
             f"{argument} has no rows, so there is nothing to draw. {hint}", parameter=argument
         )
-    return table  # type: ignore[return-value]
+    return table  # type: ignore[return-value]  # a table, as checked above
 
 
 def numbers(table: pd.DataFrame, column: Any) -> NDArray[np.float64]:

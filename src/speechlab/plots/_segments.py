@@ -234,7 +234,7 @@ def _write_texts(axes: Axes, bars: list[tuple[Any, ...]], families: list[str]) -
     figure = axes.get_figure(root=True)
     assert figure is not None
     figure.draw_without_rendering()  # only then the axes know their width
-    renderer: RendererAgg = figure.canvas.get_renderer()  # type: ignore[attr-defined]
+    renderer: RendererAgg = figure.canvas.get_renderer()  # type: ignore[attr-defined]  # Agg canvases have it
     corners = np.array([(one[at], 0.0) for one in bars for at in (0, 1)]).reshape(-1, 2)
     places = axes.transData.transform(corners)[:, 0]
     for (left, right, text, middle), begin, stop in zip(bars, places[::2], places[1::2], strict=True):

@@ -142,6 +142,6 @@ _files_lock = threading.Lock()
 @after_fork
 def _forget_after_fork() -> None:
     # the locks belong to the parent; the child's copy of the open file stays open, which does not affect them
-    global _files_lock  # noqa: PLW0603
+    global _files_lock  # noqa: PLW0603 - a forked child needs its own
     _files_lock = threading.Lock()
     _files.clear()

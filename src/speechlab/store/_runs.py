@@ -73,7 +73,7 @@ class RunTable:
         row = (record.id, record.operation, record.status, record.started, record.ended, manifest)
         with self._translated():
             self._db.execute(
-                f"INSERT INTO runs ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "  # noqa: S608
+                f"INSERT INTO runs ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "  # noqa: S608 - names of columns and placeholders; values are bound
                 "status = excluded.status, ended = excluded.ended, manifest = excluded.manifest",
                 row,
             )
@@ -104,7 +104,7 @@ class RunTable:
             StoreError: The store has no run with this id.
         """
         with self._translated():
-            found = self._db.execute(f"SELECT {_COLUMNS} FROM runs WHERE id = ?", (run,)).fetchone()  # noqa: S608
+            found = self._db.execute(f"SELECT {_COLUMNS} FROM runs WHERE id = ?", (run,)).fetchone()  # noqa: S608 - names of columns and placeholders; values are bound
         if found is None:
             known = ", ".join(record.id for record in self.runs()[-3:]) or "none"
             raise StoreError(f"the store {self.path} has no run {run!r}; its latest are: {known}")
@@ -113,7 +113,7 @@ class RunTable:
     def runs(self) -> list[RunRecord]:
         """Return all runs in the order of their beginnings, independent of the system clock."""
         with self._translated():
-            found = self._db.execute(f"SELECT {_COLUMNS} FROM runs ORDER BY rowid").fetchall()  # noqa: S608
+            found = self._db.execute(f"SELECT {_COLUMNS} FROM runs ORDER BY rowid").fetchall()  # noqa: S608 - names of columns and placeholders; values are bound
         return [self._record(row) for row in found]
 
     def part_path(self, part: RunPart) -> Path:

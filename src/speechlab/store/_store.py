@@ -168,13 +168,13 @@ class Store(RunTable, ReplyTable):
             marks = ",".join("?" * len(some))
             with self._translated():
                 rows = self._db.execute(
-                    f"SELECT key, operation, request, response, created FROM results WHERE key IN ({marks})",  # noqa: S608
+                    f"SELECT key, operation, request, response, created FROM results WHERE key IN ({marks})",  # noqa: S608 - names of columns and placeholders; values are bound
                     some,
                 ).fetchall()
                 if not rows:
                     continue
                 kept = self._db.execute(
-                    f"SELECT key, role, sha256, suffix, size FROM blobs WHERE key IN ({marks})",  # noqa: S608
+                    f"SELECT key, role, sha256, suffix, size FROM blobs WHERE key IN ({marks})",  # noqa: S608 - names of columns and placeholders; values are bound
                     some,
                 ).fetchall()
             blobs: dict[str, dict[str, Blob]] = {}
@@ -193,7 +193,7 @@ class Store(RunTable, ReplyTable):
         for some in _slices(list(dict.fromkeys(keys))):
             with self._translated():
                 rows = self._db.execute(
-                    f"SELECT {_ATTEMPT} FROM attempts WHERE key IN ({','.join('?' * len(some))}) "  # noqa: S608
+                    f"SELECT {_ATTEMPT} FROM attempts WHERE key IN ({','.join('?' * len(some))}) "  # noqa: S608 - names of columns and placeholders; values are bound
                     "AND status = 'error' AND key NOT IN (SELECT key FROM results) ORDER BY id",
                     some,
                 ).fetchall()
@@ -251,7 +251,7 @@ class Store(RunTable, ReplyTable):
         """Return all attempts at a request, oldest first."""
         with self._translated():
             rows = self._db.execute(
-                f"SELECT {_ATTEMPT} FROM attempts WHERE key = ? ORDER BY id",  # noqa: S608
+                f"SELECT {_ATTEMPT} FROM attempts WHERE key = ? ORDER BY id",  # noqa: S608 - names of columns and placeholders; values are bound
                 (key,),
             ).fetchall()
         return [Attempt(*row) for row in rows]

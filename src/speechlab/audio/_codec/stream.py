@@ -39,7 +39,7 @@ _UNKNOWN_SIZE = 0xFFFF_FFFF
 _PAGE_MICROSECONDS = 100_000
 
 
-def streams(format: AudioFormat | str, sample_rate: int = DEFAULT_SAMPLE_RATE) -> bool:  # noqa: A002
+def streams(format: AudioFormat | str, sample_rate: int = DEFAULT_SAMPLE_RATE) -> bool:  # noqa: A002 - the contract's name
     """Whether :func:`stream_encoder` takes this format at this rate.
 
     Args:
@@ -64,7 +64,7 @@ def streams(format: AudioFormat | str, sample_rate: int = DEFAULT_SAMPLE_RATE) -
 
 
 def stream_encoder(
-    format: AudioFormat | str,  # noqa: A002
+    format: AudioFormat | str,  # noqa: A002 - the contract's name
     sample_rate: int = DEFAULT_SAMPLE_RATE,
     channels: int = 1,
 ) -> StreamEncoder:
@@ -139,7 +139,7 @@ class StreamEncoder(ABC):
         ('pcm', 1, 4, 0)
     """
 
-    def __init__(self, format: AudioFormat, sample_rate: int, channels: int) -> None:  # noqa: A002
+    def __init__(self, format: AudioFormat, sample_rate: int, channels: int) -> None:  # noqa: A002 - the contract's name
         self.format = format
         self.sample_rate = sample_rate
         self.channels = channels
@@ -203,7 +203,7 @@ class StreamEncoder(ABC):
 class _RawEncoder(StreamEncoder):
     """PCM, and WAV, which is PCM after a header; the header goes out with the first samples or the end."""
 
-    def __init__(self, format: AudioFormat, sample_rate: int, channels: int) -> None:  # noqa: A002
+    def __init__(self, format: AudioFormat, sample_rate: int, channels: int) -> None:  # noqa: A002 - the contract's name
         super().__init__(format, sample_rate, channels)
         self._header = wav_header(sample_rate, channels) if format is AudioFormat.WAV else b""
 
@@ -253,7 +253,7 @@ class _SeekableSink(_Sink):
 class _AvEncoder(StreamEncoder):
     """MP3 and OGG/Opus by ffmpeg's libraries."""
 
-    def __init__(self, format: AudioFormat, sample_rate: int, channels: int) -> None:  # noqa: A002
+    def __init__(self, format: AudioFormat, sample_rate: int, channels: int) -> None:  # noqa: A002 - the contract's name
         super().__init__(format, sample_rate, channels)
         import av
 
@@ -296,7 +296,7 @@ class _AvEncoder(StreamEncoder):
 class _VorbisEncoder(StreamEncoder):
     """OGG/Vorbis by libsndfile, for rates that Opus does not have."""
 
-    def __init__(self, format: AudioFormat, sample_rate: int, channels: int) -> None:  # noqa: A002
+    def __init__(self, format: AudioFormat, sample_rate: int, channels: int) -> None:  # noqa: A002 - the contract's name
         super().__init__(format, sample_rate, channels)
         import soundfile
 

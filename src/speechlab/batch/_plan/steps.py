@@ -85,7 +85,7 @@ class SynthesisStep(RowStep):
             raise InvalidRequestError(message, parameter="voice") from None
 
     @staticmethod
-    def _amounts(call: PlannedCall, result: SpeechClip) -> dict[str, Any]:  # noqa: ARG004
+    def _amounts(call: PlannedCall, result: SpeechClip) -> dict[str, Any]:  # noqa: ARG004 - another step needs it
         return {"audio_s": result.duration_s}
 
     @staticmethod
@@ -139,7 +139,7 @@ class TranscriptionStep(RowStep):
         return again
 
     @staticmethod
-    def _amounts(call: PlannedCall, result: Transcript) -> dict[str, Any]:  # noqa: ARG004
+    def _amounts(call: PlannedCall, result: Transcript) -> dict[str, Any]:  # noqa: ARG004 - another step needs it
         return {"audio_s": call.audio_s}
 
     @staticmethod
@@ -179,7 +179,7 @@ class TranslationStep(RowStep):
         return self._planned(Translate(text, **given), alike, characters=len(text))
 
     @staticmethod
-    def _amounts(call: PlannedCall, result: Translation) -> dict[str, Any]:  # noqa: ARG004
+    def _amounts(call: PlannedCall, result: Translation) -> dict[str, Any]:  # noqa: ARG004 - another step needs it
         return {"tokens": result.usage.total_tokens or 0 if result.usage else 0}
 
     @staticmethod

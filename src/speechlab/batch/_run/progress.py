@@ -268,7 +268,7 @@ class _Cell:
         if not line["text/plain"]:
             return
         if self._handle is None:
-            self._handle = display(line, raw=True, display_id=True)  # type: ignore[no-untyped-call]
+            self._handle = display(line, raw=True, display_id=True)  # type: ignore[no-untyped-call]  # IPython's display has no types
         else:
             self._handle.update(line, raw=True)
 

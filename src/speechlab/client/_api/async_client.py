@@ -272,7 +272,7 @@ class AsyncRawReplies:
     stream_translation = _raw_stream(AsyncClient.stream_translation)
 
     @described_as(AsyncClient.voices)
-    async def voices(self, *, timeout: float | None = None) -> RawReply[VoiceCatalogue]:  # noqa: ASYNC109
+    async def voices(self, *, timeout: float | None = None) -> RawReply[VoiceCatalogue]:  # noqa: ASYNC109 - of the request, retries included
         return RawReply.from_reply(*await self._client._list_voices(timeout))  # noqa: SLF001 - of the same room
 
     @described_as(AsyncClient.perform)

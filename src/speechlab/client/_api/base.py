@@ -59,10 +59,10 @@ class ClientBase(AsyncClosable):
             self._sender: Sender = Sender(settings, ConnectionPool(), RunningTotals())
         else:
             self._sender = parent._sender.with_settings(settings)  # noqa: SLF001 - of the same class
-            before = parent._settings  # noqa: SLF001
+            before = parent._settings  # noqa: SLF001 - of the same class
             if (settings.store, settings.mode) == (before.store, before.mode):
                 # Another store needs a copy of the catalogue as well, so it is requested again.
-                self._catalogue, self._unlisted = parent._catalogue, parent._unlisted  # noqa: SLF001
+                self._catalogue, self._unlisted = parent._catalogue, parent._unlisted  # noqa: SLF001 - of the same class
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:

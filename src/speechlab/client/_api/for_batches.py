@@ -89,7 +89,7 @@ def grouped(
     )
     group = CallGroup(concurrency, rate, patience)
     copy = client.with_options()
-    copy._sender = copy._sender.in_group(group)  # noqa: SLF001
+    copy._sender = copy._sender.in_group(group)  # noqa: SLF001 - of the same room
     return copy, group
 
 
@@ -146,7 +146,7 @@ async def ask_service(
     """
     known = None
     if store is not None and lab._settings.mode != "replay":  # noqa: SLF001 - of the same room
-        home = lab._settings.home  # noqa: SLF001
+        home = lab._settings.home  # noqa: SLF001 - of the same room
         known = await asyncio.to_thread(Memory(store, "live", "at once").remembered, home)
     if voices and known is not None and known[1] is None:
         known = None
@@ -190,7 +190,7 @@ async def remember_service(lab: AsyncClient, store: Store, expected: str) -> Non
     if catalogue is not None:
         body = {"voices": [voice.model_dump(mode="json", exclude_unset=True) for voice in catalogue]}
     memory = Memory(store, "live", "at once")
-    home = lab._settings.home  # noqa: SLF001
+    home = lab._settings.home  # noqa: SLF001 - of the same room
     await asyncio.to_thread(memory.keep_catalogue, home, service, body)
 
 

@@ -129,7 +129,7 @@ class Performer(ClientBase):
             raise miss(self._memory.store, operation.name, parameters, "") from None
         return StoredCall(self._memory, operation.name, parameters, service)
 
-    async def voices(self, *, timeout: float | None = None) -> VoiceCatalogue:  # noqa: ASYNC109
+    async def voices(self, *, timeout: float | None = None) -> VoiceCatalogue:  # noqa: ASYNC109 - of the request, retries included
         """List the voices (section 4.2 of the contract).
 
         Args:
@@ -161,7 +161,7 @@ class Performer(ClientBase):
             await asyncio.to_thread(memory.keep_catalogue, here, catalogue.service or here, reply.json())
         return reply, catalogue
 
-    async def identity(self, *, timeout: float | None = None) -> str:  # noqa: ASYNC109
+    async def identity(self, *, timeout: float | None = None) -> str:  # noqa: ASYNC109 - of the request, retries included
         """The identity of the service, part of the keys under which its results are kept.
 
         Args:

@@ -80,7 +80,7 @@ _over = False
 
 
 def _the_portal() -> _Portal:
-    global _portal  # noqa: PLW0603
+    global _portal  # noqa: PLW0603 - one for the process
     _end_with_program()
     with _lock:
         if _portal is None:
@@ -155,7 +155,7 @@ def _wait_for_end(call: Coroutine[Any, Any, Any]) -> None:
 
 @atexit.register
 def _stop() -> None:
-    global _over, _portal  # noqa: PLW0603
+    global _over, _portal  # noqa: PLW0603 - one for the process
     _over = True
     with _lock:
         portal, _portal = _portal, None
@@ -166,7 +166,7 @@ def _stop() -> None:
 @after_fork
 def _forget_after_fork() -> None:
     # A fork does not copy the thread of the loop.
-    global _lock, _over, _portal  # noqa: PLW0603
+    global _lock, _over, _portal  # noqa: PLW0603 - a forked child needs its own
     _over = False
     _lock = threading.Lock()
     _parents.append(_portal)

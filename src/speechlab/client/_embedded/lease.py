@@ -249,6 +249,6 @@ def _drop_all() -> None:
 @after_fork
 def _renew_after_fork() -> None:
     """Drop the parent's lock in a forked child, which takes its own at its next use of the service."""
-    global _holds_lock  # noqa: PLW0603
+    global _holds_lock  # noqa: PLW0603 - a forked child needs its own
     _holds_lock = threading.Lock()
     _holds.clear()

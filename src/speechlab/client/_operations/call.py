@@ -53,7 +53,7 @@ class BytesBody(Body):
     content_type: str = "application/octet-stream"
 
     @property
-    def length(self) -> int:  # type: ignore[override]
+    def length(self) -> int:  # type: ignore[override]  # the base class has a field
         """Number of bytes."""
         return len(self.content)
 

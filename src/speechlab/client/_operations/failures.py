@@ -107,7 +107,7 @@ def attach_head(error: SpeechLabError, headers: Mapping[str, str]) -> None:
     """
     error.args = tuple(redact(value) if isinstance(value, str) else value for value in error.args)
     if isinstance(body := getattr(error, "body", None), str):
-        error.body = redact(body)  # type: ignore[attr-defined]
+        error.body = redact(body)  # type: ignore[attr-defined]  # read above
     error.headers = {name: redact(value) for name, value in headers.items() if name not in _NOT_SHOWN}
     error.request_id = request_id(error.headers)
 

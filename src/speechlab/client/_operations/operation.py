@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from speechlab.store import Stored
 
 P = ParamSpec("P")
-O = TypeVar("O")  # noqa: E741
+O = TypeVar("O")  # noqa: E741 - for the options of an operation
 R = TypeVar("R")
 S = TypeVar("S")
 T = TypeVar("T")
@@ -132,7 +132,7 @@ class Operation(ABC, Generic[R]):
     def kept(self, result: R) -> dict[str, Any]:
         """The values that a store keeps of a result, and that a batch's table shows."""
 
-    def files(self, result: R) -> dict[str, tuple[bytes, str]]:  # noqa: ARG002
+    def files(self, result: R) -> dict[str, tuple[bytes, str]]:  # noqa: ARG002 - other operations need it
         """The files that a store keeps of a result, by role: their bytes, and the suffix of their names."""
         return {}
 
@@ -317,7 +317,7 @@ def takes(kind: Callable[P, O]) -> Callable[[Callable[[S, O], T]], Callable[Conc
         shown.taken = kind
         shown.__signature__ = signature.replace(parameters=[this, *taken])
         shown.__doc__ = _with_args(inspect.getdoc(method) or "", kind)
-        return shown  # type: ignore[no-any-return]
+        return shown  # type: ignore[no-any-return]  # call with another signature
 
     return decorate
 

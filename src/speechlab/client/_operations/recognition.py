@@ -189,7 +189,7 @@ class Transcribe(Operation[Transcript]):
         return {**self.options.model_dump(mode="json", exclude={"audio", "session_id"}), **content}
 
     @property
-    def effort(self) -> int:  # type: ignore[override]
+    def effort(self) -> int:  # type: ignore[override]  # the base class has a field
         return len(self.audio) if isinstance(self.audio, bytes) else _UNKNOWN_SIZE
 
     def call(self, timeout: float | None) -> HttpCall:
@@ -210,7 +210,7 @@ class Transcribe(Operation[Transcript]):
             text or "", parsed.language, parsed.confidence, parsed.segments, timing=reply.timing, reply=parsed
         )
 
-    def spent(self, result: Transcript) -> dict[str, float]:  # noqa: ARG002
+    def spent(self, result: Transcript) -> dict[str, float]:  # noqa: ARG002 - other operations need it
         return {"calls": 1, "recognized_s": self.recording.duration_s if self.recording.exact else 0.0}
 
     def kept(self, result: Transcript) -> dict[str, Any]:

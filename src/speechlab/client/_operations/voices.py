@@ -78,7 +78,7 @@ class VoiceCatalogue(Sequence[Voice]):
             raise NoVoiceError((self._why_none or "the catalogue is empty") if not self._voices else have)
         return self._voices[index]
 
-    def get(self, id: str) -> Voice | None:  # noqa: A002
+    def get(self, id: str) -> Voice | None:  # noqa: A002 - the contract's name
         """The voice with this id, or None."""
         given: object = id
         return self._by_id.get(_key(given)) if isinstance(given, str) else None
@@ -143,7 +143,7 @@ class VoiceCatalogue(Sequence[Voice]):
         language: str | None = None,
         gender: str | None = None,
         streaming: bool | None = None,
-        format: str | None = None,  # noqa: A002
+        format: str | None = None,  # noqa: A002 - the contract's name
     ) -> VoiceCatalogue:
         """The voices that match all given criteria.
 
@@ -280,7 +280,7 @@ def _not_a_text(what: str, value: object, advice: str) -> InvalidRequestError:
     return InvalidRequestError(message, parameter="voice_id", rule="2.1")
 
 
-def _key(id: str) -> str:  # noqa: A002
+def _key(id: str) -> str:  # noqa: A002 - the contract's name
     return canonical_uuid(id) or id
 
 

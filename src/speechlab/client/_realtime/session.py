@@ -123,7 +123,7 @@ class AsyncRealtimeSession(AsyncOpenable):
             self._worker = asyncio.ensure_future(self._work())
         return AsyncSpeechEvents(job)
 
-    async def say(self, text: str, *, timeout: float | None = None) -> SpeechClip:  # noqa: ASYNC109
+    async def say(self, text: str, *, timeout: float | None = None) -> SpeechClip:  # noqa: ASYNC109 - of the request, retries included
         """Speak a text, and wait for the whole audio.
 
         Args:

@@ -383,6 +383,6 @@ def scheduler_for(base_url: str, key: str, service: str, clock: Clock, rng: Rand
 @after_fork
 def _forget_after_fork() -> None:
     # Another thread may have held a lock when the process was forked; the parent's calls do not exist in the child.
-    global _schedulers_lock  # noqa: PLW0603
+    global _schedulers_lock  # noqa: PLW0603 - a forked child needs its own
     _schedulers_lock = threading.Lock()
     _schedulers.clear()

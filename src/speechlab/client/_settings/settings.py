@@ -252,7 +252,7 @@ def check_number(
         ConfigurationError: The value is not usable.
     """
     number = is_whole_number(value) if whole else is_number(value)
-    if number and value >= least and (advice is None or 0 < value < float("inf")):  # type: ignore[operator]
+    if number and value >= least and (advice is None or 0 < value < float("inf")):  # type: ignore[operator]  # a number, as seen before
         return
     allowed = advice or f"it must be a {'whole ' if whole else ''}number of at least {least:g}"
     raise ConfigurationError(f"{name} is {shown(value)}; {allowed}")
@@ -319,5 +319,5 @@ def changed(settings: Settings, changes: ClientOptions) -> Settings:
         changes = {**changes, "mode": "auto"}
     elif changes.keys() & {"mode", "store"}:
         kept: dict[str, Any] = {"mode": settings.mode, "store": settings.store}
-        changes = {**changes, **with_mode({**kept, **changes})}  # type: ignore[typeddict-item]
-    return replace(settings, **changes)  # type: ignore[arg-type]
+        changes = {**changes, **with_mode({**kept, **changes})}  # type: ignore[typeddict-item]  # keys of Options
+    return replace(settings, **changes)  # type: ignore[arg-type]  # checked by __post_init__

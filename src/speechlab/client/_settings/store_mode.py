@@ -79,5 +79,5 @@ def nothing_is_sent(operation: str) -> ReplayMiss:
 
 @after_fork
 def _forget_after_fork() -> None:
-    global _lock  # noqa: PLW0603
+    global _lock  # noqa: PLW0603 - a forked child needs its own
     _lock = threading.Lock()

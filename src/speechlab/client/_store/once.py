@@ -136,6 +136,6 @@ def _too_late(waited_s: float, time_s: float | None) -> APITimeoutError:
 @after_fork
 def _forget_after_fork() -> None:
     # Another thread may have held the lock when the process was forked; its calls do not exist in the child.
-    global _lock  # noqa: PLW0603
+    global _lock  # noqa: PLW0603 - a forked child needs its own
     _lock = threading.Lock()
     _asked.clear()

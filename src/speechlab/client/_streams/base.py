@@ -189,7 +189,7 @@ class Stream(AsyncOpenable):
 async def _close(body: StreamBody, pieces: AsyncIterator[bytes]) -> None:
     # The innermost generator first: the garbage collector warns of open generators at the end of the program.
     with suppress(RuntimeError):  # another thread or task is waiting in the generator
-        await pieces.aclose()  # type: ignore[attr-defined]
+        await pieces.aclose()  # type: ignore[attr-defined]  # a generator
     await body.close()
 
 

@@ -217,10 +217,10 @@ class AsyncTranslationStream(Stream):
             model=str(last("model") or ""),
             source_lang=str(last("source_lang") or self._operation.source_lang),
             target_lang=str(last("target_lang") or self._operation.target_lang),
-            transcription=last("transcription"),  # type: ignore[arg-type]
+            transcription=last("transcription"),  # type: ignore[arg-type]  # read by its name
             finish_reason=next((c.finish_reason for c in reversed(self._chunks) if c.finish_reason), None),
-            usage=last("usage"),  # type: ignore[arg-type]
-            balance=last("balance"),  # type: ignore[arg-type]
+            usage=last("usage"),  # type: ignore[arg-type]  # read by its name
+            balance=last("balance"),  # type: ignore[arg-type]  # read by its name
             timing=self.timing,
         )
 

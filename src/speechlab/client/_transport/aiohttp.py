@@ -67,7 +67,7 @@ class _Upload(Payload):
         self.failure: SpeechLabError | None = None
         """The reason why the body could not be made, if any."""
 
-    def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:  # noqa: ARG002
+    def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:  # noqa: ARG002 - aiohttp's signature
         """An empty text: the body is never shown."""
         return ""
 
@@ -82,7 +82,7 @@ class _Upload(Payload):
                 for start in range(0, len(content), _SLICE):
                     await self._write(writer, whole[start : start + _SLICE])
             else:
-                async with aclosing(content) as pieces:  # type: ignore[type-var]
+                async with aclosing(content) as pieces:  # type: ignore[type-var]  # what is not bytes is an async generator
                     async for piece in pieces:
                         await self._write(writer, piece)
         except SpeechLabError as error:
@@ -118,7 +118,7 @@ class AiohttpReply(Reply):
             except Exception as error:  # noqa: BLE001 - translated outside the block, to leave no context
                 failure = self._wire.translated(error, self._limits, sent=True, cut=True)
             except BaseException as error:  # noqa: BLE001 - a cancellation, raised again without its frames
-                raise without_trace(error)  # noqa: B904
+                raise without_trace(error)  # noqa: B904 - the cause was removed on purpose
             else:
                 if not piece:
                     self.ended = True
@@ -153,7 +153,7 @@ class AiohttpWire(Wire):
         except Exception as error:  # noqa: BLE001 - translated outside the block, to leave no context
             failure = self.translated(error, call.timeouts, sent=sent.done, connect_s=connect_s)
         except BaseException as error:  # noqa: BLE001 - a cancellation, raised again without its frames
-            raise without_trace(error)  # noqa: B904
+            raise without_trace(error)  # noqa: B904 - the cause was removed on purpose
         else:
             if response.status != 407 or self._proxy is None:
                 reply = AiohttpReply(response, self, call.timeouts)
@@ -239,7 +239,7 @@ def _timeout(connect_s: float, read_s: float) -> aiohttp.ClientTimeout:
 class _Connector(aiohttp.TCPConnector):
     """A connector that does not warn of unclosed connections."""
 
-    def __del__(self) -> None:  # type: ignore[override]
+    def __del__(self) -> None:  # type: ignore[override]  # aiohttp's stubs add an argument
         pass
 
 
@@ -250,7 +250,7 @@ class _Response(aiohttp.ClientResponse):
         super().__init__(*args, **options)
         self._pid = os.getpid()
 
-    def __del__(self) -> None:  # type: ignore[override]
+    def __del__(self) -> None:  # type: ignore[override]  # aiohttp's stubs add an argument
         if self._pid == os.getpid() and not self._loop.is_closed():
             super().__del__()
 

@@ -271,7 +271,7 @@ def shared_ssl_context() -> ssl.SSLContext:
     Raises:
         ConfigurationError: The files of ``SSL_CERT_FILE`` or ``SSL_CERT_DIR`` cannot be read.
     """
-    global _ssl_context  # noqa: PLW0603
+    global _ssl_context  # noqa: PLW0603 - one for the process
     with _ssl_lock:
         if _ssl_context is None:
             import httpx2
@@ -365,5 +365,5 @@ def unusable_proxy(error: Exception) -> ConfigurationError:
 
 @after_fork
 def _forget_after_fork() -> None:
-    global _ssl_lock  # noqa: PLW0603
+    global _ssl_lock  # noqa: PLW0603 - a forked child needs its own
     _ssl_lock = threading.Lock()

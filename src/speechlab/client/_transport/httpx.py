@@ -105,7 +105,7 @@ class HttpxReply(Reply):
             except Exception as error:  # noqa: BLE001 - translated outside the block, to leave no context
                 failure = self._wire.translated(error, self._limits, sent=True, cut=True)
             except BaseException as error:  # noqa: BLE001 - a cancellation, raised again without its frames
-                raise without_trace(error)  # noqa: B904
+                raise without_trace(error)  # noqa: B904 - the cause was removed on purpose
             else:
                 if piece is None:
                     self.ended = True
@@ -150,7 +150,7 @@ class HttpxWire(Wire):
         except Exception as error:  # noqa: BLE001 - translated outside the block, to leave no context
             failure = self.translated(error, call.timeouts, sent=sent.done, connect_s=connect_s)
         except BaseException as error:  # noqa: BLE001 - a cancellation, raised again without its frames
-            raise without_trace(error)  # noqa: B904
+            raise without_trace(error)  # noqa: B904 - the cause was removed on purpose
         else:
             reply = HttpxReply(response, self, call.timeouts)
             self.replies.add(reply)

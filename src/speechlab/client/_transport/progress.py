@@ -83,12 +83,12 @@ class Progress:
         if kind == "request" and self._key is not None:
             self.key_number = self._key.number
         event = CallEvent(
-            kind,  # type: ignore[arg-type]
+            kind,  # type: ignore[arg-type]  # the kinds are those of CallEvent
             self.call.operation,
             self.attempts,
             elapsed_s=self.elapsed_s,
             call_id=self.call_id,
-            **facts,  # type: ignore[arg-type]
+            **facts,  # type: ignore[arg-type]  # fields of CallEvent
         )
         emit(self._hook, event)
 

@@ -203,7 +203,7 @@ class Sender:
             APIConnectionError: No reply came.
         """
         outcome = await self._send(call, stream=True)
-        if isinstance(outcome, RawResponse):  # pragma: no cover
+        if isinstance(outcome, RawResponse):  # pragma: no cover  # for the type checker alone
             raise TypeError("a stream was asked for")
         return outcome
 

@@ -160,7 +160,7 @@ async def open_socket(settings: Settings, within_s: float) -> Socket | Failure:
         with hearing_interrupts():
             connection = await _connecting(settings, url, within_s, proxy)
     except InvalidStatus as error:
-        response = without_trace(error).response  # type: ignore[attr-defined]
+        response = without_trace(error).response  # type: ignore[attr-defined]  # returns the same error
         headers = {name.lower(): value for name, value in response.headers.raw_items()}
         wait = retry_after_s(headers, settings.clock.time())
         refusal = error_from_reply(response.status_code, headers, bytes(response.body or b""))
@@ -174,7 +174,7 @@ async def open_socket(settings: Settings, within_s: float) -> Socket | Failure:
     except (OSError, WebSocketException, ValueError) as error:
         failure = _no_socket(url, _fault(error, proxy))
     except BaseException as error:  # noqa: BLE001 - a cancellation, raised again without its frames
-        raise without_trace(error)  # noqa: B904
+        raise without_trace(error)  # noqa: B904 - the cause was removed on purpose
     else:
         if connection.request is not None:  # a repr of it would show the key
             for name in ("Authorization", *settings.default_headers):

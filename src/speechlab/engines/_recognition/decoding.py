@@ -42,7 +42,7 @@ def load_whisper(folder: Path, threads: int, compute_type: str) -> Any:
     """
     library = require("faster_whisper")
 
-    class Guarded(library.WhisperModel):  # type: ignore[name-defined,misc]
+    class Guarded(library.WhisperModel):  # type: ignore[name-defined,misc]  # the library is imported when it is needed
         """Decodes a window that never came to its end once more, forbidding repetition, without any dice.
 
         Text that compresses well may also be speech that repeats itself; which it is shows when the recording is

@@ -241,7 +241,7 @@ def _direction(row: Mapping[Hashable, Any], source: str = "source_lang", target:
 
 def _figure(row: Mapping[Hashable, Any], name: str, form: str) -> str | None:
     value = row.get(name)
-    return None if is_missing(value) else format(float(value), form)  # type: ignore[arg-type]
+    return None if is_missing(value) else format(float(value), form)  # type: ignore[arg-type]  # a number where it is not missing
 
 
 def _cell(value: object) -> str | None:

@@ -151,7 +151,7 @@ def prepare(unit: str, language: str | None, normalize: Normalize) -> Preparatio
         )
         raise InvalidRequestError(message, parameter="unit")
     function, name = _resolve(unit, code, normalize)
-    return Preparation(unit, code, function, name)  # type: ignore[arg-type]
+    return Preparation(unit, code, function, name)  # type: ignore[arg-type]  # checked by _resolve
 
 
 def check_counts(counts: str) -> None:

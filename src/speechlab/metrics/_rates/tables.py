@@ -81,7 +81,7 @@ def _of_rate(rate: ErrorRate) -> pd.DataFrame:
 
 
 def _text(tokens: object) -> str:
-    return tokens if isinstance(tokens, str) else " ".join(tokens)  # type: ignore[arg-type]
+    return tokens if isinstance(tokens, str) else " ".join(tokens)  # type: ignore[arg-type]  # a list of tokens where it is no text
 
 
 class ScoredRow(NamedTuple):

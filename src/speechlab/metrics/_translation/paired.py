@@ -108,7 +108,7 @@ def compare_translations(
     rows = []
     for metric in next(iter(scores.values())).scores:
         # What a test needs: the figures of each block, and how a score comes from their sums.
-        blocks = {name: given.bootstrap.blocks(score._statistics[metric]) for name, score in scores.items()}  # noqa: SLF001
+        blocks = {name: given.bootstrap.blocks(score._statistics[metric]) for name, score in scores.items()}  # noqa: SLF001 - of the same room
         (base_name, base), *_ = blocks.items()
         compute = scores[base_name]._compute[metric]  # noqa: SLF001 - its own sub-room
         paired = PairedDraws(len(base), bootstrap.draws, seed)

@@ -250,7 +250,7 @@ def _score(said: list[list[str]], heard: list[str], metrics: dict[str, Any], row
     scores, signatures, statistics, compute = {}, {}, {}, {}
     for name, metric in metrics.items():
         found = metric._extract_corpus_statistics(heard, streams)  # noqa: SLF001 - sums of these are the corpus score
-        scores[name] = metric._aggregate_and_compute(found).score  # noqa: SLF001
+        scores[name] = metric._aggregate_and_compute(found).score  # noqa: SLF001 - sums of these are the corpus score
         signatures[name] = str(metric.get_signature())
         statistics[name] = np.array(found)
         compute[name] = _from_sums(metric)
@@ -264,7 +264,7 @@ def as_streams(said: list[list[str]]) -> list[tuple[str | None, ...]]:
 
 
 def _from_sums(metric: Any) -> Callable[[list[Any]], float]:
-    return lambda row: cast(float, metric._compute_score_from_stats(row).score)  # noqa: SLF001
+    return lambda row: cast(float, metric._compute_score_from_stats(row).score)  # noqa: SLF001 - sums of these are the corpus score
 
 
 def _with_scorer(
@@ -275,8 +275,8 @@ def _with_scorer(
         score,
         scores={**score.scores, name: float(values.mean())},
         signatures={**score.signatures, name: f"scorer:{getattr(scorer, '__qualname__', name)}"},
-        _statistics={**score._statistics, name: np.column_stack([values, np.ones(len(values))])},  # noqa: SLF001
-        _compute={**score._compute, name: lambda row: row[0] / row[1]},  # noqa: SLF001
+        _statistics={**score._statistics, name: np.column_stack([values, np.ones(len(values))])},  # noqa: SLF001 - of this module
+        _compute={**score._compute, name: lambda row: row[0] / row[1]},  # noqa: SLF001 - of this module
     )
 
 

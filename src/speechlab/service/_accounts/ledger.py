@@ -85,7 +85,7 @@ class UsageTotal:
 
 
 _COLUMNS = tuple(field.name for field in fields(UsageRow))
-_INSERT = f"INSERT INTO usage ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"  # noqa: S608
+_INSERT = f"INSERT INTO usage ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"  # noqa: S608 - names of columns and placeholders; values are bound
 _SUMMED = ("characters", "input_bytes", "audio_bytes", "audio_s", "prompt_tokens", "completion_tokens")
 
 
@@ -174,7 +174,7 @@ class Ledger:
         )
         grouping = f"GROUP BY {', '.join(groups)} ORDER BY {', '.join(groups)}" if by else ""
         found = self._database.read(
-            f"SELECT {', '.join([*groups, ''])} count(*), {ended}, {sums} "  # noqa: S608
+            f"SELECT {', '.join([*groups, ''])} count(*), {ended}, {sums} "  # noqa: S608 - names of columns and placeholders; values are bound
             f"FROM usage {_WHERE} {grouping}",
             _bounds(since, until, key_id),
         )

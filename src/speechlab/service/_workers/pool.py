@@ -252,4 +252,4 @@ def _widen(process: subprocess.Popen[bytes]) -> None:
 
         for stream in (process.stdin, process.stdout):
             with contextlib.suppress(OSError):
-                fcntl.fcntl(stream.fileno(), _F_SETPIPE_SZ, _PIPE_BYTES)  # type: ignore[union-attr]
+                fcntl.fcntl(stream.fileno(), _F_SETPIPE_SZ, _PIPE_BYTES)  # type: ignore[union-attr]  # both are pipes

@@ -101,7 +101,7 @@ class SegmentEditor(RefreshedWidget, Player):
         snap_s: float = 0.0,
         lang: str | None = None,
         title: str | None = None,
-        format: AudioFormat | str = "flac",  # noqa: A002
+        format: AudioFormat | str = "flac",  # noqa: A002 - the contract's name
         spectrogram: bool = False,
     ) -> None:
         if isinstance(audio, Mapping):

@@ -126,7 +126,7 @@ class Player(LiveWidget):
         *,
         lang: str | None = None,
         title: str | None = None,
-        format: AudioFormat | str = "flac",  # noqa: A002
+        format: AudioFormat | str = "flac",  # noqa: A002 - the contract's name
         spectrogram: bool = False,
     ) -> None:
         for name, given in (("title", title), ("lang", lang)):

@@ -50,7 +50,7 @@ class RefreshedWidget(LiveWidget):
         from IPython.display import display
 
         # one display id for all outputs: a notebook updates every output with this id
-        handle = display(self._repr_mimebundle_(), raw=True, display_id=self._place)  # type: ignore[no-untyped-call]
+        handle = display(self._repr_mimebundle_(), raw=True, display_id=self._place)  # type: ignore[no-untyped-call]  # IPython's display has no types
         if handle is not None:  # without a kernel there is no output to update
             self._shown = handle
 

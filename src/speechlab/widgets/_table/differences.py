@@ -90,7 +90,7 @@ def _spaced(pieces: list[Piece]) -> list[Piece]:
         if kind == "delete" and after[0] != "insert":
             left = " " if _ENDS.search(before) and _BEGINS.match(text) else ""
             right = " " if _ENDS.search(text) and _BEGINS.match(after[1]) else ""
-            text = left + text + right  # noqa: PLW2901
+            text = left + text + right  # noqa: PLW2901 - the same word, with its spaces
         spaced.append((kind, text, name))
     return spaced
 
