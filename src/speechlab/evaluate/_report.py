@@ -58,7 +58,7 @@ class Report(ABC):
 
     @property
     def findings(self) -> tuple[str, ...]:
-        """What was found, in sentences to quote; empty where the table and the summary are all there is."""
+        """The findings in sentences to quote; empty if the report has only its table and summary."""
         return ()
 
     @abstractmethod
@@ -66,12 +66,12 @@ class Report(ABC):
         """Return the parts of the report as plain HTML.
 
         Args:
-            clips: How many rows with their recordings, at most; None for all of them, 0 for none.
+            clips: Maximum of rows with their recordings; None for all rows, 0 for none.
         """
 
     @abstractmethod
     def facts(self) -> Mapping[str, str]:
-        """Return what it takes to read the numbers: versions, signatures, counts."""
+        """Return the facts behind the numbers: versions, signatures, counts."""
 
     @abstractmethod
     def plot(self, **options: Any) -> Figure:
@@ -82,15 +82,15 @@ class Report(ABC):
         """
 
     def figures(self) -> Mapping[str, Figure]:
-        """Return the figures of the page by what they show; those for which there is nothing to draw are left out."""
+        """Return the figures of the page by their titles, without figures that would be empty."""
         return drawn({"Scores": self.plot})
 
     def headline(self) -> pd.DataFrame:
-        """Return the summary in a few columns, written out for people."""
+        """Return the summary in a few columns of text, for people."""
         return self.summary
 
     def rows(self, **options: Any) -> Any:
-        """Hear, search and sort the rows: a :class:`speechlab.widgets.AudioTable` of the table.
+        """Return a :class:`speechlab.widgets.AudioTable` of the rows, to hear, search and sort them.
 
         Args:
             **options: As for the widget, such as ``columns=["text", "hypothesis"]``.
@@ -99,30 +99,30 @@ class Report(ABC):
         return import_module("speechlab.widgets").ReportRows(self.table, **options)
 
     def methods(self) -> Methods:
-        """Say how the figures came about, for a paper: sentences, and the source of each measure that was used."""
+        """Return the methods for a paper: sentences, and the source of each measure in the report."""
         return methods_of(self.title, *self._measured())
 
     @briefly
     def compare(
         self, earlier: Report | str | os.PathLike[str], *, names: Sequence[str] = ("earlier", "now")
     ) -> Any:
-        """Say what changed, significantly, since an earlier report of the same study; or what parts two services.
+        """Return the significant changes since an earlier report of the study, or the differences of two services.
 
-        Rows are the same if they agree in voice, language and text, and in ``id`` and ``file`` where both reports
-        have them. Those are compared in pairs (:func:`speechlab.metrics.compare`), Japanese by readings, for each
-        voice and language; rows that failed have a test of their own, and p-values are corrected by Holm's method.
-        What has no partner is told and not tested.
+        Rows match if they agree in voice, language and text, and in ``id`` and ``file`` if both reports have them.
+        Matching rows are compared in pairs (:func:`speechlab.metrics.compare`), Japanese by readings, for each voice
+        and language. Failed rows have a separate test. All p-values are corrected by Holm's method. Rows without a
+        match are counted and not tested.
 
         Args:
-            earlier: The report, or the folder into which it was saved.
-            names: What the two are called, that one first, as in ``("ours", "theirs")``.
+            earlier: The report, or its folder.
+            names: Names of the two reports, the earlier one first, as in ``("ours", "theirs")``.
 
         Returns:
             A :class:`Changes`, a report itself: ``findings``, ``worse``, ``better``, ``summary``, ``plot()`` ….
 
         Raises:
-            InvalidRequestError: The reports hold no scores, or were scored in different ways; one has several
-                systems and the other one has not; or these are no two names.
+            InvalidRequestError: The reports have no scores, or were scored in different ways; only one has several
+                systems; or ``names`` is not two names.
             StoreError: There is no report in that folder.
         """
         # By name: what changed is a report too, and stands a floor above this one.
@@ -130,13 +130,14 @@ class Report(ABC):
 
     @briefly
     def to_html(self, *, max_bytes: int = PAGE_BYTES) -> str:
-        """Return the report as one self-contained page, with figures, sound, and rows that sort; no network.
+        """Return the report as one self-contained page with figures, sound and sortable rows; it needs no network.
 
         Args:
-            max_bytes: Size of the page. Sounds for which there is no room stay out, and the page says how many.
+            max_bytes: Maximum size of the page in bytes. Sounds beyond it are left out, and the page gives their
+                number.
 
         Raises:
-            InvalidRequestError: The size is none.
+            InvalidRequestError: ``max_bytes`` is not a whole number from 1.
         """
         return self._page(self._vectors(), max_bytes)
 
@@ -171,13 +172,13 @@ class Report(ABC):
     def to_latex(self, *, label: str = "tab:speechlab") -> str:
         """Return the headline as a LaTeX table, with the methods and their sources below it.
 
-        It needs the package booktabs, and for Japanese or Chinese text an engine such as LuaLaTeX.
+        The table needs the package booktabs, and for Japanese or Chinese text an engine such as LuaLaTeX.
 
         Args:
             label: Label of the table.
 
         Raises:
-            InvalidRequestError: The label has signs that LaTeX would read.
+            InvalidRequestError: The label has characters that LaTeX interprets.
         """
         if not _LABEL.fullmatch(str(label)):
             message = (
@@ -195,7 +196,7 @@ class Report(ABC):
         """Write the table into one Parquet file, with the record in its metadata under ``speechlab_report``.
 
         Raises:
-            StoreError: It cannot be written, or the table holds what Parquet cannot.
+            StoreError: The file cannot be written, or the table has values that Parquet does not support.
         """
         file = user_path(path)
         kept = {"kind": type(self).__name__, "title": self.title, "record": dict(self.record)}
@@ -215,11 +216,13 @@ class Report(ABC):
 
         Args:
             path: The page or the folder.
-            max_bytes: Size of the page; sounds for which there is no room stay out, and the page says how many.
+            max_bytes: Maximum size of the page in bytes. Sounds beyond it are left out, and the page gives their
+                number.
 
         Raises:
-            InvalidRequestError: The size is none, or the name is that of another kind of file.
-            StoreError: A file cannot be written, or a table holds what Parquet cannot.
+            InvalidRequestError: ``max_bytes`` is not a whole number from 1, or the name has the ending of another
+                kind of file.
+            StoreError: A file cannot be written, or a table has values that Parquet does not support.
         """
         where = user_path(path)
         if where.suffix.lower() in _NEITHER and not where.is_dir():
@@ -274,7 +277,7 @@ class Report(ABC):
         return join("", [*self._failures(), *self.sections(clips=3)])
 
     def _failures(self) -> list[Html]:
-        """How many rows failed, and why, where some did."""
+        """The number of failed rows with the reasons, if any failed."""
         if "error" not in self.table:
             return []
         words = failures(self.table["error"].dropna(), len(self.table))

@@ -53,29 +53,29 @@ def round_trip(
     title: str = "Round trip: text to speech and back",
     **options: Any,
 ) -> SpeechReport:
-    """Speak texts with voices, recognise the speech, and score what was understood.
+    """Speak texts with voices, recognise the speech, and score the hypotheses.
 
-    Japanese and Chinese are scored by characters, English by words. Japanese voices are ranked by the rate of
-    readings, because 精度/制度, 三時/3時 and 今日/きょう are not mispronunciations; the character error rate, and the
-    one that forgives spellings, stand beside it.
+    Japanese and Chinese are scored by characters, English by words. Japanese voices are ranked by the error rate of
+    readings, because 精度/制度, 三時/3時 and 今日/きょう are not mispronunciations. The report also has the character
+    error rate, and the rate that forgives spellings.
 
-    Speed is measured on request, by calls of its own: each voice speaks once before the clock counts, then the voices
-    speak in turns, one call at a time, and nothing comes from a store. ``report.speed`` has these calls, the summary
-    ``first_sound_s`` and ``rtf`` (medians), ``rtf_low`` and ``rtf_high`` (the lowest and the highest call).
+    Speed is measured on request, by separate calls: one call of each voice to warm up, then all voices in turns, one
+    call at a time, without a store. ``report.speed`` has these calls, the summary ``first_sound_s`` and ``rtf``
+    (medians), ``rtf_low`` and ``rtf_high`` (the lowest and the highest call).
 
     Args:
         lab: The client; or several by name, whose voices speak, as in ``{"ours": lab, "theirs": other}``.
         frame: One row for each text.
-        voices: Voices or their ids; None for all voices that speak the text's language; of several services by their
-            names, as in ``{"ours": "heart", "theirs": ["alloy", "nova"]}``.
+        voices: Voices or their ids; None for all voices that speak the text's language. For several services a
+            mapping by name, as in ``{"ours": "heart", "theirs": ["alloy", "nova"]}``.
         text: Column of the texts.
         language: Column of their languages.
-        recogniser: The client that recognises; None for ``lab``, of several services the first that can be asked,
-            since voices can be compared only if one recogniser hears them all.
+        recogniser: The client that recognises. None for ``lab``, or the first of several services that can be asked:
+            a comparison of voices needs one recogniser for all.
         identify: Whether the recogniser must identify the language instead of being told.
-        speed: With how many texts of each language the speed of each voice is measured; 0 measures none.
+        speed: Number of texts of each language for the speed of each voice; 0 measures none.
         store: Where results are kept and reused; None for the user's own store.
-        concurrency: Calls under way at once.
+        concurrency: Maximum of calls at once.
         give_up_after_s: As for :func:`speechlab.batch.run`.
         progress: True for bars, False for none, a function of (stage, calls done, calls in all), or a watcher such
             as ``sl.widgets.BatchPreview()``, which is shown one batch after the other.
@@ -83,11 +83,9 @@ def round_trip(
         **options: Parameters of ``Client.transcribe``.
 
     Raises:
-        InvalidRequestError: A column is missing, an argument is not allowed, or there is no voice for any of the
-            texts.
+        InvalidRequestError: A column is missing, an argument is not allowed, or no voice speaks any of the texts.
         AuthenticationError: The service refuses the API key.
-        APIConnectionError: No service can be reached. Of several, those that cannot be asked stop none of the others:
-            their rows fail.
+        APIConnectionError: No service can be reached. If one of several cannot be asked, its rows fail.
     """
     import pandas as pd
 
@@ -147,7 +145,7 @@ def spoken_by(cast: Cast, text: str, *, needed: bool = True, **how: Any) -> tupl
 def recognisers_of(
     cast: Cast, services: Mapping[str, Client], recogniser: Client | None
 ) -> Mapping[str, Client]:
-    """Who may hear all voices, in this order: the services, unless another one was named."""
+    """The recognisers to try for all voices, in order: the services, unless another one is given."""
     return {"": recogniser} if recogniser is not None else cast.services or services
 
 

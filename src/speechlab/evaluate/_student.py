@@ -17,7 +17,7 @@ FEWEST = 6
 
 
 class PairedRatio(NamedTuple):
-    """How many times as large measures are as those that they are paired with.
+    """The ratio of paired measures.
 
     Attributes:
         ratio: The geometric mean of the ratios.

@@ -70,7 +70,7 @@ def catalogue_of(
 
 
 def named_voices(catalogue: VoiceCatalogue, voices: object, service: str) -> list[Voice]:
-    """As :func:`chosen_voices`; of several services the error says which of them lacks the voice."""
+    """As :func:`chosen_voices`; with several services the error names the one without the voice."""
     try:
         return chosen_voices(catalogue, voices)
     except InvalidRequestError as error:
@@ -142,7 +142,7 @@ class Cast(NamedTuple):
     gone: dict[str, str]
 
     def part(self, name: str) -> pd.DataFrame:
-        """What a service is to speak."""
+        """The rows for a service to speak."""
         spoken = self.pairs[self.pairs["voice"].notna()]
         return spoken[spoken["system"] == name] if name else spoken
 
@@ -209,7 +209,7 @@ def cast_of(
 
 
 def _mute(chosen: Mapping[str, Sequence[Voice]], gone: Mapping[str, str]) -> str:
-    """What to say where no voice speaks a text: the languages of the voices, of each service."""
+    """The message if no voice speaks a text: the languages of each service's voices."""
     if not gone and not any(chosen.values()):
         return "voices names none; name one or more, or leave it out for all that speak the texts"
     known = []
@@ -221,7 +221,7 @@ def _mute(chosen: Mapping[str, Sequence[Voice]], gone: Mapping[str, str]) -> str
 
 
 def by_service(given: Any, services: Mapping[str, object], argument: str) -> dict[str, Any]:
-    """What each service was given: the same for all, or by their names.
+    """The value of an argument for each service: one for all, or by name.
 
     Raises:
         InvalidRequestError: The names are not those of the services, or there is one client without a name.

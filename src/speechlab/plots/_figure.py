@@ -1,4 +1,4 @@
-"""What all figures share: a figure without pyplot that shows itself in a notebook, and fonts for any script."""
+"""Parts of all figures: a figure without pyplot that is shown in notebooks, and fonts for any script."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _NAME_COLUMNS = 36
 
 
 class Style(NamedTuple):
-    """How a series is drawn; each differs from the others without its colour.
+    """The style of a series; series differ even without colour.
 
     Attributes:
         color: Of Okabe and Ito's palette, which the colour-blind can tell apart.
@@ -286,7 +286,7 @@ def columns_of(text: str) -> int:
 
 
 def _fitting(text: str, columns: int) -> int:
-    """How many letters fit into a line."""
+    """The number of letters that fit into a line."""
     used = 0
     for place, letter in enumerate(text):
         used += columns_of(letter)

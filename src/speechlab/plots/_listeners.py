@@ -1,4 +1,4 @@
-"""What listeners said: a row for each, with the mean that each system got."""
+"""Ratings of listeners: a row for each, with the mean of each system."""
 
 from __future__ import annotations
 

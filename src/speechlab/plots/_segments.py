@@ -276,7 +276,7 @@ def _fitted(text: str, fits: Any) -> str:
 
 
 def _longest(text: str, fits: Any, end: str) -> int:
-    """How many letters fit, with what stands behind them."""
+    """The number of letters that fit with their suffix."""
     low, high = 0, len(text)
     while low < high:
         middle = (low + high + 1) // 2

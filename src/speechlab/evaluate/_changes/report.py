@@ -1,4 +1,4 @@
-"""What changed since an earlier report, in words, a table and a figure."""
+"""Changes since an earlier report: sentences, a table and a figure."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _HEADS = ("Group", "Pairs", "Difference", "95 % interval", "p (Holm)", "Verdict"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Changes(Report):
-    """What changed between two reports of one study.
+    """The changes between two reports of one study.
 
     Attributes:
         title: Title of the page.
@@ -270,7 +270,7 @@ class Changes(Report):
 
 
 def _figures(row: Mapping[Hashable, Any]) -> tuple[str, str, str]:
-    """What was, what is and the difference: rates in percent and points, scores as they are."""
+    """The earlier value, the new one and the difference: rates in percent and points, scores unchanged."""
     if row["unit"] in SCORES:
         earlier, now = (
             "–" if is_missing(row[name]) else f"{row[name]:.1f}" for name in ("score_earlier", "score")

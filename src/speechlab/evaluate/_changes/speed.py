@@ -1,4 +1,4 @@
-"""What changed in speed between two reports: times of the same items, in pairs."""
+"""Changes of speed between two reports: paired times of the same items."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _calls(report: Report) -> pd.DataFrame:
 
 
 def _names_twice(calls: pd.DataFrame) -> bool:
-    """Whether voices share a name, and are told apart by their ids."""
+    """Whether voices share a name, so that only their ids differ."""
     if "voice" not in calls.columns:
         return False
     return bool(calls.drop_duplicates(["_group", "voice"])["_group"].duplicated().any())
@@ -103,7 +103,7 @@ def _compared(calls: pd.DataFrame, name: str) -> dict[str, Any]:
 
 
 def told_of_speed(speed: pd.DataFrame) -> str:
-    """What changed in speed in sentences; empty where nothing was compared."""
+    """The changes of speed in sentences; empty if no calls were compared."""
     said = []
     for verdict in (SLOWER, FASTER, ALIKE):
         rows = [_words(row) for row in speed.to_dict("records") if row["verdict"] == verdict]

@@ -100,7 +100,7 @@ def _choice(code: str, ranking: Ranking, speed: pd.DataFrame) -> dict[str, Any]:
 
 
 def _settling(best: str, more: dict[str, int], equal: list[str]) -> list[str]:
-    """How many more sentences would tell the best voice from others."""
+    """The number of further sentences that would distinguish the best voice from others."""
     parts = []
     near = {name: count for name, count in more.items() if count <= _FAR}
     if near:

@@ -1,4 +1,4 @@
-"""How voices sound: measures of their clips, and what they are for each voice."""
+"""The sound of voices: measures of clips, and their medians for each voice."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def measured(table: pd.DataFrame, text: str, language: str, rated: int) -> pd.Da
 
 
 def sounds(table: pd.DataFrame, language: str) -> pd.DataFrame:
-    """How each voice sounds: medians of the measures of its clips, and how many clips look wrong.
+    """The sound of each voice: medians of the measures of its clips, and the number of suspect clips.
 
     Returns:
         ``system`` (of several), ``voice``, ``language``, medians of measures under their names; ``clipped``,

@@ -32,7 +32,7 @@ class Order(NamedTuple):
 
 
 def full_names(table: pd.DataFrame) -> pd.Series[str]:
-    """What the voice of each row is called; of several services ``alloy of theirs``."""
+    """The name of each row's voice; with several services ``alloy of theirs``."""
     names = table["voice_name"]
     return names + " of " + table["system"] if "system" in table.columns else names
 

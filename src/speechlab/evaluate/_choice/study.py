@@ -54,29 +54,30 @@ def voices(
     title: str = "Which voice?",
     **options: Any,
 ) -> VoicesReport:
-    """Say which voice to take: how well each is understood, how fast it is, how it sounds, and how sure that is.
+    """Recommend a voice: intelligibility, speed and sound of each voice, with the certainty of the ranking.
 
-    All voices speak the same sentences, and the recogniser hears them. Voices of a language are ranked by what was
-    understood (Japanese by readings), with groups that cannot be told apart (:func:`speechlab.metrics.rank`), and
-    their errors are parted from those made whatever the voice (:func:`speechlab.metrics.attribute`). Voices of
-    several services are ranked together, as ``alloy of theirs``; a service that cannot be asked stops none of the
-    others: its rows fail, and the notes say why.
+    All voices speak the same sentences, and one recogniser transcribes them. The voices of a language are ranked by
+    error rate (Japanese by readings), with groups that do not differ significantly (:func:`speechlab.metrics.rank`).
+    Errors of a voice are separated from errors that occur with every voice (:func:`speechlab.metrics.attribute`).
+    Voices of several services are ranked together, as ``alloy of theirs``. If a service cannot be asked, its rows
+    fail, the notes give the reason, and the other services continue.
 
     Args:
         lab: The client; or several by name, as in ``{"ours": lab, "theirs": other}``.
         frame: One row for each sentence.
-        voices: Voices or their ids; None for all voices that speak a sentence's language; of several services by
-            their names, as in ``{"ours": "heart", "theirs": ["alloy", "nova"]}``.
-        text: Column of the sentences; one that stands twice counts once.
+        voices: Voices or their ids; None for all voices that speak a sentence's language. For several services a
+            mapping by name, as in ``{"ours": "heart", "theirs": ["alloy", "nova"]}``.
+        text: Column of the sentences; a repeated sentence counts once.
         language: Column of their languages.
-        takes: How often each voice speaks each sentence; with several, the spread of voices that vary is known.
-        temperature: Variation, for voices that have it; None for their own.
-        speed: With how many sentences of each language the speed of each voice is measured; 0 measures none.
-        dnsmos: How many clips of each voice and language DNSMOS rates, at some seconds each; None for three where the
-            extra ``quality`` is installed, 0 for none.
-        engines: The engine of each voice, by its id; None takes what stands before a colon in the voice's short name
-            (``kokoro: jf_alpha``), of several services else the name of the service. Of several services by their
-            names, as in ``{"theirs": {"alloy": "tts-1"}, "ours": None}``.
+        takes: Number of times that each voice speaks each sentence. With several takes, the variance of voices with
+            temperature is estimated.
+        temperature: Temperature, for voices that have one; None for the default of the voice.
+        speed: Number of sentences of each language for the speed of each voice; 0 measures none.
+        dnsmos: Number of clips of each voice and language that DNSMOS rates, at some seconds each; None for three if
+            the extra ``quality`` is installed, 0 for none.
+        engines: The engine of each voice, by id. None takes the part of the voice's short name before a colon
+            (``kokoro: jf_alpha``), or else, with several services, the name of the service. For several services a
+            mapping by name, as in ``{"theirs": {"alloy": "tts-1"}, "ours": None}``.
         recogniser: As for :func:`round_trip`.
         identify: As for :func:`round_trip`.
         store: As for :func:`round_trip`.
@@ -87,7 +88,7 @@ def voices(
         **options: Parameters of ``Client.transcribe``.
 
     Raises:
-        InvalidRequestError: A column is missing, an argument is not allowed, or there is no voice for any of the
+        InvalidRequestError: A column is missing, an argument is not allowed, or no voice speaks any of the
             sentences.
         AuthenticationError: The service refuses the API key.
         APIConnectionError: No service can be reached.

@@ -38,7 +38,7 @@ class KeyTrial(_Read):
 
 
 class ListeningKey(_Read):
-    """What only the author of a listening test has: which sound is of which system.
+    """The key of a listening test, for its author alone: the system of each sound.
 
     Attributes:
         format: Name and version of the file format.

@@ -182,7 +182,7 @@ def _width(fewest: int) -> float:
 
 
 def more_needed(found: TwoWay, smallest: float) -> tuple[float, float]:
-    """How many more listeners, or else more items, it takes to find a difference in 80 % of tests at 5 %.
+    """The number of further listeners, or else items, that finds a difference in 80 % of tests at the 5 % level.
 
     Args:
         found: The variance so far.
@@ -227,7 +227,7 @@ def guesses_told_apart(asked: int) -> float:
 
 
 def answers_needed(above: float) -> int:
-    """How many answers the exact binomial test needs to find a share of right ones in 80 % of tests at 5 %.
+    """The number of answers with which the exact binomial test finds a share of right ones in 80 % of tests, at 5 %.
 
     Args:
         above: The share, less a half.
@@ -240,7 +240,7 @@ def answers_needed(above: float) -> int:
 
 
 def _power(asked: int, share: float) -> float:
-    """How often the exact binomial test finds a share of right answers."""
+    """The power of the exact binomial test for a share of right answers."""
     right = next(one for one in range(asked // 2, asked + 2) if binomial_p(one, asked) < 0.05)
     if share >= 1:
         return float(right <= asked)

@@ -143,7 +143,7 @@ def _folder(path: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _is_key(data: bytes) -> bool:
-    """Whether a file is a key, which may lie among the answers."""
+    """Whether a file is a key; answers and key may be in one folder."""
     try:
         held = orjson.loads(data)
     except orjson.JSONDecodeError:

@@ -30,7 +30,7 @@ _NOISES = "'speech' (shaped like the recording), 'white', or a recording of nois
 
 
 class Condition(NamedTuple):
-    """What is done to a recording.
+    """A change of a recording, such as added noise.
 
     Attributes:
         name: What it is called.

@@ -1,4 +1,4 @@
-"""What a recogniser does that is worth hearing: text where nobody spoke, and last words that are missing.
+"""Flags of suspect hypotheses: text without speech, and missing last words.
 
 The rules:
 

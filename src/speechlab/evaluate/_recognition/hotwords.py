@@ -1,4 +1,4 @@
-"""What hotwords help and what they cost: settings with them held against the setting without."""
+"""Benefit and cost of hotwords: settings with them against the setting without."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MEASURES = ("missed", "added", "rest")
 
 
 class Hotwords(NamedTuple):
-    """What hotwords did.
+    """The effects of hotwords.
 
     Attributes:
         table: The rows, with the counts of :func:`speechlab.metrics.hotword_counts`.

@@ -204,7 +204,7 @@ class RecognitionReport(SpeechReport):
         return [*said, rates, *more, *others]
 
     def _quotes(self) -> list[str]:
-        """What was found in recordings as they are, without what stands in tables: other conditions, hotwords."""
+        """The findings about unchanged recordings, without those that tables show: other conditions, hotwords."""
         told, names = (
             [*self.findings, *self.notes],
             [name for name in ("language", "condition") if name in self.summary],

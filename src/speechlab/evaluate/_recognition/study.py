@@ -68,46 +68,46 @@ def recognition(
     title: str = "Recognition",
     **options: Any,
 ) -> RecognitionReport:
-    """Recognise recordings and score what was understood, by one system or by several beside each other.
+    """Recognise recordings and score the hypotheses of one system, or of several systems side by side.
 
-    A row may be of several languages, as in ``ja+en``: the recogniser then identifies the language, and the score
+    A row may contain several languages, as in ``ja+en``. The recogniser then identifies the language, and the score
     counts words, and single characters of languages without spaces (the mixed error rate). With ``vad="segments"``
-    the report keeps the segments. The column ``loop`` says where the recogniser repeated itself.
+    the report keeps the segments. The column ``loop`` flags repeated text.
 
-    Several systems are put in order by language, on the recordings that all of them have
-    (:func:`speechlab.metrics.rank`): ``report.findings`` say who is better, and whether that could be chance.
-    A service that cannot be asked stops none of the others: its rows fail, and ``report.notes`` say why.
+    Several systems are ranked by language, on the recordings that all of them have (:func:`speechlab.metrics.rank`).
+    ``report.findings`` name the better system, and whether the difference may be chance. If a service cannot be
+    asked, its rows fail, ``report.notes`` give the reason, and the other services continue.
 
     Args:
         lab: The client; or several by name, as in ``{"ours": lab, "theirs": other}``.
         frame: One row for each recording.
         audio: Column of the recordings: paths.
-        text: Column of what is said.
+        text: Column of the references.
         language: Column of the languages: codes, or several codes with ``+`` between them.
-        voice: Column of who speaks, for the summary; ``"auto"`` takes ``voice`` or ``speaker`` if the table has it
-            and there is one system and no condition; None puts all recordings of a language into one row.
+        voice: Column of the speakers, for the summary. ``"auto"`` takes ``voice`` or ``speaker`` if the table has it
+            and the study has one system and no condition; None puts all recordings of a language into one row.
         settings: Parameters of ``Client.transcribe``, or ``identify``, by the name of the setting, as in ``{"plain":
-            {}, "with names": {"hotwords": ["Ada"]}}``; each service recognises with each of them. None for one
+            {}, "with names": {"hotwords": ["Ada"]}}``. Each service recognises with each setting. None for one
             setting.
         noise_db: Levels of noise to add: the level of the speech (ITU-T P.56) over that of the noise, in dB, as in
-            ``[20, 10, 0]``. The recordings are recognised as they are, too.
+            ``[20, 10, 0]``. The unchanged recordings are recognised as well.
         noise: ``"speech"`` for noise with the long-term spectrum of the recording; ``"white"``; or a recording of
             noise (clip, path or bytes), which is repeated.
         band_hz: Bands to limit the recordings to, as in ``[(300, 3400)]``, in Hz.
-        speechless: How many recordings of each kind without speech (silence, white noise at -60, -40 and -25 dBFS; 1
-            to 15 s) are recognised in each language; a text there is a hallucination.
-        speed: With how many recordings of each language (and speaker, where the summary has them) the speed of each
-            system is measured, by calls of its own: warmed up, one at a time, systems in turns, nothing from a store;
-            recordings as they are. 0 measures none.
-        seed: Of the noise; the same seed gives the same recordings, which the store then knows.
+        speechless: Number of recordings without speech of each kind (silence, white noise at -60, -40 and -25 dBFS; 1
+            to 15 s) that are recognised in each language. A text there is a hallucination.
+        speed: Number of recordings of each language (and speaker, if the summary has speakers) for the speed of each
+            system, by separate calls: warmed up, one at a time, systems in turns, nothing from a store, recordings
+            unchanged. 0 measures none.
+        seed: Seed of the noise. The same seed gives the same recordings, whose results a store reuses.
         identify: As for :func:`round_trip`.
         store: As for :func:`round_trip`.
         concurrency: As for :func:`round_trip`.
         give_up_after_s: As for :func:`speechlab.batch.run`.
         progress: True for a bar, False for none, a function of (calls done, calls in all), or a watcher such as
-            ``sl.widgets.BatchPreview()``; of one system after the other.
+            ``sl.widgets.BatchPreview()``; systems run one after the other.
         title: Title of the report.
-        **options: Parameters of ``Client.transcribe``, of all settings that do not say otherwise.
+        **options: Parameters of ``Client.transcribe`` for all settings that do not override them.
 
     Raises:
         InvalidRequestError: A column is missing, or an argument is not allowed.
@@ -205,7 +205,7 @@ def _prepared(frame: pd.DataFrame, audio: str, voice: str | None) -> tuple[list[
 def _heard_by(
     systems: Sequence[System], rows: pd.DataFrame, language: str, how: dict[str, Any]
 ) -> tuple[dict[str, pd.DataFrame], dict[str, str]]:
-    """What each system recognised, and why some could not be asked."""
+    """The hypotheses of each system, and the reasons why some could not be asked."""
     by_name = {one.name: one for one in systems}
 
     def hear(name: str, client: Client) -> pd.DataFrame:
@@ -219,7 +219,7 @@ def _heard_by(
 def _timed(
     systems: Sequence[System], rows: pd.DataFrame, text: str, language: str, count: int
 ) -> tuple[pd.DataFrame, list[str]]:
-    """How fast the systems are, or no calls and why: what was recognised is not lost where nothing can be timed."""
+    """The timed calls of the systems, or none and the reason; hypotheses are not lost if calls cannot be timed."""
     clean = rows[rows["condition"] == AS_RECORDED] if "condition" in rows.columns else rows
     if not count or not len(clean):
         return no_speed(), []

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class System(NamedTuple):
-    """What recognises.
+    """A recogniser: a client with its settings.
 
     Attributes:
         name: What it is called; empty where it is the only one.

@@ -1,4 +1,4 @@
-"""How soon a text is heard: asked for as a whole, as a stream, and in a realtime session."""
+"""Latency of speech: requested whole, as a stream, and in a realtime session."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _texts(given: object) -> list[str]:
 
 
 def _timed(lab: Client, way: str, text: str, voice: Voice, session: RealtimeSession | None) -> dict[str, Any]:
-    """What is told of one call."""
+    """The measurements of one call."""
     try:
         first_s, total_s, length_s = _heard(lab, way, text, voice, session)
     except SpeechLabError as error:

@@ -69,7 +69,7 @@ def heard_by_one(
     store: Store | str | None,
     **how: Any,
 ) -> tuple[pd.DataFrame, list[str]]:
-    """What one recogniser heard: the first that can be asked, and is there until the end.
+    """The hypotheses of one recogniser: the first that can be asked and stays until the end.
 
     What was spoken is not lost where there is none: then the rows say why, or one heard a part of them.
 
@@ -106,7 +106,7 @@ def heard_by_one(
 def _heard(
     lab: Client, rows: pd.DataFrame, language: str, store: Store | str | None, **how: Any
 ) -> tuple[pd.DataFrame, str | None]:
-    """What a recogniser heard; and why it could not be asked, from the start or in the end, if that is so."""
+    """The hypotheses of a recogniser, and the reason if it could not be asked from the start or until the end."""
     try:
         heard = recognised(lab, rows, language, store=store, **how)
     except UNUSABLE as error:
@@ -168,7 +168,7 @@ def reported(
 
 
 def errors_of(report: SpeechReport) -> pd.Series[str]:
-    """What is wrong with each row that failed."""
+    """The errors of the rows that failed."""
     return report.table.loc[report.table["status"] == "error", "error"]
 
 

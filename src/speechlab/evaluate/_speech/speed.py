@@ -1,4 +1,4 @@
-"""How fast voices speak and recognisers hear: calls made for the clock alone, one at a time, systems in turns."""
+"""Speed of voices and recognisers: calls made for their times alone, one at a time, systems in turns."""
 
 from __future__ import annotations
 

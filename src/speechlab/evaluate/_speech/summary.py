@@ -90,7 +90,7 @@ def ranking_rates(table: pd.DataFrame) -> pd.Series[float]:
 
 
 def ranking_units(summary: pd.DataFrame) -> pd.Series[str]:
-    """What the rate that voices are ranked by counts; missing for rows of no language, which have no rate."""
+    """The unit of the rate that ranks voices; missing for rows without a language, which have no rate."""
     units = summary["unit"].mask((summary["ranked_by"] == READING).fillna(value=False), "reading")
     return units.mask(summary["language"].map(is_mixed).astype(bool), "mixed")
 

@@ -1,4 +1,4 @@
-"""What a service or setting changes: terms kept, and what it costs or brings elsewhere, tested in pairs."""
+"""Effects of a service or setting: terms kept, and the change of other scores, by paired tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be said of translations: against references, by translating them back, and of themselves."""
+"""Measures of translations: against references, by back-translation, and without either."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def summarized(done: pd.DataFrame, columns: Columns, speed: pd.DataFrame) -> pd.
 
 
 def kept_terms(done: pd.DataFrame, columns: Columns, glossary: Mapping[str, Any]) -> pd.DataFrame:
-    """How often each term was kept: the table of :func:`speechlab.metrics.glossary_terms` of each direction."""
+    """The counts of kept terms: the table of :func:`speechlab.metrics.glossary_terms` of each direction."""
     import pandas as pd
 
     text, _, source_lang, target_lang = columns

@@ -68,7 +68,7 @@ class TranslationReport(Report):
 
     @property
     def findings(self) -> tuple[str, ...]:
-        """How the systems differ from the first, in sentences that a person can quote; empty with one system."""
+        """The differences of the systems from the first, in sentences to quote; empty with one system."""
         return effects_in_words(self.effects) if len(self.effects) else ()
 
     @property

@@ -1,4 +1,4 @@
-"""How soon translations begin: streams opened for the clock alone, one at a time, settings in turns."""
+"""Latency of translations: streams opened for their times alone, one at a time, settings in turns."""
 
 from __future__ import annotations
 

@@ -62,33 +62,33 @@ def speech_to_speech(
     title: str = "Speech to speech",
     **options: Any,
 ) -> SpeechToSpeechReport:
-    """Recognise recordings, translate, speak the translation and recognise it, and say what is lost at each step.
+    """Recognise recordings, translate, speak the translation and recognise it, with the loss of each step.
 
-    What was said is translated as well: what that loses is the translator's, what the translation of the recognised
-    text loses beyond it the recogniser's, and what is lost from there to the end the voice's or the recogniser's of
-    the other language. Texts are normalised before they are compared. A service that cannot be asked stops none of
-    the others: its rows fail at that step.
+    The references are translated as well. Their loss is the translator's. The further loss of the translated
+    hypothesis is the recogniser's. The loss from there to the end is the voice's, or the recogniser's in the other
+    language. Texts are normalised before the comparison. If a service cannot be asked, its rows fail at that step,
+    and the other services continue.
 
     Args:
-        lab: The client; or several by name, each of which goes all the way, as in ``{"ours": lab, "theirs": other}``.
+        lab: The client; or several by name, which perform all steps each, as in ``{"ours": lab, "theirs": other}``.
         frame: One row for each recording.
         target_lang: Code of the language to translate into.
-        voice: A voice that speaks it, its id or name; of several services by their names.
+        voice: A voice of that language, its id or name; for several services a mapping by name.
         audio: Column of the recordings.
-        text: Column of what is said in them.
+        text: Column of their transcripts.
         language: Column of their languages.
         reference: Column of reference translations; ``"auto"`` takes ``reference`` if the table has it; None for no
             references.
         store: Where results are kept and reused; None for the user's own store.
-        concurrency: Calls under way at once.
+        concurrency: Maximum of calls at once.
         give_up_after_s: As for :func:`speechlab.batch.run`.
         progress: True for bars, False for none, or a function of (calls done, calls in all), for each batch.
         title: Title of the report.
         **options: Parameters of ``Client.translate``: keywords, context, model.
 
     Raises:
-        InvalidRequestError: A column is missing, an argument is not allowed, or the voice speaks other languages. One
-            whose languages the catalogue does not name is taken, with a warning.
+        InvalidRequestError: A column is missing, an argument is not allowed, or the voice speaks other languages. A
+            voice without known languages is used, with a warning.
         AuthenticationError: The service refuses the API key.
         APIConnectionError: No service can be reached.
     """
@@ -154,7 +154,7 @@ def speech_to_speech(
 
 
 def _untold(speakers: Mapping[str, Voice | str], language: str) -> list[str]:
-    """Of which voices, by service, nobody says that they speak a language."""
+    """Warnings about voices whose catalogue does not say that they speak a language."""
     return [
         f"{name}{': ' if name else ''}the catalogue does not say whether voice {voice_name(one)!r} speaks {language}"
         for name, one in speakers.items()

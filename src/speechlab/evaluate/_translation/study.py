@@ -63,13 +63,13 @@ def translation(
     title: str = "Translation",
     **options: Any,
 ) -> TranslationReport:
-    """Translate texts, and say how good the translations are: by references, or by what can be said without.
+    """Translate texts and measure the quality of the translations, with or without references.
 
-    With references they are compared by chrF. Without, ``back=True`` translates them back and compares that with the
-    source: what comes back whole was not lost, but a translation that comes back may still be wrong or clumsy, and
-    what does not come back may have been lost on the way back. Ratios of lengths and copies are always told, terms
-    that were kept with a glossary. Several services or settings are compared with the first, text by text. A service
-    that cannot be asked stops none of the others: its rows fail, and the notes say why.
+    With references, translations are scored by chrF. Without, ``back=True`` translates them back and compares the
+    result with the source. Content that comes back was not lost, but the translation may still be wrong or clumsy;
+    content that does not come back may have been lost on the way back. Length ratios and copies are always reported,
+    and with a glossary the terms that were kept. Several services or settings are compared with the first, text by
+    text. If a service cannot be asked, its rows fail, the notes give the reason, and the other services continue.
 
     Args:
         lab: The client; or several by name, the one to compare with first, as in ``{"ours": lab, "theirs": other}``.
@@ -78,17 +78,17 @@ def translation(
         reference: Column of the reference translations; ``"auto"`` takes ``reference`` if the table has it; None for
             no references.
         source_lang: Column of the languages of the texts.
-        target_lang: Column of the languages wanted.
+        target_lang: Column of the languages of the translations.
         settings: Parameters of ``Client.translate`` by the name of the setting, the one to compare with first, as in
             ``{"plain": {}, "keywords": {"keywords": ["API"]}, "context": {"context": "A manual."}}``; each service
             translates with each of them.
-        glossary: Terms that must be kept: a list of those that stay as they are, or for each source term what will do
-            for it, as in ``{"会議室": ["meeting room", "conference room"]}``.
+        glossary: Terms that must be kept: a list of terms that stay unchanged, or for each source term its accepted
+            translations, as in ``{"会議室": ["meeting room", "conference room"]}``.
         back: Whether translations are translated back.
-        speed: With how many texts of each direction and system the time to the first word of a stream is measured,
-            warmed up, one call after the other; 0 measures none.
+        speed: Number of texts of each direction and system for the time to the first word of a stream, warmed up, one
+            call at a time; 0 measures none.
         store: Where results are kept and reused; None for the user's own store.
-        concurrency: Calls under way at once.
+        concurrency: Maximum of calls at once.
         give_up_after_s: As for :func:`speechlab.batch.run`.
         progress: True for a bar, False for none, or a function of (calls done, calls in all), for each batch.
         title: Title of the report.
@@ -162,7 +162,7 @@ def translation(
 
 
 def _without_references(systems: Mapping[str, tuple[Client, dict[str, Any]]], *, back: bool) -> list[str]:
-    """What is to be said of systems that are compared without references."""
+    """The notes on a comparison without references."""
     if not back:
         told = "What systems lose was not measured: that takes references, or back=True."
         return [told] if "" not in systems else []
@@ -186,7 +186,7 @@ def _translated(lab: Client, rows: pd.DataFrame, columns: Columns, how: Mapping[
 def _back(
     lab: Client, rows: pd.DataFrame, columns: Columns, how: Mapping[str, Any]
 ) -> tuple[pd.DataFrame | None, str | None]:
-    """What came back of the rows that were translated, None if none was; and why, if nobody could be asked."""
+    """The back-translations of translated rows, or None; and the reason if the service could not be asked."""
     came = rows[rows["translation"].notna()]
     if not len(came):
         return None, None
@@ -199,6 +199,6 @@ def _back(
 
 
 def _places(rows: pd.DataFrame, returned: pd.DataFrame | None) -> pd.DataFrame:
-    """What came back under the places of its rows."""
+    """The back-translations at the positions of their rows."""
     names = ["back_translation", "back_error"]
     return rows.head(0).reindex(columns=names) if returned is None else returned[names]

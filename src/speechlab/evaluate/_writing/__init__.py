@@ -1,1 +1,1 @@
-"""What a report is written as: a page, a folder, tables for papers, words on method, and its record."""
+"""The outputs of a report: page, folder, tables for papers, methods and record."""

@@ -1,4 +1,4 @@
-"""How the figures of a report came about, in the words of a paper, with the source of each measure in it.
+"""The methods paragraph of a report, with the source of each measure.
 
 Nothing is said of a measure that the tables do not hold.
 """
@@ -339,7 +339,7 @@ def _with_interval(table: pd.DataFrame) -> list[int]:
 
 
 def _scored(parts: dict[str, str]) -> tuple[str, tuple[str, ...]]:
-    """How the rows of one signature were scored."""
+    """The scoring of rows with one signature, in words."""
     counts, norm = parts.get("counts", ""), parts.get("norm", "none")
     sources = [_SCLITE if counts.startswith("sclite") else _LEVENSHTEIN]
     unit = _UNITS.get(parts.get("unit", ""), parts.get("unit", ""))
