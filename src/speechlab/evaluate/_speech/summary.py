@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ENOUGH = 20
-"""Utterances from which 95 % intervals cover the truth in 95 % of simulated corpora (docs/metrics.md, Intervals)."""
+"""Utterances from which 95 % intervals cover the truth in 95 % of simulated corpora (docs/statistics.md)."""
 _ENDS = ("error_rate_low", "error_rate_high")
 READING, _READING_ERRORS = "reading_cer", "reading_errors"
 _BLOCKS = "speechlab: blocks"
