@@ -164,7 +164,7 @@ def waveform_png(
 
 
 def _coverage(outline: NDArray[np.float32], rows: int, line: float) -> NDArray[np.float64]:
-    """How much of each pixel the waveform covers, 0 to 1, shape (rows, columns).
+    """The share of each pixel that the waveform covers, 0 to 1, shape (rows, columns).
 
     The coverage is exact in the vertical, which makes edges smooth. Silence is a line of ``line`` pixels.
     """

@@ -164,7 +164,7 @@ def _caption(caption: object) -> Html | None:
 
 
 def _headed(caption: object) -> tuple[object, str]:
-    """What stands out of a caption, and the rest of it; markup is not taken apart."""
+    """The bold head of a caption, and the rest; markup is not split."""
     found = None if isinstance(caption, Html) else _HEAD.fullmatch(str(caption or ""))
     return (found[1], found[2]) if found else (caption, "")
 

@@ -104,7 +104,7 @@ class EngineStatus:
 
     @property
     def remedy(self) -> str | None:
-        """What makes the engine ready, usually a command; None if it is ready."""
+        """The remedy for an engine that is not ready, usually a command; None if it is ready."""
         if self.ready:
             return None
         if self.missing_modules or self.missing_models:

@@ -70,7 +70,7 @@ def joined_of(frame: pd.DataFrame, what: str = "these rows") -> str:
 
 
 def differing(one: str, other: str) -> str:
-    """What differs between two signatures."""
+    """The differences between two signatures."""
     here, there = parts(one), parts(other)
     return ", ".join(
         f"{_WORDS.get(key, key)} {here.get(key, 'none')} and {there.get(key, 'none')}"

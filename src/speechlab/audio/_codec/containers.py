@@ -89,7 +89,7 @@ def check_wav(data: Bytes) -> tuple[int, bool]:
 
 
 def flac_total_frames(data: bytes) -> int:
-    """How many frames the STREAMINFO block promises; 0 if the writer did not know."""
+    """The number of frames in the STREAMINFO block; 0 if the writer did not know it."""
     return int.from_bytes(data[18:26], "big") & ((1 << 36) - 1) if len(data) >= 26 else 0
 
 
@@ -152,7 +152,7 @@ def check_mp3(data: Bytes) -> int:
 
 
 def _mp3_frames(data: Bytes) -> Iterator[tuple[int, int]]:
-    """Where each frame starts and should end, for as long as one follows the other without a gap."""
+    """The start and expected end of each frame, up to the first gap."""
     position = 0
     while data[position : position + 3] == b"ID3" and position + 10 <= len(data):
         size = data[position + 6 : position + 10]

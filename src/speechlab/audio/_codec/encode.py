@@ -1,4 +1,4 @@
-"""Whole files from samples."""
+"""Encoding of samples as whole files."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ _STRANGERS: tuple[tuple[int, bytes, str], ...] = (
 
 
 def sniff(data: bytes | bytearray | memoryview) -> AudioFormat:
-    """Tell WAV, OGG, MP3 and FLAC apart by their first bytes.
+    """Detect WAV, OGG, MP3 or FLAC by the first bytes.
 
     Neither a file name nor a MIME type is looked at. MP3 means an ID3 tag, or the sync bits of MPEG-1, 2 or 2.5
     layer III with a bitrate and a sample rate that exist, which AAC in ADTS has not.

@@ -13,7 +13,7 @@ DEFAULT_CONCURRENCY = 16
 
 
 class WaitingOptions(TypedDict, total=False):
-    """How long a run waits for a service that cannot be reached or asks to wait, and how the wait is shown."""
+    """The maximum wait for a service that cannot be reached or asks to wait, and the display of the wait."""
 
     progress: Progress
     give_up_after_s: float | None

@@ -235,7 +235,7 @@ def asking_afresh(lab: C, *, keep: bool = False) -> C:
 
 
 def address_and_key(lab: Client | AsyncClient) -> tuple[str, str, str]:
-    """Where a client's service is, and the key for it: for tools that speak HTTP and WebSockets by themselves.
+    """The addresses and the key of a client's service, for tools with their own HTTP and WebSocket connections.
 
     Args:
         lab: The client. The embedded service stays as long as it is open.

@@ -85,7 +85,7 @@ class SampleReader:
 
 
 def what_is_missing(audio_format: AudioFormat, data: bytes) -> str:
-    """What a PCM or WAV stream lacks by its own header, as text for errors; empty if it is complete."""
+    """The missing part of a PCM or WAV stream by its own header, as text for errors; empty if it is complete."""
     if audio_format is AudioFormat.PCM and data[:4] != b"RIFF":
         return "it ends within a sample" if len(data) % 2 else ""
     if audio_format is not AudioFormat.WAV or data[:4] != b"RIFF"[: len(data)]:

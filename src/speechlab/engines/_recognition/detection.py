@@ -1,4 +1,4 @@
-"""Where somebody speaks in a recording, and how it is cut where nobody does."""
+"""Voice activity detection, and cuts of a recording in its pauses."""
 
 from __future__ import annotations
 

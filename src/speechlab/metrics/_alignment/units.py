@@ -85,7 +85,7 @@ class Preparation:
         return normalized if self.unit == "word" else [_spoken(text, self.unit) for text in normalized]
 
     def signature(self, counts: Counts, *, also: Iterable[str] = ()) -> str:
-        """How figures of this unit come about, in one line.
+        """The computation of the figures of this unit, in one line.
 
         Args:
             counts: The way of counting.
@@ -205,7 +205,7 @@ def _name(function: Callable[[str], str]) -> str:
 
 
 def _content(value: object, depth: int = 8) -> object:
-    """What tells a function or a value from another, the same in each process.
+    """The identity of a function or value, equal in each process.
 
     Lists, dicts and sets are not looked into: they may be memories that grow with each text.
     """

@@ -1,4 +1,4 @@
-"""What an error is about: another sound, or only another way to write what sounds alike.
+"""Classes of errors: another sound, or another spelling of the same sound.
 
 Runs of errors are judged as wholes, and those of Japanese and Chinese characters also by the difference that each
 error is part of. The kinds, of which the first that holds is taken:

@@ -74,7 +74,7 @@ class ChineseComparison:
     differences: tuple[ChineseDifference, ...]
 
     def count(self, kind: ChineseDifferenceClass) -> int:
-        """How many differences are of one kind."""
+        """The number of differences of one kind."""
         return sum(1 for difference in self.differences if difference.kind == kind)
 
     def frame(self) -> pd.DataFrame:
@@ -166,7 +166,7 @@ def _judge(one: str, other: str, span: _Span) -> ChineseDifferenceClass:
 
 
 def _in_place(text: str, start: int, end: int, part: str) -> tuple[str, ...]:
-    """How characters are read in the place of others, by the words around them."""
+    """The readings of characters in the place of others, by the words around them."""
     before = text[max(0, start - _AROUND) : start]
     return _syllables(before + part + text[end : end + _AROUND])[len(before) : len(before) + len(part)]
 

@@ -102,7 +102,7 @@ class JapaneseComparison:
     differences: tuple[Difference, ...]
 
     def count(self, kind: DifferenceClass) -> int:
-        """How many differences are of one kind."""
+        """The number of differences of one kind."""
         return sum(1 for difference in self.differences if difference.kind == kind)
 
     def frame(self) -> pd.DataFrame:
@@ -210,7 +210,7 @@ class _Side:
         return [word for word in self.words[first:last] if word.end <= end]
 
     def reach(self, start: int, end: int) -> _Span:
-        """How far words as they are spoken reach beyond a part: characters before it, and behind it."""
+        """The reach of spoken words beyond a part: numbers of characters before and after it."""
         first, last = bisect_right(self._spoken_ends, start), bisect_left(self._spoken_starts, end)
         inside = self._spoken[first:last]
         if not inside:
@@ -218,7 +218,7 @@ class _Side:
         return max(0, start - inside[0].start), max(0, inside[-1].end - end)
 
     def sound(self, start: int, end: int) -> str:
-        """How a part sounds in its context; nothing where that is not known."""
+        """The sound of a part in its context; empty if it is unknown."""
         first, last = bisect_left(self._spoken_starts, start), bisect_right(self._spoken_starts, end)
         return kana_key("".join(word.kana for word in self._spoken[first:last] if word.end <= end))
 
@@ -337,7 +337,7 @@ def _another_word(said: Sequence[Morpheme], heard: Sequence[Morpheme]) -> bool:
 
 
 def _differing_parts(old: str, new: str) -> Iterator[tuple[str, str]]:
-    """What differs between two runs of equal characters."""
+    """The differing parts between runs of equal characters."""
     i = j = 0
     for op in Levenshtein.opcodes(old, new):
         if op.tag == "equal":

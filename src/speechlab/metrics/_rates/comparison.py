@@ -76,7 +76,7 @@ class Comparison:
 
     @property
     def hints(self) -> list[str]:
-        """What to keep in mind before this is published; empty if nothing."""
+        """Cautions for a publication; empty if there are none."""
         found = []
         kind = ("utterance" if self.tested == "utterance" else "block") + "s" * (self.blocks != 1)
         if 2.0 ** (1 - self.blocks) >= 1 - self.level:

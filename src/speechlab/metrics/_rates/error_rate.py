@@ -116,12 +116,12 @@ class ErrorRate:
 
     @property
     def utterances(self) -> int:
-        """How many pairs were compared."""
+        """The number of compared pairs."""
         return len(self._pairs)
 
     @property
     def empty_references(self) -> int:
-        """How many references have no token after normalisation."""
+        """The number of references without tokens after normalisation."""
         return int((self.lengths_by_utterance == 0).sum())
 
     @property

@@ -20,7 +20,7 @@ _NAME = re.compile(r"[^()\s]+")
 
 
 def utf8_text(path: str | os.PathLike[str]) -> str:
-    """What stands in a file.
+    """The text of a file.
 
     Raises:
         InvalidRequestError: It is not in UTF-8.

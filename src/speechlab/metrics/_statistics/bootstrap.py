@@ -110,7 +110,7 @@ class Bootstrap:
         return rows if self.groups is None else _sum_blocks(self.groups, rows)
 
     def sizes(self, utterances: int) -> NDArray[Any]:
-        """How many of so many utterances each block holds."""
+        """The number of utterances in each block."""
         return self.blocks(np.ones((utterances, 1), dtype=np.int64))[:, 0]
 
     def sums(self, blocks: NDArray[Any]) -> NDArray[Any]:
@@ -155,7 +155,7 @@ class Bootstrap:
 
 
 def _effective(sizes: NDArray[Any]) -> int:
-    """How many blocks of one size say as much as blocks of these: two or more."""
+    """Kish's effective number of blocks of these sizes, at least two: fewer than there are if sizes differ."""
     total = float(sizes.sum())
     if not total:
         return len(sizes)

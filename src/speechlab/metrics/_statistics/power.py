@@ -1,4 +1,4 @@
-"""How many utterances a paired test takes to find a difference that is as large as it looks.
+"""The number of utterances with which a paired test finds a difference of the observed size.
 
 The number is that of the paired test by the normal distribution,
 

@@ -98,6 +98,6 @@ def _sums(swapped: NDArray[np.bool_], base: NDArray[Any], other: NDArray[Any]) -
 def _difference(
     first: NDArray[Any], second: NDArray[Any], score: Callable[[Any], float], *, listed: bool = True
 ) -> tuple[float, float]:
-    """How far the scores of two sums are apart, and how much of that may be rounding."""
+    """The difference of the scores of two sums, and the part of it that may be rounding."""
     one, two = (score(sums.tolist() if listed else sums) for sums in (first, second))
     return abs(one - two), _ALIKE * max(abs(one), abs(two))

@@ -113,7 +113,7 @@ class Attribution:
 
     @property
     def findings(self) -> list[str]:
-        """What stands out, in sentences; the rules are in the documentation."""
+        """Notable patterns in sentences; the documentation has the rules."""
         return [*_findings(self)]
 
     def __repr__(self) -> str:

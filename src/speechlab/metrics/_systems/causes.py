@@ -166,7 +166,7 @@ def causes(
 
 
 def _faulty(takes: Sequence[Take]) -> set[_Place]:
-    """Where a voice has errors in at least half of its takes."""
+    """The places where a voice has errors in at least half of its takes."""
     counts = Counter(place for one in takes for place in one.near())
     return {place for place, count in counts.items() if 2 * count >= len(takes)}
 

@@ -1,4 +1,4 @@
-"""Who is who: the cheapest way to give each row of a table of costs a column of its own."""
+"""The assignment problem: a separate column for each row of a cost table, at the lowest total cost."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def timed_counts(reference: TimedTokens, hypothesis: TimedTokens) -> TimedCounts
 
 
 def timed_edits(reference: TimedTokens, hypothesis: TimedTokens) -> tuple[Tokens, Tokens]:
-    """Say what became of each token, on one of the ways that :func:`timed_counts` counts.
+    """Return the operation of each token, on one of the paths that :func:`timed_counts` counts.
 
     Returns:
         For each token of the reference the position of that of the hypothesis that it was held against, -1 where it

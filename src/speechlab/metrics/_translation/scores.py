@@ -259,7 +259,7 @@ def _score(said: list[list[str]], heard: list[str], metrics: dict[str, Any], row
 
 
 def as_streams(said: list[list[str]]) -> list[tuple[str | None, ...]]:
-    """What sacrebleu wants: first references, then second ones, and so on, with None where there is none."""
+    """References in sacrebleu's order: all first ones, then all second ones, and so on; None if missing."""
     return list(zip_longest(*said))
 
 

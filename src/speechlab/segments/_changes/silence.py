@@ -1,4 +1,4 @@
-"""What segments leave uncovered, and how much they cover."""
+"""The gaps between segments, and the covered time."""
 
 from __future__ import annotations
 

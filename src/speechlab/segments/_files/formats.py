@@ -290,7 +290,7 @@ def _unpacked(place: Path) -> Path:
 
 @dataclass
 class _Tally:
-    """What of a table has been written, and what its format dropped."""
+    """The written and the dropped parts of a table."""
 
     form: Format
     rows: int = 0

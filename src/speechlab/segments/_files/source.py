@@ -1,4 +1,4 @@
-"""What readers read from and writers write to, with the words for what went wrong or got lost."""
+"""Sources and targets of readers and writers, with messages for errors and losses."""
 
 from __future__ import annotations
 

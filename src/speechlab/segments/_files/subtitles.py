@@ -135,7 +135,7 @@ def _escaped(text: str) -> str:
 
 
 def _voices(text: str) -> list[tuple[str, str]]:
-    """What is said in a cue, and by whom: one entry for each voice."""
+    """The texts and speakers of a cue: one entry for each voice."""
     said: list[tuple[str, str]] = []
     speaker, pieces = "", ""
     for number, part in enumerate(_TAG.split(text)):

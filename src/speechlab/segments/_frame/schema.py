@@ -212,7 +212,7 @@ def keys(table: pd.DataFrame) -> pd.MultiIndex:
 
 
 def equal(first: pd.DataFrame, second: pd.DataFrame) -> bool:
-    """Say whether two segment frames have the same rows in the same order, times taken to the microsecond.
+    """Return whether two segment frames have the same rows in the same order, with times compared to the microsecond.
 
     Columns that only one of them has count as different; the index does not count.
 

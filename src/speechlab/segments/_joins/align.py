@@ -81,7 +81,7 @@ def _with_lonely(
 def _largest(
     left: NDArray[np.int64], right: NDArray[np.int64], shared: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Of the pairs of each left row, which come together and by start, the first with the most."""
+    """The first largest pair of each left row; pairs of a row are adjacent and sorted by start."""
     if not len(left):
         return left, right
     order = np.lexsort((-shared, left))
@@ -118,7 +118,7 @@ def _closest(
     a_codes: NDArray[np.int64],
     b_codes: NDArray[np.int64],
 ) -> NDArray[np.int64]:
-    """Of those that lie wholly before or after each stretch in its group, the nearest; -1 where there is none."""
+    """The nearest segment wholly before or after each stretch in its group; -1 without one."""
     by_end, by_start = np.lexsort((b_start, b_end)), np.argsort(b_start, kind="stable")
     ends, starts = b_end[by_end], b_start[by_start]
     before = np.searchsorted(ends, a_start, "right") - 1

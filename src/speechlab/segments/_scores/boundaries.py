@@ -98,7 +98,7 @@ def partners(
 def couples(
     left: NDArray[np.int64], right: NDArray[np.int64], shared: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Of all pairs, those in which each shares most time with the other; among equals the first."""
+    """The pairs in which each segment shares the most time with the other; the first among equals."""
     best_right = _best(left, right, shared)
     best_left = _best(right, left, shared)
     both = best_right & best_left

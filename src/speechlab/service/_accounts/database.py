@@ -117,7 +117,7 @@ class Database:
 
     @property
     def waiting(self) -> int:
-        """How many rows are not written yet."""
+        """The number of rows that are not written yet."""
         return self._waiting.qsize()
 
     def read(self, sql: str, parameters: Sequence[Any] = ()) -> list[sqlite3.Row]:

@@ -210,7 +210,7 @@ def _is_common(character: str) -> bool:
 
 
 def mora_count(text: str) -> int:
-    """How many morae a Japanese text has: kana of its reading, without the small ones that join another.
+    """The number of morae of a Japanese text: kana of its reading, without small kana that join another.
 
     ッ, ン and ー count as one each; letters that have no reading count not at all.
 

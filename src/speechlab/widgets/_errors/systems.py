@@ -195,7 +195,7 @@ def _lists_first(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _classes(bare: pd.DataFrame, table: pd.DataFrame) -> list[list[str]]:
-    """What went wrong in each row: its operations, and its classes of differences where the language has some."""
+    """The errors of each row: its operations, and its classes of differences if the language has some."""
     named = [(name, _OPERATIONS[name]) for name in _OPERATIONS]
     named += [(f"{kind}_differences", kind) for kind in _CLASSES if f"{kind}_differences" in table.columns]
     classes: list[list[str]] = [[] if done else [_NOT_SCORED] for done in bare["errors"].notna()]

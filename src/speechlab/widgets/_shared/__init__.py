@@ -1,1 +1,1 @@
-"""What all widgets share: how modules become one text, how a live view takes its place, the elements of a page."""
+"""Shared parts of all widgets: modules joined into one text, live views, and the elements of a page."""

@@ -24,7 +24,7 @@ def asked_for(left: Sequence[tuple[int, str]], *, any_meant: bool) -> str:
 
 
 def spoken_so_far(voices: int, failed: int, characters: int) -> str:
-    """Say how many voices were asked and how many failed, and how many characters were sent in all."""
+    """Return a sentence with the numbers of voices asked, failures and characters sent."""
     if not voices:
         return _COST
     parts = [f"{voices - failed} spoken.", f"{characters:,} characters in all.", _COST]

@@ -178,7 +178,7 @@ def _end(report: Report, out: Path, earlier: Report | None, fail_if: Sequence[st
 
 
 def ended_with(changes: Changes, out: Path | None, fail_if: Sequence[str]) -> None:
-    """Say what changed, and end with its status."""
+    """Print the changes, and end with their exit status."""
     headline("What changed", changes.headline(), _FIGURES)
     for sentence in changes.findings:
         say(sentence)

@@ -21,7 +21,7 @@ app = typer.Typer(
 
 
 class Change(StrEnum):
-    """What may fail a CI job."""
+    """Changes that may fail a CI job."""
 
     WORSE = "worse"
     SLOWER = "slower"
@@ -150,7 +150,7 @@ def recognition(
     ] = 0,
     **shared: Any,
 ) -> None:
-    """Recognise recordings and score what was understood, by services and settings, in noise and bands."""
+    """Recognise recordings and score the hypotheses, by service and setting, in noise and in bands."""
     given = {
         "settings": settings_of(setting or (), {"hotwords": {"hotwords": hotword}}, "transcribe"),
         "noise_db": noise_db or [],
@@ -172,7 +172,7 @@ def round_trip(
     speed: Speed = 0,
     **shared: Any,
 ) -> None:
-    """Speak texts with voices, recognise the speech, and score what was understood."""
+    """Speak texts with voices, recognise the speech, and score the hypotheses."""
     given = {"voices": voices_of(voice or (), service or ()), "speed": speed}
     performed("round_trip", source, out, given, services=(service or (), openai or ()), **shared)
 
@@ -188,7 +188,7 @@ def voices(
     takes: Annotated[int, typer.Option(min=1, help="How often each sentence is spoken.")] = 1,
     **shared: Any,
 ) -> None:
-    """Say which voice to take: how well it is understood, how fast it is, how it sounds, and how sure that is."""
+    """Recommend a voice: intelligibility, speed and sound of each voice, with the certainty of the ranking."""
     given = {"voices": voices_of(voice or (), service or ()), "speed": speed, "takes": takes}
     performed("voices", source, out, given, services=(service or (), openai or ()), **shared)
 
@@ -286,5 +286,5 @@ def compare(
     ] = None,
     fail_if: FailIf = None,
 ) -> None:
-    """Say what changed, significantly, between two saved reports of one study."""
+    """Report the significant changes between two saved reports of one study."""
     ended_with(saved(now).compare(saved(earlier)), out, fail_if or ())

@@ -1,4 +1,4 @@
-"""What ``speechlab study`` is told of services, settings, terms and bands, read from words and files."""
+"""Options of ``speechlab study`` for services, settings, terms and bands, read from words and files."""
 
 from __future__ import annotations
 
