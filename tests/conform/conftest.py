@@ -9,25 +9,17 @@ from __future__ import annotations
 import pytest
 
 from speechlab.conform import ProbeOptions, chosen, run
-from speechlab.service import ServiceConfig, running, voice_uuid
+from speechlab.service import running, voice_uuid
 from support.clients import KEY
 from support.proxy import Proxy
 from support.quick import QUICK_ENGINES
-from support.staged import NO_ENGINES
+from support.staged import staged_config
 
 
 @pytest.fixture(scope="session")
 def quick_service():
     """The service with quick engines only."""
-    config = ServiceConfig(
-        port=0,
-        api_keys=(KEY,),
-        engines=NO_ENGINES,
-        recogniser="ears",
-        translator="echo",
-        extra_engines=QUICK_ENGINES,
-    )
-    with running(config) as service:
+    with running(staged_config(*QUICK_ENGINES, operator_keys=())) as service:
         yield service
 
 

@@ -15,11 +15,11 @@ from speechlab import evaluate
 from speechlab.client import Client
 from speechlab.engines import EngineVoice
 from speechlab.errors import APIConnectionError, EngineError, InvalidRequestError
-from speechlab.service import Provider, ServedEngine, ServiceConfig, running
+from speechlab.service import Provider, ServedEngine, running
 from speechlab.store import Store
 from support.clients import KEY
 from support.samples import SAID
-from support.staged import NO_ENGINES, StagedRecogniser, StagedVoice
+from support.staged import StagedRecogniser, StagedVoice, staged_config
 
 NAMES = ("clear", "even", "swallows", "varies", "broken")
 OTHER = ("plain", "steady")
@@ -75,18 +75,10 @@ class Staged:
 @contextmanager
 def serving():
     staged = Staged()
-    config = ServiceConfig(
-        port=0,
-        api_keys=(KEY,),
-        operator_keys=(KEY,),
-        engines=NO_ENGINES,
-        recogniser="ears",
-        translator="",
-        extra_engines=(
-            ServedEngine("one", "synthesiser", lambda: staged.one, Provider("one", heavy=False)),
-            ServedEngine("other", "synthesiser", lambda: staged.other, Provider("other", heavy=False)),
-            ServedEngine("ears", "recogniser", lambda: staged.ears, heavy=False),
-        ),
+    config = staged_config(
+        ServedEngine("one", "synthesiser", lambda: staged.one, Provider("one", heavy=False)),
+        ServedEngine("other", "synthesiser", lambda: staged.other, Provider("other", heavy=False)),
+        ServedEngine("ears", "recogniser", lambda: staged.ears, heavy=False),
     )
     with ExitStack() as stack:
         service = stack.enter_context(running(config))

@@ -117,6 +117,20 @@ NO_ENGINES = {
 }
 
 
+def staged_config(*engines: ServedEngine, **settings: Any) -> ServiceConfig:
+    """Settings of a service that has these engines alone, and whose key is an operator's too."""
+    named = {engine.kind: engine.name for engine in engines}
+    usual = {
+        "port": 0,
+        "api_keys": (KEY,),
+        "operator_keys": (KEY,),
+        "engines": NO_ENGINES,
+        "recogniser": named.get("recogniser", ""),
+        "translator": named.get("translator", ""),
+    }
+    return ServiceConfig(**{**usual, **settings}, extra_engines=engines)
+
+
 @dataclass
 class Staged:
     """A service whose engines are staged."""
@@ -133,29 +147,16 @@ class Staged:
 
 @contextmanager
 def staged_service(*, with_engines: bool = True, **settings: Any):
-    settings.setdefault("operator_keys", (KEY,))
     speaker, q, ears, translator = StagedVoice(), StagedVoice(), StagedRecogniser(), StagedTranslator()
-    config = ServiceConfig(
-        port=0,
-        api_keys=(KEY,),
-        engines=NO_ENGINES,
-        recogniser="ears" if with_engines else "",
-        translator="echo" if with_engines else "",
-        extra_engines=()
-        if not with_engines
-        else (
-            ServedEngine("staged", "synthesiser", lambda: speaker, Provider("staged", heavy=False)),
-            ServedEngine("q", "synthesiser", lambda: q, heavy=False),
-            ServedEngine(
-                "mono-rate", "synthesiser", lambda: q, Provider("mono-rate", sample_rates=(24_000,))
-            ),
-            ServedEngine("silent", "synthesiser", StagedVoice, Provider("silent", streamable=frozenset())),
-            ServedEngine("ears", "recogniser", lambda: ears, heavy=False),
-            ServedEngine("echo", "translator", lambda: translator, heavy=False),
-        ),
-        **settings,
+    engines = (
+        ServedEngine("staged", "synthesiser", lambda: speaker, Provider("staged", heavy=False)),
+        ServedEngine("q", "synthesiser", lambda: q, heavy=False),
+        ServedEngine("mono-rate", "synthesiser", lambda: q, Provider("mono-rate", sample_rates=(24_000,))),
+        ServedEngine("silent", "synthesiser", StagedVoice, Provider("silent", streamable=frozenset())),
+        ServedEngine("ears", "recogniser", lambda: ears, heavy=False),
+        ServedEngine("echo", "translator", lambda: translator, heavy=False),
     )
-    with running(config) as service:
+    with running(staged_config(*(engines if with_engines else ()), **settings)) as service:
         yield Staged(Http(service.base_url), speaker, q, ears, translator)
         speaker.gate.set()
         translator.gate.set()

@@ -12,9 +12,9 @@ from speechlab.audio import AudioClip
 from speechlab.client import Client
 from speechlab.engines import EngineVoice
 from speechlab.errors import EngineError
-from speechlab.service import Provider, ServedEngine, ServiceConfig, running
+from speechlab.service import Provider, ServedEngine, running
 from support.clients import KEY
-from support.staged import NO_ENGINES, StagedVoice
+from support.staged import StagedVoice, staged_config
 
 HOSTILE = "<img src=x onerror='window.fired=1'> $5 and $6 \u202egnp </script>"
 VOICES = (
@@ -65,17 +65,8 @@ def voices_service(speaker: StagedVoice | None = None, name: str = "tones", **op
     engine = ServedEngine(name, "synthesiser", lambda: voices, Provider(name, heavy=False))
     silent = Provider("whole", streamable=frozenset())
     whole = ServedEngine("whole", "synthesiser", lambda: ToneVoices(voices=VOICES[1:2]), silent, heavy=False)
-    config = ServiceConfig(
-        port=0,
-        api_keys=(KEY,),
-        operator_keys=(KEY,),
-        engines=NO_ENGINES,
-        recogniser="",
-        translator="",
-        extra_engines=(engine,) if speaker else (engine, whole),
-    )
     with (
-        running(config) as service,
+        running(staged_config(engine, *([] if speaker else [whole]))) as service,
         Client(base_url=service.base_url, api_key=KEY, max_retries=0, **options) as client,
     ):
         yield client

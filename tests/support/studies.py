@@ -9,9 +9,9 @@ import numpy as np
 
 from speechlab.client import Client
 from speechlab.engines import EngineVoice
-from speechlab.service import Provider, ServedEngine, ServiceConfig, running
+from speechlab.service import Provider, ServedEngine, running
 from support.clients import KEY
-from support.staged import NO_ENGINES, StagedRecogniser, StagedTranslator, StagedVoice
+from support.staged import StagedRecogniser, StagedTranslator, StagedVoice, staged_config
 
 
 class Tones(StagedVoice):
@@ -46,18 +46,10 @@ class Staged:
 @contextmanager
 def serving(names=("low", "high")):
     staged = Staged(names)
-    config = ServiceConfig(
-        port=0,
-        api_keys=(KEY,),
-        operator_keys=(KEY,),
-        engines=NO_ENGINES,
-        recogniser="ears",
-        translator="echo",
-        extra_engines=(
-            ServedEngine("tone", "synthesiser", lambda: staged.voice, Provider("tone", heavy=False)),
-            ServedEngine("ears", "recogniser", lambda: staged.ears, heavy=False),
-            ServedEngine("echo", "translator", lambda: staged.translator, heavy=False),
-        ),
+    config = staged_config(
+        ServedEngine("tone", "synthesiser", lambda: staged.voice, Provider("tone", heavy=False)),
+        ServedEngine("ears", "recogniser", lambda: staged.ears, heavy=False),
+        ServedEngine("echo", "translator", lambda: staged.translator, heavy=False),
     )
     with ExitStack() as stack:
         service = stack.enter_context(running(config))

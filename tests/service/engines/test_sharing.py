@@ -19,11 +19,11 @@ from hypothesis import strategies as st
 
 from speechlab.audio import encode
 from speechlab.engines import EngineVoice, Recognition, TranslationDelta, checkpoint
-from speechlab.service import Provider, ServedEngine, ServiceConfig, running, voice_uuid
+from speechlab.service import Provider, ServedEngine, running, voice_uuid
 from speechlab.service._engines.sharing import Claim, FairTurns, Places
 from support.clients import KEY, Http, talking
 from support.clock import eventually
-from support.staged import NO_ENGINES
+from support.staged import staged_config
 
 GREEDY = "sl:the-key-of-somebody-greedy"
 LONG, SHORT = "A sentence. " * 40, "A short text."
@@ -176,17 +176,8 @@ class Steady:
 @contextlib.contextmanager
 def steady_service(frames: int = 12_000, **settings: Any):
     voice = Steady(frames=frames)
-    config = ServiceConfig(
-        port=0,
-        api_keys=(KEY, GREEDY),
-        engines=NO_ENGINES,
-        recogniser="",
-        translator="",
-        extra_engines=(
-            ServedEngine("steady", "synthesiser", lambda: voice, Provider("steady", heavy=False)),
-        ),
-        **settings,
-    )
+    engine = ServedEngine("steady", "synthesiser", lambda: voice, Provider("steady", heavy=False))
+    config = staged_config(engine, api_keys=(KEY, GREEDY), **settings)
     with running(config) as service:
         yield Http(service.base_url), Http(service.base_url, GREEDY)
 
@@ -290,18 +281,11 @@ class Windows:
 @pytest.fixture
 def windows():
     engine = Windows()
-    config = ServiceConfig(
-        port=0,
-        api_keys=(KEY, GREEDY),
-        engines=NO_ENGINES,
-        recogniser="ears",
-        translator="echo",
-        extra_engines=tuple(
-            ServedEngine(name, kind, lambda: engine, heavy=True)
-            for name, kind in (("ears", "recogniser"), ("echo", "translator"))
-        ),
-        drain_s=0,
+    both = (
+        ServedEngine(name, kind, lambda: engine, heavy=True)
+        for name, kind in (("ears", "recogniser"), ("echo", "translator"))
     )
+    config = staged_config(*both, api_keys=(KEY, GREEDY), drain_s=0)
     with running(config) as service:
         yield engine, Http(service.base_url), Http(service.base_url, GREEDY)
 

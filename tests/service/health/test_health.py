@@ -20,7 +20,7 @@ from speechlab.service._engines.sharing import FairTurns
 from speechlab.service._engines.threads import Threads
 from support.clients import KEY, Http
 from support.clock import eventually
-from support.staged import CANARY, NO_ENGINES
+from support.staged import CANARY, NO_ENGINES, staged_config
 
 
 def test_ready_when_an_engine_answers(live):
@@ -56,24 +56,10 @@ class Mute:
         return iter(())
 
 
-def only(*engines: ServedEngine, **settings: Any) -> ServiceConfig:
-    off = {name: {"enabled": False} for name in ("kokoro", "q", "hibari", "openjtalk")}
-    return ServiceConfig(
-        port=0,
-        api_keys=(KEY,),
-        operator_keys=(KEY,),
-        engines=off,
-        recogniser="",
-        translator="",
-        extra_engines=engines,
-        **settings,
-    )
-
-
 @pytest.mark.parametrize("fault", [None, KeyError("secret"), OSError("/home/x/secret")])
 def test_an_engine_that_does_not_work_is_not_ready(error_body, fault):
     engine = ServedEngine("mute", "synthesiser", lambda: Mute(fault), Provider("mute", heavy=False))
-    with running(only(engine)) as service:
+    with running(staged_config(engine)) as service:
         http = Http(service.base_url)
         reply = http.request("GET", "/readyz")
         error_body(reply, 503, "ErrOverloaded")
@@ -108,10 +94,11 @@ class Weighty:
 def test_a_model_that_does_not_exist_is_not_ready(error_body, tmp_path):
     for engine in (Weighty(ModelError("there is no file")), None):
         if engine is None:  # a real one
-            options = {"whisper": {"model": str(tmp_path / "missing")}}
-            config = only().model_copy(update={"engines": only().engines | options, "recogniser": "whisper"})
+            missing = {"whisper": {"model": str(tmp_path / "missing")}}
+            config = staged_config(engines=NO_ENGINES | missing, recogniser="whisper")
         else:
-            config = only(ServedEngine("weighty", "translator", lambda engine=engine: engine, heavy=True))
+            entry = ServedEngine("weighty", "translator", lambda engine=engine: engine, heavy=True)
+            config = staged_config(entry)
         with running(config) as service:
             reply = Http(service.base_url).request("GET", "/readyz")
             told = error_body(reply, 503, "ErrOverloaded")["error"]
@@ -124,7 +111,7 @@ def test_models_are_loaded_and_warm_before_it_is_ready_if_that_is_asked_for(erro
     good, bad = Weighty(), Weighty(ModelError("the hash is wrong"))
     for engine, status in ((good, 200), (bad, 503)):
         entry = ServedEngine("weighty", "translator", lambda engine=engine: engine, heavy=True)
-        with running(only(entry, preload=True, unload_idle_s=0.2)) as service:
+        with running(staged_config(entry, preload=True, unload_idle_s=0.2)) as service:
             http = Http(service.base_url)
             eventually(lambda http=http: http.request("GET", "/readyz").status == 200, 2)
             assert http.request("GET", "/readyz").status == status
@@ -166,7 +153,7 @@ def test_listing_voices_makes_no_idle_engine_again(caplog):
 
     caplog.set_level("INFO", logger="speechlab")
     with running(
-        only(ServedEngine("large", "synthesiser", make, Provider("large")), unload_idle_s=0.4)
+        staged_config(ServedEngine("large", "synthesiser", make, Provider("large")), unload_idle_s=0.4)
     ) as service:
         http = Http(service.base_url)
         listed = http.request("GET", "/tts/voices").json()
@@ -184,9 +171,9 @@ def test_listing_voices_makes_no_idle_engine_again(caplog):
 def test_no_engine_is_not_ready_and_a_large_one_is_not_loaded_for_it(error_body):
     engine = Weighty()
 
-    with running(only()) as service:
+    with running(staged_config()) as service:
         error_body(Http(service.base_url).request("GET", "/readyz"), 503, "ErrOverloaded")
-    with running(only(ServedEngine("large", "translator", lambda: engine, heavy=True))) as service:
+    with running(staged_config(ServedEngine("large", "translator", lambda: engine, heavy=True))) as service:
         reply = Http(service.base_url).request("GET", "/readyz")
         assert (reply.status, reply.json()["engine"]) == (200, None)
         assert engine.done == ["found"]
@@ -310,7 +297,7 @@ def test_idle_models_are_let_go_and_looking_does_not_count_as_use():
         ServedEngine("large", "synthesiser", lambda: large, Provider("large")),
         ServedEngine("light", "synthesiser", lambda: light, Provider("light", heavy=False)),
     )
-    with running(only(*engines, unload_idle_s=0.8)) as service:
+    with running(staged_config(*engines, unload_idle_s=0.8)) as service:
         http = Http(service.base_url)
         fields = {"voice_id": voice_uuid("large", "one"), "text": "Hi.", "format": "wav"}
         assert http.speak(**fields).status == 200
