@@ -18,7 +18,7 @@ def test_each_way_is_timed_in_turns_and_a_replay_needs_no_service(lab, tmp_path)
     found = evaluate.latency(kept, TEXTS, "heart")
     assert found["way"].tolist() == [*WAYS, *WAYS[1:], WAYS[0]]
     assert found["text"].tolist() == [TEXTS[0]] * 3 + [TEXTS[1]] * 3
-    assert (found["first_sound_s"] <= found["total_s"]).all()
+    assert (found["first_sound_s"] < found["total_s"]).tolist() == (found["way"] != "whole").tolist()
     assert (found["first_sound_s"] > 0).all()
     assert found.groupby("text")["duration_s"].nunique().tolist() == [1, 1]
     assert found["error"].isna().all()
@@ -46,8 +46,9 @@ def test_a_call_that_fails_stops_no_other_and_every_call_is_made(lab, tmp_path):
     [([], "whole"), ([3], "whole"), (3, "whole"), ("One.", []), ("One.", ["radio"]), ("One.", [["whole"]])],
 )
 def test_what_makes_no_sense_is_refused(texts, ways):
-    with pytest.raises(InvalidRequestError, match=r"texts|ways"):
+    with pytest.raises(InvalidRequestError) as caught:
         evaluate.latency(None, texts, "heart", ways=ways)
+    assert caught.value.parameter == ("texts" if ways == "whole" else "ways")
 
 
 def test_what_is_no_client_is_refused():

@@ -76,7 +76,7 @@ def test_sounds_are_measured_and_shown_where_their_only_recogniser_is_not_there(
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_a_service_that_ends_between_two_takes_keeps_the_first(store):
     with serving() as staged:
-        how = {**HOW, "store": store, "progress": staged.ending("synthesize, take 1", "end")}
+        how = {**HOW, "store": store, "progress": staged.ending("synthesize, take 1")}
         report = evaluate.voices(staged.lab, TEXTS, "low", takes=2, speed=1, dnsmos=0, **how)
     first = report.table[report.table["take"] == 0]
     assert first["audio"].notna().all()
@@ -89,7 +89,7 @@ def test_a_service_that_ends_between_two_takes_keeps_the_first(store):
 def test_another_service_hears_all_voices_where_the_first_one_ends(there, store):
     with serving() as staged:
         services = {"ours": staged.lab, "theirs": there.lab}
-        how = {**HOW, "store": store, "progress": staged.ending("synthesize", "end")}
+        how = {**HOW, "store": store, "progress": staged.ending("synthesize")}
         report = evaluate.voices(services, TEXTS, "low", speed=0, dnsmos=0, **how)
     done = report.table.groupby("system")["hypothesis"].count()
     assert done.to_dict() == {"ours": 2, "theirs": 2}
@@ -102,7 +102,7 @@ def test_another_service_hears_all_voices_where_the_first_one_ends(there, store)
 def test_recordings_that_were_recognised_are_kept_where_the_service_ends(there, recordings, store, several):
     with serving() as staged:
         lab = {"ours": staged.lab, "theirs": there.lab} if several else staged.lab
-        how = {**HOW, "store": store, "progress": staged.ending("", "end")}
+        how = {**HOW, "store": store, "progress": staged.ending("")}
         report = evaluate.recognition(lab, recordings, speechless=1, speed=1, **how)
     assert report.table["hypothesis"].eq("good morning").all()
     name = "ours: " if several else ""
@@ -117,7 +117,7 @@ def test_translations_are_kept_where_the_service_ends(there, store, several):
     texts = TEXTS.assign(source_lang="en", target_lang="ja").drop(columns="language")
     with serving() as staged:
         lab = {"ours": staged.lab, "theirs": there.lab} if several else staged.lab
-        how = {**HOW, "store": store, "progress": staged.ending("", "end")}
+        how = {**HOW, "store": store, "progress": staged.ending("")}
         report = evaluate.translation(lab, texts, back=True, speed=1, **how)
     assert report.table["translation"].notna().all()
     assert report.table["back_translation"].isna().sum() == 2
@@ -129,7 +129,7 @@ def test_translations_are_kept_where_the_service_ends(there, store, several):
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_what_was_recognised_is_kept_where_the_way_to_speech_ends(there, recordings, store):
     with serving() as staged:
-        how = {**HOW, "store": store, "progress": staged.ending("", "end")}
+        how = {**HOW, "store": store, "progress": staged.ending("")}
         report = evaluate.speech_to_speech(staged.lab, recordings, "en", "low", **how)
     assert report.table["hypothesis"].eq("good morning").all()
     assert set(report.table["failed_at"]) == {"translate what was said"}

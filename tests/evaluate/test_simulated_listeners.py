@@ -45,6 +45,7 @@ def test_answers_follow_the_model_and_the_report_says_that_nobody_listened():
     assert means["bad"] == pytest.approx(2.4, abs=0.12)
     by_listener = rated.groupby(["system", "listener"])["score"].mean().unstack(0)
     assert by_listener["good"].std() == pytest.approx(0.3, abs=0.06)
+    assert abs(by_listener["good"].corr(by_listener["bad"])) < 0.25  # each system is thought of by itself
     by_item = rated.groupby(["system", "item"])["score"].mean().unstack(0)
     assert by_item["good"].std() == pytest.approx(0.3, abs=0.12)
     good = (

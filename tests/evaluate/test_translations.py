@@ -74,6 +74,8 @@ def test_translations_that_loop():
     assert summarized(found, NAMES, no_times())["loops"].tolist() == [3]
     said = rows(["no exit " * 4] * 2, reference=["no exit " * 4, "no exit"], text=again)
     assert not said["loop"].any()  # the text does so itself
+    meant = rows(["no exit " * 4], reference=["no exit " * 4])
+    assert not meant["loop"].any()  # the reference does so too
 
 
 def test_what_a_glossary_helps_and_what_it_costs_elsewhere():

@@ -78,9 +78,9 @@ def test_defaults_are_the_contract_s():
         assert parameters[name].default == RecognitionRequest.model_fields[name].default
 
 
-@pytest.mark.timeout(60)  # it took minutes when each merge moved all that follows
+@pytest.mark.timeout(20)  # of a second or two; it is a minute where each merge moves all that follows
 def test_merging_takes_time_as_there_are_segments():
-    count = 200_000
+    count = 1_000_000
     spans = [Span(at, at + 0.01) for at in range(count)]
     assert merge_short(spans, 1e9) == [Span(0, count - 1 + 0.01)]
 

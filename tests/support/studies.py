@@ -32,12 +32,12 @@ class Staged:
         self.ears = StagedRecogniser(hears=lambda duration_s: "good morning")
         self.translator = StagedTranslator()
 
-    def ending(self, stage: str, at: str = "begin") -> Any:
-        """A function of progress that ends the service as a batch of this name begins, or when its calls are made."""
+    def ending(self, stage: str) -> Any:
+        """A function of progress that ends the service when the calls of a batch of this name are made."""
 
         def told(*given: Any) -> None:
             name, done, total = ("", *given) if len(given) == 2 else given
-            if name.startswith(stage) and (done == 0 if at == "begin" else done >= total > 0):
+            if name.startswith(stage) and done >= total > 0:
                 self.end()
 
         return told

@@ -81,8 +81,9 @@ def test_064_067_071_what_is_sent_for_other_spellings(server, lab, http, wav, gi
     ids=json.dumps,
 )
 def test_064_068_074_076_077_what_is_never_sent(server, lab, wav, given):
-    with pytest.raises(InvalidRequestError):
+    with pytest.raises(InvalidRequestError) as caught:
         lab.transcribe(wav, **given)
+    assert caught.value.parameter in given
     assert server.requests == []
 
 
