@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from speechlab import datasets, evaluate
-from speechlab.errors import InvalidRequestError
+from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.store import Store
 from support.studies import serving
 
@@ -123,6 +123,34 @@ def test_a_table_without_rows_is_refused(studies, name):
         study(table.head(0))
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_columns_of_one_name_or_none_are_refused(studies, name):
+    table, study = studies[name]
+    with pytest.raises(InvalidRequestError, match="several columns named 'kind'; rename or drop them"):
+        study(pd.concat([table, table.assign(kind=1)[["kind"]], table.assign(kind=2)[["kind"]]], axis=1))
+    with pytest.raises(InvalidRequestError, match="a column without a name; name or drop it"):
+        study(table.assign(kind=1).rename(columns={"kind": None}))
+    with pytest.raises(InvalidRequestError, match=r"no column 'text'.*Rename the column"):
+        study(table.rename(columns={"text": "transcript"}))
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("name", NAMES)
+def test_texts_that_are_none_fail_alone(studies, name, tmp_path):
+    table, study = studies[name]
+    report = study(table.assign(text=pd.Series(["Good morning.", ["a"], 3], dtype=object)))
+    why = [name for name in ("error", "score_error") if name in report.table]
+    told = report.table[why].notna().any(axis=1)
+    assert told.groupby(report.table["text"].map(repr)).all().to_dict() == {
+        "'Good morning.'": False,
+        "3": True,
+        "['a']": True,
+    }
+    report.save(tmp_path / "page.html")
+    with pytest.raises(StoreError, match="'results', column 'text' holds what Parquet cannot"):
+        report.save(tmp_path / "out")
+
+
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("name", NAMES)
 def test_rows_that_can_only_fail_make_a_report(studies, name, tmp_path):
@@ -136,6 +164,15 @@ def test_rows_that_can_only_fail_make_a_report(studies, name, tmp_path):
     assert again.to_html()
     with suppress(InvalidRequestError):  # nothing was scored
         assert not again.compare(report).worse
+
+
+def test_recordings_in_no_known_language_are_left_out_and_told(studies):
+    table, study = studies["recognition"]
+    report = study(table.assign(language=["en", "jp", "jp"]))
+    assert report.notes == (
+        "2 of 3 rows were left out; mostly: 'jp' is no code of a language; give one, such as 'ja' or 'en'.",
+    )
+    assert report.table["status"].tolist()[1:] == ["skipped", "skipped"]
 
 
 @pytest.mark.parametrize("lab", [None, [], "http://localhost", {"ours": None}])

@@ -14,6 +14,7 @@ from speechlab.client import Client
 from speechlab.errors import APIConnectionError, InvalidRequestError
 from speechlab.evaluate._translation.spoken import _summarized
 from speechlab.store import Store
+from support.studies import serving
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 
@@ -155,6 +156,23 @@ def test_a_service_that_is_not_there_stops_none_of_the_others(way):
     assert away.summary["system"].tolist() == ["ours"] * 3
     assert away.rows().frame["error"].dropna().tolist()[0].startswith("away could not be asked: ")
     assert "away could not be asked" in away.to_html()
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_row_without_a_recording_or_text_has_failed(tmp_path):
+    with serving() as staged:
+        sound = str(staged.lab.synthesize("Good morning.", voice="low").save(tmp_path / "one.wav"))
+        frame = pd.DataFrame(
+            {"audio": [sound, None, sound], "text": ["Hello.", "Hello.", None], "language": "ja"}
+        )
+        how = {"store": str(tmp_path / "store"), "progress": False}
+        report = evaluate.speech_to_speech(staged.lab, frame, "en", "low", **how)
+    assert report.table["status"].tolist() == ["ok", "error", "error"]
+    assert report.table["error"].tolist()[1:] == [
+        "column 'audio' is empty in this row",
+        "column 'text' is empty in this row",
+    ]
+    assert report.table["failed_at"].tolist() == [None, "recognise", "translate what was said"]
 
 
 def test_bad_input_is_said_before_anything_is_sent():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from speechlab._arguments import is_whole_number, refused, require_columns
+from speechlab._arguments import is_missing, is_whole_number, refused, require_columns
 from speechlab.audio import AudioClip, recording_length_s
 from speechlab.client import Client
 from speechlab.errors import InvalidRequestError, SpeechLabError
@@ -13,21 +13,27 @@ from speechlab.text import language_code
 if TYPE_CHECKING:
     import pandas as pd
 
-NO_LANGUAGE = "the row has no code of a language; give one, such as 'ja' or 'en'"
-
 
 def need_columns(frame: object, *columns: object) -> None:
     """Refuse what is no table, has no rows, or lacks a column; names of columns are texts, as batches want them.
 
+    Columns of one's own are carried over, and so two of them may not have one name, nor one of them none.
+
     Raises:
         InvalidRequestError: What is wrong.
     """
-    require_columns(frame, *columns)
+    require_columns(frame, *columns, hint="Rename the column that holds this, or name it in the call")
     for name in columns:
         if not isinstance(name, str):
             raise InvalidRequestError(
                 f"a column's name is {name!r}; it must be a string", parameter=str(name)
             )
+    own = frame.columns  # type: ignore[attr-defined]  # a table, as was seen above
+    if any(is_missing(name) for name in own):
+        raise InvalidRequestError("the table has a column without a name; name or drop it", parameter="frame")
+    if twice := list(dict.fromkeys(map(str, own[own.duplicated()]))):
+        message = f"the table has several columns named {', '.join(map(repr, twice))}; rename or drop them"
+        raise InvalidRequestError(message, parameter=twice[0])
     if not len(frame):  # type: ignore[arg-type]  # a table, as was seen above
         raise InvalidRequestError("frame has no rows; give one row or more", parameter="frame")
 
@@ -87,6 +93,12 @@ def code_or_none(language: object) -> str | None:
         return language_code(language) if isinstance(language, str) else None
     except InvalidRequestError:
         return None
+
+
+def no_language(cell: object) -> str:
+    """Say that a row has no code of a language, and what stands in its place."""
+    there = f"{cell!r:.60} is" if isinstance(cell, str) and cell.strip() else "the row has"
+    return f"{there} no code of a language; give one, such as 'ja' or 'en'"
 
 
 def clip_of(recording: object) -> AudioClip:

@@ -9,7 +9,7 @@ from speechlab._arguments import refused
 from speechlab.client import begin, grouped, replaying_from, result_of
 from speechlab.contract import Voice
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._arguments import NO_LANGUAGE, check_client, code_or_none
+from speechlab.evaluate._arguments import check_client, code_or_none, no_language
 from speechlab.evaluate._made import WHY
 from speechlab.evaluate._systems import asked_of_each, told_gone
 from speechlab.text import languages_in, primary_language
@@ -285,7 +285,10 @@ def cross(frame: pd.DataFrame, chosen: Sequence[Voice], language: str) -> pd.Dat
         fits = [code is not None and speaks(voice, code) for code in codes]
         heard = [one or other for one, other in zip(heard, fits, strict=True)]
         parts.append(frame[fits].assign(voice=voice.id, voice_name=voice_name(voice), gender=voice.gender))
-    why = [NO_LANGUAGE if code is None else "none of the voices speaks this language" for code in codes]
+    why = [
+        no_language(cell) if code is None else "none of the voices speaks this language"
+        for cell, code in zip(frame[language], codes, strict=True)
+    ]
     mute = [not one for one in heard]
     alone = frame.assign(voice=None, voice_name=None, gender=None, **{WHY: why})[mute]
     return pd.concat([*parts, alone], ignore_index=True)

@@ -105,7 +105,7 @@ def voices(
     rated = rated_clips(dnsmos)
     if not is_whole_number(takes) or takes < 1:
         raise refused("takes", takes, "a whole number from 1 on")
-    once = frame.drop_duplicates([language, text])
+    once = frame[~frame[[language, text]].map(repr).duplicated()]  # cells may be no texts, such as lists
     cast = cast_of(services, once, voices, language, store, give_up_after_s)
     pairs = _named(cast.pairs).assign(take=0, engine=engines_of(cast, engines))
     cast = cast._replace(pairs=pairs)

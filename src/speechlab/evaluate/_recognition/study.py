@@ -12,11 +12,11 @@ from speechlab import batch
 from speechlab._arguments import refused
 from speechlab._brief import briefly
 from speechlab.evaluate._arguments import (
-    NO_LANGUAGE,
     code_or_none,
     count_of,
     keep_free,
     need_columns,
+    no_language,
     recording_seconds,
 )
 from speechlab.evaluate._failed import tell_failed
@@ -141,7 +141,9 @@ def recognition(
         "progress": progress,
     }
     found, gone = _heard_by(systems, rows[known_language], language, how)
-    skipped = [rows[~known_language].assign(system=one.name, **{WHY: NO_LANGUAGE}) for one in systems]
+    unknown = rows[~known_language]
+    why = unknown[language].astype(object).map(no_language)
+    skipped = [unknown.assign(system=one.name, **{WHY: why}) for one in systems]
     told = {one.name: {"identify": one.identify, **one.options} for one in systems}
     own: dict[str, Any] = {"systems": told} if several else {"identify": identify, **options}
     if conditions or nobody:
@@ -171,9 +173,17 @@ def recognition(
         summary=False,
     )
     nothing = None if silent is None else heard_in_nothing(there, silent, how)
-    report = RecognitionReport.of_rows(scored, systems, nothing, [*told_gone(gone), *untimed])
+    notes = [*told_gone(gone), *untimed, *_left_out(why, len(rows))]
+    report = RecognitionReport.of_rows(scored, systems, nothing, notes)
     tell_failed(errors_of(report), len(report.table), SEE)
     return report
+
+
+def _left_out(reasons: pd.Series[str], rows: int) -> list[str]:
+    """How many rows were not recognised, with the commonest reason."""
+    if not len(reasons):
+        return []
+    return [f"{len(reasons):,} of {rows:,} rows were left out; mostly: {reasons.mode()[0]}."]
 
 
 def _prepared(frame: pd.DataFrame, audio: str, voice: str | None) -> tuple[list[str], pd.DataFrame]:

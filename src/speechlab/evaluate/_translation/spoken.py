@@ -190,8 +190,10 @@ class _Way:
         gives: str,
         **how: Any,
     ) -> None:
-        """Make the calls of one step, of rows that have what it needs."""
-        there = self.rows[self.rows[needs].notna()]
+        """Make the calls of one step, of rows that have what it needs; the others have failed."""
+        has = self.rows[needs].notna()
+        there = self.rows[has]
+        self._failed(pd.Series(f"column {needs!r} is empty in this row", index=self.rows.index[~has]), step)
         self.rows[gives] = None
         if not len(there) or self.gone is not None:
             return

@@ -105,10 +105,22 @@ def write_parquet(frame: pd.DataFrame, file: Path, kept: Mapping[str, Any] | Non
         with whole_file(file) as draft, draft.open("wb") as sink:
             pq.write_table(table, sink)
     except (pa.ArrowException, OverflowError, ValueError) as error:
-        message = (
-            f"the table {file.stem!r} holds what Parquet cannot: {error}; drop that column or make it text"
-        )
+        where = next((f", column {name!r}" for name, cells in frame.items() if not _fits(cells)), "")
+        why = ": ".join(map(str, error.args)) if isinstance(error, pa.ArrowException) else error
+        what = f"the table {file.stem!r}{where} holds what Parquet cannot"
+        message = f"{what}: {why}; drop the column, or give it plain text"
         raise StoreError(message) from error
+
+
+def _fits(cells: pd.Series[Any]) -> bool:
+    """Whether Parquet can hold a column."""
+    import pyarrow as pa
+
+    try:
+        pa.Array.from_pandas(cells)
+    except (pa.ArrowException, OverflowError, ValueError):
+        return False
+    return True
 
 
 def read_folder(folder: str | PathLike[str], kinds: Mapping[str, type]) -> Any:
