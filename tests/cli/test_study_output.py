@@ -154,6 +154,7 @@ def test_the_status_says_how_it_ended(study):
         ("compare", "good", "good", "--fail-if", "worse"): (0, ""),
         ("compare", "good", "other", "--fail-if", "worse"): (2, "no row is in both reports"),
         ("compare", "good", "nowhere"): (2, "holds no report"),
+        ("round-trip", "texts.csv", "--voice", "nobody", "--out", "texts.csv"): (2, "names neither a page"),
         ("compare", "good", "broken"): (1, "cannot be read"),
         ("round-trip", "empty.csv", "--voice", "low", "--out", "o"): (1, "1 of 2 rows failed"),
         ("round-trip", "nowhere.csv", "--out", "o"): (2, "there is no file"),

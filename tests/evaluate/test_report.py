@@ -178,12 +178,40 @@ def test_clips_and_bytes_are_kept_as_files(tmp_path):
     assert [AudioClip.from_file(path).frames for path in again.table["audio"][:2]] == [8_000, 8_000]
 
 
+def test_a_folder_with_tables_of_others_is_not_written_over(report, tmp_path):
+    theirs = tmp_path / "results.csv"
+    theirs.write_text("theirs")
+    with pytest.raises(
+        InvalidRequestError, match=r"has results\.csv, which would be lost; name another folder"
+    ):
+        report.save(tmp_path)
+    assert [one.name for one in tmp_path.iterdir()] == ["results.csv"]
+    assert theirs.read_text() == "theirs"
+    theirs.rename(tmp_path / "other.csv")
+    assert (
+        report.save(report.save(tmp_path)) == tmp_path
+    )  # a report of ours is replaced, also one half written
+    (tmp_path / "record.json").write_bytes(b"")
+    assert evaluate.Report.load(report.save(tmp_path)).title == report.title
+
+
 def test_what_is_no_report_or_cannot_be_written_says_so(report, tmp_path):
     with pytest.raises(InvalidRequestError, match="names neither a page"):
         report.save(tmp_path / "report.pdf")
     with pytest.raises(StoreError, match=r"holds no report: record\.json is missing"):
         evaluate.Report.load(tmp_path)
+    for name in (None, 3, "", "a\0b"):
+        with pytest.raises(InvalidRequestError, match="must be the name of a page"):
+            report.save(name)
+    with pytest.raises(StoreError, match="cannot write"):
+        report.save(tmp_path / ("long" * 100))
+    with pytest.raises(StoreError, match="holds no report: it is not there; name a folder"):
+        evaluate.Report.load(tmp_path / "nowhere")
+    with pytest.raises(InvalidRequestError, match=r"must be a folder that report\.save wrote"):
+        report.compare(5)
     folder = report.save(tmp_path / "out")
+    with pytest.raises(StoreError, match="holds no report: it is no folder; name a folder"):
+        evaluate.Report.load(folder / "report.html")
     (folder / "results.parquet").write_bytes(b"damaged")
     with pytest.raises(StoreError, match="cannot be read"):
         evaluate.Report.load(folder)

@@ -14,7 +14,14 @@ from speechlab._files import user_path, whole_file
 from speechlab.display import Html, document, element, join
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._failed import failures
-from speechlab.evaluate._writing.folder import read_folder, unwritten, write_folder, write_parquet
+from speechlab.evaluate._writing.folder import (
+    PAGES,
+    read_folder,
+    report_place,
+    unwritten,
+    write_folder,
+    write_parquet,
+)
 from speechlab.evaluate._writing.methods import Methods, methods_of
 from speechlab.evaluate._writing.page import report_page
 from speechlab.evaluate._writing.texts import latex_table, latex_text, markdown_table, markdown_text
@@ -31,9 +38,6 @@ PAGE_BYTES = 20_000_000
 """Largest page that a report writes unless it is told another size: mail and browsers take it at once."""
 WORSE, BETTER, ALIKE = "worse", "better", "no difference shown"
 """What a test says of a difference."""
-_PAGES = (".html", ".htm")
-_NEITHER = (".csv", ".json", ".md", ".parquet", ".pdf", ".svg", ".tex", ".tsv", ".xlsx", ".zip")
-"""Endings of files that a report is not saved as."""
 _LABEL = re.compile(r"[A-Za-z0-9:.-]+")
 
 
@@ -220,20 +224,14 @@ class Report(ABC):
                 number.
 
         Raises:
-            InvalidRequestError: ``max_bytes`` is not a whole number from 1, or the name has the ending of another
-                kind of file.
+            InvalidRequestError: ``max_bytes`` is not a whole number from 1, the name has the ending of another kind
+                of file, or the folder is no report and has files that would be overwritten.
             StoreError: A file cannot be written, or a table has values that Parquet does not support.
         """
-        where = user_path(path)
-        if where.suffix.lower() in _NEITHER and not where.is_dir():
-            message = (
-                f"{where.name} names neither a page (.html) nor a folder; to_parquet, to_latex and to_markdown give "
-                "the tables, and a folder has the figures"
-            )
-            raise InvalidRequestError(message, parameter="path")
+        where = self.check_path(path)
         figures = self._vectors()
         html = self._page(figures, max_bytes)
-        if where.suffix.lower() in _PAGES and not where.is_dir():
+        if where.suffix.lower() in PAGES and not where.is_dir():
             try:
                 with whole_file(where) as draft:
                     draft.write_text(html, encoding="utf-8")
@@ -242,6 +240,17 @@ class Report(ABC):
             return where
         write_folder(where, self, html=html, figures=figures)
         return where
+
+    @staticmethod
+    @briefly
+    def check_path(path: str | os.PathLike[str]) -> Path:
+        """Return the page or folder that :meth:`save` would write; refuse it before the work, and write nothing.
+
+        Raises:
+            InvalidRequestError: As of :meth:`save`.
+            StoreError: The place cannot be written.
+        """
+        return report_place(path)
 
     @staticmethod
     @briefly

@@ -141,9 +141,7 @@ def recognition(
         "progress": progress,
     }
     found, gone = _heard_by(systems, rows[known_language], language, how)
-    unknown = rows[~known_language]
-    why = unknown[language].astype(object).map(no_language)
-    skipped = [unknown.assign(system=one.name, **{WHY: why}) for one in systems]
+    skipped = _left_out(rows[~known_language], language, systems)
     told = {one.name: {"identify": one.identify, **one.options} for one in systems}
     own: dict[str, Any] = {"systems": told} if several else {"identify": identify, **options}
     if conditions or nobody:
@@ -153,7 +151,6 @@ def recognition(
     own |= {"speed": turns} if turns else {}
     there = [one for one in systems if one.name in found]
     timed, untimed = _timed(there, rows[known_language], text, language, turns)
-    record = record_of("recognition", store, *found.values(), **own)
     scored = reported(
         title,
         _below(
@@ -169,21 +166,27 @@ def recognition(
         language,
         store=store,
         speed=timed,
-        record=record,
+        record=record_of("recognition", store, *found.values(), **own),
         summary=False,
     )
     nothing = None if silent is None else heard_in_nothing(there, silent, how)
-    notes = [*told_gone(gone), *untimed, *_left_out(why, len(rows))]
+    notes = [*told_gone(gone), *untimed, *_told_left_out(skipped[0], len(rows))]
     report = RecognitionReport.of_rows(scored, systems, nothing, notes)
     tell_failed(errors_of(report), len(report.table), SEE)
     return report
 
 
-def _left_out(reasons: pd.Series[str], rows: int) -> list[str]:
+def _left_out(unknown: pd.DataFrame, language: str, systems: Sequence[System]) -> list[pd.DataFrame]:
+    """Rows in no known language, for each system, with the reason."""
+    why = unknown[language].astype(object).map(no_language)
+    return [unknown.assign(system=one.name, **{WHY: why}) for one in systems]
+
+
+def _told_left_out(unknown: pd.DataFrame, rows: int) -> list[str]:
     """How many rows were not recognised, with the commonest reason."""
-    if not len(reasons):
+    if not len(unknown):
         return []
-    return [f"{len(reasons):,} of {rows:,} rows were left out; mostly: {reasons.mode()[0]}."]
+    return [f"{len(unknown):,} of {rows:,} rows were left out; mostly: {unknown[WHY].mode()[0]}."]
 
 
 def _prepared(frame: pd.DataFrame, audio: str, voice: str | None) -> tuple[list[str], pd.DataFrame]:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import dataclasses
 import re
 import shutil
-from os import PathLike
+from errno import EACCES, ENOTDIR
+from os import W_OK, PathLike, access, strerror
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from speechlab._arguments import is_frame, is_missing
+from speechlab._arguments import is_frame, is_missing, refused
 from speechlab._files import user_path, whole_file
 from speechlab.audio import AudioClip, sniff
-from speechlab.errors import AudioError, StoreError
+from speechlab.errors import AudioError, InvalidRequestError, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Mapping
@@ -33,6 +34,47 @@ _NAMES = {"table": "results"}
 """Names of files that are not those of the field."""
 _FOR_PEOPLE = {"results", "summary"}
 """Tables that are always written, and as CSV as well."""
+PAGES = (".html", ".htm")
+_NEITHER = (".csv", ".json", ".md", ".parquet", ".pdf", ".svg", ".tex", ".tsv", ".xlsx", ".zip")
+"""Endings of files that a report is not saved as."""
+
+
+def report_place(path: object) -> Path:
+    """Return the page or folder that a report is to be written to; write nothing.
+
+    Args:
+        path: The name that the user gave.
+
+    Raises:
+        InvalidRequestError: It is no name, has the ending of another kind of file, or is a folder whose files of
+            these names are no report.
+        StoreError: The place cannot be written.
+    """
+    if not isinstance(path, str | PathLike) or not str(path) or "\0" in str(path):
+        raise refused("path", path, "the name of a page (.html) or of a folder")
+    where = user_path(path)
+    try:
+        if not where.is_dir():
+            if where.suffix.lower() in _NEITHER or (where.is_file() and where.suffix.lower() not in PAGES):
+                message = (
+                    f"{where.name} names neither a page (.html) nor a folder; to_parquet, to_latex and to_markdown "
+                    "give the tables, and a folder has the figures"
+                )
+                raise InvalidRequestError(message, parameter="path")
+        elif not (where / _RECORD).is_file():
+            names = [f"{name}{end}" for name in sorted(_FOR_PEOPLE) for end in (".csv", ".parquet")]
+            if foreign := [name for name in ["report.html", *names] if (where / name).exists()]:
+                lost = f"{', '.join(foreign)}, which would be lost"
+                message = f"{where} is no report and has {lost}; name another folder"
+                raise InvalidRequestError(message, parameter="path")
+        there = next(one for one in (where, *where.absolute().parents) if one.exists())
+        if there != where and not there.is_dir():
+            raise NotADirectoryError(ENOTDIR, strerror(ENOTDIR))
+        if not access(there, W_OK):
+            raise PermissionError(EACCES, strerror(EACCES))
+    except OSError as error:
+        raise unwritten(where, error) from error
+    return where
 
 
 def write_folder(path: Path, report: Any, *, html: str, figures: Mapping[str, bytes]) -> None:
@@ -49,6 +91,7 @@ def write_folder(path: Path, report: Any, *, html: str, figures: Mapping[str, by
     """
     try:
         path.mkdir(parents=True, exist_ok=True)
+        (path / _RECORD).touch()  # so that a folder half written is known as that of a report
         moved = {name: _sounds(report.table, path, name) for name in _SOUNDS if name in report.table.columns}
         plain: dict[str, Any] = {}
         for field in dataclasses.fields(report):
@@ -131,11 +174,17 @@ def read_folder(folder: str | PathLike[str], kinds: Mapping[str, type]) -> Any:
         kinds: The classes of reports, by name.
 
     Raises:
+        InvalidRequestError: It is no path.
         StoreError: It is no such folder, or a file of it is missing or damaged.
     """
     import pandas as pd
 
+    if not isinstance(folder, str | PathLike):
+        raise refused("folder", folder, "a folder that report.save wrote")
     path = user_path(folder)
+    if not path.is_dir():
+        found = "is no folder" if path.exists() else "is not there"
+        raise StoreError(f"{path} holds no report: it {found}; name a folder that report.save wrote")
     try:
         kept = orjson.loads((path / _RECORD).read_bytes())
         kind, fields = kinds[kept["kind"]], {**kept["fields"], "record": kept["record"]}

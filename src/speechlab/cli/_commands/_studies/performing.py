@@ -83,6 +83,7 @@ def performed(
     if study == "speech_to_speech" and earlier is not None:
         message = "reports of speech to speech are not compared with each other; leave --earlier out"
         raise InvalidRequestError(message, parameter="earlier")
+    evaluate.Report.check_path(out)
     before = _earlier(earlier, fail_if or (), timed=bool(given.get("speed")))
     with warnings_told(without=_ROWS_FAILED):
         rows = _rows(source, language, split, sample, seed)
@@ -143,7 +144,7 @@ def saved(folder: Path) -> Any:
     try:
         return Report.load(folder)
     except StoreError as error:
-        if isinstance(error.__cause__, FileNotFoundError):
+        if error.__cause__ is None or isinstance(error.__cause__, FileNotFoundError):
             raise InvalidRequestError(str(error), parameter="earlier") from error
         raise
 

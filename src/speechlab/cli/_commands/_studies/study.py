@@ -287,4 +287,8 @@ def compare(
     fail_if: FailIf = None,
 ) -> None:
     """Report the significant changes between two saved reports of one study."""
+    from speechlab import evaluate
+
+    if out is not None:
+        evaluate.Report.check_path(out)
     ended_with(saved(now).compare(saved(earlier)), out, fail_if or ())
