@@ -286,7 +286,7 @@ def test_latex_takes_no_sign_of_a_text_for_its_own(tmp_path):
     "name", ["a|b", "1. x", "- x", "**x**", "[x](http://y)", "<b>&amp;", "\\|", "# 日本 😀"]
 )
 def test_markdown_shows_names_as_they_are(tmp_path, name):
-    markdown_it = pytest.importorskip("markdown_it")
+    markdown_it = pytest.importorskip("markdown_it")  # which comes with rich
     report = dataclasses.replace(made(tmp_path, rows=2, voice_name=name), title=name)
     page = markdown_it.MarkdownIt("commonmark").enable("table").render(report.to_markdown())
     shown = html.escape(name, quote=False)

@@ -227,6 +227,7 @@ def test_many_rates_have_room_and_a_legend_that_fits():
     assert figure.bbox.containsx(box.x0)
     assert figure.bbox.containsx(box.x1)
     assert [text.get_text() for text in figure.legends[0].get_texts()] == names
+    assert not any(text.get_parse_math() for text in figure.legends[0].get_texts())  # a name is no formula
     assert (
         figure.legends[0].get_texts()[0].get_fontfamily()
         == figure.axes[0].get_yticklabels()[0].get_fontfamily()
