@@ -98,6 +98,17 @@ def test_another_service_hears_all_voices_where_the_first_one_ends(there, store)
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
+def test_rows_of_a_service_that_ends_before_it_speaks_fail_and_stay_in_the_table(there, store):
+    with serving() as staged:
+        services = {"ours": there.lab, "theirs": staged.lab}
+        how = {**HOW, "store": store, "progress": staged.ending("synthesize")}  # when ours has spoken
+        report = evaluate.round_trip(services, TEXTS, "low", **how)
+    assert report.table["system"].tolist() == ["ours", "ours", "theirs", "theirs"]
+    assert report.table["status"].tolist() == ["ok", "ok", "error", "error"]
+    assert report.table["error"][2].startswith("theirs could not be asked: ")
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("several", [False, True])
 def test_recordings_that_were_recognised_are_kept_where_the_service_ends(there, recordings, store, several):
     with serving() as staged:

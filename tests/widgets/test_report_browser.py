@@ -165,6 +165,8 @@ def test_a_table_is_short_on_a_phone_and_nothing_of_it_is_lost(shown, many):
     assert page.evaluate("document.documentElement.scrollHeight") > heights + 200
     page.get_by_role("button", name="Show the first 6 rows alone").click()
     assert page.evaluate("document.documentElement.scrollHeight") == heights
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.get_by_role("button", name="Show the first 6 rows alone").is_visible()
     page.emulate_media(media="print")
     page.set_viewport_size({"width": 800, "height": 700})
     assert [cards.nth(card).is_visible() for card in (0, 11)] == [True, True]
