@@ -205,13 +205,29 @@ def test_interrupting_the_quickstart(tmp_path, live_service):
     assert re.search(r",interrupted,[1-9]", again.stdout), again.stdout
 
 
-def test_interrupting_any_command_says_so():
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (["doctor"], "stopped\n"),
+        (
+            ["study", "round-trip", "texts.csv", "--out", "out"],
+            "stopped; what was finished is kept, and the same command goes on from there\n",
+        ),
+    ],
+    ids=lambda given: given[0],
+)
+def test_interrupting_any_command_says_so(command, words, tmp_path):
+    (tmp_path / "texts.csv").write_text("text,language\nGood morning.,en\n")
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        command = [SPEECHLAB, "doctor"]
         place = {"SPEECHLAB_BASE_URL": url, "SPEECHLAB_API_KEY": "sl:any"}
         with subprocess.Popen(
-            command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, **place}
+            [SPEECHLAB, *command],
+            stderr=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=tmp_path,
+            env={**os.environ, **place, "SPEECHLAB_STORE": str(tmp_path / "store")},
         ) as process:
             silent.settimeout(60)
             asked, _ = silent.accept()
@@ -219,7 +235,8 @@ def test_interrupting_any_command_says_so():
                 process.send_signal(signal.SIGINT)
                 _, told = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert told == "stopped\n"
+    assert told.endswith(words)
+    assert "Traceback" not in told
 
 
 @pytest.mark.slow

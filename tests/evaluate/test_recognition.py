@@ -164,17 +164,17 @@ def test_a_system_that_fails_has_no_place_and_the_others_keep_theirs(lab, record
         return said
 
     hears(broken)
-    with pytest.warns(UserWarning, match="2 of 4 rows failed"):
+    with pytest.warns(UserWarning, match="4 of 6 rows failed"):
         report = evaluate.recognition(
             lab.with_options(max_retries=0),
             recordings.head(2),
-            settings={"as it is": {}, "boosted": {"hotwords": ["Ada"]}},
+            settings={"as it is": {}, "boosted": {"hotwords": ["Ada"]}, "more": {"hotwords": ["Bob"]}},
             store=tmp_path / "store",
             progress=False,
             concurrency=1,
         )
-    assert report.table["status"].tolist()[2:] == ["error", "error"]
-    assert report.findings == ("en: boosted failed on all recordings, and has no place in the order.",)
+    assert report.table["status"].tolist()[2:] == ["error"] * 4
+    assert report.findings == ("en: boosted; more failed on all recordings, and have no place in the order.",)
     assert len(report.order) == 0
     assert "boosted" in report.to_html()
 

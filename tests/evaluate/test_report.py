@@ -178,6 +178,16 @@ def test_clips_and_bytes_are_kept_as_files(tmp_path):
     assert [AudioClip.from_file(path).frames for path in again.table["audio"][:2]] == [8_000, 8_000]
 
 
+def test_signs_of_direction_turn_no_words_of_the_page(tmp_path):
+    report = made(tmp_path, rows=2, title="live \N{RIGHT-TO-LEFT OVERRIDE} evil", id=None)
+    page = report.to_html()
+    turned = "\N{RIGHT-TO-LEFT OVERRIDE}"
+    shown = re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
+    assert turned not in shown
+    assert "<title>live \N{REPLACEMENT CHARACTER} evil</title>" in page
+    assert "<p>“live \N{REPLACEMENT CHARACTER} evil”: figures by" in page
+
+
 def test_a_folder_with_tables_of_others_is_not_written_over(report, tmp_path):
     theirs = tmp_path / "results.csv"
     theirs.write_text("theirs")

@@ -56,8 +56,9 @@ def ordered(table: pd.DataFrame, text: str, language: str) -> Order:
             continue
         parts.append(alive)
         if failed:
+            has = "has" if len(failed) == 1 else "have"
             notes.append(
-                f"{', '.join(failed)} ({code}) failed on all sentences, and has no place in the order."
+                f"{'; '.join(failed)} ({code}) failed on all sentences, and {has} no place in the order."
             )
         try:
             found = rank(alive, system="voice_name", utterance=text)

@@ -74,8 +74,9 @@ def _rankable(
         alive = done[done["errors"].notna()]
         failed = [name for name in part["system"].unique() if name not in set(alive["system"])]
         if failed:
+            has = "has" if len(failed) == 1 else "have"
             said.append(
-                f"{label}: {', '.join(failed)} failed on all recordings, and has no place in the order."
+                f"{label}: {'; '.join(failed)} failed on all recordings, and {has} no place in the order."
             )
         count = alive["system"].nunique()
         if count < 2:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from speechlab.evaluate._writing.methods import Methods
+
+
+_TURNING = re.compile(r"[\u202a-\u202e\u2066-\u2069]")
 
 
 def report_page(
@@ -66,8 +70,13 @@ def report_page(
             element("footer", join(Html(" · "), [f"{name}: {value}" for name, value in facts.items()])),
         ],
     )
-    page: str = rows.page(title, above, below, max_bytes)
+    page: str = rows.page(_unturned(title), Html(_unturned(above)), Html(_unturned(below)), max_bytes)
     return page
+
+
+def _unturned(text: str) -> str:
+    """The text without signs that turn the direction of all that follows, also of words that are not the user's."""
+    return _TURNING.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def _heading(name: str) -> Html:

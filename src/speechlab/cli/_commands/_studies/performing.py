@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from speechlab.cli._headline import headline
 from speechlab.errors import InvalidRequestError, StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     import pandas as pd
@@ -89,7 +90,7 @@ def performed(
         rows = _rows(source, language, split, sample, seed)
     missing = {name: value for name, value in columns.items() if value and name not in rows.columns}
     rows = rows.assign(**missing)
-    with warnings_told(without=_ROWS_FAILED), connected(*services) as lab, stages() as told:
+    with _stoppable(), warnings_told(without=_ROWS_FAILED), connected(*services) as lab, stages() as told:
         given |= {
             "store": None if store is None else str(store),
             "concurrency": concurrency,
@@ -115,6 +116,16 @@ def performed(
     for sentence in (*report.findings, *report.notes):
         say(sentence)
     _end(report, out, before, fail_if or ())
+
+
+@contextmanager
+def _stoppable() -> Iterator[None]:
+    """Say after an interrupt that nothing is lost, and end."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        errors.print("stopped; what was finished is kept, and the same command goes on from there")
+        raise typer.Exit(130) from None
 
 
 def _plain(stage: str) -> str:
