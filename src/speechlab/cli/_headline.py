@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _MISSING = "–"
+_GAP = 2
+"""Spaces between columns."""
 _LEAST_TEXT = 14
 """Letters of a word that are not broken, however narrow the terminal."""
 _BREAKS = re.compile(r" (?=\()|(?<= to) |(?<= of) ")
@@ -25,16 +27,15 @@ _BREAKS = re.compile(r" (?=\()|(?<= to) |(?<= of) ")
 
 
 def headline(title: str, head: pd.DataFrame, figures: Collection[str]) -> None:
-    """Print a table in as few columns as tell it.
+    """Print a table in as few columns as possible.
 
-    What is the same in all rows is told once above them, and columns without anything are left out. Where the
-    terminal is narrow, names of columns are broken before cells are, texts between words, and cells of figures last:
-    before a bracket, within an interval.
+    A value that all rows share is printed once, above them, and empty columns are left out. On a narrow terminal the
+    names of columns wrap first, then texts between words, then figures: before a bracket, within an interval.
 
     Args:
-        title: What stands above.
-        head: The table; texts, numbers and missing cells.
-        figures: Columns that hold numbers.
+        title: Title of the table.
+        head: The table: texts, numbers and missing cells.
+        figures: Names of columns with numbers.
     """
     rows = [[_written(cell) for cell in row] for row in head.itertuples(index=False, name=None)]
     columns = {str(name): [row[at] for row in rows] for at, name in enumerate(head.columns)}
@@ -48,28 +49,28 @@ def headline(title: str, head: pd.DataFrame, figures: Collection[str]) -> None:
         console.print(escape("; ".join(f"{name}: {cell}" for name, cell in alike.items())))
     if not kept:
         return
-    parts, gap = [[name, *cells] for name, cells in kept.items()], 2
+    parts = [[name, *cells] for name, cells in kept.items()]
     texts = [name not in figures for name in kept]
-    if sum(map(_longest, parts)) + gap * (len(parts) - 1) > console.width:
+    room = console.width - _GAP * (len(parts) - 1)
+    if sum(map(_longest, parts)) > room:
         parts = [
             [name if text else name.replace(" ", "\n"), *cells]
             for (name, *cells), text in zip(parts, texts, strict=True)
         ]
-        if sum(_least(parts, texts)) + gap * (len(parts) - 1) > console.width:
-            gap = 1
+        if sum(_least(parts, texts)) > room:
             parts = [
                 column if text else [_BREAKS.sub("\n", cell) for cell in column]
                 for column, text in zip(parts, texts, strict=True)
             ]
-    table = Table(header_style="bold", box=None, pad_edge=False, padding=(0, gap, 0, 0))
-    sizes = _sizes(parts, texts, console.width - gap * (len(parts) - 1))
+    table = Table(header_style="bold", box=None, pad_edge=False, padding=(0, _GAP, 0, 0))
+    sizes = _sizes(parts, texts, room)
     for (name, *_), size, text in zip(parts, sizes, texts, strict=True):
         table.add_column(
             name, justify="left" if text else "right", overflow="fold", vertical="top", width=size
         )
     for cells in zip(*(column[1:] for column in parts), strict=True):
         table.add_row(*map(escape, cells))
-    console.print(table, crop=False)  # what is still too wide is seen on the next line
+    console.print(table, crop=False)  # lines that are still too long wrap
 
 
 def _longest(column: list[str], breaks: str = "\n") -> int:
