@@ -461,3 +461,8 @@ def test_calls_that_are_timed_ask_what_the_batch_asks(staged, lab, recordings, h
     asked = [options.hotwords for _, options in staged.ears.calls]
     assert asked[-3:] == [("Ada",), ("Ada",), ()]
     assert set(asked) == {("Ada",), ()}
+
+
+def test_noise_that_cannot_be_read_says_why(lab, recordings, tmp_path):
+    with pytest.raises(InvalidRequestError, match="is not read as one: No such file or directory"):
+        evaluate.recognition(lab, recordings, noise_db=[0], noise="gone.wav", store=tmp_path, progress=False)

@@ -178,6 +178,25 @@ def test_clips_and_bytes_are_kept_as_files(tmp_path):
     assert [AudioClip.from_file(path).frames for path in again.table["audio"][:2]] == [8_000, 8_000]
 
 
+def test_a_report_leaves_no_tables_or_figures_of_the_earlier_one(report, tmp_path):
+    folder = report.save(tmp_path / "out")
+    mine = [folder / "mine.parquet", folder / "figures" / "mine.svg"]
+    for one in mine:
+        one.write_bytes(b"mine")
+    record = json.loads((folder / "record.json").read_bytes())
+    assert {"results.parquet", "figures/error-rates-with-95-intervals.svg"} <= set(record["files"])
+    theirs = ["hotwords.parquet", "figures/noise.svg", "../outside.parquet"]
+    for name in theirs:
+        (folder / name).write_bytes(b"earlier")
+    (folder / "record.json").write_text(json.dumps({**record, "files": [*record["files"], *theirs]}))
+    report.save(folder)
+    assert [(folder / name).exists() for name in theirs] == [False, False, True]
+    assert all(
+        (folder / name).is_file() for name in record["files"] if "/" in name or name == "results.parquet"
+    )
+    assert all(one.read_bytes() == b"mine" for one in mine)
+
+
 def test_signs_of_direction_turn_no_words_of_the_page(tmp_path):
     report = made(tmp_path, rows=2, title="live \N{RIGHT-TO-LEFT OVERRIDE} evil", id=None)
     page = report.to_html()

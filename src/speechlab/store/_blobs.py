@@ -87,5 +87,6 @@ def store_error(error: OSError, path: Path) -> StoreError:
     if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
         message = f"no space left to write {path}; free some, or put the store elsewhere; what is stored stays valid"
     else:
-        message = f"cannot write {path}: {error.strerror or os.strerror(error.errno or errno.EIO)}"
+        reason = error.strerror or os.strerror(error.errno or errno.EIO)
+        message = f"cannot write {path}: {reason}; a store is a folder that you may write"
     return StoreError(message)

@@ -134,7 +134,8 @@ def _own_noise(noise: object) -> NDArray[np.float32] | None:
     try:
         samples = clip_of(noise).to_mono().resample(RATE).samples
     except (AudioError, OSError, TypeError, ValueError) as error:
-        raise refused("noise", noise, _NOISES) from error
+        why = getattr(error, "strerror", None) or error
+        raise refused("noise", noise, f"{_NOISES}, and is not read as one: {why}") from error
     if level_db(samples) is None:
         raise refused("noise", noise, f"{_NOISES}; this one is silent")
     return samples

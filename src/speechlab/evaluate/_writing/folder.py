@@ -28,6 +28,8 @@ _SOUNDS = ("audio", "spoken")
 """Columns of recordings, and folders of their copies."""
 _UNSAFE = re.compile(r"[^\w.-]+")
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
+_OURS = re.compile(r"[\w-]+\.parquet|figures/[\w.-]+\.svg")
+"""Files that a record may name; none of them is outside the folder."""
 _MAX_NAME_BYTES = 120
 """Of a recording's name without its ending; file systems take 255 in all."""
 _NAMES = {"table": "results"}
@@ -91,6 +93,7 @@ def write_folder(path: Path, report: Any, *, html: str, figures: Mapping[str, by
     """
     try:
         path.mkdir(parents=True, exist_ok=True)
+        earlier, written = _files_of(path), set()
         (path / _RECORD).touch()  # so that a folder half written is known as that of a report
         moved = {name: _sounds(report.table, path, name) for name in _SOUNDS if name in report.table.columns}
         plain: dict[str, Any] = {}
@@ -98,13 +101,16 @@ def write_folder(path: Path, report: Any, *, html: str, figures: Mapping[str, by
             value = getattr(report, field.name)
             if is_frame(value):
                 frame = _pointing(value, moved, rows=field.name == "table")
-                _write(frame, path / _NAMES.get(field.name, field.name))
+                name = _NAMES.get(field.name, field.name)
+                _write(frame, path / name)
+                written.add(f"{name}.parquet")
             elif field.name != "record":
                 plain[field.name] = value
         for name, vectors in figures.items():
             (path / "figures").mkdir(exist_ok=True)
             label = _UNSAFE.sub("-", name.lower()).strip("-")
             (path / "figures" / f"{label}.svg").write_bytes(vectors)
+            written.add(f"figures/{label}.svg")
         with whole_file(path / "report.html") as draft:
             draft.write_text(html, encoding="utf-8")
         kept = {
@@ -112,11 +118,23 @@ def write_folder(path: Path, report: Any, *, html: str, figures: Mapping[str, by
             "kind": type(report).__name__,
             "fields": plain,
             "record": dict(report.record),
+            "files": sorted(written),
         }
         with whole_file(path / _RECORD) as draft:
             draft.write_bytes(orjson.dumps(kept, option=orjson.OPT_INDENT_2, default=str))
+        for gone in earlier - written:
+            (path / gone).unlink(missing_ok=True)
     except OSError as error:
         raise unwritten(path, error) from error
+
+
+def _files_of(folder: Path) -> set[str]:
+    """Tables and figures that the report in a folder consists of, as its record names them."""
+    try:
+        names = orjson.loads((folder / _RECORD).read_bytes())["files"]
+        return {name for name in names if _OURS.fullmatch(name)}
+    except (OSError, ValueError, KeyError, TypeError):
+        return set()
 
 
 def unwritten(path: Path, error: OSError) -> StoreError:
