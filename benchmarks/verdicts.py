@@ -139,13 +139,17 @@ def of_several(systems: int, speakers: np.ndarray | None) -> Callable[[int], Ite
     return run
 
 
-def of_rank(systems: int) -> Callable[[int], Iterator[Found]]:
+def of_rank(systems: int, n: int) -> Callable[[int], Iterator[Found]]:
+    """Rankings; *likely* is a figure of studies, of a first one that is not significantly better."""
+
     def run(count: int) -> Iterator[Found]:
-        errors = [suited(np.random.default_rng(seed), systems, 20, 0.5) for seed in range(count)]
-        for each in tables(errors, id=[np.arange(20)] * count):
+        errors = [suited(np.random.default_rng(seed), systems, n, 0.5) for seed in range(count)]
+        for each in tables(errors, id=[np.arange(n)] * count):
             voices = [table.assign(voice=name) for name, table in zip("abcdef", each, strict=False)]
-            found = rank(pd.concat(voices), utterance="id", draws=10)
+            found = rank(pd.concat(voices), utterance="id")
+            first = found.systems.iloc[0]
             yield {
+                "(likely)": len(found.tied) > 1 and first["first_share"] >= 0.8,
                 "group": found.systems["group"].nunique() > 1,
                 "sentence": "significantly" in found.sentence,
                 "tied": len(found.tied) < systems,
@@ -292,7 +296,7 @@ LINES: dict[str, Callable[[int], Iterator[Found]]] = {
     "compare_all, 5 systems, 40 utterances": of_several(5, None),
     "compare_all, 3 systems, groups: 12 speakers": of_several(3, EVEN),
     "compare_all, 5 systems, groups: 12 uneven speakers": of_several(5, UNEVEN),
-    "rank, 4 systems, 20 utterances": of_rank(4),
+    **{f"rank, {count} systems, {n} utterances": of_rank(count, n) for count in (2, 4) for n in (6, 20, 50)},
     "intervals, 8 speakers": of_intervals(FEW),
     "intervals, 20 speakers": of_intervals(MANY),
     "intervals, 12 uneven speakers": of_intervals(UNEVEN),
