@@ -1,8 +1,8 @@
 """Text made comparable: normalisers, tokenisers and readings for English, Japanese and Chinese.
 
-Each normaliser is a named pipeline of steps with a version and a content hash, and can explain what it did.
-A reading is Japanese text as it is spoken, in kana. The table of languages is here, too. This room is not about
-scores (those are in ``metrics``) and never talks to a service or loads a model; dictionaries are loaded on first use.
+Each normaliser is a named pipeline of steps with a version and a content hash, and shows what each step does. A
+reading is the pronunciation of a Japanese text, in kana. The table of languages is here too. Scores are in
+``metrics``. This room never calls a service and never loads a model; dictionaries are loaded on first use.
 Used by the client, ``metrics``, ``evaluate`` and the command line.
 """
 

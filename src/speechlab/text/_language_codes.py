@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from speechlab._arguments import check_text, is_frame, refused
 from speechlab.errors import InvalidRequestError
 
-# By ISO 639-1 code: the English name first, then what stands for it elsewhere, three-letter codes included.
+# By ISO 639-1 code: the English name, then other names and three-letter codes.
 _NAMES = {
     "en": ("English", "eng", "英語"),
     "ja": ("Japanese", "jpn", "日本語"),
@@ -17,12 +17,12 @@ _NAMES = {
 _BY_NAME = {name.casefold(): code for code, names in _NAMES.items() for name in names}
 # Tibetan, Japanese, Khmer, Lao, Burmese, Thai, Cantonese, Chinese.
 _UNSPACED = frozenset({"bo", "ja", "km", "lo", "my", "th", "yue", "zh"})
-# A run of five letters of their scripts: Thai, Lao and Tibetan, Burmese, Khmer, kana and kanji.
+# Five letters in a row of one of these scripts: Thai, Lao and Tibetan, Burmese, Khmer, kana and kanji.
 _UNSPACED_RUN = re.compile(
     "[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]{5}"
 )
-# Not every pair of letters is taken for a language: "jp" and "cn" are countries, and a Japanese text that was
-# silently normalised as "other" would get a wrong score.
+# Only real codes are accepted: "jp" and "cn" are countries. A Japanese text that was normalised by the rules of an
+# unknown language would get a wrong score without a warning.
 _CODES = """
 aa ab ae af ak am an ar as av ay az ba be bg bh bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de dv
 dz ee el en eo es et eu fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho hr ht hu hy hz ia id ie ig
@@ -38,10 +38,10 @@ def language_code(language: str) -> str:
     """Reduce a language tag or name to its ISO 639-1 code.
 
     Args:
-        language: Such as ``"ja"``, ``"ja-JP"``, ``"en_GB"``, ``"zh-Hant"`` or ``"Japanese"``.
+        language: A tag or a name, such as ``"ja"``, ``"ja-JP"``, ``"en_GB"``, ``"zh-Hant"`` or ``"Japanese"``.
 
     Raises:
-        InvalidRequestError: It is not a language code.
+        InvalidRequestError: ``language`` is not a known language.
 
     Example:
         >>> language_code("zh-Hant"), language_code("Japanese")
@@ -54,10 +54,12 @@ def language_code(language: str) -> str:
 
 
 def primary_language(language: str) -> str:
-    """The code of a language tag or name, as :func:`language_code` gives it, but but unknown ones stay as they are.
+    """The code of a language tag or name, without a check that the language exists.
+
+    An unknown tag or name gives its part before the first hyphen or underscore, in lower case.
 
     Raises:
-        InvalidRequestError: It is not a str.
+        InvalidRequestError: ``language`` is not a str.
 
     Example:
         >>> primary_language("en_GB"), primary_language("klingon")
@@ -70,7 +72,9 @@ def primary_language(language: str) -> str:
 
 
 def languages_in(text: str) -> set[str]:
-    """The codes in free text, as catalogues of voices have it.
+    """The language codes in free text, such as the languages of a voice in a catalogue.
+
+    A word that names no language is included in lower case.
 
     Example:
         >>> sorted(languages_in("ja-JP, English"))
@@ -83,7 +87,7 @@ def languages_in(text: str) -> set[str]:
 
 
 def language_name(code: str) -> str:
-    """The English name of a language that this package has rules for; of any other the code itself.
+    """The English name of a language with rules in this package; for any other language, its code.
 
     Example:
         >>> language_name("ja")
@@ -106,7 +110,7 @@ def writes_without_spaces(language: str) -> bool:
 
 
 def looks_unspaced(text: str) -> bool:
-    """Whether a text looks as if there were no spaces between its words: long runs in a script of such a language.
+    """Whether a text seems to have no spaces between its words: long runs in a script that is written without spaces.
 
     Example:
         >>> looks_unspaced("今日は良い天気です"), looks_unspaced("It is fine today")
@@ -119,17 +123,18 @@ def looks_unspaced(text: str) -> bool:
 
 
 def join_texts(texts: Iterable[str], language: str = "") -> str:
-    """Join the texts of segments: with a space, unless the language, or the characters that meet, use none.
+    """Join the texts of segments, with spaces between them unless the language is written without spaces.
 
     >>> join_texts(["Good", " morning. "]), join_texts(["三時に", "会議"])
     ('Good morning.', '三時に会議')
 
     Args:
-        texts: In order.
-        language: Language code; if empty, the characters decide.
+        texts: The texts, in order.
+        language: Language code. If empty, two texts are joined without a space where Chinese or Japanese characters
+            meet.
 
     Raises:
-        InvalidRequestError: The texts are not a list of texts, or the language is no text.
+        InvalidRequestError: ``texts`` is not a list of texts, or ``language`` is not a str.
     """
     unspaced = writes_without_spaces(language)
     if isinstance(texts, str) or is_frame(texts) or not isinstance(texts, Iterable):

@@ -1,10 +1,10 @@
-"""Normalisers: tuples of named steps; everything else (explaining, hashing, offsets) follows from that.
+"""Normalisers: tuples of named steps, from which explanations, hashes and offsets are derived.
 
-Scores of differently normalised texts cannot be compared, so a normaliser has an id for people (``ja-v4``) and a
-hash of its rules for machines: a rule that changes without a new version is caught by a test that pins the hashes.
+Scores of differently normalised texts cannot be compared. So a normaliser has an id for people (``ja-v4``) and a hash
+of its rules for programs. A test pins the hashes; it fails if a rule changes without a new version.
 
-Offsets are found after the fact, by aligning the text before and after each step. That works for any step, those
-of other packages included, and costs nothing unless somebody asks for offsets.
+Offsets come from an alignment of the text before and after each step. This works for any step, also for steps of
+other packages, and costs nothing unless offsets are requested.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ class Step:
     """One rule of a normaliser.
 
     Attributes:
-        name: What the step does, in one or two words.
-        apply: The function, from text to text. It must give the same text for the same text, always.
-        content: Everything that decides the outcome (patterns, tables, package data) as text, for the hash; or a
-            function that returns it, where it is costly to gather.
+        name: Name of the step, in one or two words.
+        apply: A function from text to text. It must be deterministic.
+        content: All rules of the step (patterns, tables, package data) as text, for the hash; or a function that
+            returns this text, if it is slow to collect.
 
     Example:
         >>> Step("shout", str.upper).apply("hello")
@@ -45,12 +45,12 @@ class Step:
 
 
 class Spans(NamedTuple):
-    """A normalised text, and where each of its characters came from.
+    """A normalised text, and the origin of each of its characters.
 
     Attributes:
         text: The normalised text.
         spans: For each character of ``text`` the half-open range ``(start, end)`` of characters in the original.
-            Ranges never decrease. A character that was added from nothing has an empty range.
+            Ranges never decrease. An inserted character has an empty range.
 
     Example:
         >>> normalizer("en").spans("It's  3!")
@@ -75,7 +75,7 @@ class Normalizer:
 
     Attributes:
         name: Short name, such as ``"ja"``.
-        version: Raised whenever a rule changes.
+        version: Version number, raised whenever a rule changes.
         steps: The rules, in the order in which they are applied.
     """
 
@@ -105,7 +105,7 @@ class Normalizer:
         """Normalise one text.
 
         Args:
-            text: Any text, the empty one included.
+            text: Any text; may be empty.
 
         Raises:
             InvalidRequestError: ``text`` is not a str.
@@ -122,7 +122,7 @@ class Normalizer:
             texts: Any texts.
 
         Raises:
-            InvalidRequestError: One of them is not a str.
+            InvalidRequestError: A text is not a str.
         """
         done: dict[str, str] = {}
         for text in texts:
@@ -149,7 +149,7 @@ class Normalizer:
         return trail
 
     def spans(self, text: str) -> Spans:
-        """Normalise one text and keep the way back.
+        """Normalise one text and keep the origin of each character.
 
         Args:
             text: Any text.
@@ -172,7 +172,7 @@ class Normalizer:
 
 
 def _carry(before: str, after: str, spans: list[tuple[int, int]], length: int) -> list[tuple[int, int]]:
-    """Spans of ``after``, from those of ``before``, through the cheapest alignment of the two."""
+    """The spans of ``after``, from the spans of ``before`` and the cheapest alignment of both texts."""
     from rapidfuzz.distance import Levenshtein
 
     carried: list[tuple[int, int]] = []

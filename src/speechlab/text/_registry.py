@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 NORMALIZERS = ("basic", "en", "ja", "ja-reading", "none", "zh")
-"""Names that :func:`normalizer` knows."""
+"""Names for :func:`normalizer`."""
 
 _NONE = Normalizer("none", 1)
 _BASIC = Normalizer(
@@ -73,7 +73,7 @@ def _split_version(name: object) -> tuple[str, int | None]:
 
 
 def _reduce(rules: Normalizer) -> tuple[Callable[..., Normalizer], tuple[object, ...]]:
-    # Compiled rules do not travel between processes, but a name does; it is refused where the version differs.
+    # Compiled rules cannot be pickled, so the id is sent instead. A process with another version refuses it.
     try:
         known = normalizer(rules.id) is rules
     except InvalidRequestError:
@@ -81,5 +81,5 @@ def _reduce(rules: Normalizer) -> tuple[Callable[..., Normalizer], tuple[object,
     return (normalizer, (rules.id,)) if known else (Normalizer, (rules.name, rules.version, rules.steps))
 
 
-# Said here and not by the class, which knows no names of others of its kind.
+# Registered here because the class does not know the names of the normalisers.
 copyreg.pickle(Normalizer, _reduce)

@@ -1,4 +1,4 @@
-"""Rules that several languages share."""
+"""Rules for several languages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from speechlab.text._normalizer import Step
 
 
 class _ByCategory(dict[int, str]):
-    """A table for ``str.translate`` that is filled, by Unicode category, as characters turn up."""
+    """A table for ``str.translate`` by Unicode category, filled as characters occur."""
 
     def __init__(self, categories: frozenset[str], replacement: str, keep: str = "", also: str = "") -> None:
         super().__init__()
@@ -26,12 +26,12 @@ class _ByCategory(dict[int, str]):
         return value
 
 
-# Signs of currencies (Sc) are not among them: $100 and €100 are two sums.
+# Without the signs of currencies (Sc): $100 and €100 are different sums.
 _SYMBOLS = frozenset({"Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Sm", "Sk", "So"})
 _VARIATION_SELECTORS = "".join(map(chr, [*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)]))
 _LONE_STOP = re.compile(r"(?<![0-9])[.,]|[.,](?![0-9])")
-# U+309B and U+309C are spacing voicing marks: NFKC makes a space and a combining mark of them, which tears
-# the mark off its kana (か゛ would become か and a blank). Putting the combining mark first lets NFKC compose が.
+# U+309B and U+309C are spacing voicing marks. NFKC turns each into a space and a combining mark, which separates the
+# mark from its kana (か゛ would become か and a space). With the combining mark put in first, NFKC composes が.
 _SPACING_MARKS = str.maketrans(
     {"\u309b": "\u3099", "\u309c": "\u309a", "\uff9e": "\u3099", "\uff9f": "\u309a"}
 )
@@ -47,7 +47,8 @@ def substitution(name: str, pattern: str, replacement: str) -> Step:
     return Step(name, apply, f"{pattern}\x00{replacement}")
 
 
-# NFKC makes figures of them: 3² would become 32, and 1½ 11/2. Raised or lowered figures in a row are one number.
+# NFKC turns these into plain digits: 3² would become 32, and 1½ would become 11/2. Superscript or subscript digits in
+# a row are one number.
 _RAISED = "²³¹⁰⁴-⁹"
 _LOWERED = "₀-₉"
 _OTHER_FORMS = "¼½¾⅐-⅟↉①-⓿❶-➓㈠-㉃㉈-㉟㊀-㊉㊱-㊿"
@@ -65,7 +66,7 @@ def _width(text: str) -> str:
 
 
 def powers(of: str, minus: str, power: str) -> Step:
-    """A step that writes a power of a figure in words, before ``WIDTH``: 10²³ as 10の²³乗."""
+    """A step that writes a power in words, such as 10²³ as 10の²³乗. It must run before ``WIDTH``."""
     pattern = re.compile(rf"(?<=\d)([⁺⁻]?)([{_RAISED}]+)")
 
     def apply(text: str) -> str:
@@ -94,7 +95,8 @@ WIDTH = Step(
     _width,
     f"NFKC after U+309B/U+FF9E->U+3099, U+309C/U+FF9F->U+309A, blank at {_DIGIT_FORMS.pattern}",
 )
-"""Half and full width, ligatures and other compatibility forms become one (NFKC); dakuten stay on their kana."""
+"""Half width, full width, ligatures and other compatibility forms become one form (NFKC). Dakuten stay on their
+kana."""
 
 LOWER = Step("lower case", str.lower, "str.lower")
 
@@ -104,24 +106,24 @@ def _invisible(text: str) -> str:
 
 
 INVISIBLE = Step("invisible", _invisible, "Cf, Cc, Me, variation selectors -> nothing")
-"""Zero-width characters, soft hyphens, bidirectional marks, control characters and emoji selectors go."""
+"""Removes zero-width characters, soft hyphens, bidirectional marks, control characters and emoji selectors."""
 
 PUNCTUATION_TO_NOTHING = _punctuation("")
-"""Punctuation and symbols go, but not ``.`` and ``,`` between digits: 1.5 must not become 15."""
+"""Removes punctuation and symbols, except ``.`` and ``,`` between digits: 1.5 must not become 15."""
 
 PUNCTUATION_BUT_DOTS_TO_NOTHING = _punctuation("", ".,・")
-"""The same where a middle dot keeps numbers apart."""
+"""The same, except that a middle dot stays, because it separates numbers."""
 
 PUNCTUATION_TO_SPACE = _punctuation(" ", ".,%‰±\u2212")
-"""Punctuation and symbols become spaces, but not ``.`` and ``,`` between digits, percent and minus signs."""
+"""Replaces punctuation and symbols by spaces, except ``.`` and ``,`` between digits, and the signs %, ‰, ± and −."""
 
 MINUS = substitution("minus", r"(?<![\w.,)-])[-\u2212\u2013](?=[0-9])", "\u2212")
-"""A hyphen or dash before a number that begins a word is a minus sign: -5 must not become 5."""
+"""Turns a hyphen or dash before a number at the start of a word into a minus sign: -5 must not become 5."""
 
 COMPOSE = Step("compose", lambda text: unicodedata.normalize("NFC", text), "NFC")
 
 COLLAPSE = Step("white space", lambda text: " ".join(text.split()), "str.split, one space")
-"""White space of any kind becomes one space; none at the ends."""
+"""Replaces runs of white space by one space, and removes white space at both ends."""
 
 JOIN = Step("white space", lambda text: "".join(text.split()), "str.split, no space")
-"""White space of any kind goes: Japanese and Chinese do not separate words by it."""
+"""Removes all white space: Japanese and Chinese do not separate words by spaces."""

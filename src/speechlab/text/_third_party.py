@@ -1,4 +1,4 @@
-"""Packages of others: loaded without their warnings, and given only what they can take."""
+"""Third-party packages: imports without their warnings, and texts that they can encode."""
 
 from __future__ import annotations
 
@@ -16,10 +16,13 @@ _HALF_PAIR = re.compile("[\ud800-\udfff]")
 
 
 def load(module: str) -> ModuleType:
-    """Import an optional module, or say how to install it; its warnings at import are dropped.
+    """Import an optional module without its import warnings.
 
-    whisper-normalizer has invalid escapes that the compiler complains about once, and OpenJTalk warns when an
-    optional model is off. Neither means anything to the user.
+    whisper-normalizer has invalid escape sequences, which the compiler reports once. OpenJTalk warns if an optional
+    model is off. Neither warning concerns the user.
+
+    Raises:
+        MissingDependencyError: The package is not installed; the message says how to install it.
     """
     there = sys.modules.get(module)
     if there is not None:
@@ -30,5 +33,5 @@ def load(module: str) -> ModuleType:
 
 
 def encodable(text: str) -> str:
-    """Put U+FFFD in place of half surrogate pairs, which no package that is not written in Python can take."""
+    """Replace lone surrogates by U+FFFD, because native packages cannot encode them."""
     return _HALF_PAIR.sub("\ufffd", text)

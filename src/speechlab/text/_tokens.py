@@ -6,7 +6,7 @@ from speechlab._arguments import check_text
 
 
 def words(text: str) -> list[str]:
-    """Split a text at white space of any kind: tabs, line ends, no-break and ideographic spaces too.
+    """Split a text at white space of any kind, including tabs, line breaks, no-break and ideographic spaces.
 
     Example:
         >>> words("one\u00a0two\u3000three")
@@ -19,8 +19,8 @@ def words(text: str) -> list[str]:
 def characters(text: str) -> list[str]:
     """Split a text into its Unicode characters, without the white space at both ends.
 
-    White space inside counts, as in jiwer; the normalisers for Japanese and Chinese have removed it by then.
-    Characters are code points: a flag or a family emoji is several of them.
+    White space inside the text counts, as in jiwer; the normalisers for Japanese and Chinese remove it first.
+    Characters are code points: a flag or a family emoji is several characters.
 
     Example:
         >>> characters(" 三時 に ")

@@ -1,1 +1,1 @@
-"""Rules of single languages (Japanese, Chinese, English), and texts as they are spoken."""
+"""Rules for single languages (Japanese, Chinese, English), and readings of texts."""

@@ -1,7 +1,7 @@
 """The Chinese normaliser: width, punctuation, traditional to simplified, numbers.
 
-Conversion to simplified characters is done by OpenCC when a package of that name is installed (the extra
-``local`` brings one). Without it the normaliser is another one and says so: its id is ``zh-unconverted-v4``.
+OpenCC converts traditional to simplified characters, if a package with the module ``opencc`` is installed (the extras
+``zh`` and ``local`` include one). Without OpenCC the normaliser has another id, ``zh-unconverted-v4``.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _simplify(text: str) -> str:
 
 
 def _simplify_rules() -> str:
-    """Name of the installed package with the module ``opencc``. Two packages have it, with different dictionaries."""
+    """The installed package with the module ``opencc``; two have it, with different dictionaries."""
     from importlib.metadata import packages_distributions, version
 
     names = sorted(packages_distributions().get("opencc", []))

@@ -1,11 +1,16 @@
-"""The English normaliser: the one of Whisper, which the Open ASR Leaderboard builds on, as inspectable steps.
+"""The English normaliser: Whisper's, which is also the base of the Open ASR Leaderboard's, as inspectable steps.
 
-The rules (fillers, contractions, numbers, spellings) come from the package ``whisper-normalizer``; on plain ASCII
-text the outcome equals that package's, save for the last four of these six additions, each made because its lack
-counts errors that nobody made, or forgives errors: compatibility forms (NFKC), curly apostrophes (don’t is don't), no
-words that are nothing but signs (``wait...`` would become ``wait .``), no white space at the ends, sums of money
-with the sign behind them or letters before it, and minus signs (``-5`` would become ``5``, but ``minus five`` not).
-Words in brackets are removed, as there.
+The rules (fillers, contractions, numbers, spellings) come from the package ``whisper-normalizer``. There are six
+additions. Without them, the error rate would count false errors or miss real ones:
+
+- compatibility forms become one form (NFKC);
+- curly apostrophes become straight ones (don’t is don't);
+- words of signs alone are removed (``wait...`` would become ``wait .``);
+- white space at both ends is removed;
+- sums of money may have the sign after the number, or letters before the sign;
+- minus signs are kept (``-5`` would become ``5``, but ``minus five`` would not).
+
+On plain ASCII text, only the last four change the package's result. Words in brackets are removed, as by the package.
 
 Source: A. Radford et al., Robust Speech Recognition via Large-Scale Weak Supervision, appendix C (2022).
 """
@@ -34,13 +39,13 @@ def _whisper() -> Any:
     return load("whisper_normalizer.english").EnglishTextNormalizer()
 
 
-# The package's functions are exact, and slow where nothing is to be done. So each step looks first, by words, whether
-# there is anything for it; what follows then is the package's own work.
+# The package's functions are slow even for texts that they do not change. So each step first checks the words of a
+# text, and applies the package's rules only if one of them could match.
 
 
 class _Contractions(NamedTuple):
     rules: list[tuple[re.Pattern[str], str, str | None]]
-    """Pattern, replacement, and the word that must be there, where the pattern is one word."""
+    """Pattern, replacement, and the word to match if the pattern is a single word, else None."""
     words: frozenset[str]
 
 
@@ -91,7 +96,7 @@ def _symbols(text: str) -> str:
 
 @cache
 def _numeric() -> frozenset[str]:
-    """Words that can be a part of a number. Without one of them, or "half", an "and" stays what it is."""
+    """Words that can be part of a number, with "half" and without "and", which alone is not part of a number."""
     return frozenset({*_whisper().standardize_numbers.words, "half"} - {"and"})
 
 
@@ -102,8 +107,8 @@ def _numbers(text: str) -> str:
     try:
         return cast(str, _whisper().standardize_numbers(text))
     except (AssertionError, ArithmeticError, IndexError, TypeError, ValueError):
-        # The package's state machine has a few dead ends on nonsense such as "$ . double ten"; a text that
-        # it cannot read keeps its numbers as they are, on whichever side it stands.
+        # The package's state machine fails on some nonsense, such as "$ . double ten". The numbers of such a text
+        # stay as they are, in references and in hypotheses.
         return text
 
 

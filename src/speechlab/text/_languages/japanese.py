@@ -1,6 +1,7 @@
-"""The Japanese normalisers: ``ja`` for spelling, ``ja-reading`` for text on its way to a reading.
+"""The Japanese normalisers: ``ja`` for spelling, and ``ja-reading`` for the input of a reading.
 
-No Chinese conversion ever touches Japanese (図書館 would become 図书館), and dakuten are never stripped.
+Japanese text is never converted to simplified Chinese characters (図書館 would become 図书館), and dakuten are never
+removed.
 """
 
 from __future__ import annotations
@@ -20,15 +21,16 @@ from speechlab.text._steps import (
 )
 
 _KANA = "ぁ-ゖァ-ヺー"
-# Hyphens, dashes, tildes and box lines are typed for a long vowel; between kana, or after kana at a word's end.
+# Hyphens, dashes, tildes and box-drawing lines stand for a long vowel between kana, or after kana at a word's end.
 _LONG_MARKS = substitution(
     "long vowels", f"(?<=[{_KANA}])[‐‑‒–—―─━~〜∼-]+(?=[{_KANA}]|[\\s、。!?」』]|$)", "ー"
 )
-# すごーーい and すごーい are the same word; サーバ and サーバー are left for the classes of differences.
+# すごーーい and すごーい are the same word. サーバ and サーバー stay different: metrics compares them with a
+# dictionary.
 _REPEATED_MARKS = substitution("repeated long vowels", "ー{2,}", "ー")
 _EDGE = r"(?:^|(?<=[\s、。,.!?…・「『(]))"
 _END = r"(?=$|[\s、。,.!?…・」』)])"
-# Only sounds that are nothing but fillers. あの, その, まあ and なんか are words as well, and stay.
+# Only sounds that are always fillers. あの, その, まあ and なんか are also words, and stay.
 _FILLERS = substitution(
     "fillers",
     f"{_EDGE}(?:(?:えーっ?とー?|えっとー?|ええっ?とー?|うーんと|あのー|そのー)|(?:えー|あー|うー|んー|うーん|ええー){_END})[、,]?",
@@ -63,4 +65,4 @@ _WRITING = (INVISIBLE, _POWERS, WIDTH, _LONG_MARKS, _REPEATED_MARKS, _FILLERS, *
 JAPANESE = Normalizer("ja", 4, (*_WRITING, _NUMBERS, LOWER, PUNCTUATION_BUT_DOTS_TO_NOTHING, JOIN, COMPOSE))
 JAPANESE_READING = Normalizer("ja-reading", 4, (*_WRITING, Step("several", several, f"several {RULES}")))
 JAPANESE_CASED = Normalizer("ja-cased", 4, tuple(step for step in JAPANESE.steps if step is not LOWER))
-"""As ``ja`` but for the case, which tells how a Latin word is read."""
+"""Like ``ja``, but with case, because the reading of a Latin word depends on its case."""

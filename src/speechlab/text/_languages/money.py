@@ -1,9 +1,9 @@
-"""Money and other signs that are spoken: a sum is written with the name of its currency behind it.
+"""Money and other spoken signs: a sum is written with the name of its currency after the number.
 
-A sign that vanished would make $100 and €100 one text. So each sign of a currency becomes its name in the language,
-before the number or behind it, and a sign that has no name here stays as it is. Letters before a sign name a country
-and belong to it (A$100 is 100豪ドル). A sign has one name, and names are never changed into others, because they are
-spoken: US$100 is 100米ドル, and 100ドル is another text.
+Without signs, $100 and €100 would be the same text. So the sign of a currency, before or after the number,
+becomes the name of the currency in the language of the text. A sign without a name here stays. Letters before a sign
+name a country and belong to the sign (A$100 becomes 100豪ドル). Each sign has one name. Names in a text are spoken,
+so they are never changed: US$100 becomes 100米ドル, and 100ドル is another text.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import unicodedata
 from speechlab.text._normalizer import Step
 
 _NUMBER = r"[0-9][0-9,]*(?:\.[0-9]+)?"
-# Of 100US$-200US$ the first sign stands behind its number; it is not the $ of $-200.
+# In 100US$-200US$ the first sign belongs to the number before it; it is not the $ of $-200.
 _NOT_BEHIND = "(?<![0-9])(?<![0-9][A-Za-z])(?<![0-9][A-Za-z]{2})"
 _JA = {
     "US$": "米ドル",
@@ -81,7 +81,7 @@ def _pattern(sign: str) -> str:
 
 
 def _money(names: dict[str, str], large: str, minus: str) -> Step:
-    """A step that writes the name of a currency behind its number, and in place of a sign without one."""
+    """A step that writes the name of a currency after its number, and in place of a sign without a number."""
     sign = "|".join(_pattern(name) for name in names)
     before = re.compile(
         rf"(?:(?<![0-9A-Za-z.,)])([-−]))?{_NOT_BEHIND}({sign})\s?([-−]?)({_NUMBER}[{large}]*)", re.IGNORECASE
@@ -116,9 +116,9 @@ def _behind(found: re.Match[str]) -> str:
 
 
 _SIGN = r"(?:(?<![^\W\d_])[A-Za-z]{1,2})?[$€£¥₩₹₽฿₫₱₺¢]"
-_TO = rf"(?:[-−–](?={_SIGN}?[0-9]))?"  # of a range, which is no minus sign: $5-$10
+_TO = rf"(?:[-−–](?={_SIGN}?[0-9]))?"  # hyphen of a range, not a minus sign: $5-$10
 _SIGN_BEFORE = re.compile(rf"(?:(?<!\w)([-−]))?{_NOT_BEHIND}({_SIGN})\s?([-−]?)({_NUMBER}){_TO}")
-# A number is tried from its first digit only: from each, a row of digits takes time by the square of its length.
+# A match begins only at the first digit of a number. Otherwise, the time would grow with the square of its length.
 _SIGN_BEHIND = re.compile(rf"(?<![0-9])(?<![0-9],)({_NUMBER})\s?({_SIGN}|[%‰]){_TO}")
 BASIC_MONEY = Step("money", _basic_money, f"{_SIGN_BEFORE.pattern}|{_SIGN_BEHIND.pattern}")
 """The sign of a currency, or a percent sign, becomes a separate word after the number."""
@@ -139,7 +139,7 @@ _EN_COUNTRY_BEHIND = re.compile(
     rf"(?:(?<![\w.,)$€£¢%-])([-−]))?(?<![\w.,$€£¢])({_NUMBER})\s?(us|aud?|a|cad?|c|hk|nt|nz|sgd?|s|mx|r)\$(?![\w$€£¢])"
     r"(?:[-−–](?=[0-9]))?"
 )
-# All signs of currencies but those that Whisper's rules know.
+# All signs of currencies except those in Whisper's rules.
 _EN_SIGN = "[¤¥฿\u20a0-\u20ab\u20ad-\u20c0]"
 _EN_TO = rf"(?:[-−–](?={_EN_SIGN}?[0-9]))?"
 _EN_BEFORE = re.compile(rf"(?<![0-9])({_EN_SIGN})\s?([-−]?)({_NUMBER}{_EN_LARGE}){_EN_TO}")
@@ -170,9 +170,9 @@ ENGLISH_MONEY = Step(
     )
     + f"|{sorted(_EN.items())}",
 )
-"""Whisper's rules know dollars, euros, pounds and cents, with the sign before the number: 100 € becomes €100, ¥100
-becomes 100 yen, and the country of US$100 is a word of its own."""
+"""Sums of money in the form that Whisper's rules expect: dollars, euros, pounds and cents with the sign before the
+number. 100 € becomes €100, ¥100 becomes 100 yen, and the country in US$100 becomes a separate word."""
 
 _US_DOLLARS = re.compile(r"(?<![\w.$€£¢])([0-9][0-9.]*) us dollars?\b")
 ENGLISH_US_DOLLARS = Step("us dollars", lambda text: _US_DOLLARS.sub(r"us $\1", text), _US_DOLLARS.pattern)
-"""100 us dollars becomes us $100, once numbers are in figures."""
+"""100 us dollars becomes us $100. This step needs numbers in figures."""

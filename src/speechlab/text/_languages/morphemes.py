@@ -1,6 +1,6 @@
 """Japanese words with their dictionary forms, through Sudachi (it comes with the extra ``ja``).
 
-The normalised form of Sudachi unites spellings of one word: 打合せ and 打ち合わせ, サーバ and サーバー.
+Spellings of one word have the same normalised form in Sudachi: 打合せ and 打ち合わせ, サーバ and サーバー.
 
 Source: K. Takaoka et al., Sudachi: a Japanese tokenizer for business (LREC 2018).
 """
@@ -29,9 +29,9 @@ class Morpheme(NamedTuple):
         normal: Its normalised dictionary form.
         reading: Its dictionary reading in katakana (not as spoken: は is ハ).
         inflected: Whether it is a verb, adjective or auxiliary, whose normalised form hides the inflection.
-        start: Where it begins in the text, in characters.
-        end: Where it ends.
-        groups: Numbers of the dictionary's groups of synonyms that it belongs to; spellings of one word share one.
+        start: Start of the word in the text, in characters.
+        end: End of the word, exclusive.
+        groups: Numbers of its groups of synonyms in the dictionary; spellings of one word share a group.
 
     Example:
         >>> [(word.surface, word.normal) for word in morphemes("打合せ")]
@@ -82,7 +82,7 @@ def morphemes(text: str) -> list[Morpheme]:
 
 
 def _tokenizer() -> Any:
-    # A tokenizer must not be shared between threads; the dictionary behind it is, inside Sudachi.
+    # Each thread needs its own tokenizer. Sudachi shares the dictionary between them.
     if not hasattr(_threads, "tokenizer"):
         dictionary = load("sudachipy").Dictionary()
         # Sudachi 0.7 renamed create() to tokenizer(), and warns about the old name.

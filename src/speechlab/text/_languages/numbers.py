@@ -1,12 +1,13 @@
 """Numbers in Japanese and Chinese text, brought to one form: numerals written as characters, by value.
 
-Figures become characters and not the other way round, because characters that mean numbers are also parts of
-words (一緒, 千葉, 万一; 一起, 千万): turning those into figures would tear words apart and change their length.
+Digits become characters, and not the reverse: the characters of numbers are also parts of words (一緒, 千葉, 万一;
+一起, 千万), and digits in their place would split these words and change their length.
 
-``1,234`` 千二百三十四, ``2024`` and ``二〇二四`` 二千二十四, ``1.5`` 一点五, ``090`` 零九零: a number with a leading
-zero or more than 16 digits is a name, and is spelled, as are the parts of a telephone number together
-(``090-1234-5678``, ``090(1234)5678``). ``1.2.3`` is left alone, and ``5〜10`` is 五・十, for 五十 is 50. In Chinese a
-figure 2 before a measure word is 两 (``2个`` 两个), but not in an ordinal (``第2个`` 第二个).
+``1,234`` becomes 千二百三十四, ``2024`` and ``二〇二四`` become 二千二十四, and ``1.5`` becomes 一点五. A number with
+a leading zero or more than 16 digits is a name and is spelled (``090`` 零九零). So is a telephone number, with its
+parts joined (``090-1234-5678``, ``090(1234)5678``). ``1.2.3`` does not change. ``5〜10`` becomes 五・十, because 五十
+is 50. In Chinese the digit 2 before a measure word becomes 两 (``2个`` 两个), but not in an ordinal (``第2个``
+第二个).
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ _SPELLED = str.maketrans("0123456789〇", _DIGITS + "零")
 _TO_FIGURES = str.maketrans("〇零一二三四五六七八九", "00123456789")
 _LONGEST = 16
 _NUMBER = re.compile(r"(?<![0-9.])((?:[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])|[0-9]+))(?:\.([0-9]+))?(?!\.?[0-9])")
-# Three digits in a row, or two with a zero, are a number written by places (二〇二四年, 三〇分); 二三人 is "two or
-# three people". What follows 点 is a decimal fraction; what precedes 十百千 is a part of a larger number.
+# Three kanji digits in a row, or two with a zero, are a number written digit by digit (二〇二四年, 三〇分). 二三人
+# means "two or three people". Digits after 点 are a decimal fraction, and digits before 十百千 are part of a larger
+# number.
 _PLACES = re.compile(
     r"(?<![〇零一二三四五六七八九十百千点點])"
     r"((?=[一二三四五六七八九]*[〇零])[〇零一二三四五六七八九]{2,}|[〇零一二三四五六七八九]{3,})"
@@ -41,7 +43,7 @@ _TELEPHONE = re.compile(
     rf"|{_AREA}\s?\(({_DIGIT}{{1,4}})\)\s?{_LAST}"
     rf")(?!{_HYPHEN}?{_DIGIT})"
 )
-# 二三人 is "two or three people", not 23: two digits in a row that follow each other, and are no part of a number.
+# 二三人 means "two or three people", not 23: two consecutive digits that are not part of a longer number.
 _SEVERAL = re.compile(
     r"(?<![〇零一二三四五六七八九十百千万億兆点0-9])(一二|二三|三四|四五|五六|六七|七八|八九)"
     r"(?![〇零一二三四五六七八九十百千点0-9])"
@@ -49,9 +51,9 @@ _SEVERAL = re.compile(
 _BETWEEN_DIGITS = re.compile(r"(?<=[零一二三四五六七八九])(?=[零一二三四五六七八九])")
 _JA_ONE = re.compile(r"(?<![零一二三四五六七八九十百千点])一(?=[百千])")
 _ZH_TWO = re.compile(r"[两兩](?=[百千万亿萬億])")
-# In an ordinal a figure 2 is 二, whatever follows: 第2个, 第1、2个.
+# In an ordinal the digit 2 is 二 before any word: 第2个, 第1、2个.
 _ZH_ORDINAL = re.compile(r"第\s?[0-9][0-9.,]*(?:[、~和与到至-][0-9][0-9.,]*)*")
-# It is 二, too, at the end of a number in characters (三分之2天), in names (A2座) and in terms (2次方程, 2年级).
+# It is also 二 at the end of a number in characters (三分之2天), in names (A2座) and in terms (2次方程, 2年级).
 _ZH_TWO_OF = re.compile(
     r"(?<![0-9/零十百千万亿之a-z-])(?<![0-9][.,:])2(?=\s?(?:[个個位名只隻条條张張本天块塊点點家岁歲倍句段杯瓶碗辆輛架座间間套双雙对對份篇首支把颗顆棵种種周]"
     r"|[件匹朵粒片根盒盘盤袋包箱桶顿頓场場遍趟部封幅台斤米]|次(?![方元函曲])|年(?!级|\s?[0-9一二三四五六七八九十]+[班月])"
@@ -62,7 +64,7 @@ _ZH_NUMERAL = "零一二三四五六七八九十百千万亿点"
 APART = "・"
 """Separator of two numbers that would otherwise read as one: 5〜10 is 五・十, and 50 is 五十."""
 _NUMERAL = "零一二三四五六七八九十百千万億亿兆京点"
-# The 百 of 百分之五 begins no number.
+# The 百 of 百分之五 does not begin a number.
 _NEIGHBOURS = re.compile(rf"(?<![{_NUMERAL}])([{_NUMERAL}]+)[\W_]+(?=([{_NUMERAL}]+)(?![{_NUMERAL}]|分之))")
 _GROUP = "".join(f"(?:[一二三四五六七八九]?{unit})?零?" for unit in "千百十") + "[一二三四五六七八九]?"
 _ONE_NUMBER = re.compile(
@@ -91,7 +93,7 @@ RULES = (
     )
     + f"|{_LONGEST}|by value v1"
 )
-"""What decides the outcome, for the hash."""
+"""All rules of this module as text, for the hash."""
 
 
 def japanese_numbers(text: str) -> str:
@@ -115,29 +117,29 @@ def chinese_numbers(text: str) -> str:
 
 
 def minus(after: str) -> str:
-    """A pattern of hyphens and minus signs that are spoken, before figures.
+    """A pattern for spoken hyphens and minus signs before digits.
 
-    Where a word begins; behind some characters; and behind a character of a word, where degrees or percents follow:
-    気温-5度, but not 長征-5号, 3-5, 10度-15度 or 10%-20%.
+    A sign is spoken at the start of a word and after the characters of ``after``. After a character of a word, it is
+    spoken if degrees or percent follow the number: 気温-5度, but not 長征-5号, 3-5, 10度-15度 or 10%-20%.
 
     Args:
-        after: Pattern that looks back at the characters behind which a number is below zero.
+        after: Lookbehind pattern of the characters after which a number is negative.
     """
     unit = r"(?=[0-9][0-9,.]*\s?(?:[度%‰]|摄氏度))"
-    # 10摄氏度-15摄氏度 is a range, too.
+    # 10摄氏度-15摄氏度 is also a range.
     word = r"(?<=[㐀-\u9fff])(?<![〇零一二三四五六七八九十百千万億兆亿])(?<![0-9].)(?<!氏度)"
     return rf"(?<![\w.,)%‰-])[-−](?=[0-9])|{after}[-−](?=[0-9])|{word}[-−]{unit}"
 
 
 def several(text: str) -> str:
-    """Part the digits of 二三人, which a dictionary would read as 23 people: 二、三人."""
+    """Separate the digits of 二三人 (二、三人), which a dictionary would read as 23 people."""
     return _SEVERAL.sub(lambda found: "、".join(found[0]), text)
 
 
 def digits_apart(normalized: str) -> str:
-    """Part all digits in a row of a normalised Japanese text, in which numbers are written by value.
+    """Separate all adjacent digits of a normalised Japanese text, in which numbers are written by value.
 
-    What is left of 1/2, 3-5 or a telephone number are digits that are spoken one by one.
+    The digits of 1/2, 3-5 or a telephone number are adjacent there, and are spoken one by one.
     """
     return _BETWEEN_DIGITS.sub("、", normalized)
 

@@ -1,4 +1,4 @@
-"""Chinese text as it is spoken, in pinyin, through pypinyin (to be installed besides)."""
+"""Syllables of Chinese text in pinyin, through pypinyin (the extra ``zh``)."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ def pinyin(text: str, *, tone: bool = True, by_character: bool = False) -> list[
     """The syllables of a Chinese text.
 
     Args:
-        text: Any text. What is not Chinese stays as it is, a run of it as one item.
-        tone: Whether to put the tone behind each syllable, 1 to 4, and 5 for the neutral tone.
-        by_character: One item for each character, white space included, whatever it is.
+        text: Any text. A run of other characters than Chinese stays as it is, as one item; white space separates
+            items.
+        tone: Whether to write the tone after each syllable: 1 to 4, or 5 for the neutral tone.
+        by_character: Whether to return one item for each character, including white space and other characters.
 
     Raises:
         InvalidRequestError: ``text`` is not a str.
@@ -34,5 +35,5 @@ def pinyin(text: str, *, tone: bool = True, by_character: bool = False) -> list[
             "list[str]", package.lazy_pinyin(text, style=style, neutral_tone_with_five=tone, errors=list)
         )
     syllables = package.lazy_pinyin(text, style=style, neutral_tone_with_five=tone)
-    # A run of other characters may hold white space; items must not, because they are counted like words.
+    # A run of other characters may contain white space. Items must not, because they are counted like words.
     return [item for syllable in cast("list[str]", syllables) for item in syllable.split()]

@@ -1,8 +1,8 @@
-"""Japanese text as it is spoken, in katakana, through OpenJTalk (the extra ``ja``).
+"""Readings of Japanese text in katakana, through OpenJTalk (the extra ``ja``).
 
-OpenJTalk writes particles as spoken (は ワ, へ エ), numbers with their counters (10分 ジュップン) and most
-long vowels as ー; words that its dictionary lacks come out letter by letter: せんせい センセイ, but 先生 センセー.
-:func:`reading_key` removes that difference; it is what reading error rates are counted on.
+OpenJTalk writes particles as spoken (は ワ, へ エ), numbers with their counters (10分 ジュップン) and most long
+vowels as ー. It reads words outside its dictionary letter by letter: せんせい is センセイ, but 先生 is センセー.
+:func:`reading_key` removes this difference; reading error rates are computed on its result.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from speechlab.text._third_party import load
 if TYPE_CHECKING:
     from types import ModuleType
 
-# The front end has buffers of fixed size and fails on a text that overflows them, so it is fed in pieces, which
-# end where a sentence or a phrase ends if they can.
+# The front end has buffers of fixed size and fails on longer texts. So it gets a text in pieces, which end at the end
+# of a sentence if possible.
 _LONGEST_PIECE = 300
 _PIECE = re.compile(rf"[^。!?\n]{{1,{_LONGEST_PIECE}}}[。!?\n]*|[。!?\n]+")
-# Symbols that OpenJTalk would take for a pause or keep; those that it reads (%, +, &) stay.
+# Symbols that OpenJTalk would keep or read as a pause. Symbols that it reads aloud (%, +, &) stay.
 _UNREADABLE = re.compile(r"[^\w\s.,、。!?%+\-:/&]+")
 _NOT_SPOKEN = re.compile(r"[^\w]+|_+")
 _SAME_SOUND = str.maketrans("ヲヂヅヮ", "オジズワ")
@@ -46,27 +46,27 @@ _LONG_VOWEL = re.compile(
 )
 _TO_KATAKANA = {code: code + 0x60 for code in range(ord("ぁ"), ord("ゖ") + 1)}
 _LATIN_WORD = re.compile("[A-Za-z]{2,}")
-# Names of the letters, A to Z, as OpenJTalk spells a word that it does not know.
+# Names of the letters A to Z, as OpenJTalk spells an unknown word.
 _LETTERS = (
     *("エー", "ビー", "シー", "ディー", "イー", "エフ", "ジー", "エイチ", "アイ"),
     *("ジェー", "ケー", "エル", "エム", "エヌ", "オー", "ピー", "キュー", "アール"),
     *("エス", "ティー", "ユー", "ブイ", "ダブリュー", "エックス", "ワイ", "ゼット"),
 )
-# Signs that are spoken, as the normaliser writes them.
+# Spoken signs, as the normaliser writes them.
 _SIGNS = {".": "点", "%": "パーセント"}
 _lock = threading.Lock()
 _threads = threading.local()
-# Has kanji of the kind that OpenJTalk asks a second dictionary about.
+# A text with kanji for which OpenJTalk needs its second dictionary.
 _WARM_UP = "風の方は何"
 
 
 class SpokenWord(NamedTuple):
-    """One word of a Japanese text as it is spoken.
+    """One spoken word of a Japanese text.
 
     Attributes:
-        start: Where it begins in the text, in characters.
-        end: Where it ends.
-        kana: Its reading in katakana, in its context.
+        start: Start of the word in the text, in characters.
+        end: End of the word, exclusive.
+        kana: Reading of the word in its context, in katakana.
 
     Example:
         >>> [(word.start, word.kana) for word in spoken_words("三時")]
@@ -82,12 +82,13 @@ def reading(text: str) -> str:
     """The reading of a Japanese text in katakana, as spoken.
 
     Args:
-        text: Any text, of any length. Punctuation, emoji and other symbols that are not spoken are left out. Latin
-            words come out as they are read in Japanese if the dictionary knows them in any case (zoom, Zoom or
-            ZOOM), else letter by letter or, where even that fails, unchanged, so that no error can hide. 二三人 is
+        text: Any text, of any length. Punctuation, emoji and other symbols that are not spoken are left out. A Latin
+            word gets its Japanese reading if the dictionary has it in any case (zoom, Zoom or ZOOM). Otherwise it is
+            spelled letter by letter, or stays unchanged if that is impossible, so that no error is hidden. 二三人 is
             read as two or three people, ニサンニン.
 
     Raises:
+        InvalidRequestError: ``text`` is not a str.
         MissingDependencyError: The extra ``ja`` is not installed.
 
     Example:
@@ -101,8 +102,8 @@ def reading(text: str) -> str:
 def reading_key(text: str) -> str:
     """The reading with long vowels in one form, for comparison only.
 
-    エイ and オウ are written エー and オー, and doubled vowels with ー, because readings that come from kana and
-    readings that come from a dictionary differ in exactly that.
+    エイ and オウ are written エー and オー, and doubled vowels with ー, because this is the difference between
+    readings of kana and readings from the dictionary.
 
     Example:
         >>> reading_key("先生") == reading_key("せんせー")
@@ -112,7 +113,7 @@ def reading_key(text: str) -> str:
 
 
 def kana_key(kana: str) -> str:
-    """The form of a reading under which :func:`reading_key` compares it.
+    """A reading with long vowels in the form of :func:`reading_key`.
 
     Example:
         >>> kana_key("センセイ") == kana_key("センセエ")
@@ -126,13 +127,13 @@ def spoken_words(text: str, written: str | None = None) -> tuple[SpokenWord, ...
     """The words of a normalised Japanese text with their places and readings.
 
     Args:
-        text: A text as the normaliser ``ja`` leaves it, in any case. Digits in a row are read one by one, since the
+        text: A text after the normaliser ``ja``, in any case. Adjacent digits are read one by one, because the
             normaliser writes numbers by value.
-        written: The text before normalisation, if that is at hand: it is then read as :func:`reading` reads it, and
-            not a second time.
+        written: The text before normalisation, if available. Its words are used if they fit ``text``; :func:`reading`
+            uses the same words, so the text is analysed only once.
 
     Returns:
-        The words that are spoken, in order; none where their places cannot be told, which is rare.
+        The spoken words, in order; empty if their places cannot be determined, which is rare.
 
     Raises:
         InvalidRequestError: A text is not a str.
@@ -155,7 +156,7 @@ def _spoken_words(text: str, written: str | None) -> tuple[SpokenWord, ...]:
 
 
 def _placed(words: tuple[tuple[str, str], ...], text: str) -> tuple[SpokenWord, ...] | None:
-    """Words as they are spoken with their places in a text; None where it is not made of them."""
+    """Spoken words with their places in a text; None if the text does not consist of these words."""
     lower = usual_kanji(text.lower())
     if len(lower) != len(text):
         return None
@@ -174,11 +175,11 @@ def _placed(words: tuple[tuple[str, str], ...], text: str) -> tuple[SpokenWord, 
 
 
 def usual_kanji(text: str) -> str:
-    """Write old and rare forms of kanji in their usual form, character by character: 髙橋 is 高橋, 櫻 is 桜.
+    """Write old and rare forms of kanji in their usual form, character by character: 髙橋 as 高橋, 櫻 as 桜.
 
-    The table is that of pyopenjtalk-plus (jōyō kanji, and the CJKVI database of variants). Only kanji beyond the
-    first level of JIS X 0208, which holds those in common use, are changed, and only to one of that level: 斉 and 斎
-    are two characters.
+    The table comes from pyopenjtalk-plus (jōyō kanji, and the CJKVI database of variants). The first level of JIS X
+    0208 has the kanji in common use. Only kanji outside this level change, and only to kanji of this level: 斉 and 斎
+    stay different.
 
     Raises:
         InvalidRequestError: ``text`` is not a str.
@@ -210,9 +211,9 @@ def _is_common(character: str) -> bool:
 
 
 def mora_count(text: str) -> int:
-    """The number of morae of a Japanese text: kana of its reading, without small kana that join another.
+    """The number of morae of a Japanese text: the kana of its reading, except small kana that join the kana before.
 
-    ッ, ン and ー count as one each; letters that have no reading count not at all.
+    ッ, ン and ー count as one mora each. Letters without a reading do not count.
 
     Example:
         >>> mora_count("東京"), mora_count("きゃっと")
@@ -223,7 +224,7 @@ def mora_count(text: str) -> int:
 
 @lru_cache(maxsize=16_384)
 def _readable(text: str) -> str:
-    """A text as OpenJTalk reads it: of a pair that is scored, reading and places both ask for it."""
+    """The input of OpenJTalk for a text; cached because a scored pair needs it for the reading and for the places."""
     return JAPANESE_READING(text)
 
 
@@ -234,20 +235,20 @@ def _read(text: str) -> str:
 
 @lru_cache(maxsize=16_384)
 def _forms(written: str) -> tuple[str, ...]:
-    """A word of OpenJTalk as the normaliser ``ja`` may have left it: 十 of 25日 as it is, １２月 in kanji."""
+    """The forms that the normaliser ``ja`` may give a word of OpenJTalk: 十 of 25日 stays, １２月 becomes kanji."""
     form = usual_kanji(_narrow(written))
     return (form, _SIGNS.get(form) or japanese_numbers(form))
 
 
 @lru_cache(maxsize=16_384)
 def _kana(pronounced: str) -> str:
-    # The front end widens Latin letters that it cannot read; \w keeps them, and NFKC narrows them again.
+    # The front end makes Latin letters that it cannot read full width. \w keeps them, and NFKC reverses the width.
     return _NOT_SPOKEN.sub("", _narrow(pronounced)).translate(_TO_KATAKANA).translate(_SAME_SOUND)
 
 
 @lru_cache(maxsize=16_384)
 def _frontend(text: str) -> tuple[tuple[str, str], ...]:
-    """Words as OpenJTalk finds them, each as it is written and as it is pronounced."""
+    """The words that OpenJTalk finds, each with its spelling and its pronunciation."""
     text = _LATIN_WORD.sub(lambda word: _known_form(word[0]), text)
     pieces = _PIECE.findall(_UNREADABLE.sub(" ", text))
     return tuple(word for piece in pieces if piece.strip() for word in _pronounce(piece))
@@ -255,7 +256,7 @@ def _frontend(text: str) -> tuple[tuple[str, str], ...]:
 
 @lru_cache(maxsize=16_384)
 def _known_form(word: str) -> str:
-    """A Latin word in the case in which the dictionary knows it; as it is, where it would be spelled anyway."""
+    """A Latin word in the case that the dictionary has; unchanged if OpenJTalk would spell it in any case."""
     for form in (word, word.capitalize(), word.upper()):
         letters = "".join(_LETTERS[ord(letter) - ord("A")] for letter in form.upper())
         if _kana("".join(kana for _, kana in _pronounce(form))) not in {letters, form.lower()}:
@@ -274,7 +275,7 @@ def _pronounce(piece: str) -> list[tuple[str, str]]:
         openjtalk = _openjtalk()
         try:
             words = openjtalk.run_frontend(piece)
-            # Symbols are kept, and a mark of devoicing is not a sound.
+            # Symbols stay as written. The mark of devoicing (’) is not a sound.
             return [
                 (
                     cast(str, word["string"]),
@@ -293,7 +294,8 @@ def _pronounce(piece: str) -> list[tuple[str, str]]:
 def _openjtalk() -> ModuleType:
     openjtalk = load("pyopenjtalk")
     if not getattr(_threads, "warm", False):
-        # It opens its second dictionary once in each thread, by a call that is deprecated: not our user's affair.
+        # OpenJTalk opens its second dictionary once in each thread, with a deprecated call. The warning is not for
+        # users.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             openjtalk.g2p(_WARM_UP, kana=True)
