@@ -17,12 +17,15 @@ Groups: TypeAlias = Hashable | Iterable[Any] | None
 
 
 def as_texts(values: object, argument: str, remedy: str = "leave such pairs out") -> list[str]:
-    """A list of texts, or what is not a text in it.
+    """Return one text or several as a list.
 
     Args:
         values: One text or many.
         argument: Name of the argument, for messages.
-        remedy: What to do about missing ones.
+        remedy: Advice about missing texts, for messages.
+
+    Raises:
+        InvalidRequestError: ``values`` is not a list of texts, or an entry is not a text.
     """
     if isinstance(values, str):
         return [values]
@@ -51,18 +54,21 @@ def as_pairs(
 
     Args:
         references: One text or many; or a table.
-        hypotheses: As many; None for a table.
+        hypotheses: One text for each reference; None for a table.
         reference: Column of the references of a table.
         hypothesis: Column of the hypotheses of a table.
-        remedy: What to do about missing ones.
+        remedy: Advice about missing texts, for messages.
 
     Returns:
         Both lists, and the table, the index of two Series, or None.
+
+    Raises:
+        InvalidRequestError: The arguments do not fit each other, a column is missing, or a value is not a text.
     """
     refuse_other_tables(references, "references")
     if is_frame(references):
         if hypotheses is not None:
-            message = "hypotheses stand in the table already; leave them out, or give two lists"
+            message = "the table already has hypotheses; leave hypotheses out, or give two lists"
             raise InvalidRequestError(message, parameter="hypotheses")
         require_columns(references, reference, hypothesis, hint="Name the right one, as in reference='text'")
         said = as_texts(references[reference].tolist(), reference, remedy)
@@ -83,13 +89,13 @@ def as_pairs(
 
 
 def as_cells(references: Any, hypotheses: object, reference: str, hypothesis: str) -> Any:
-    """A table with references and hypotheses, which may be missing: the one given, or one made of two lists."""
+    """A table with references and hypotheses, some of which may be missing: the given one, or one of two lists."""
     import pandas as pd
 
     refuse_other_tables(references, "references" if hypotheses is not None else "frame")
     if is_frame(references) or hypotheses is None:
         if hypotheses is not None:
-            message = "hypotheses stand in the table already; leave them out, or give two lists"
+            message = "the table already has hypotheses; leave hypotheses out, or give two lists"
             raise InvalidRequestError(message, parameter="hypotheses")
         return references
     sides = []
@@ -117,7 +123,7 @@ def _cells(values: list[Any], index: Any) -> Any:
 
     try:
         return pd.Series(values, index)
-    except UnicodeEncodeError:  # half a surrogate pair, which Arrow cannot hold
+    except UnicodeEncodeError:  # lone surrogates, which Arrow cannot encode
         return pd.Series(values, index, dtype=object)
 
 
@@ -135,9 +141,9 @@ def check_index(values: object, index: Any, argument: str) -> None:
     if len(own) == len(index) > 0 and not own.equals(index):
         first, second = own[:1].tolist()[0], index[:1].tolist()[0]
         message = (
-            f"{argument} is a Series with another index than the one it stands beside (it begins with {first!r:.40}, "
-            f"not {second!r:.40}), so pairing by position would be a guess; put both into one table, or give "
-            f"{argument}.tolist() if the order is right"
+            f"the index of the Series {argument} differs from that of the values beside it (it begins with "
+            f"{first!r:.40}, not {second!r:.40}), so pairing by position would be a guess; put both into one "
+            f"table, or give {argument}.tolist() if the order is right"
         )
         raise InvalidRequestError(message, parameter=argument)
 

@@ -15,26 +15,27 @@ def with_columns(
     rows: Sequence[Mapping[str, Any]] | Mapping[str, Sequence[Any]],
     types: Mapping[str, str],
 ) -> pd.DataFrame:
-    """A new table with more columns: same index, same order; columns that are there already are replaced.
+    """A new table with more columns, with the same index and order; columns of the same name are replaced.
 
     Args:
         frame: The table.
-        rows: For each of its rows the figures that have a value; or for each new column its cells, None for none.
+        rows: For each row, a dict of its figures without missing ones; or for each new column, a list of its cells
+            with None for missing ones.
         types: Names of the new columns and their pandas types.
     """
     import pandas as pd
 
     columns = {}
     for name, kind in types.items():
-        values = rows[name] if isinstance(rows, dict) else [row.get(name) for row in rows]  # type: ignore[union-attr]  # a list of rows where it is no dict
+        values = rows[name] if isinstance(rows, dict) else [row.get(name) for row in rows]  # type: ignore[union-attr]  # not a dict: a list of rows
         if kind == "string":
-            # Half surrogate pairs, which Arrow cannot hold, become question marks.
+            # Lone surrogates, which Arrow cannot encode, become question marks.
             values = [value.encode("utf-8", "replace").decode() if value else value for value in values]
         columns[name] = (
             pd.Categorical(values)
             if kind == "category"
             else pd.array([pd.NA if value is None else value for value in values], dtype=kind)  # type: ignore[call-overload]  # the type is known at run time only
         )
-    # Arrays without an index go by position: the index may hold a label twice.
+    # Arrays without an index are added by position, because a label may occur twice in the index.
     added = pd.DataFrame(columns, index=frame.index)
     return pd.concat([frame.drop(columns=[name for name in types if name in frame.columns]), added], axis=1)

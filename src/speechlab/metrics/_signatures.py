@@ -1,6 +1,6 @@
-"""Signatures: how a figure was made, in one line, ``key:value`` between bars.
+"""Signatures: the computation of a figure in one line, as ``key:value`` pairs separated by bars.
 
-Figures that were made in different ways are never added up or compared; what differs is said.
+Figures of different computations are never added up or compared; the error names the differences.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def parts(signature: str) -> dict[str, str]:
     """The parts of a signature by their keys.
 
     Raises:
-        InvalidRequestError: It says not how the figure was made.
+        InvalidRequestError: A required part is missing.
     """
     found = dict(part.split(":", 1) for part in signature.split("|") if ":" in part)
     absent = [key for key in _NEEDED if not found.get(key)]
@@ -36,14 +36,14 @@ def parts(signature: str) -> dict[str, str]:
 
 
 def joined(signatures: Iterable[str], what: str = "these rows") -> str:
-    """One signature for figures that were added up, with all languages and what goes with each.
+    """One signature for the sum of several figures, with all their languages and the values of each.
 
     Args:
-        signatures: Those of the figures.
-        what: What errors call the figures.
+        signatures: The signatures of the figures.
+        what: Name of the figures, for messages.
 
     Raises:
-        InvalidRequestError: Figures of one language were made in different ways.
+        InvalidRequestError: Figures of one language were computed in different ways.
     """
     unique = sorted(set(signatures))
     if len(unique) < 2:

@@ -262,7 +262,7 @@ def test_holm_is_that_of_statsmodels(p, expected):
 
 @pytest.mark.parametrize("p", [[-0.1], [0.5, 1.1], [[0.5]], 0.5, ["x"]])
 def test_holm_refuses_what_is_no_p_value(p):
-    with pytest.raises(InvalidRequestError, match="no p-value"):
+    with pytest.raises(InvalidRequestError, match="not a p-value"):
         holm(p)
 
 

@@ -50,7 +50,7 @@ def test_series_of_other_rows_are_refused(function):
     function(said, heard)
     function(said.tolist(), heard)
     for other in (heard.sort_index(ascending=False), heard.reset_index(drop=True)):
-        with pytest.raises(InvalidRequestError, match="another index"):
+        with pytest.raises(InvalidRequestError, match="the index of the Series"):
             function(said, other)
         function(said, other.tolist())
 
@@ -65,9 +65,9 @@ def test_groups_are_a_column_or_names():
         row = summarize(scored, groups=groups).iloc[0]
         assert (row["error_rate_low"], row["error_rate_high"]) == expected
         assert by_bins(scored, "k", bins=[0, 9], groups=groups)["error_rate_low"][0] == expected.low
-    with pytest.raises(InvalidRequestError, match="another index"):
+    with pytest.raises(InvalidRequestError, match="the index of the Series"):
         summarize(scored, groups=FRAME["who"].reset_index(drop=True))
-    with pytest.raises(InvalidRequestError, match="another index"):
+    with pytest.raises(InvalidRequestError, match="the index of the Series"):
         rate.confidence_interval(groups=FRAME["who"].reset_index(drop=True))
     with pytest.raises(InvalidRequestError, match="2 entries for 3"):
         summarize(scored, groups=["a", "b"])

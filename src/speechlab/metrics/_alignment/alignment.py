@@ -1,6 +1,6 @@
 """Alignments of reference and hypothesis by token, and their display.
 
-The alignment has the lowest cost under unit costs, as in rapidfuzz and jiwer, or is NIST's.
+An alignment has the lowest cost under unit costs, as in rapidfuzz and jiwer, or is that of NIST's sclite.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Edit(NamedTuple):
         operation: ``"equal"``, ``"substitute"``, ``"delete"`` or ``"insert"``.
         reference: Token of the reference; None for an insertion.
         hypothesis: Token of the hypothesis; None for a deletion.
-        reference_index: Index of the token in the reference; for an insertion, of the token that follows.
-        hypothesis_index: Index of the token in the hypothesis; for a deletion, of the token that follows.
+        reference_index: Index of the token in the reference; for an insertion, index of the next token.
+        hypothesis_index: Index of the token in the hypothesis; for a deletion, index of the next token.
 
     Example:
         >>> [edit.operation for edit in Alignment(("good", "morning"), ("good",))]
@@ -54,10 +54,10 @@ class Alignment:
     Attributes:
         separator: Separator of tokens for display: a space for words, empty for characters.
         language: ISO 639-1 code, or None; browsers choose glyphs by it.
-        counts: ``"levenshtein"``, or ``"sclite"`` for NIST's way. Where a transcript has sclite's markings, the
-            tokens are those of the cheapest alternatives, and ``""`` stands against an optional word that was left
-            out.
-        places: Where the tokens of both sides stand in the texts as they were written, where that is known already.
+        counts: ``"levenshtein"``; or ``"sclite"`` or ``"sclite-fragments"`` for NIST's rules. For transcripts with
+            sclite's markings, the tokens are those of the cheapest alternatives, and an optional word that was left
+            out is aligned with ``""``.
+        places: Places of the tokens of both sides in the texts as written; None if they are not known yet.
 
     Example:
         >>> alignment = Alignment(("good", "morning"), ("good", "mourning"))
@@ -78,8 +78,8 @@ class Alignment:
         blocks: _Blocks | Editops | None = None,
         uncut: bool = False,
     ) -> None:
-        # Words may come as one text (``uncut``), and are cut when they are asked for: keeping lists of words of very
-        # many utterances takes more time than finding their alignments.
+        # Words may come as one text (``uncut``), which is split on use: lists of words for very many utterances would
+        # take more time than their alignments.
         self._uncut = uncut
         self._said = reference
         self._heard = hypothesis
@@ -103,7 +103,7 @@ class Alignment:
 
     @property
     def blocks(self) -> _Blocks:
-        """Runs of one operation: ``(operation, start, end, start, end)``, first in the reference."""
+        """Runs of one operation: ``(operation, start, end, start, end)`` in the reference and in the hypothesis."""
         if not isinstance(self._found, tuple):
             self._found = self._align() if self._found is None else runs_of(self._found)
         return self._found
@@ -184,7 +184,7 @@ class Alignment:
         return (*sides, self.separator, self.language, self.counts, self.places)
 
     def __reduce__(self) -> tuple[object, ...]:
-        # rapidfuzz cannot pickle its edits.
+        # The edits of rapidfuzz cannot be pickled.
         sides = self._said, self._heard
         return Alignment, (
             *sides,
@@ -214,11 +214,15 @@ def alignment_text(
     """The difference of two texts as plain text.
 
     Args:
-        reference: What should be there.
-        hypothesis: What is there.
+        reference: Reference text.
+        hypothesis: Hypothesis text.
         unit: As for :func:`speechlab.metrics.error_rate`.
-        language: Language of both, such as ``"ja"``.
+        language: Language of both texts, such as ``"ja"``.
         normalize: As for :func:`speechlab.metrics.error_rate`.
+
+    Raises:
+        InvalidRequestError: A text is not a str, or the unit, language or normaliser does not exist or does not
+            match.
 
     Example:
         >>> alignment_text("this is a test", "this was test")
@@ -237,15 +241,19 @@ def alignment_html(
 ) -> Html:
     """The difference of two texts as HTML: a str that a notebook shows.
 
-    Text of the reference only is struck out (``<del>``), text of the hypothesis only is underlined (``<ins>``).
+    Text in the reference only is struck out (``<del>``), and text in the hypothesis only is underlined (``<ins>``).
     Colour is never the only sign. All text is escaped.
 
     Args:
-        reference: What should be there.
-        hypothesis: What is there.
+        reference: Reference text.
+        hypothesis: Hypothesis text.
         unit: As for :func:`speechlab.metrics.error_rate`.
-        language: Language of both, such as ``"ja"``.
+        language: Language of both texts, such as ``"ja"``.
         normalize: As for :func:`speechlab.metrics.error_rate`.
+
+    Raises:
+        InvalidRequestError: A text is not a str, or the unit, language or normaliser does not exist or does not
+            match.
 
     Example:
         >>> "<del" in alignment_html("good morning", "good mourning")

@@ -1,7 +1,7 @@
 """Errors by unit costs, as fast as rapidfuzz can count them.
 
-What costs time is not the comparison but everything around it: objects for each token, function calls for each pair.
-So there are none that can be avoided, and equal texts are not split twice.
+Most of the time goes into the work around a comparison: objects for each token and function calls for each pair. So
+the code avoids both where possible, and splits equal texts only once.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
 Operation: TypeAlias = Literal["equal", "substitute", "delete", "insert"]
 Run: TypeAlias = tuple[Operation, int, int, int, int]
 
-# From this many tokens on it pays to tell rapidfuzz that an error rate of 20 % or less is likely: it is several times
-# faster then, up to twice as slow where most tokens are wrong, and the number is the same. Edits are found without
-# such a hint: of several ways with as few errors it could lead to another than jiwer's.
+# From this many tokens on, rapidfuzz gets the hint that an error rate of at most 20 % is likely. The distance is the
+# same. It is found several times faster, but up to twice as slowly if most tokens are wrong. Edits are found without
+# this hint, because it could lead to other edits than jiwer's with the same number of errors.
 _LONG = 500
 
 
 def errors_and_lengths(
     said: list[str], heard: list[str], preparation: Preparation
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Errors and reference lengths of many pairs of canonical texts: cheaper than their edits."""
+    """Errors and reference lengths of many pairs of canonical texts, in less time than their edits."""
     distance = Levenshtein.distance
     if not preparation.separator:
         sizes = np.fromiter(map(len, said), np.int64, len(said))
         if sizes.max(initial=0) < _LONG:
-            # Without a loop in Python: it would take as long as the comparisons.
+            # Not a loop in Python, which would take as long as the comparisons.
             return cpdist(said, heard, scorer=distance, dtype=np.int64), sizes
         pairs = zip(said, heard, sizes.tolist(), strict=True)
         found = [distance(a, b, score_hint=size // 5 if size >= _LONG else None) for a, b, size in pairs]
@@ -58,11 +58,11 @@ def errors_and_lengths(
 def edits_and_counts(
     said: list[str], heard: list[str], cut: Callable[[str], Tokens]
 ) -> tuple[list[Editops | None], NDArray[np.int64]]:
-    """The cheapest edits of many pairs of canonical texts, which alignments are made of, and what they count.
+    """The cheapest edits of many pairs of canonical texts, and their counts.
 
     Returns:
-        The edits, None for equal texts; and hits, substitutions, deletions and insertions (columns) of each pair
-        (rows), as jiwer counts them.
+        The edits of each pair, None for equal texts; and the hits, substitutions, deletions and insertions (columns)
+        of each pair (rows), as counted by jiwer.
     """
     editops = Levenshtein.editops
     found: list[Editops | None] = []
@@ -84,14 +84,14 @@ def edits_and_counts(
         add_errors(len(edits))
         add_substitutions([edit[0] for edit in edits.as_list()].count("replace"))
     references, hypotheses, errors, substitutions = np.array(columns, dtype=np.int64)
-    # What is left are deletions and insertions; their difference is that of the lengths.
+    # The other errors are deletions and insertions. Their difference is the difference of the lengths.
     deletions = (errors - substitutions + references - hypotheses) // 2
     hits = references - substitutions - deletions
     return found, np.column_stack([hits, substitutions, deletions, errors - substitutions - deletions])
 
 
 def runs_of(edits: Editops) -> tuple[Run, ...]:
-    """Runs of one operation: ``(operation, start, end, start, end)``, first in the reference."""
+    """Runs of one operation: ``(operation, start, end, start, end)`` in the reference and in the hypothesis."""
     found = cast("list[Any]", Opcodes.from_editops(edits).as_list())
     # rapidfuzz calls a substitution "replace".
     return tuple([run if run[0] != "replace" else ("substitute", *run[1:]) for run in found])

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from speechlab.metrics._alignment.pairs import Pairs
 
 PLACES = ("reference_start", "reference_end", "hypothesis_start", "hypothesis_end")
-"""Columns of places in the texts as they were written."""
+"""Columns of places in the texts as written."""
 _TYPES = {
     "utterance": "Int64",
     "operation": "category",
@@ -26,7 +26,7 @@ _NOWHERE = (None, None)
 
 
 def edit_table(pairs: Pairs, labels: Sequence[Any] | None = None, *, equal: bool) -> pd.DataFrame:
-    """One row for each step of each alignment; utterances are numbers, or the labels that are given."""
+    """One row for each step of each alignment, with the number or the given label of its utterance."""
     import pandas as pd
 
     rows: list[tuple[Any, ...]] = []

@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 class Pairs:
     """Many pairs, prepared and counted in one way.
 
-    Nothing is counted before it is asked for, and nothing twice. What a question costs depends on no other that was
-    asked before: errors come from distances, counts and alignments from the same edits; by sclite's rules all of them
-    come from the alignments.
+    Every result is computed on first use and kept. Errors come from distances; counts and alignments come from the
+    same edits. With sclite's rules, all results come from the alignments. So the time for one result does not depend
+    on earlier requests.
 
     Attributes:
-        texts: References and hypotheses as they were written.
-        preparation: How they become tokens.
+        texts: References and hypotheses as written.
+        preparation: The conversion of texts into tokens.
         counts: As for :func:`speechlab.metrics.error_rate`.
     """
 
@@ -49,7 +49,7 @@ class Pairs:
         self._heard = preparation.canonical(hypotheses)
         self._by_sclite = counts != "levenshtein"
         if self._by_sclite:
-            # A pair that is too long or badly marked is refused here, and not in the middle of a report.
+            # A pair that is too long or has invalid markings is refused here, not in the middle of a report.
             _ = self.tallies
 
     def __len__(self) -> int:
@@ -88,7 +88,7 @@ class Pairs:
 
     @property
     def tokens(self) -> tuple[list[Tokens], list[Tokens]]:
-        """Tokens of each reference and of each hypothesis; of marked references those of the best alternatives."""
+        """Tokens of each reference and of each hypothesis; with sclite's markings, those of the best alternatives."""
         if self._by_sclite:
             pairs = self.alignments
             return [pair.reference for pair in pairs], [pair.hypothesis for pair in pairs]
@@ -99,23 +99,23 @@ class Pairs:
         return edits_and_counts(self._said, self._heard, self.preparation.cut)
 
     def __getstate__(self) -> dict[str, Any]:
-        # rapidfuzz cannot pickle its edits; they are found again if they are needed.
+        # The edits of rapidfuzz cannot be pickled. They are computed again on use.
         return {name: value for name, value in vars(self).items() if name != "_found"}
 
 
 def align_as(
     counts: Counts, texts: tuple[str, str], tokens: tuple[Tokens, Tokens], preparation: Preparation
 ) -> Alignment:
-    """Align two texts by the counts that were asked for.
+    """Align two texts by the requested counts.
 
     Args:
         counts: As for :func:`speechlab.metrics.error_rate`.
-        texts: Reference and hypothesis as they were written.
-        tokens: What they are without markings, after preparation.
-        preparation: How they become tokens.
+        texts: Reference and hypothesis as written.
+        tokens: Tokens of both texts, for texts without markings.
+        preparation: The conversion of texts into tokens.
 
     Raises:
-        InvalidRequestError: Markings of sclite that cannot be understood, or that stand where no words are counted.
+        InvalidRequestError: sclite's markings are invalid, or the unit is not words.
     """
     if counts != "levenshtein":
         braced = [text for text in texts if "{" in text]
@@ -132,7 +132,7 @@ def align_as(
 
 
 def unmarked(alignment: Alignment) -> tuple[str, str]:
-    """The two texts that were compared, without parentheses, and without optional words that one side lacks."""
+    """The two compared texts, without parentheses and without optional words that are missing on one side."""
     texts: list[list[str]] = [[], []]
     for edit in alignment:
         pair = edit.reference, edit.hypothesis

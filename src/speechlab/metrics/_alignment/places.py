@@ -1,7 +1,7 @@
-"""Places: where tokens stand in a text as it was written.
+"""Places of tokens in a text as written.
 
-Normalisation moves characters; a :class:`speechlab.text.Normalizer` knows the way back, and so an error can be
-marked in the transcript that a person reads, not only in the text that was compared.
+Normalisation moves characters. A :class:`speechlab.text.Normalizer` gives the origin of each character, so an error
+can be marked in the transcript as written, not only in the compared text.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _WORD = re.compile(r"\S+")
 
 
 def places(text: str, preparation: Preparation) -> list[tuple[int, int]]:
-    """For each token of a text, where it stands in the text as written; empty for sounds, which have no place."""
+    """The place of each token in the text as written; empty for readings and syllables, which have no place."""
     if preparation.unit not in {"word", "char"}:
         return []
     if preparation.unit == "word":

@@ -1,12 +1,13 @@
-"""Alignments and counts as NIST's scorer sclite makes them.
+"""Alignments and counts by the rules of NIST's scorer sclite.
 
-sclite does not look for the fewest errors. It minimises a cost in which a substitution counts 4, an insertion or a
-deletion 3, so that a substitution is preferred to a deletion with an insertion, yet now and then three errors stand
-where two would do. Among equally cheap ways it takes, from the end backwards, a pair of words before an insertion
-before a deletion. With that, counts agree with the program in all cases that the tests try. Transcripts with its
-markings (alternates ``{a / b}``, optionally deletable words, fragments) are aligned in ``sclite_marks``.
+sclite minimises a cost, not the number of errors. A substitution costs 4, an insertion or a deletion 3. So a
+substitution is preferred to a deletion with an insertion. But three deletions with three insertions (18) are
+preferred to five substitutions (20), so an alignment may have more errors than necessary. Among alignments of equal
+cost, sclite prefers, from the end backwards, a pair of words to an insertion and an insertion to a deletion. With
+these rules, the counts agree with the program in all cases of the tests. Transcripts with its markings (alternates
+``{a / b}``, optionally deletable words, fragments) are aligned in ``sclite_marks``.
 
-Source: NIST Scoring Toolkit (SCTK) 2.4.10, sclite; the order of preference was found by experiment.
+Source: NIST Scoring Toolkit (SCTK) 2.4.10, sclite. The order of preference was found by experiment.
 """
 
 from __future__ import annotations
@@ -36,10 +37,11 @@ def sclite_blocks(reference: Tokens, hypothesis: Tokens) -> tuple[Run, ...]:
         hypothesis: Tokens of the hypothesis.
 
     Returns:
-        Runs of one operation: ``(operation, start, end, start, end)``, first in the reference.
+        Runs of one operation: ``(operation, start, end, start, end)``, first in the reference, then in the
+        hypothesis.
 
     Raises:
-        InvalidRequestError: The pair is so long that the table of all ways would not fit into memory.
+        InvalidRequestError: The pair is so long that its table would not fit into memory.
     """
     if len(reference) * len(hypothesis) > _MAX_CELLS:
         message = (

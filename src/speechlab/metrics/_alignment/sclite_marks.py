@@ -1,12 +1,13 @@
 """sclite's markings in transcripts: alternates ``{ a / b / @ }``, optionally deletable ``(word)``, fragments.
 
-A marked transcript is not a row of words but a network: every way through it is a transcript that counts as right.
-sclite aligns two networks, and the cheapest pair of ways is the result. Costs: a substitution 4, an insertion or a
-deletion 3, of an optionally deletable word 2, of the empty word ``@`` 0.001. Sums are kept in single precision, and
-of equally cheap steps the first found wins, so that the order in which arcs are visited is part of the definition.
+A marked transcript is not a sequence of words but a network: every path through it is a correct transcript. sclite
+aligns two networks; the result is the cheapest pair of paths. The costs are 4 for a substitution, 3 for an insertion
+or a deletion, 2 for an insertion or a deletion of an optionally deletable word, 0.001 for an insertion or a deletion
+of the empty word ``@``, and 1 for a pair of empty words. Sums are in single precision. Of equally cheap steps, the
+first one found is taken, so the order in which arcs are visited is part of the definition.
 
 Source: the behaviour of sclite in NIST's Scoring Toolkit (SCTK) 2.4.10 with its options ``-s -D`` (and ``-F`` for
-fragments), documented there and confirmed by running it on random transcripts. This is an implementation of its own.
+fragments), documented there and confirmed by runs on random transcripts. This is an independent implementation.
 """
 
 from __future__ import annotations
@@ -33,14 +34,15 @@ _MAX_CELLS = 20_000_000  # about 12 bytes each
 
 @dataclass(frozen=True)
 class MarkedAlignment:
-    """The cheapest way through two networks.
+    """The cheapest pair of paths through two networks.
 
     Attributes:
-        reference: Words of the way through the reference; ``""`` where an optional word was inserted.
-        hypothesis: Words of the way through the hypothesis; ``""`` where an optional word was left out.
-        correct: For each pair whether it counts as correct; only for pairs with words on both sides, or one
-            optional word.
-        places: Where the words stand in the two texts as they were written.
+        reference: Words of the path through the reference; ``""`` for an inserted optional word, None for another
+            inserted word.
+        hypothesis: Words of the path through the hypothesis; ``""`` for a deleted optional word, None for another
+            deleted word.
+        correct: Whether each pair counts as correct: two matching words, or a single optional word.
+        places: Places of the words in the two texts as written.
     """
 
     reference: tuple[str | None, ...]
@@ -78,13 +80,13 @@ def align_marked(
     """Align two transcripts with sclite's markings.
 
     Args:
-        reference: Text as it was written.
-        hypothesis: The same of the other side; sclite understands its markings there too.
-        normal: Normalises what stands between the markings; None to take words as they are.
-        fragments: Count a word that fits the fragment ``wor-`` or ``-ord`` as correct (sclite's ``-F``).
+        reference: Reference as written.
+        hypothesis: Hypothesis as written; it may have markings too.
+        normal: Function that normalises the text between markings; None for no normalisation.
+        fragments: Count a word that matches the fragment ``wor-`` or ``-ord`` as correct (sclite's ``-F``).
 
     Raises:
-        InvalidRequestError: Braces that do not match, or texts that are too long.
+        InvalidRequestError: Markings are invalid, or the texts are too long.
     """
     one = read_side(reference, normal, fragments=fragments)
     other = read_side(hypothesis, normal, fragments=fragments)
@@ -138,7 +140,7 @@ def _diagonal(
     above: Sequence[int],
     before: Sequence[int],
 ) -> tuple[np.float32, int, int]:
-    """The cheapest pair of arcs before a pair; of equal ones that with the first arc of the reference."""
+    """The cheapest pair of arcs before a pair; of equally cheap pairs, the one with the first reference arc."""
     if len(before) == 1:
         return lowest[before[0]], int(nearest[before[0]]), before[0]
     i, j = min(((i, j) for i in above for j in before), key=lambda cell: costs[cell])

@@ -1,7 +1,7 @@
 """Networks of words, read from transcripts with sclite's markings.
 
-Alternates ``{ a / b / @ }`` are ways beside each other, an optionally deletable ``(word)`` is a word of its own kind,
-and of a fragment the hyphen stays. What is in no network is refused, with the place in the text.
+Alternates ``{ a / b / @ }`` become parallel paths, an optionally deletable ``(word)`` becomes an optional word, and a
+fragment keeps its hyphen. Invalid markings are refused, with their place in the text.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 Place: TypeAlias = tuple[int, int] | None
 NULL = "@"
 _BRACES = re.compile(r"[{}]")
-# What makes a transcript more than a row of words: braces, words in parentheses, a lone @; and three characters that
-# sclite gives a meaning in any word (`;` begins a tag, `\` escapes, `*` at the end is dropped).
+# Markings: braces, words in parentheses, a lone @, and three characters with a meaning in any word (`;` begins a tag,
+# `\` escapes, `*` at the end is dropped).
 _MARKS = re.compile(r"[{};\\]|(?<!\S)\(\S*\)(?!\S)|(?<!\S)@(?!\S)|\*(?!\S)")
 _FRAGMENT = re.compile(r"(?<!\S)(?:-\S|\S*[^\s-]-(?!\S))")
 _TOKEN = re.compile(r"\S+")
@@ -31,10 +31,10 @@ class MarkedWord(NamedTuple):
     """One word of a marked transcript.
 
     Attributes:
-        text: As it is shown, with parentheses if it may be left out.
-        sound: What is compared: the same without them.
-        optional: May be left out without an error.
-        place: Where it stands in the text as it was written, half open.
+        text: The word for display, in parentheses if it is optional.
+        sound: The word for comparison, without parentheses.
+        optional: Whether the word may be left out without an error.
+        place: Place in the text as written, half open; None for an empty alternative.
     """
 
     text: str
@@ -44,7 +44,7 @@ class MarkedWord(NamedTuple):
 
 
 def is_marked(text: str, *, fragments: bool = False) -> bool:
-    """Whether sclite would see more in a text than words between white space."""
+    """Whether a text has markings of sclite."""
     return bool(_MARKS.search(text) or (fragments and _FRAGMENT.search(text)))
 
 
@@ -68,11 +68,11 @@ class _Node:
 
 
 Normal: TypeAlias = "Callable[[str], list[tuple[str, int, int]]]"
-"""From a text without markings to its normalised words, each with its place in that text."""
+"""A function from a text without markings to its normalised words, each with its place in that text."""
 
 
 class _Reader:
-    """Reads one marked transcript."""
+    """The reader of one marked transcript."""
 
     def __init__(self, text: str, normal: Normal | None, *, fragments: bool) -> None:
         self.text = text
@@ -132,7 +132,7 @@ class _Reader:
                 ranges.append((low, at))
                 low = at + 1
         ranges.append((low, end))
-        # sclite passes over empty alternatives; what may be absent is written @.
+        # sclite ignores empty alternatives; a word that may be absent has the alternative @.
         kept = [(low, high) for low, high in ranges if self.text[low:high].strip()]
         if not kept:
             self._refuse("braces with no alternative in them", start - 1)
@@ -147,7 +147,7 @@ class _Reader:
                 optional = _OPTIONAL_TOKEN.fullmatch(_plain(token[0]))
                 yield from _word(token[0], optional is not None, token.span())
             return
-        # Markings are kept from the normaliser, which would take them for punctuation.
+        # Markings bypass the normaliser, which would treat them as punctuation.
         at = start
         for token in _TOKEN.finditer(self.text, start, end):
             optional = _OPTIONAL_TOKEN.fullmatch(token[0])
@@ -171,7 +171,8 @@ class _Reader:
             yield from _word(shown, optional, (start + low, start + high))
 
     def _fragment(self, part: re.Match[str], start: int, end: int) -> Iterator[MarkedWord]:
-        # Without its hyphens, which a normaliser may keep: they are put back below.
+        # The normaliser gets the fragment without hyphens, since it may keep or remove them. They are added again
+        # below.
         words = list(self._normalized(start + len(part[1]), end - len(part[3])))
         for number, word in enumerate(words):
             head = part[1] if number == 0 else ""
@@ -191,7 +192,7 @@ class _Reader:
 def _plain(token: str) -> str:
     """A word without the parts that sclite does not compare.
 
-    A semicolon that no backslash escapes begins a tag, backslashes go, and so does one asterisk at the end.
+    These are the tag after an unescaped semicolon, backslashes, and one asterisk at the end.
     """
     at = token.find(";")
     while at >= 0:
@@ -209,7 +210,7 @@ def _word(token: str, optional: bool, place: tuple[int, int]) -> Iterator[Marked
 
 
 def _arcs(first: _Node) -> list[_Arc]:
-    """The arcs in sclite's order: breadth first, a node after all that lead to it."""
+    """The arcs in sclite's order: breadth first, each node after all arcs that lead to it."""
     waiting: dict[int, int] = {}
     fringe = deque([first])
     arcs = []
@@ -225,7 +226,7 @@ def _arcs(first: _Node) -> list[_Arc]:
 
 
 class Side:
-    """Arcs of a network, with the numbers of the arcs that lead to each."""
+    """The arcs of a network, each with the numbers of the arcs before it."""
 
     def __init__(self, first: _Node, last: _Node) -> None:
         arcs = _arcs(first)
@@ -247,11 +248,11 @@ def read_side(text: str, normal: Normal | None, *, fragments: bool) -> Side:
     """The network of one transcript.
 
     Args:
-        text: As it was written.
-        normal: Normalises what stands between the markings; None to take words as they are.
+        text: The transcript as written.
+        normal: Function that normalises the text between markings; None for no normalisation.
         fragments: Whether words may be fragments.
 
     Raises:
-        InvalidRequestError: Braces that do not match, stand inside a word or hold nothing.
+        InvalidRequestError: Braces do not match, are inside a word, or are empty.
     """
     return Side(*_Reader(text, normal, fragments=fragments).network())

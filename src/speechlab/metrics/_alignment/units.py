@@ -1,6 +1,6 @@
-"""Units that are counted: how a text becomes a sequence of words, characters, kana or syllables.
+"""Units of counting: the conversion of a text into words, characters, kana or syllables.
 
-A :class:`Preparation` is the whole way from a text to its tokens, with the words that describe it in a signature.
+A :class:`Preparation` is the complete conversion from a text to its tokens, with its description for a signature.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ from speechlab.text import (
 Unit: TypeAlias = Literal["word", "char", "reading", "pinyin", "toneless"]
 Counts: TypeAlias = Literal["levenshtein", "sclite", "sclite-fragments"]
 Normalize: TypeAlias = str | Normalizer | Callable[[str], str] | None
-# Characters stay one str: rapidfuzz takes it as it is, many times faster than a list.
+# Characters stay one str, which rapidfuzz compares many times faster than a list.
 Tokens: TypeAlias = str | Sequence[str]
 
 _UNITS: tuple[str, ...] = get_args(Unit)
-# Units that are sounds, and the language that each is there for.
+# Units of sound, and the language of each.
 _SPOKEN = {"reading": "ja", "pinyin": "zh", "toneless": "zh"}
 _LOOKED_AT = 100
 
 
 @dataclass(frozen=True)
 class Preparation:
-    """The way from a text to what is counted.
+    """The conversion from a text to its tokens.
 
     Attributes:
         unit: The unit of counting.
         language: ISO 639-1 code, or None if it was not given.
-        normalize: From text to comparable text.
-        normalizer: What the signature calls it.
+        normalize: Function from text to comparable text.
+        normalizer: Name of this function in the signature.
     """
 
     unit: Unit
@@ -59,11 +59,11 @@ class Preparation:
 
     @property
     def separator(self) -> str:
-        """Text between two tokens when they are shown."""
+        """Text between two tokens for display."""
         return "" if self.unit in {"char", "reading"} else " "
 
     def normalized(self, texts: list[str]) -> list[str]:
-        """Normalise texts; one that occurs more than once is normalised once."""
+        """Normalise texts; a ``Normalizer`` normalises each distinct text once."""
         if isinstance(self.normalize, Normalizer):
             if not self.normalize.steps:
                 return texts
@@ -71,15 +71,15 @@ class Preparation:
         return [self.normalize(text) for text in texts]
 
     def canonical(self, texts: list[str]) -> list[str]:
-        """Normalise texts, up to the point where only :meth:`cut` is left to do.
+        """Normalise texts into the input of :meth:`cut`.
 
-        That is all that an error rate keeps: lists of words for each of many texts would cost more time and
-        memory than comparing them.
+        An error rate keeps only these canonical texts: lists of words for many texts would take more time and memory
+        than the comparison.
         """
         return self.canonical_of(self.normalized(texts))
 
     def canonical_of(self, normalized: list[str]) -> list[str]:
-        """The same of texts that are normalised already."""
+        """The canonical texts of normalised texts."""
         if self.unit == "char":
             return list(map(str.strip, normalized))
         return normalized if self.unit == "word" else [_spoken(text, self.unit) for text in normalized]
@@ -88,8 +88,8 @@ class Preparation:
         """The computation of the figures of this unit, in one line.
 
         Args:
-            counts: The way of counting.
-            also: Other units whose figures stand beside them.
+            counts: The rules of counting.
+            also: Other units with figures in the same row.
         """
         found = {
             "unit": self.unit,
@@ -117,7 +117,7 @@ class Preparation:
         return self.split(self.normalize(text))
 
     def split(self, normalized: str) -> Tokens:
-        """Cut a text that is normalised already into tokens."""
+        """Cut a normalised text into tokens."""
         if self.unit == "word":
             return normalized.split()
         return normalized.strip() if self.unit == "char" else self.cut(_spoken(normalized, self.unit))
@@ -130,17 +130,17 @@ def _spoken(normalized: str, unit: Unit) -> str:
 
 
 def prepare(unit: str, language: str | None, normalize: Normalize) -> Preparation:
-    """Settle unit, language and normaliser, or say what does not fit together.
+    """The preparation for a unit, a language and a normaliser.
 
     Raises:
-        InvalidRequestError: An unknown unit, language or normaliser, or a unit that the language does not have.
+        InvalidRequestError: The unit, language or normaliser is unknown, or the language does not have the unit.
     """
     check_choice(unit, _UNITS, "unit", "there is no unit")
     code = None if language is None else language_code(language)
     spoken = _SPOKEN.get(unit)
     if spoken and code not in {None, spoken}:
         message = (
-            f"unit={unit!r} is there for {language_name(spoken)}, not for {language!r}; use unit='char' or "
+            f"unit={unit!r} is for {language_name(spoken)}, not for {language!r}; use unit='char' or "
             "unit='word'"
         )
         raise InvalidRequestError(message, parameter="unit")
@@ -155,17 +155,17 @@ def prepare(unit: str, language: str | None, normalize: Normalize) -> Preparatio
 
 
 def check_counts(counts: str) -> None:
-    """Refuse a way of counting that does not exist."""
+    """Refuse unknown rules of counting."""
     check_choice(counts, get_args(Counts), "counts", "there are no counts")
 
 
 def warn_if_unspaced(texts: Sequence[str], remedy: str, stacklevel: int = 3) -> None:
-    """Warn of texts that are to be cut into words by white space, and have none between their words.
+    """Warn of texts without spaces between words if they are to be split at white space.
 
     Args:
-        texts: The references; the first hundred that hold anything are looked at.
-        remedy: What to do about it.
-        stacklevel: Whose call it is, as for :func:`warnings.warn`.
+        texts: The references; the first hundred non-empty ones of the first thousand are checked.
+        remedy: Advice for the warning.
+        stacklevel: Level of the caller to name, as for :func:`warnings.warn`.
     """
     some = [text for text in texts[: 10 * _LOOKED_AT] if text][:_LOOKED_AT]
     if 2 * sum(map(looks_unspaced, some)) > len(some):
@@ -180,7 +180,7 @@ def auto_unit(language: str) -> Unit:
 
 def _resolve(unit: str, code: str | None, normalize: Normalize) -> tuple[Callable[[str], str], str]:
     if _is_auto(normalize):
-        # Nothing is known about a text whose language is not given: it is compared as it is, as in jiwer.
+        # Without a language, texts are compared as they are, as in jiwer.
         normalize = {"reading": "ja-reading", "pinyin": "zh", "toneless": "zh"}.get(unit, code)
     if normalize is None:
         normalize = "none"
@@ -191,23 +191,24 @@ def _resolve(unit: str, code: str | None, normalize: Normalize) -> tuple[Callabl
     function: object = normalize  # type hints are not enforced at run time
     if not callable(function):
         message = (
-            f"normalize={normalize!r:.60} is no 'auto', None, name, Normalizer or function from str to str"
+            f"normalize={normalize!r:.60} cannot normalise texts; give 'auto', None, a name, a Normalizer, or a "
+            "function from str to str"
         )
         raise InvalidRequestError(message, parameter="normalize")
     return _checked(normalize), f"custom:{_name(normalize)}"
 
 
 def _name(function: Callable[[str], str]) -> str:
-    """Name of a function, with a hash of its code and of what it holds: two lambdas have one name."""
+    """Name of a function, with a hash of its code and values, because all lambdas have the same name."""
     inner = function.func if isinstance(function, partial) else function
     name = str(getattr(inner, "__qualname__", type(inner).__qualname__)).replace("|", "/")
     return f"{name}#{hashlib.sha256(repr(_content(function)).encode('utf-8', 'replace')).hexdigest()[:8]}"
 
 
 def _content(value: object, depth: int = 8) -> object:
-    """The identity of a function or value, equal in each process.
+    """The identity of a function or value, equal in all processes.
 
-    Lists, dicts and sets are not looked into: they may be memories that grow with each text.
+    The contents of lists, dicts and sets do not count: they may be caches that grow with each text.
     """
     if value is None or isinstance(value, str | bytes | int | float):
         return value
@@ -248,7 +249,7 @@ def _items(values: dict[str, object] | None) -> tuple[object, ...]:
 def _held(cell: CellType) -> object:
     try:
         return cell.cell_contents
-    except ValueError:  # nothing yet
+    except ValueError:  # an empty cell
         return None
 
 
@@ -256,7 +257,10 @@ def _checked(function: Callable[[str], str]) -> Callable[[str], str]:
     def call(text: str) -> str:
         after: object = function(text)
         if not isinstance(after, str):
-            message = f"normalize made {after!r:.60} ({type(after).__name__}) of {text!r:.60}, not a text"
+            message = (
+                f"normalize returned {after!r:.60} ({type(after).__name__}) for {text!r:.60}; it must return a "
+                "str"
+            )
             raise InvalidRequestError(message, parameter="normalize")
         return after
 

@@ -1,15 +1,15 @@
-"""Classes of errors: another sound, or another spelling of the same sound.
+"""Kinds of errors: another sound, or another spelling of the same sound.
 
-Runs of errors are judged as wholes, and those of Japanese and Chinese characters also by the difference that each
-error is part of. The kinds, of which the first that holds is taken:
+The rules for a run of errors come first. If none applies, an error in Japanese or Chinese characters gets the kind of
+the difference that contains it. The kinds, of which the first that applies is taken:
 
-1. *number*: both sides are the same figures without spaces, full stops and signs between figures (10:35/1035), or
-   they sound alike and one of them has digits. $10/€10, -5/5 and 1.5/15 are other sums and numbers.
-2. *spelling*: without spaces and full stops both sides are the same (good bye/goodbye); or, in Japanese, *notation*
-   of :func:`speechlab.metrics.compare_japanese`.
-3. *homophone*: they sound alike: by the phonemes of hibari for English, where the extra ``local`` is installed; by
-   the readings of Japanese and the syllables and tones of Chinese.
-4. *sound*: all else.
+1. *number*: both sides are equal without spaces, full stops and signs between digits, and have digits (10:35/1035);
+   or they sound alike and one of them has digits. $10/€10, -5/5 and 1.5/15 are different sums and numbers.
+2. *spelling*: both sides are equal without spaces and full stops (good bye/goodbye); or, in Japanese, the difference
+   is *notation* in :func:`speechlab.metrics.compare_japanese`.
+3. *homophone*: both sides sound alike, by hibari's phonemes for English (if the extra ``local`` is installed), by the
+   readings of Japanese, or by the syllables and tones of Chinese.
+4. *sound*: all other errors.
 """
 
 from __future__ import annotations
@@ -28,23 +28,24 @@ if TYPE_CHECKING:
 
 ErrorKind: TypeAlias = Literal["sound", "homophone", "number", "spelling"]
 _STRESS = re.compile(r"[ˈˌ\s]")
-_LOOSE = re.compile(r"\s|(?<=\d)[^\w\s.](?=\d)|(?<!\d)\.|\.(?!\d)")  # a point between digits is a decimal one
+# Ignored: white space, signs between digits, and full stops that are no decimal points.
+_LOOSE = re.compile(r"\s|(?<=\d)[^\w\s.](?=\d)|(?<!\d)\.|\.(?!\d)")
 _DIGIT = re.compile(r"\d")
 _KINDS: dict[str, ErrorKind] = {"notation": "spelling", "homophone": "homophone"}
-"""Kinds of the classes of differences that only look wrong."""
+"""Kinds of the classes of differences that cannot be heard."""
 _COMPARED: dict[str | None, tuple[str, Callable[[str, str], JapaneseComparison | ChineseComparison]]] = {
     "ja": ("pyopenjtalk", compare_japanese),
     "zh": ("pypinyin", compare_chinese),
 }
-"""The package that knows how a language sounds, and what finds differences with it."""
+"""For each language, the package with its pronunciation and the comparison that uses it."""
 
 
 class Kinds:
     """The kinds of the errors of one pair of texts.
 
     Attributes:
-        homophones: How many places sound alike and are another word, counted or not: errors of readings pass over
-            them. None where the runs of errors say it.
+        homophones: Number of places with another word that sounds alike, also if they are no errors in the unit
+            (readings ignore homophones). None if the runs of errors give this number.
     """
 
     def __init__(self, reference: str, hypothesis: str, unit: str, language: str | None) -> None:
@@ -56,7 +57,8 @@ class Kinds:
             return
         comparison: Any = compare(reference, hypothesis)
         self.homophones = comparison.count("homophone")
-        # Differences are found in normalised texts: their places are those of the tokens if the reference is such.
+        # Differences have places in the normalised reference. These are places of tokens only if the reference is
+        # normalised.
         if unit == "char" and comparison.reference == reference:
             self._spans = [
                 (one.start, one.start + len(one.reference), _KINDS.get(one.kind, "sound"))
@@ -67,7 +69,7 @@ class Kinds:
         """The kinds of the errors of one run.
 
         Args:
-            places: Index of the reference token of each error; of an insertion, half a token before the next.
+            places: Index of the reference token of each error; for an insertion, half a token before the next one.
             said: The tokens of the run in the reference, with spaces between words.
             heard: Its tokens in the hypothesis.
         """
@@ -96,7 +98,7 @@ def _sound_alike(said: str, heard: str) -> bool:
 
 @cache
 def _english() -> Callable[[str], str] | None:
-    """Phonemes of English, where its front end is installed."""
+    """A function from English text to its phonemes; None if the front end is not installed."""
     if find_spec("hibari") is None:
         return None
     from speechlab.engines import ReadHere

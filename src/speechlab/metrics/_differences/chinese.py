@@ -1,16 +1,16 @@
 """Classes of differences in Chinese: another character that sounds alike, another tone, or another sound.
 
-A character error rate counts 他/她 like a mistake, though nobody can hear it; a pinyin error rate forgives 试/是. So
-each difference between a reference and its hypothesis is judged for itself:
+A character error rate counts 他/她 as an error, although they sound the same. A pinyin error rate does not count
+试/是. So each difference between a reference and its hypothesis gets a class:
 
 - *homophone*: the same syllables with the same tones (权利/权力).
-- *tone*: the same syllables, another tone (买/卖, 水饺/睡觉).
+- *tone*: the same syllables with another tone (买/卖, 水饺/睡觉).
 - *recognition*: other syllables (北京/南京), or nothing on one side.
 
-A character is read as the words of its own sentence decide (银行, 行走; 音乐); where that tells two characters apart,
-it is also read in its place in the other sentence, and alone, because a wrong character breaks up the word. None of
-this depends on which side is the reference. Ways of writing one word (traditional characters, figures, width) are
-settled by the normaliser before.
+A character is read in the context of its own sentence (银行, 行走; 音乐). If the readings of two characters differ
+there, each is also read in the place of the other, and both are read alone, because a wrong character breaks up its
+word. The classes do not depend on which side is the reference. Other ways to write one word (traditional characters,
+digits, width) are removed by the normaliser.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 ChineseDifferenceClass: TypeAlias = Literal["homophone", "tone", "recognition"]
 _Span: TypeAlias = tuple[int, int, int, int]
-_AROUND = 20  # characters: words are shorter, and a talk is not read again for each of its differences
+_AROUND = 20  # characters of context: longer than a word, shorter than a long text
 
 
 class ChineseDifference(NamedTuple):
@@ -41,7 +41,7 @@ class ChineseDifference(NamedTuple):
         kind: ``"homophone"``, ``"tone"`` or ``"recognition"``.
         reference: The characters of the reference, normalised; may be empty.
         hypothesis: The characters of the hypothesis, normalised; may be empty.
-        start: Where they begin in the normalised reference, in characters.
+        start: Start in the normalised reference, in characters.
 
     Example:
         >>> (difference,) = compare_chinese("买", "卖").differences
@@ -62,7 +62,7 @@ class ChineseComparison:
     Attributes:
         reference: The normalised reference.
         hypothesis: The normalised hypothesis.
-        differences: What differs, in order. Neighbours of one kind are one difference.
+        differences: The differences in order. Adjacent differences of one kind are joined.
 
     Example:
         >>> compare_chinese("他想买书", "她想买书").count("homophone")
@@ -93,7 +93,7 @@ def compare_chinese(reference: str, hypothesis: str) -> ChineseComparison:
         hypothesis: Hypothesis.
 
     Raises:
-        InvalidRequestError: One of them is no text.
+        InvalidRequestError: A text is not a str.
         MissingDependencyError: The package pypinyin is not installed (the extra ``zh``).
 
     Example:
@@ -104,7 +104,7 @@ def compare_chinese(reference: str, hypothesis: str) -> ChineseComparison:
     check_text(hypothesis, "hypothesis")
     rules = normalizer("zh")
     one, other = rules(reference), rules(hypothesis)
-    # In one order, whichever side is the reference: classes must not depend on it.
+    # In a fixed order, because classes must not depend on which side is the reference.
     swapped = other < one
     first, second = (other, one) if swapped else (one, other)
     differences: list[ChineseDifference] = []
@@ -121,7 +121,7 @@ def compare_chinese(reference: str, hypothesis: str) -> ChineseComparison:
 
 
 def _spans(one: str, other: str) -> Iterator[_Span]:
-    """Character against character where as many are replaced, and else what lies between two equal ones."""
+    """The differing spans between equal characters, split into single characters if both sides have equal length."""
     start: tuple[int, int] | None = None
     here, there = 0, 0
     for op in Levenshtein.opcodes(one, other):
@@ -152,7 +152,7 @@ def _judge(one: str, other: str, span: _Span) -> ChineseDifferenceClass:
     here, there = _syllables(one), _syllables(other)
     ways = [(here[i0:i1], there[j0:j1])]
     if ways[0][0] != ways[0][1]:
-        # In each other's place, and alone.
+        # Each in the place of the other, and both alone.
         ways += [
             (here[i0:i1], _in_place(one, i0, i1, new)),
             (_in_place(other, j0, j1, old), there[j0:j1]),
@@ -166,7 +166,7 @@ def _judge(one: str, other: str, span: _Span) -> ChineseDifferenceClass:
 
 
 def _in_place(text: str, start: int, end: int, part: str) -> tuple[str, ...]:
-    """The readings of characters in the place of others, by the words around them."""
+    """The readings of characters in the place of others, in this context."""
     before = text[max(0, start - _AROUND) : start]
     return _syllables(before + part + text[end : end + _AROUND])[len(before) : len(before) + len(part)]
 

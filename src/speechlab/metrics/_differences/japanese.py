@@ -1,19 +1,19 @@
 """Classes of differences in Japanese: another spelling, another word that sounds alike, or another sound.
 
-A character error rate counts 今日/きょう like a mistake, and a reading error rate forgives 精度/制度. So each
-difference between a Japanese reference and its hypothesis is judged for itself, by the first rule that holds:
+A character error rate counts 今日/きょう as an error, and a reading error rate does not count 精度/制度. So each
+difference between a Japanese reference and its hypothesis gets a class, by the first rule that applies:
 
-1. Nothing stands on one side, or two numbers where one is on the other (5〜10/50): *recognition*.
+1. One side is empty, or has two numbers where the other has one (5〜10/50): *recognition*.
 2. Only variant forms of kanji differ (高橋/髙橋): *notation*.
-3. The dictionary has one form for both (打合せ/打ち合わせ, 明日/あす): *notation*, unless what differs is kana on
-   both sides and sounds otherwise (あなた/あんた, やはり/やっぱり), because kana says how it was spoken. Loanwords in
-   katakana, whose spelling is not settled, are one word (ウイルス/ウィルス, サーバ/サーバー).
-4. They do not sound alike, each in its own sentence or both alone (三時/四時, 二三人/二十三人): *recognition*.
-5. They sound alike, and one side is in kana wherever they differ (東京都/とうきょうと): *notation*, unless the
-   dictionary knows that katakana as another word (以下/イカ), which is a *homophone*.
-6. They sound alike otherwise (精度/制度): *homophone*.
+3. The dictionary has one form for both (打合せ/打ち合わせ, 明日/あす): *notation*, unless the differing parts are
+   kana on both sides and sound different (あなた/あんた, やはり/やっぱり), because kana shows the pronunciation.
+   Loanwords in katakana have several spellings and stay *notation* (ウイルス/ウィルス, サーバ/サーバー).
+4. Both sides sound different, in their own sentences and alone (三時/四時, 二三人/二十三人): *recognition*.
+5. Both sides sound alike, and one of them is kana in each differing part (東京都/とうきょうと): *notation*, unless
+   the dictionary has this katakana as another word (以下/イカ), which is a *homophone*.
+6. Both sides sound alike otherwise (精度/制度): *homophone*.
 
-None of this depends on which side is the reference.
+The classes do not depend on which side is the reference.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ DifferenceClass: TypeAlias = Literal["notation", "homophone", "recognition"]
 _FINAL_MARK = re.compile(r"(?<=[ァ-ヺー]{3})ー$")
 _KANA = re.compile(r"[ぁ-ゖァ-ヺー]*")
 _KATAKANA = re.compile(r"[ァ-ヺー]+")
-# Numbers are written in kanji by the normaliser, whatever stood there.
+# The normaliser writes all numbers in kanji.
 _KANJI = re.compile(r"(?![零一二三四五六七八九十百千万億兆])[㐀-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 _TO_HIRAGANA = {code: code - 0x60 for code in range(ord("ァ"), ord("ヶ") + 1)}
 _Span: TypeAlias = tuple[int, int]
 _DIGITS = re.compile("[零一二三四五六七八九]{2}")
-_APART = "・"  # the normaliser leaves it where two numbers would read as another one: 5〜10 is not 50
-_REACH = 8  # characters; longer words are rare
+_APART = "・"  # the normaliser's separator of two numbers that would otherwise be one: 5〜10 is not 50
+_REACH = 8  # times that a part is widened to whole words; more are rare
 
 
 class Difference(NamedTuple):
@@ -66,7 +66,7 @@ class Difference(NamedTuple):
         kind: ``"notation"``, ``"homophone"`` or ``"recognition"``.
         reference: The words of the reference, normalised; may be empty.
         hypothesis: The words of the hypothesis, normalised; may be empty.
-        start: Where the words begin in the normalised reference, in characters.
+        start: Start of the words in the normalised reference, in characters.
 
     Example:
         >>> (difference,) = compare_japanese("精度", "制度").differences
@@ -88,7 +88,7 @@ class JapaneseComparison:
         reference: The normalised reference.
         hypothesis: The normalised hypothesis.
         tolerant: The hypothesis, with the spelling of the reference wherever only the spelling differs.
-        differences: What differs, in order.
+        differences: The differences in order.
 
     Example:
         >>> comparison = compare_japanese("明日の精度", "あすの制度")
@@ -114,7 +114,7 @@ class JapaneseComparison:
 
     @property
     def tolerant_errors(self) -> int:
-        """Character errors that are left when spellings are forgiven."""
+        """Character errors without differences of spelling."""
         return Levenshtein.distance(self.reference, self.tolerant)
 
 
@@ -126,6 +126,7 @@ def compare_japanese(reference: str, hypothesis: str) -> JapaneseComparison:
         hypothesis: Hypothesis.
 
     Raises:
+        InvalidRequestError: A text is not a str.
         MissingDependencyError: The extra ``ja`` is not installed.
 
     Example:
@@ -142,17 +143,17 @@ def compare_japanese(reference: str, hypothesis: str) -> JapaneseComparison:
 
 
 def compared(reference: str, hypothesis: str, one: str, other: str) -> JapaneseComparison:
-    """Class each difference between two texts that were normalised already.
+    """Class each difference between two texts with known normalised forms.
 
     Args:
         reference: Reference, before normalisation.
         hypothesis: Hypothesis, before normalisation.
-        one: What the normaliser ``ja`` makes of the reference.
-        other: What it makes of the hypothesis.
+        one: Reference after the normaliser ``ja``.
+        other: Hypothesis after the normaliser ``ja``.
     """
     if one == other:
         return JapaneseComparison(one, other, other, ())
-    # In one order, whichever side is the reference: classes must not depend on it.
+    # In a fixed order, because classes must not depend on which side is the reference.
     swapped = other < one
     sides = _Side(reference, one), _Side(hypothesis, other)
     first, second = reversed(sides) if swapped else sides
@@ -171,15 +172,15 @@ def compared(reference: str, hypothesis: str, one: str, other: str) -> JapaneseC
 
 
 class _Side:
-    """One of the two texts, with its words; read once, however many differences there are."""
+    """One of the two texts with its words, analysed once for all differences."""
 
     def __init__(self, written: str, text: str) -> None:
         self.text = text
         self._written = written
-        # A text without such letters is the same in both.
+        # A text without cased letters is the same with and without case.
         plain = written.lower() == written.upper() and text.lower() == text.upper()
         cased = usual_kanji(text if plain else _cased()(written))
-        # Case tells how a Latin word is read. A few letters change their length with their case.
+        # The reading of a Latin word depends on its case. A few letters change their length with their case.
         self._spoken_text = cased if len(cased) == len(text) else usual_kanji(text)
         self.words = morphemes(self._spoken_text.lower() if self._spoken_text is cased else self._spoken_text)
 
@@ -187,7 +188,7 @@ class _Side:
     def _spoken(self) -> tuple[SpokenWord, ...]:
         return spoken_words(self._spoken_text, self._written)
 
-    # Where words begin and end, in order: a long text has many differences and many words.
+    # Starts and ends of words in order, for a search by bisection in long texts.
     @cached_property
     def _starts(self) -> list[int]:
         return [word.start for word in self.words]
@@ -201,7 +202,7 @@ class _Side:
         return [word.end for word in self._spoken]
 
     def usual(self, start: int, end: int) -> str:
-        """A part of it as it is spoken, in usual kanji."""
+        """A part of the text in usual kanji, for its reading."""
         return self._spoken_text[start:end]
 
     def within(self, start: int, end: int) -> list[Morpheme]:
@@ -210,7 +211,7 @@ class _Side:
         return [word for word in self.words[first:last] if word.end <= end]
 
     def reach(self, start: int, end: int) -> _Span:
-        """The reach of spoken words beyond a part: numbers of characters before and after it."""
+        """The number of characters before and after a part that belong to its spoken words."""
         first, last = bisect_right(self._spoken_ends, start), bisect_left(self._spoken_starts, end)
         inside = self._spoken[first:last]
         if not inside:
@@ -232,7 +233,7 @@ def _cased() -> Normalizer:
 
 
 def _differing_spans(one: _Side, other: _Side) -> list[tuple[_Span, _Span]]:
-    """Spans between the points where words end on both sides and the alignment runs through equal characters."""
+    """The differing spans, cut where words end on both sides and the aligned characters are equal."""
     ends_here = {word.end for word in one.words} | {0}
     ends_there = {word.end for word in other.words} | {0}
     spans = []
@@ -264,7 +265,7 @@ def _judge(one: _Side, other: _Side, here: _Span, there: _Span) -> DifferenceCla
         return "notation"
     alike = _sound_alike(one, other, here, there)
     said, heard = one.within(*here), other.within(*there)
-    # A dictionary takes digits in a row for a number: 二三 for 23.
+    # The dictionary reads adjacent digits as one number: 二三 as 23.
     numbers = _DIGITS.search(old) or _DIGITS.search(new)
     parts = list(_differing_parts(old, new))
     if not numbers and _one_form(said, heard, old, new):
@@ -289,9 +290,9 @@ def _alone(text: str) -> str:
 
 
 def _together(one: _Side, other: _Side, here: _Span, there: _Span) -> bool:
-    """Whether they sound alike in context: a particle or a counter is read otherwise when it stands alone.
+    """Whether two parts sound alike in context, because a particle or a counter alone has another reading.
 
-    Where words as they are spoken reach beyond the part, as far as both texts agree, so does what is compared.
+    If spoken words extend beyond a part, both parts are widened to whole words, as long as the texts agree there.
     """
     (i0, i1), (j0, j1) = here, there
     for _ in range(_REACH):
@@ -313,12 +314,12 @@ def _one_form(said: Sequence[Morpheme], heard: Sequence[Morpheme], old: str, new
 
 
 def _forms(words: Sequence[Morpheme]) -> list[str]:
-    """Dictionary forms; of words that inflect with the reading, because the form alone hides 行く/行け."""
+    """Dictionary forms, with the reading for inflected words, because the form alone hides 行く/行け."""
     return [f"{word.normal}/{word.reading}" if word.inflected else word.normal for word in words]
 
 
 def _another_word(said: Sequence[Morpheme], heard: Sequence[Morpheme]) -> bool:
-    """Whether a word in katakana is, by the dictionary, another word than the one on the other side."""
+    """Whether the dictionary has a word in katakana as another word than the word on the other side."""
     for words, others in ((said, heard), (heard, said)):
         if len(words) != 1 or not _KATAKANA.fullmatch(words[0].surface):
             continue
@@ -329,7 +330,7 @@ def _another_word(said: Sequence[Morpheme], heard: Sequence[Morpheme]) -> bool:
             {other.normal for other in others},
             {group for other in others for group in other.groups},
         )
-        # こ for コ is another spelling and no other word.
+        # コ for こ is another spelling, not another word.
         known = word.groups or word.normal not in {word.surface, word.surface.translate(_TO_HIRAGANA)}
         if known and word.normal not in forms and not groups & set(word.groups):
             return True

@@ -7,7 +7,7 @@ over the distinct pairs. That is exact, and many times faster than drawing indic
 Source: M. Bisani, H. Ney, Bootstrap estimates for confidence intervals in ASR performance evaluation (ICASSP 2004);
 blocks: Z. Liu, F. Peng, Statistical testing on ASR performance via blockwise bootstrap (Interspeech 2020); few
 blocks: T. C. Hesterberg, What teachers should know about the bootstrap, The American Statistician 69 (2015); uneven
-ones: L. Kish, Survey sampling (1965), the effective size of a sample with weights.
+blocks: L. Kish, Survey sampling (1965), the effective size of a sample with weights.
 """
 
 from __future__ import annotations
@@ -46,14 +46,17 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True)
 class Bootstrap:
-    """A way of drawing intervals; what makes no sense is refused when it is made.
+    """Settings of bootstrap intervals, checked on creation.
 
     Attributes:
         level: Confidence level, between 0 and 1.
         draws: Number of bootstrap draws.
         seed: The same seed gives the same interval, whatever the order of the utterances.
-        groups: Names of blocks (speakers, files) that are drawn as wholes, one for each utterance, or the column of a
-            table that has them; None to draw utterances.
+        groups: Blocks (speakers, files) that are drawn as wholes: a name for each utterance, or the column of a table
+            with the names; None to draw utterances.
+
+    Raises:
+        InvalidRequestError: The level, the number of draws or the seed is invalid.
     """
 
     level: float
@@ -67,18 +70,19 @@ class Bootstrap:
             raise InvalidRequestError(message, parameter="level")
         if not is_whole_number(self.draws) or self.draws < 1:
             message = (
-                f"a bootstrap needs draws, a whole number of them, not {self.draws!r:.60}; use 1000 or more"
+                f"draws={self.draws!r:.60} is not a number of bootstrap draws; give a whole number, such as "
+                "1000"
             )
             raise InvalidRequestError(message, parameter="draws")
         if not is_whole_number(self.seed) or self.seed < 0:
             message = (
-                f"seed={self.seed!r:.60} is no seed; give a whole number from 0 on, so that the same draws come "
-                "again"
+                f"seed={self.seed!r:.60} is not a seed; give a whole number of at least 0, so that the draws can "
+                "be repeated"
             )
             raise InvalidRequestError(message, parameter="seed")
 
     def on(self, frame: pd.DataFrame, argument: str = "frame") -> tuple[pd.DataFrame, Bootstrap]:
-        """A table with the name of each row's block in a column of its own, and the same way of drawing from it.
+        """The table with the block of each row in a separate column, and a bootstrap that uses this column.
 
         Args:
             frame: The table; ``groups`` is one of its columns, or has an entry for each of its rows.
@@ -92,17 +96,17 @@ class Bootstrap:
         else:
             check_index(self.groups, frame.index, "groups")
             names = _names(self.groups, len(frame))
-        # Under a name of its own: the block may also be a key, or one of the figures.
+        # In a separate column, because the column of blocks may also be a key or a figure.
         return frame.assign(**{BLOCK: names}), replace(self, groups=BLOCK)
 
     def within(self, frame: pd.DataFrame, column: str = "") -> Bootstrap:
-        """The same for some rows of such a table, or of one that has its blocks under another name."""
+        """The same bootstrap for some rows of the table, or for a table with its blocks in another column."""
         if self.groups is None:
             return self
         return replace(self, groups=frame[column or self.groups].tolist())
 
     def blocks(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """Figures of utterances, one row each, added up by block.
+        """Sums by block of the figures of utterances (one row each).
 
         Raises:
             InvalidRequestError: There is not one block name for each utterance, or one is missing.
@@ -114,9 +118,9 @@ class Bootstrap:
         return self.blocks(np.ones((utterances, 1), dtype=np.int64))[:, 0]
 
     def sums(self, blocks: NDArray[Any]) -> NDArray[Any]:
-        """Sums of the columns over blocks that are drawn with replacement, as many as there are, one row a draw.
+        """Sums of the columns in each draw (row). A draw has as many blocks as there are, drawn with replacement.
 
-        There are no draws of fewer than two blocks, of which nothing can be said.
+        With fewer than two blocks there are no draws, because a single block shows no variation.
         """
         if len(blocks) < 2:
             return blocks[:0]
@@ -131,15 +135,16 @@ class Bootstrap:
         return sums
 
     def interval(self, draws: NDArray[np.float64], sizes: NDArray[Any]) -> Interval:
-        """The middle part of a figure's draws that holds ``level`` of them; both ends NaN if there are none.
+        """The interval that contains the middle ``level`` of a figure's draws; both ends NaN without draws.
 
-        The part is wider than that where there are few blocks, by as much as an interval by Student's distribution
-        is wider than one by the normal (Hesterberg, 2015): with 10 blocks the middle 95 % cover the truth in 89 %.
-        Uneven blocks count as fewer (Kish, 1965): 12 speakers, one of whom has half of the text, as four or so.
+        With few blocks, the interval is wider, as an interval by Student's distribution is wider than one by the
+        normal distribution (Hesterberg, 2015): the middle 95 % of the draws of 10 blocks cover the truth in only 89 %
+        of cases. Blocks of different sizes count as fewer blocks (Kish, 1965): 12 speakers, one of whom has half of
+        the text, count as about four.
 
         Args:
             draws: The figure in each draw.
-            sizes: How much each block holds, such as reference tokens.
+            sizes: Size of each block, such as its number of reference tokens.
         """
         if not len(draws):
             return Interval(math.nan, math.nan)
@@ -155,7 +160,7 @@ class Bootstrap:
 
 
 def _effective(sizes: NDArray[Any]) -> int:
-    """Kish's effective number of blocks of these sizes, at least two: fewer than there are if sizes differ."""
+    """Kish's effective number of blocks: at least two, and fewer than the number of blocks if their sizes differ."""
     total = float(sizes.sum())
     if not total:
         return len(sizes)
@@ -163,7 +168,7 @@ def _effective(sizes: NDArray[Any]) -> int:
 
 
 def _tail(tail: float, blocks: int) -> float:
-    """The share of draws on each side that an interval leaves out."""
+    """The share of draws outside the interval on each side, for a nominal share and a number of blocks."""
     freedom = blocks - 1
     normal = NormalDist()
     z = -normal.inv_cdf(tail)
@@ -198,11 +203,11 @@ def _sum_blocks(groups: object, rows: NDArray[Any]) -> NDArray[Any]:
     names = _names(groups, len(rows))
     numbers: dict[Any, int] = {}
     for position, name in enumerate(names):
-        # Two missing names may be two blocks or one: that would be a guess, and the interval depends on it.
+        # Two missing names could be one block or two, and the interval would depend on this guess.
         if is_missing(name) or not isinstance(name, Hashable):
             message = (
-                f"groups[{position}] is {name!r:.60}, which names no block; name the block of each utterance, or "
-                "leave out those without"
+                f"groups[{position}] is {name!r:.60}, not the name of a block; name the block of each utterance, or "
+                "leave out utterances without a block"
             )
             raise InvalidRequestError(message, parameter="groups")
     index = np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.int64)

@@ -1,10 +1,11 @@
 """Letters of significance: systems that share a letter cannot be told apart.
 
+A letter is a group of systems without significant differences. For each pair of systems without a common letter, a
+new group grows from the best system on. This limits the number of letters and the time for many systems.
+
 Source: H.-P. Piepho, An algorithm for a letter-based representation of all-pairwise comparisons, Journal of
-Computational and Graphical Statistics 13 (2004). A letter is a group of systems none of which are apart. For each
-pair that has no letter in common yet a group is grown from the best system on, so that many systems take neither many
-letters nor long: J. Gramm et al., Algorithms for compact letter displays: comparison and evaluation, Computational
-Statistics & Data Analysis 52 (2007).
+Computational and Graphical Statistics 13 (2004); groups: J. Gramm et al., Algorithms for compact letter displays:
+comparison and evaluation, Computational Statistics & Data Analysis 52 (2007).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ def letters(names: Sequence[str], apart: Iterable[tuple[str, str]]) -> dict[str,
     """The letters of each system.
 
     Args:
-        names: Systems, the best first, which has the letter a.
+        names: Systems, the best first; the best has the letter a.
         apart: Pairs that differ significantly.
     """
     different = {frozenset(pair) for pair in apart}

@@ -1,11 +1,12 @@
 """The matched-pair sentence-segment word error test, as NIST computes it.
 
-Errors of one utterance are not independent of each other, but errors that are far enough apart nearly are. So the
-test does not compare words, nor utterances, but segments: runs of errors of either system, between which both have at
-least two words right. The difference of the two systems' errors, segment by segment, is tested against zero.
+Errors near each other in an utterance are not independent; errors that are far enough apart nearly are. So the test
+compares segments, not words or utterances. A segment is a run of errors of either system. Between two segments, both
+systems have at least two words right. The test asks whether the mean difference of the two systems' errors in a
+segment is zero.
 
 Source: L. Gillick, S. J. Cox, Some statistical issues in the comparison of speech recognition algorithms (ICASSP
-1989); NIST sc_stats (SCTK 2.4.10), ``-t mapsswe``, with which segments, mean, deviation and Z agree.
+1989); NIST sc_stats (SCTK 2.4.10), ``-t mapsswe``. Segments, mean, deviation and Z agree with sc_stats.
 """
 
 from __future__ import annotations
@@ -26,17 +27,17 @@ if TYPE_CHECKING:
 
 Places: TypeAlias = tuple[int, ...]
 
-_BOUNDARY = 2  # words right in both systems that part two segments
+_BOUNDARY = 2  # words between two segments that both systems have right
 
 
 class SegmentTest(NamedTuple):
     """Outcome of the test.
 
     Attributes:
-        segments: How many segments there are.
+        segments: Number of segments.
         mean: Mean over segments of the errors of the first system minus those of the second.
-        deviation: Standard deviation of that, with ``segments - 1``; NaN for fewer than two.
-        z: ``mean / (deviation / sqrt(segments))``; 0 where no segment differs, NaN where it cannot be computed.
+        deviation: Standard deviation of these differences, with ``segments - 1``; NaN for fewer than two segments.
+        z: ``mean / (deviation / sqrt(segments))``; 0 if no segment differs, NaN if it cannot be computed.
         p: Two-sided p-value under the normal distribution.
     """
 
@@ -51,7 +52,7 @@ def mapsswe(differences: NDArray[np.int64]) -> SegmentTest:
     """Test two systems by their segments.
 
     Args:
-        differences: What :func:`segment_differences` gives.
+        differences: Result of :func:`segment_differences`.
     """
     n = len(differences)
     if not differences.any():
@@ -66,14 +67,15 @@ def segment_differences(utterances: Iterable[tuple[Places, Places]]) -> NDArray[
     """Errors of the first system minus those of the second, in each segment.
 
     Args:
-        utterances: For each what :func:`errors_by_place` gives of the first and of the second system.
+        utterances: For each utterance, the results of :func:`errors_by_place` for the first and for the second
+            system.
     """
     pairs = (pair for pair in utterances if any(pair))
     return np.array([one - other for pair in pairs for one, other in segments(*pair)], dtype=np.int64)
 
 
 def errors_by_place(reference: Tokens, hypothesis: Tokens) -> Places:
-    """Errors before word 0 (insertions), at it, before word 1, at it, and so on; empty if there are none."""
+    """Errors before word 0 (insertions), at word 0, before word 1, at word 1, and so on; empty without errors."""
     if reference == hypothesis:
         return ()
     errors = [0] * (2 * len(reference) + 1)
@@ -90,7 +92,7 @@ def segments(first: Places, second: Places) -> list[tuple[int, int]]:
     """Errors of both systems in each segment of one utterance.
 
     Returns:
-        One pair of counts for each segment; utterances end segments.
+        One pair of counts for each segment. A segment ends with its utterance.
     """
     found: list[tuple[int, int]] = []
     right = _BOUNDARY

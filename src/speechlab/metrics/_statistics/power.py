@@ -1,14 +1,15 @@
 """The number of utterances with which a paired test finds a difference of the observed size.
 
-The number is that of the paired test by the normal distribution,
+The number comes from the normal approximation of the paired test,
 
     n = ((z(1 - alpha / 2) + z(power)) * sd / mean) ** 2,
 
-of the differences between two systems in each utterance; but at least as many as hold enough utterances in which the
-systems differ for the exact test to show anything, since *m* of them have no p-value below 2 ** (1 - m).
+with the mean and the standard deviation of the differences between two systems in each utterance. It is raised if
+necessary, so that the systems differ in enough utterances for the exact test to find a difference: with *m* such
+utterances, its p-value is at least 2 ** (1 - m).
 
 Source: J. M. Lachin, Introduction to sample size determination and power analysis for clinical trials, Controlled
-Clinical Trials 2 (1981). The tests try it on the exact test.
+Clinical Trials 2 (1981). A test checks the number with the exact test.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ if TYPE_CHECKING:
 
 
 def utterances_needed(differences: NDArray[np.int64], alpha: float, power: float) -> int | None:
-    """Utterances in all that show such a difference, with some chance.
+    """The number of utterances with which the test finds a difference of the observed size, at this power.
 
     Args:
-        differences: Of each utterance, the errors of one system minus those of the other.
+        differences: For each utterance, the errors of one system minus those of the other.
         alpha: Level of the test, such as 0.05 over the number of comparisons.
-        power: How likely it is to be found, as a fraction.
+        power: Probability of finding the difference, as a fraction.
 
     Returns:
-        The number; None if there is no difference to find, or fewer than two utterances to go by.
+        The number of utterances; None without a difference, or with fewer than two utterances.
     """
     if len(differences) < 2 or not differences.sum():
         return None

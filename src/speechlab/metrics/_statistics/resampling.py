@@ -1,7 +1,7 @@
 """Paired tests of two systems whose scores are computed from sums over blocks, such as BLEU.
 
-Approximate randomisation swaps the two systems in blocks drawn by chance; the paired bootstrap draws blocks with
-replacement. Random numbers come as in sacrebleu, so that of single utterances the same draws are made.
+Approximate randomisation swaps the two systems in random blocks; the paired bootstrap draws blocks with replacement.
+Random numbers are drawn as in sacrebleu, so blocks of one utterance give the same draws as sacrebleu.
 
 Source: S. Riezler, J. T. Maxwell, On some pitfalls in automatic evaluation and significance testing for MT (2005);
 P. Koehn, Statistical significance tests for machine translation evaluation (EMNLP 2004).
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _CELLS_AT_ONCE = 4_000_000  # of draws x blocks: 32 MB
-_FEW = 13  # blocks, of which there are fewer ways to swap than usual draws
-_ALIKE = 1e-6  # of the scores: what arithmetic alone makes of equal differences
+_FEW = 13  # blocks: up to this number, there are fewer ways to swap than draws
+_ALIKE = 1e-6  # relative to the scores: rounding errors of equal differences
 
 
 class PairedDraws:
-    """Draws that are the same for all pairs of systems and all metrics.
+    """Random draws, the same for all pairs of systems and all metrics.
 
     Attributes:
         blocks: Number of blocks.
         draws: Number of bootstrap draws.
-        seed: As sacrebleu's; None for another each time.
+        seed: The same seed as in sacrebleu gives the same draws; None for new draws each time.
     """
 
     def __init__(self, blocks: int, draws: int, seed: int | None) -> None:
@@ -38,14 +38,14 @@ class PairedDraws:
     def randomization(
         self, base: NDArray[Any], other: NDArray[Any], score: Callable[[Any], float]
     ) -> tuple[float, float]:
-        """P-value of approximate randomisation, and the same without the draws that give the very difference seen.
+        """P-values of approximate randomisation, with and without the draws that equal the observed difference.
 
-        Without those, which is sacrebleu's way, the value is too small for few blocks or coarse scores.
+        sacrebleu leaves these draws out. Its p-value is too small for few blocks or coarse scores.
 
         Args:
             base: Statistics of one system, a row for each block, shape (blocks, figures).
-            other: The same of the other.
-            score: A score from sums of the rows.
+            other: Statistics of the other system, in the same shape.
+            score: Function from sums of the rows to a score.
         """
         observed, tolerance = _difference(base.sum(0), other.sum(0), score)
         as_large = larger = 0
@@ -53,7 +53,7 @@ class PairedDraws:
         for size in self._steps():
             swapped = random.integers(2, size=(size, self.blocks), dtype=bool)
             counts = np.ones(size, dtype=np.int64)
-            if self.blocks <= _FEW:  # most draws are the same: each is scored once
+            if self.blocks <= _FEW:  # most draws are equal: score each distinct one once
                 swapped, counts = np.unique(swapped, axis=0, return_counts=True)
             sums = _sums(swapped, base, other), _sums(swapped, other, base)
             for first, second, count in zip(*sums, counts.tolist(), strict=True):
@@ -65,12 +65,12 @@ class PairedDraws:
     def bootstrap(
         self, base: NDArray[Any], other: NDArray[Any], score: Callable[[Any], float]
     ) -> tuple[float, float]:
-        """P-value of the paired bootstrap, as sacrebleu computes it, twice: there is no other.
+        """P-value of the paired bootstrap as in sacrebleu, twice, in the shape of :meth:`randomization`.
 
         Args:
-            base: As for :meth:`randomization`, like the others.
-            other: Statistics of the other system.
-            score: A score from sums.
+            base: Statistics of one system, a row for each block, shape (blocks, figures).
+            other: Statistics of the other system, in the same shape.
+            score: Function from sums of the rows to a score.
         """
         observed, _ = _difference(base.sum(0), other.sum(0), score)
         found = []
@@ -78,7 +78,7 @@ class PairedDraws:
         for size in self._steps():
             drawn = random.choice(self.blocks, size=(size, self.blocks), replace=True)
             counts = np.stack([np.bincount(row, minlength=self.blocks) for row in drawn]).astype(np.float64)
-            # As sacrebleu, which keeps them in 32 bits: its scores differ in the last digits.
+            # In 32 bits as in sacrebleu: with 64 bits, scores would differ from it in the last digits.
             pairs = zip((counts @ base).astype("float32"), (counts @ other).astype("float32"), strict=True)
             found += [_difference(first, second, score, listed=False)[0] for first, second in pairs]
         differences = np.array(found)
@@ -98,6 +98,6 @@ def _sums(swapped: NDArray[np.bool_], base: NDArray[Any], other: NDArray[Any]) -
 def _difference(
     first: NDArray[Any], second: NDArray[Any], score: Callable[[Any], float], *, listed: bool = True
 ) -> tuple[float, float]:
-    """The difference of the scores of two sums, and the part of it that may be rounding."""
+    """The absolute difference of the scores of two sums, and its tolerance for rounding errors."""
     one, two = (score(sums.tolist() if listed else sums) for sums in (first, second))
     return abs(one - two), _ALIKE * max(abs(one), abs(two))

@@ -1,7 +1,7 @@
-"""Components of variance: how much of it lies between systems, between utterances, in their meetings, in takes.
+"""Components of variance: between systems, between utterances, of their interaction, and between takes.
 
-A two-way layout with random effects, whose components are found by the method of moments: mean squares are set equal
-to what they would be on average. A component below zero is taken as zero.
+The model is a two-way layout with random effects. The method of moments gives the components: mean squares are set
+equal to their expected values. A negative component becomes zero.
 
 Source: S. R. Searle, G. Casella, C. E. McCulloch, Variance Components (1992), chapter 4.
 """
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 class Components(NamedTuple):
-    """Variance of one take of one utterance by one system, in parts.
+    """Components of the variance of one take of one utterance by one system.
 
     Attributes:
-        system: Between systems, whatever the utterance.
-        utterance: Between utterances, whatever the system.
-        both: Single systems in single utterances; without repetitions with what chance adds.
-        take: Between takes of one utterance by one system; NaN where there are no repetitions.
+        system: Variance between systems.
+        utterance: Variance between utterances.
+        both: Interaction of systems and utterances; without repeated takes, it includes the variance between takes.
+        take: Variance between takes of one utterance by one system; NaN without repeated takes.
     """
 
     system: float
@@ -38,7 +38,7 @@ def components(means: NDArray[np.float64], spread: NDArray[np.float64], takes: f
     Args:
         means: Mean of each system (rows) in each utterance (columns).
         spread: Variance between the takes of each cell; NaN for a cell with one take.
-        takes: Takes of a cell: their harmonic mean.
+        takes: Harmonic mean of the number of takes in a cell.
 
     Returns:
         The components; None for fewer than two systems or utterances.
