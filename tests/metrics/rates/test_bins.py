@@ -67,10 +67,10 @@ def test_blocks_are_drawn_as_wholes(scored):
     ("column", "bins", "hint"),
     [
         ("speed", 5, "no column 'speed'"),
-        ("speaker", 5, "no numbers"),
+        ("speaker", 5, "not numbers"),
         ("duration_s", 0, "bins=0"),
-        ("duration_s", [1], "no edges"),
-        ("duration_s", [1, 1], "no edges"),
+        ("duration_s", [1], "not edges"),
+        ("duration_s", [1, 1], "not edges"),
     ],
 )
 def test_errors_name_the_value(scored, column, bins, hint):

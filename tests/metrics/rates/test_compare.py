@@ -436,7 +436,7 @@ def test_what_is_no_table_is_told_by_its_name():
     one = scored(["a b"], ["a x"])
     for value in (["a b"], pd.Series(["a b"]), "a b", None, 5):
         with pytest.raises(
-            InvalidRequestError, match=f"scored_b is a {type(value).__name__}, no table or error rate"
+            InvalidRequestError, match=f"scored_b is a {type(value).__name__}, not a table or error rate"
         ):
             compare(one, value, language="en")
 
@@ -477,7 +477,7 @@ def test_an_argument_that_does_not_exist_is_told_with_those_that_do():
         lambda: compare_all({"x": one, "y": one}, group="speaker"),
         lambda: compare(error_rate(["a"], ["a"]), error_rate(["a"], ["a"]), group="speaker"),
     ):
-        with pytest.raises(TypeError, match=r"no argument 'group' here, .* groups for blocks"):
+        with pytest.raises(TypeError, match=r"no argument 'group' here or in score, .* groups for blocks"):
             call()
     assert compare(one, one, groups=["x"]).hints[0].startswith("only 1 block:")
 

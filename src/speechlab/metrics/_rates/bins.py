@@ -1,4 +1,4 @@
-"""Error rates of rows that are alike in a measure: length, speed, loudness, noise."""
+"""Error rates by ranges of a measure, such as length, speed, loudness or noise."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def by_bins(
     groups: Groups = None,
     **how: Any,
 ) -> pd.DataFrame:
-    """Corpus error rates of rows that are alike in one measure.
+    """Corpus error rates by ranges (bins) of one measure.
 
     Args:
-        scored: What :func:`score` returned, with the measure as a column (:func:`speech_measures` adds many); or such
-            a table that is to be scored.
+        scored: Result of :func:`score` with the measure as a column (:func:`speech_measures` adds many); or such a
+            table without scores.
         column: Any column of numbers, such as ``"duration_s"``, ``"morae_per_s"`` or ``"loudness_lufs"``.
-        bins: How many bins, each with about the same number of rows; or their edges, at least two, ascending. A row
-            on an edge belongs to the bin above it, on the last edge to the last bin.
+        bins: Number of bins, each with about the same number of rows; or the edges of the bins, at least two,
+            ascending. A row on an edge belongs to the bin above it, and a row on the last edge to the last bin.
         level: Confidence level of the intervals.
         draws: Bootstrap draws of each interval.
         seed: The same seed gives the same table.
@@ -48,12 +48,12 @@ def by_bins(
 
     Returns:
         One row for each bin and unit, in ascending order: ``<column>_from``, ``<column>_to`` and ``<column>_mean``
-        (of the rows in it), then the columns of :func:`summarize`. Rows without the measure are in a bin whose edges
-        are missing; rows outside the given edges are left out. A bin of given edges without rows is there, with
-        ``utterances`` = 0.
+        (of the rows in the bin), then the columns of :func:`summarize`. Rows without the measure form a bin with
+        missing edges. Rows outside the given edges are left out. With given edges, a bin without rows is included,
+        with ``utterances`` = 0.
 
     Raises:
-        InvalidRequestError: There is no such column, it has no numbers, or the bins make no sense.
+        InvalidRequestError: The column is missing or not numeric, or ``bins`` is invalid.
 
     Example:
         >>> import pandas as pd
@@ -77,7 +77,9 @@ def by_bins(
     require_columns(scored, column, argument="scored")
     if not pd.api.types.is_numeric_dtype(scored[column]) or pd.api.types.is_bool_dtype(scored[column]):
         kind = scored[column].dtype
-        message = f"the column {column!r} holds {kind}, no numbers; use summarize(scored, by={column!r})"
+        message = (
+            f"the column {column!r} has the type {kind}, not numbers; use summarize(scored, by={column!r})"
+        )
         raise InvalidRequestError(message, parameter="column")
     values = scored[column].to_numpy(dtype=np.float64, na_value=np.nan)
     edges = _edges(values[np.isfinite(values)], bins)
@@ -113,7 +115,7 @@ def _with_empty_bins(table: pd.DataFrame, key: str, count: int) -> pd.DataFrame:
 def _edges(values: NDArray[np.float64], bins: int | Sequence[float]) -> NDArray[np.float64]:
     if isinstance(bins, int):
         if bins < 1 or isinstance(bins, bool):
-            message = f"bins={bins!r} is no number of bins; give 1 or more, or a list of edges"
+            message = f"bins={bins!r} is not a number of bins; give 1 or more, or a list of edges"
             raise InvalidRequestError(message, parameter="bins")
         if not len(values):
             return np.array([0.0, 1.0])
@@ -125,7 +127,7 @@ def _edges(values: NDArray[np.float64], bins: int | Sequence[float]) -> NDArray[
         edges = np.zeros(0)
     if edges.ndim != 1 or len(edges) < 2 or not (np.diff(edges) > 0).all():
         message = (
-            f"bins={bins!r:.60} are no edges; give at least two numbers, each greater than the one before"
+            f"bins={bins!r:.60} are not edges; give at least two numbers, each greater than the one before"
         )
         raise InvalidRequestError(message, parameter="bins")
     return edges

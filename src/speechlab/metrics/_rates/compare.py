@@ -51,10 +51,10 @@ def compare(
     """Compare two systems that were scored on the same utterances.
 
     Args:
-        scored_a: What :func:`speechlab.metrics.score` or :func:`speechlab.metrics.error_rate` returned for the first
+        scored_a: Result of :func:`speechlab.metrics.score` or :func:`speechlab.metrics.error_rate` for the first
             system; or a table without scores.
-        scored_b: The same for the second.
-        on: Column or columns that name the utterance in both tables; None to go by the index.
+        scored_b: The same for the second system.
+        on: Column or columns that identify the utterance in both tables; None for the index.
         names: Names of the systems.
         level: Confidence level of the interval, and of ``significant``.
         draws: Bootstrap draws of the interval.
@@ -69,8 +69,8 @@ def compare(
         NIST.
 
     Raises:
-        InvalidRequestError: A column is missing, an utterance occurs twice, none is common, the references differ,
-            or the rows are not all of one unit, or were not scored alike.
+        InvalidRequestError: A column is missing, an utterance occurs twice, the tables have no scored utterance in
+            common, their references differ, or the rows have different units or were scored in different ways.
 
     Example:
         >>> said = ["good morning", "see you there"] * 10
@@ -100,16 +100,19 @@ def compare_all(
 
     Args:
         systems: Scored table of each system.
-        on: As for :func:`compare`, like the others.
+        on: Column or columns that identify the utterance in all tables; None for the index.
         level: Confidence level; ``significant`` holds for all pairs together.
         draws: Bootstrap draws of each interval.
         seed: The same seed gives the same intervals.
-        groups: Column of all tables with blocks; or a name for each of their rows, which must then be as many.
+        groups: Column of blocks in all tables; or a name for each row, if all tables have the same number of rows.
         **how: Arguments of :func:`score` for tables without scores.
 
     Returns:
         One row for each pair, sorted by ``p_holm``: the columns of :meth:`Comparison.frame`, and ``p_holm``, the
         p-value corrected by Holm's method. ``significant`` depends on it.
+
+    Raises:
+        InvalidRequestError: There are fewer than two systems, or one of the errors of :func:`compare`.
 
     Example:
         >>> said = ["good morning", "see you there"] * 10
@@ -156,15 +159,15 @@ def _names(names: object) -> tuple[str, str]:
 
 @dataclass(frozen=True, eq=False)
 class _System:
-    """A scored table on its way to comparisons, of which there may be many.
+    """A scored table, prepared for one or several comparisons.
 
     Attributes:
-        keys: What names each utterance.
-        scored: Which rows have scores; the others have zeros and empty texts.
+        keys: Identifier of each utterance.
+        scored: Whether each row has scores; rows without scores have zeros and empty texts.
         errors: Errors of each row.
         lengths: Reference tokens of each row.
-        texts: The other columns that are needed, as texts.
-        blocks: The block of each row; None where each is its own.
+        texts: Other necessary columns, as texts.
+        blocks: Block of each row; None if each row is a block.
     """
 
     keys: pd.Index[Any]
@@ -176,7 +179,7 @@ class _System:
 
     @cached_property
     def places(self) -> list[Places] | None:
-        """Errors by place in each row; None if one of them is too long for NIST's alignment."""
+        """Errors by place in each row; None if a row is too long for NIST's alignment."""
         errors_of = cache(_errors_of)
         try:
             return list(map(errors_of, *(self.texts[name].tolist() for name in ("unit", *_TEXTS))))
@@ -197,7 +200,8 @@ def _prepared(
     names = None if on is None else column_names(on, "on")
     if names == []:
         message = (
-            "on=[] names no column; name those that tell utterances apart, or leave it out to go by the index"
+            "on=[] names no column; name the columns that identify an utterance, or leave it out to use the "
+            "index"
         )
         raise InvalidRequestError(message, parameter="on")
     blocks = None
@@ -209,7 +213,7 @@ def _prepared(
     keys = table.index if names is None else table[names].set_index(names).index
     if not keys.is_unique:
         twice = keys[keys.duplicated()].tolist()[0]
-        message = f"{argument} has utterance {twice!r} more than once; name the columns that tell rows apart with on="
+        message = f"{argument} has utterance {twice!r} more than once; name the columns that identify a row with on="
         raise InvalidRequestError(message, parameter="on")
     scored = table["errors"].notna().to_numpy(dtype=bool)
     errors, lengths = (table[name].fillna(0).to_numpy(dtype=np.int64) for name in _NUMBERS)
@@ -263,7 +267,7 @@ def _compared(one: _System, other: _System, names: tuple[str, str], bootstrap: B
 
 
 def _common(one: pd.Index[Any], other: pd.Index[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Rows of both tables that are of one utterance."""
+    """Row numbers of the common utterances in both tables."""
     if one.equals(other):
         return np.arange(len(one)), np.arange(len(one))
     if one.nlevels != other.nlevels:
@@ -282,7 +286,7 @@ def _mapsswe(one: _System, other: _System, here: NDArray[np.intp], there: NDArra
 
 
 def _check_alike(one: _System, other: _System, here: NDArray[np.intp], there: NDArray[np.intp]) -> list[str]:
-    """Signatures; refuse rows that were scored in different ways, or of different utterances."""
+    """The signatures; refuses rows that were scored in different ways or have different references."""
     ways = {*zip(one.texts["signature"][here], other.texts["signature"][there], strict=True)}
     for a, b in sorted(ways):
         if a != b:

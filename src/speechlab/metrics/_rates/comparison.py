@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from speechlab.metrics._statistics.bootstrap import Interval
     from speechlab.metrics._statistics.mapsswe import SegmentTest
 
-_ENOUGH_BLOCKS = 20  # below this intervals are rough: see the simulations in the tests
+_ENOUGH_BLOCKS = 20  # with fewer blocks, intervals are rough: see the simulations in the tests
 
 
 @dataclass(frozen=True)
@@ -24,12 +24,12 @@ class Comparison:
     Attributes:
         names: Names of the systems.
         unit: The unit of counting.
-        signature: How both were scored.
+        signature: Signature of the scores of both systems.
         utterances: Utterances that both were scored on.
         utterances_excluded: Utterances left out because one of them has no score or is missing.
-        error_rate_a: Corpus rate of the first, as a fraction.
-        error_rate_b: Corpus rate of the second.
-        difference: ``error_rate_b - error_rate_a``: below zero, the second makes fewer errors.
+        error_rate_a: Corpus rate of the first system, as a fraction.
+        error_rate_b: Corpus rate of the second system, as a fraction.
+        difference: ``error_rate_b - error_rate_a``; below zero, the second system makes fewer errors.
         interval: Paired bootstrap interval of the difference; NaN for fewer than two utterances or blocks.
         p: Exact two-sided p-value: the share of all swaps of the systems' errors in single blocks that give at least
             the observed difference. ``significant`` depends on it.
@@ -71,7 +71,7 @@ class Comparison:
 
     @property
     def significant(self) -> bool:
-        """Whether there is a difference at this level, which other utterances or groups would show too."""
+        """Whether the difference is significant at this level: other utterances or groups would show it too."""
         return self.p < 1 - self.level
 
     @property

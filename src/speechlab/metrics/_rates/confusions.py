@@ -32,16 +32,16 @@ def confusions(scored: Scorable, hypotheses: Iterable[str | None] | None = None,
     """Count substitutions, deletions and insertions by their tokens.
 
     Args:
-        scored: What :func:`speechlab.metrics.error_rate` or :func:`speechlab.metrics.score` returned; or a table or
+        scored: Result of :func:`speechlab.metrics.error_rate` or :func:`speechlab.metrics.score`; or a table or
             references without scores.
         hypotheses: Hypotheses, if the first argument has references.
         **how: Arguments of :func:`score` for texts without scores, such as ``language="en"``.
 
     Returns:
         One row for each kind of error, the most frequent first: ``unit``, ``operation`` (``"substitute"``,
-        ``"delete"``, ``"insert"``), the tokens ``reference`` and ``hypothesis`` (missing on the side that has none),
-        ``count``, ``utterances`` (in how many it occurs), ``share`` (fraction of all errors of that unit) and
-        ``signature``.
+        ``"delete"``, ``"insert"``), the tokens ``reference`` and ``hypothesis`` (missing on the side without a
+        token), ``count``, ``utterances`` (number of utterances with it), ``share`` (fraction of all errors of that
+        unit) and ``signature``.
 
     Raises:
         InvalidRequestError: The table has no scores, or its rows were scored in different ways.

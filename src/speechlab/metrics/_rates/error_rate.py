@@ -158,22 +158,22 @@ class ErrorRate:
 
     @property
     def hits(self) -> int:
-        """Reference tokens that were found."""
+        """Reference tokens that the hypothesis has."""
         return self._totals[0]
 
     @property
     def substitutions(self) -> int:
-        """Reference tokens that stand against another token."""
+        """Reference tokens that are aligned with another token."""
         return self._totals[1]
 
     @property
     def deletions(self) -> int:
-        """Reference tokens that stand against nothing."""
+        """Reference tokens that are aligned with no token."""
         return self._totals[2]
 
     @property
     def insertions(self) -> int:
-        """Hypothesis tokens that stand against nothing."""
+        """Hypothesis tokens that are aligned with no token."""
         return self._totals[3]
 
     @property
@@ -209,8 +209,8 @@ class ErrorRate:
             equal: Also give the tokens that agree.
 
         Returns:
-            As of :func:`speechlab.metrics.edits`; ``utterance`` counts from 0, or is a label of the index of the
-            table or the Series that the texts came from.
+            The columns of :func:`speechlab.metrics.edits` except ``unit``. ``utterance`` counts from 0, or is a label
+            of the index if the texts came from a table or a Series.
         """
         return edit_table(self._pairs, self._labels, equal=equal)
 
@@ -227,10 +227,10 @@ class ErrorRate:
         seed: int = 0,
         groups: Groups = None,
     ) -> pd.DataFrame:
-        """All figures as a table of one row; such rows of several systems make one table with ``pandas.concat``.
+        """All figures as a table of one row; join the rows of several systems with ``pandas.concat``.
 
         Args:
-            level: As for :meth:`confidence_interval`, like the others.
+            level: Confidence level, between 0 and 1.
             draws: Number of bootstrap draws.
             seed: The same seed gives the same interval.
             groups: Name of a block for each utterance, or a column of the scored table.
@@ -329,13 +329,13 @@ class ErrorRate:
 
 
 def match_error_rate(hits: int, substitutions: int, deletions: int, insertions: int) -> float:
-    """MER of counts; 0 where there is nothing."""
+    """MER from counts; 0 without tokens."""
     errors = substitutions + deletions + insertions
     return errors / (hits + errors) if hits + errors else 0.0
 
 
 def word_information_preserved(hits: int, substitutions: int, deletions: int, insertions: int) -> float:
-    """WIP of counts."""
+    """WIP from counts."""
     said, heard = hits + substitutions + deletions, hits + substitutions + insertions
     if not said:
         return 0.0 if heard else 1.0
@@ -392,7 +392,7 @@ def error_rate(
     """
     preparation = prepare(unit, language, normalize)
     check_counts(counts)
-    remedy = "leave such pairs out, or use speechlab.metrics.score, which passes over missing values"
+    remedy = "leave such pairs out, or use speechlab.metrics.score, which skips missing values"
     spoken, heard, rows = as_pairs(references, hypotheses, reference, hypothesis, remedy)
     if unit == "word" and language is None and str(normalize) == "auto":
         warn_if_unspaced(spoken, "use unit='char' and name the language, as in language='ja'")

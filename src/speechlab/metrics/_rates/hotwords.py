@@ -1,4 +1,4 @@
-"""Hotwords: how often given words and phrases came through, and the error rate on them and off them."""
+"""Hotwords: recall and precision of given words and phrases, and the error rates on them and off them."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ def hotword_scores(
 ) -> pd.DataFrame:
     """Recall, precision and F1 of given words and phrases: names, products, glossary terms.
 
-    An occurrence in a hypothesis is a hit if the reference of the same row has one for it at any place. A word
-    inside a longer one counts too: ``"New York"`` has a ``"York"``.
+    An occurrence in a hypothesis is a hit if the reference of the same row has a matching occurrence at any place. A
+    word inside a longer phrase counts too: ``"New York"`` has a ``"York"``.
 
     Args:
-        scored: What :func:`speechlab.metrics.score` or :func:`speechlab.metrics.error_rate` returned; or a table or
+        scored: Result of :func:`speechlab.metrics.score` or :func:`speechlab.metrics.error_rate`; or a table or
             references without scores.
         hypotheses: Hypotheses, if the first argument has references.
         hotwords: The words; or for each word its aliases, which count as the word itself, such as
@@ -74,14 +74,14 @@ def hotword_scores(
         **how: Arguments of :func:`score` for texts without scores, such as ``language="en"``.
 
     Returns:
-        One row for each word, in the order given: ``hotword``, ``in_reference`` and ``in_hypothesis`` (how often it
-        occurs), ``hits``, ``recall`` (hits over occurrences in references), ``precision`` (hits over occurrences
-        in hypotheses) and ``f1`` (their harmonic mean), fractions that are missing where there is nothing to divide
-        by; and ``signature``.
+        One row for each word, in the order given: ``hotword``, ``in_reference`` and ``in_hypothesis`` (numbers of
+        occurrences), ``hits``, ``recall`` (hits over occurrences in references), ``precision`` (hits over occurrences
+        in hypotheses), ``f1`` (their harmonic mean) and ``signature``. The three fractions are missing if their
+        divisor is 0.
 
     Raises:
-        InvalidRequestError: The table has no scores, or its rows were scored in different ways, or a word is empty,
-            or nothing of it is left after normalisation, or two words are one after normalisation.
+        InvalidRequestError: The table has no scores, its rows were scored in different ways, a word is empty before
+            or after normalisation, or two words are equal after normalisation.
 
     Example:
         >>> table = hotword_scores(
@@ -130,8 +130,9 @@ def hotword_error_rates(
 ) -> pd.DataFrame:
     """Biased and unbiased error rates: of the tokens that belong to hotwords, and of all others.
 
-    A token of the reference belongs to a hotword if an occurrence of it covers the token; an insertion does so if an
-    occurrence in the hypothesis covers it (Le et al., Contextualized streaming end-to-end speech recognition, 2021).
+    A reference token belongs to a hotword if an occurrence of the hotword covers it. An insertion belongs to a
+    hotword if an occurrence in the hypothesis covers it (Le et al., Contextualized streaming end-to-end speech
+    recognition, 2021).
 
     Args:
         scored: As for :func:`hotword_scores`.
@@ -166,7 +167,9 @@ def hotword_error_rates(
     for unit, part in done.groupby("unit", observed=True):
         signature = joined_of(part, f"rows by {unit}")
         if unit not in {"word", "char"}:
-            message = f"hotwords are told apart by words or characters, not by {unit}; score by unit='char'"
+            message = (
+                f"hotwords are found in words or characters, not in the unit {unit!r}; score with unit='char'"
+            )
             raise InvalidRequestError(message, parameter="hotwords")
         counts = _counts_by_row(part, aliases)
         for place, words in enumerate(("biased", "unbiased")):
@@ -198,14 +201,14 @@ def hotword_counts(
         **how: Arguments of :func:`score` for texts without scores, such as ``language="en"``.
 
     Returns:
-        A row for each row, with its index: ``hotwords_said`` (occurrences in the reference), ``hotwords_hit`` (of
-        those, how many the hypothesis has), ``hotwords_added`` (occurrences in the hypothesis for which the
-        reference has none), ``unbiased_errors`` and ``unbiased_length`` (errors and tokens of the reference outside
-        of hotwords); missing where nothing was scored, or where the unit is neither words nor characters.
+        One row for each given row, with its index: ``hotwords_said`` (occurrences in the reference), ``hotwords_hit``
+        (the number of these with a match in the hypothesis), ``hotwords_added`` (occurrences in the hypothesis
+        without a match in the reference), ``unbiased_errors`` and ``unbiased_length`` (errors and reference tokens
+        outside of hotwords). These are missing for rows without scores and for units other than words and characters.
 
     Raises:
-        InvalidRequestError: The table was not scored, or a word is empty, or nothing of it is left after
-            normalisation, or two words are one after normalisation.
+        InvalidRequestError: The table has no scores, a word is empty before or after normalisation, or two words are
+            equal after normalisation.
 
     Example:
         >>> hotword_counts(["ask Ada now"], ["ask Ada Ada"], hotwords=["Ada"], language="en").values.tolist()
@@ -274,22 +277,25 @@ def _aliases(hotwords: Iterable[str] | Mapping[str, Iterable[str]]) -> dict[str,
 
 
 def _forms(aliases: dict[str, list[str]], rules: str, what: str = "hotword") -> dict[str, list[str]]:
-    """The words and their spellings after normalisation, and whose each is."""
-    # The rules of a custom function are not known here; its words are taken as they are.
+    """The spellings of all words after normalisation, each with the words that it belongs to."""
+    # A custom function is not available here, so the words are used as they are.
     normalize: Any = str if rules.startswith("custom:") else normalizer(rules.partition("#")[0])
     words: dict[str, list[str]] = {}
     for word, spellings in aliases.items():
         for spelling in spellings:
             form = " ".join(normalize(spelling).split())
             if not form:
-                message = f"nothing is left of the {what} {spelling!r} after normalisation ({rules})"
+                message = (
+                    f"nothing is left of the {what} {spelling!r} after normalisation ({rules}); leave it out"
+                )
                 raise InvalidRequestError(message, parameter="hotwords")
             owners = words.setdefault(form, [])
             if word not in owners:
                 owners.append(word)
             if len(owners) > 1 and what == "hotword":
                 message = (
-                    f"the hotwords {owners[0]!r} and {word!r} are both {form!r} after normalisation ({rules})"
+                    f"the hotwords {owners[0]!r} and {word!r} are both {form!r} after normalisation ({rules}); leave "
+                    "one of them out"
                 )
                 raise InvalidRequestError(message, parameter="hotwords")
     return words
@@ -301,12 +307,12 @@ def finder(
     """A function from a normalised text to the hotwords in it, each as often as it occurs.
 
     Args:
-        aliases: The words, and for each the spellings that count as it; of two spellings that overlap the longer one
-            is found. Words are looked for on their own: one inside another is found too.
+        aliases: For each word, the spellings that count as the word. Of two overlapping spellings, the longer one is
+            found. Each word is searched separately, so a word inside another one is found too.
         unit: ``"word"`` to find whole words only.
         rules: Signature or id of the normaliser of the texts.
-        what: What errors call a word. Two hotwords must differ after normalisation; terms may share a translation,
-            and all of them are found where it stands.
+        what: Name of a word in messages. Two hotwords must differ after normalisation. Glossary terms may share a
+            translation, which then counts for all of them.
     """
     spellings: dict[str, list[str]] = {}
     for form, owners in _forms(aliases, rules, what).items():
@@ -317,7 +323,7 @@ def finder(
     for word, forms in spellings.items():
         longest_first = "|".join(map(re.escape, sorted(forms, key=len, reverse=True)))
         patterns[word] = re.compile(rf"(?<!\S)(?:{longest_first})(?!\S)" if spaced else longest_first)
-    # Most texts hold none of them: one look at all together is enough for those.
+    # Most texts have none of the words: one search for all of them is enough for these texts.
     every = re.compile("|".join(re.escape(form) for forms in spellings.values() for form in forms) or "(?!)")
 
     def find(text: str) -> list[str]:

@@ -81,7 +81,7 @@ def score(
             or a unit of :func:`speechlab.metrics.error_rate`.
         normalize: As for :func:`speechlab.metrics.error_rate`.
         counts: As for :func:`speechlab.metrics.error_rate`. In a transcript with sclite's markings, characters are
-            counted on the alternatives that the words took.
+            counted in the alternatives that the alignment of words took.
 
     Returns:
         A new table with the same index and order, the columns of the table (for lists, two columns with the names
@@ -101,17 +101,19 @@ def score(
         - ``wer``, ``cer``, ``reading_cer`` (fractions), and ``word_errors``, ``word_length``, ``char_errors``,
           ``char_length``, ``reading_errors``, ``reading_length`` (their counts in tokens): words and characters for
           languages with spaces, characters for the others, readings for Japanese if the extra ``ja`` is installed.
-        - ``pinyin_error_rate``, ``toneless_error_rate`` and the same two columns behind each: syllables of Chinese,
-          with and without tone, if the package pypinyin is installed.
-        - ``tolerant_cer`` and ``tolerant_errors``: characters of Japanese with spellings forgiven, over
-          ``char_length``; ``notation_differences``, ``homophone_differences``, ``recognition_differences``: how many
-          of each (see :func:`compare_japanese`). For Chinese ``homophone_differences``, ``tone_differences`` and
-          ``recognition_differences`` (see :func:`compare_chinese`).
+        - ``pinyin_error_rate``, ``toneless_error_rate`` (fractions), and ``pinyin_errors``, ``pinyin_length``,
+          ``toneless_errors``, ``toneless_length``: syllables of Chinese, with and without tone, if the package
+          pypinyin is installed.
+        - ``tolerant_cer`` and ``tolerant_errors``: character errors of Japanese without differences of spelling; the
+          rate is over ``char_length``.
+        - ``notation_differences``, ``homophone_differences``, ``recognition_differences``: the number of Japanese
+          differences of each class (see :func:`compare_japanese`); for Chinese, ``homophone_differences``,
+          ``tone_differences`` and ``recognition_differences`` (see :func:`compare_chinese`).
 
     Raises:
-        InvalidRequestError: The call is invalid: a column is missing or occurs twice, two Series have different
-            indexes, the unit, normaliser, way of counting or language of all rows does not exist, or that language
-            does not have the unit.
+        InvalidRequestError: A column is missing or occurs twice; two Series have different indexes; the unit,
+            normaliser, rules of counting or language of all rows does not exist; or this language does not have the
+            unit.
 
     Example:
         >>> score(["good morning"], ["good mourning"], language="en")["alignment"][0]
@@ -126,21 +128,21 @@ def score(
     languages = _languages(frame, language)
     scorers = _Scorers(unit, normalize, counts)
     if not has_column(frame, language, "language"):
-        scorers.of_language(language)  # what is wrong for all rows is wrong with the call
+        scorers.of_language(language)  # an error of all rows is an error of the call
     columns = scorers.columns(frame[reference].tolist(), frame[hypothesis].tolist(), languages)
     kept = {name: kind for name, kind in SCORES.items() if name not in _SOME or name in columns}
     return with_columns(frame, columns, kept)
 
 
 class _Scorers:
-    """Scores rows of many languages; what is wrong with a row becomes its ``score_error``."""
+    """The scorer of rows in several languages; an error in a row becomes its ``score_error``."""
 
     def __init__(self, unit: str, normalize: Normalize, counts: Counts) -> None:
         self._how = unit, normalize, counts
         self._scorers: dict[str, _Scorer | InvalidRequestError] = {}
 
     def columns(self, said: Sequence[Any], heard: Sequence[Any], tags: Sequence[object]) -> _Columns:
-        """All new columns; those that no language of the rows can have are left out."""
+        """All new columns that a language of the rows can have."""
         columns: _Columns = {name: [None] * len(said) for name in (*_ALWAYS, *_LAST)}
         rows: dict[str, list[int]] = {}
         for row, (one, other, tag) in enumerate(zip(said, heard, tags, strict=True)):
@@ -168,7 +170,11 @@ class _Scorers:
         return columns
 
     def of_language(self, tag: object) -> _Scorer:
-        """The way to score rows of a language, or an error that says why there is none."""
+        """The scorer of rows in one language.
+
+        Raises:
+            InvalidRequestError: The language does not exist or does not have the unit.
+        """
         if not isinstance(tag, str):
             message = f"the language is {tag!r:.60} ({type(tag).__name__}), not a code such as 'ja'"
             raise InvalidRequestError(message, parameter="language")
@@ -191,7 +197,7 @@ def _no_text(said: object, heard: object) -> str | None:
 
 
 class _Scorer:
-    """Scores rows of one language."""
+    """The scorer of rows in one language."""
 
     def __init__(self, language: str, unit: str, normalize: Normalize, counts: Counts) -> None:
         self.language = language
@@ -204,7 +210,7 @@ class _Scorer:
             kinds.extend(kind for kind in ("char", "reading") if kind not in kinds)
         if language == "zh" and find_spec("pypinyin") is not None:
             kinds.extend(kind for kind in ("char", "pinyin", "toneless") if kind not in kinds)
-        # The classes are defined on texts in the normal form of their language.
+        # The classes are defined for texts after the normaliser of their language.
         automatic = isinstance(normalize, str) and normalize == "auto"
         self.japanese = automatic and "reading" in kinds
         self.chinese = automatic and language == "zh" and "pinyin" in kinds
@@ -213,7 +219,7 @@ class _Scorer:
 
     @property
     def names(self) -> list[str]:
-        """Columns that this language has beside those that all have."""
+        """The columns of this language, in addition to those of all languages."""
         rates = [(column, kind) for column, kind in RATES.items() if kind in self.kinds]
         classes: tuple[str, ...] = get_args(DifferenceClass) if self.japanese else ()
         classes = get_args(ChineseDifferenceClass) if self.chinese else classes
@@ -224,7 +230,7 @@ class _Scorer:
         ]
 
     def columns(self, said: list[str], heard: list[str]) -> _Columns:
-        """The scores of all rows; where something is wrong with some of them, of the others."""
+        """The scores of all rows; a row with an error gets a ``score_error`` instead."""
         try:
             return self._columns(said, heard)
         except InvalidRequestError as error:
@@ -341,7 +347,7 @@ def _languages(frame: pd.DataFrame, language: str) -> list[object]:
         language_code(language)
     except InvalidRequestError:
         message = (
-            f"the table has no column {language!r:.60}, and that is no language either; name the column "
+            f"the table has no column {language!r:.60}, which is not a language either; name the column "
             "(language='lang') or the language of all rows (language='ja')"
         )
         raise InvalidRequestError(message, parameter="language") from None

@@ -38,7 +38,7 @@ def summarize(
     """Corpus rates of groups of scored rows.
 
     Args:
-        scored: What :func:`score` or :func:`error_rate` returned; or a table or references without scores.
+        scored: Result of :func:`score` or :func:`error_rate`; or a table or references without scores.
         hypotheses: Hypotheses, if the first argument has references.
         by: Columns to group by, such as ``["voice"]``; none for all rows together. Units are never mixed: there is
             one row for each group and unit.
@@ -54,12 +54,14 @@ def summarize(
         ``utterances_scored`` (rows with scores), ``empty_references``, ``error_rate``, ``error_rate_low``,
         ``error_rate_high``, ``mean_error_rate`` (mean of the rows' rates), ``sentence_error_rate`` (share of the
         scored rows with an error), ``match_error_rate``, ``word_information_lost``, ``errors``, ``hits``,
-        ``substitutions``, ``deletions``, ``insertions``, ``reference_length``; of ``wer``, ``cer``, ``reading_cer``,
-        ``pinyin_error_rate``, ``toneless_error_rate``, ``tolerant_cer`` and the counts of Japanese and Chinese
-        differences those that the scores have; and ``signature``. Rates are fractions (they can exceed 1), lengths
-        tokens. Rates of groups without any score are missing, and so are intervals of groups with fewer than two
-        scored rows or blocks. A rate other than ``error_rate`` is that of the rows that have it: a group of several
-        languages has the ``reading_cer`` of its Japanese rows only.
+        ``substitutions``, ``deletions``, ``insertions`` and ``reference_length``. If the scores have them, ``wer``,
+        ``cer``, ``reading_cer``, ``pinyin_error_rate``, ``toneless_error_rate``, ``tolerant_cer`` and the counts of
+        Japanese and Chinese differences follow. The last column is ``signature``.
+
+        Rates are fractions, which can exceed 1. Lengths are in tokens. Rates of a group without scores are missing;
+        so are intervals of a group with fewer than two scored rows or blocks. The rates from ``wer`` to
+        ``tolerant_cer`` cover only the rows that have them: in a group of several languages, ``reading_cer`` is the
+        rate of its Japanese rows.
 
     Raises:
         InvalidRequestError: A column is missing, a scored row has no block, an argument is not allowed, or rows of
@@ -107,7 +109,7 @@ def _check_keys(scored: pd.DataFrame, keys: Sequence[str]) -> None:
 
 
 _NEEDED = ("unit", "signature", "errors", "reference_length", *COUNTS)
-# Figures that only some languages have, and the column of the scores that each is there for.
+# Figures of some languages only, and the column of the scores that each needs.
 _SOME = {
     **{column: f"{kind}_errors" for column, kind in RATES.items()},
     "tolerant_cer": "tolerant_errors",

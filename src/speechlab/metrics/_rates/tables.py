@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Scorable: TypeAlias = "pd.DataFrame | ErrorRate | Iterable[str | None]"
-"""What :func:`score` or :func:`error_rate` returned, a table that is still to be scored, or references."""
+"""A result of :func:`score` or :func:`error_rate`, a table without scores, or references."""
 
 _SCORED = ("unit", "signature", "errors", "reference_length", "reference_normalized", "hypothesis_normalized")
 _HOW = ("reference", "hypothesis", "language", "unit", "normalize", "counts")
-"""Arguments of :func:`score` that say how."""
+"""Arguments of :func:`score` except the texts."""
 
 
 def as_scored(
@@ -31,17 +31,20 @@ def as_scored(
     """A scored table.
 
     Args:
-        scored: A scored table or an error rate, which are taken as they are; a table that is to be scored, or
-            references.
+        scored: A scored table or an error rate, which is used as it is; or a table or references without scores.
         hypotheses: Hypotheses for references.
-        how: Arguments of :func:`score`, for what is to be scored; a scored table has none.
+        how: Arguments of :func:`score` for a table or references without scores; empty for a scored table.
         argument: Name of the first argument, for messages.
+
+    Raises:
+        TypeError: ``how`` has an argument that :func:`score` does not have.
+        InvalidRequestError: The data have no scores and cannot be scored.
     """
     unknown = [name for name in how if name not in _HOW]
     if unknown:
         message = (
-            f"there is no argument {unknown[0]!r} here, nor one of score, which takes {', '.join(_HOW)}; look for "
-            "another spelling, such as groups for blocks and by for what to group by"
+            f"there is no argument {unknown[0]!r} here or in score, which takes {', '.join(_HOW)}; check its "
+            "spelling, such as groups for blocks, or by for columns to group by"
         )
         raise TypeError(message)
     if isinstance(scored, ErrorRate):
@@ -53,7 +56,7 @@ def as_scored(
         return scored
     if hypotheses is None and not is_frame(scored):
         message = (
-            f"{argument} is a {type(scored).__name__}, no table or error rate; give score(references, hypotheses, "
+            f"{argument} is a {type(scored).__name__}, not a table or error rate; give score(references, hypotheses, "
             "language=...), or a table with both columns"
         )
         raise InvalidRequestError(message, parameter=argument)
@@ -81,17 +84,17 @@ def _of_rate(rate: ErrorRate) -> pd.DataFrame:
 
 
 def _text(tokens: object) -> str:
-    return tokens if isinstance(tokens, str) else " ".join(tokens)  # type: ignore[arg-type]  # a list of tokens where it is no text
+    return tokens if isinstance(tokens, str) else " ".join(tokens)  # type: ignore[arg-type]  # not a text: a list of tokens
 
 
 class ScoredRow(NamedTuple):
-    """A row that has scores.
+    """A row with scores.
 
     Attributes:
         unit: The unit of counting.
-        signature: How.
-        reference: The reference that was compared.
-        hypothesis: The hypothesis that was compared.
+        signature: Signature of the scores.
+        reference: The compared reference.
+        hypothesis: The compared hypothesis.
     """
 
     unit: str
@@ -108,7 +111,7 @@ def rows_of(scored: pd.DataFrame) -> Iterator[ScoredRow]:
 
 
 def aligned(row: ScoredRow) -> Alignment:
-    """The alignment of a row, from the texts that were compared."""
+    """The alignment of a row, from its compared texts."""
     way = prepare(row.unit, None, None)
     counts: Any = parts(row.signature)["counts"]
     check_counts(counts)

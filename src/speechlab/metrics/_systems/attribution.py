@@ -76,24 +76,25 @@ class Attribution:
     Attributes:
         errors: One row for each run of errors: ``voice``, ``engine``, ``language``, ``utterance``, ``take`` (from 0),
             ``start`` (index of its first token in the reference), ``reference`` and ``hypothesis`` (its tokens),
-            ``errors`` (how many), ``kind`` (``sound``, or what only looks wrong: ``homophone``, ``number``,
-            ``spelling``), ``cause`` (``shared``, ``engine``, ``own``), ``share`` (part of the other voices that have
-            an error there, each engine counting once), ``at_end`` (whether the last token is left out).
+            ``errors`` (their number), ``kind`` (``sound``, or ``homophone``, ``number`` or ``spelling`` for errors
+            that cannot be heard), ``cause`` (``shared``, ``engine``, ``own``), ``share`` (share of the other voices
+            with an error there, where each engine counts once), ``at_end`` (whether the last token is left out).
         voices: One row for each voice and language, those with the lowest own rate first: ``utterances``, ``takes``
-            (rows), ``reference_length`` (tokens of all takes), ``errors``, and their parts ``shared_errors``,
-            ``engine_errors``, ``own_errors`` (of the kind ``sound``), ``homophone_errors``, ``number_errors``,
-            ``spelling_errors``, whose sum they are; ``homophones`` (places that sound alike and are another word,
-            also where readings are counted, which pass over them); ``error_rate``, ``shared_rate``, ``engine_rate``,
-            ``own_rate`` (fractions); ``utterances_with_own``, ``endings_lost`` (utterances whose last token the
-            voice alone leaves out), ``worst_utterance`` and ``worst_share`` (which of them has most of the own
-            errors, and how large a part), ``take_sd`` (standard deviation of the error rate between takes of the
-            whole; missing with one take).
+            (rows), ``reference_length`` (tokens of all takes); ``errors``, the sum of ``shared_errors``,
+            ``engine_errors``, ``own_errors`` (all three of the kind ``sound``), ``homophone_errors``,
+            ``number_errors`` and ``spelling_errors``; ``homophones`` (places with another word that sounds alike,
+            also with readings as the unit, which ignore them); ``error_rate``, ``shared_rate``, ``engine_rate``,
+            ``own_rate`` (fractions); ``utterances_with_own``, ``endings_lost`` (utterances whose last token only this
+            voice leaves out), ``worst_utterance`` and ``worst_share`` (the utterance with the most own errors, and
+            its share of them), ``take_sd`` (standard deviation between takes of the error rate of all repeated
+            utterances together; missing without repeated takes).
         utterances: One row for each utterance, the one with the most shared errors first, with the same counts.
-        variance: One row for each language with two voices and two utterances or more: of the error rate of one take
-            of one utterance, the standard deviations between voices, utterances, their meetings and takes
-            (``sd_voice``, ``sd_utterance``, ``sd_both``, ``sd_take``: missing without repetitions, when ``sd_both``
-            contains it), and their parts of the variance (``share_...``, fractions).
-        signature: How the rows were scored.
+        variance: One row for each language with at least two voices and two utterances, about the error rate of one
+            take of one utterance: the standard deviations between voices, between utterances, of their interaction
+            and between takes (``sd_voice``, ``sd_utterance``, ``sd_both``, ``sd_take``), and their shares of the
+            variance (``share_...``, fractions). Without repeated takes, ``sd_take`` is missing, and ``sd_both``
+            includes it.
+        signature: Signature of the scores.
 
     Example:
         >>> rows = pd.DataFrame(
@@ -144,11 +145,10 @@ def attribute(
     Own errors are an upper limit for the voice, because they include the recogniser's random errors.
 
     Args:
-        scored: What :func:`score` returned, or a table without scores. Several rows of one voice and utterance
-            are takes.
-        voice: Column of the voices; of recognisers, to compare those.
+        scored: Result of :func:`score`, or a table without scores. Several rows of one voice and utterance are takes.
+        voice: Column of the voices; or of the recognisers, to compare recognisers.
         utterance: Column that identifies the utterances.
-        engine: Column of the engines that voices belong to; None if they are all of one.
+        engine: Column of the voices' engines; None if all voices have the same engine.
         **how: Arguments of :func:`score` for a table without scores, such as ``unit="reading"``.
 
     Raises:
@@ -218,7 +218,7 @@ def _takes(done: pd.DataFrame, voice: str, utterance: str) -> dict[_Key, dict[st
         if said.setdefault(key, row.reference) != row.reference:
             message = (
                 f"the utterance {label!r:.60} has two references, {said[key]!r:.60} and {row.reference!r:.60}; "
-                "name a column that tells utterances apart, as in utterance='id'"
+                "name a column that identifies utterances, as in utterance='id'"
             )
             raise InvalidRequestError(message, parameter="utterance")
         given[key][str(name)].append(Take(row))
@@ -333,7 +333,7 @@ def _variance(given: _Given) -> pd.DataFrame:
 
 
 def _components(rates: list[list[list[float]]]) -> dict[str, float] | None:
-    """Components of variance, from the rates of each take of each utterance of each voice."""
+    """Components of variance, from the rates by voice, utterance and take."""
     if not rates[0]:
         return None
     means: NDArray[np.float64] = np.array([[np.mean(cell) for cell in row] for row in rates])
@@ -347,9 +347,9 @@ def _components(rates: list[list[list[float]]]) -> dict[str, float] | None:
 
 _TEXT = ["language", "utterance"]
 _CLOSE = 2
-"""How far the beginnings of two runs at one place may lie apart, in tokens."""
+"""Greatest distance between the starts of two runs at one place, in tokens."""
 _FEW, _MANY = 3, 5
-"""Utterances or errors from which a pattern is told; places that are told at most."""
+"""Fewest errors for a finding; fewest utterances for a finding, and most places in the findings."""
 
 
 def _findings(one: Attribution) -> Iterator[str]:
@@ -362,7 +362,7 @@ def _findings(one: Attribution) -> Iterator[str]:
     voices = one.utterances.set_index(_TEXT)["voices"].to_dict()
     shared = one.errors[one.errors["cause"] == "shared"]
     places = [(part, part["voice"].nunique(), voices[key]) for key, part in _places(shared)]
-    # Where alignments shift, an error may be shared at a place that few voices have.
+    # If alignments shift an error, it may be shared although few voices have errors at this place.
     told = [place for place in places if 2 * place[1] > place[2]]
     for part, wrong, of in sorted(told, key=lambda place: -int(place[0]["errors"].sum()))[:_MANY]:
         first = part.iloc[0]
@@ -373,7 +373,7 @@ def _findings(one: Attribution) -> Iterator[str]:
 
 
 def _places(shared: pd.DataFrame) -> Iterator[tuple[Hashable, pd.DataFrame]]:
-    """Shared runs of errors of one utterance and one place, whose beginnings lie close to each other."""
+    """The shared runs of errors by utterance and place; runs at one place start close to each other."""
     for key, part in shared.groupby(_TEXT, sort=False):
         ordered = part.sort_values("start", kind="stable")
         place = (ordered["start"].diff() > _CLOSE).fillna(value=False).cumsum()

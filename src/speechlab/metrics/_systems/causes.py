@@ -1,17 +1,19 @@
 """Causes of errors: the voice, its engine, or a later stage.
 
-What a recogniser or a normaliser gets wrong whatever the voice, it gets wrong at one place of the text for most
-voices. So each error is held against the other voices at its place, by the first rule that holds:
+A recogniser or a normaliser makes an error at the same place of the text for most voices. So each error is compared
+with the other voices at its place. The first rule that applies gives the cause:
 
-1. Most of the others have an error there, each engine counting once, and most voices of another engine: *shared*.
-2. Most of the other voices of its engine do: *engine*.
-3. It is the voice's *own*.
+1. *shared*: most of the other voices have an error there, where each engine counts once, and so do most voices of
+   another engine.
+2. *engine*: most of the other voices of its engine have an error there.
+3. *own*: all other errors.
 
-"Most" is more than half. With one engine its faults cannot be told from the recogniser's, and both are shared; of
-an engine with one voice they are the voice's own. A place is a token of the reference, give or take half a word or
-one and a half characters, kana or syllables, since an alignment may shift an error by that much. A voice that spoke
-an utterance several times has an error there if it has it in at least half of the takes. What only looks wrong (kinds
-other than *sound*) is held against errors that do, too.
+"Most" is more than half. With one engine, the errors of the engine cannot be separated from those of the recogniser,
+and both are *shared*. For an engine with one voice, the errors of the engine are *own* errors of the voice. A place
+is a token of the reference, with a tolerance of half a word, or of one and a half characters, kana or syllables,
+because an alignment may shift an error by that much. A voice with several takes of an utterance has an error at a
+place if at least half of its takes have one. Errors of the kind *sound* are compared only with each other, and so are
+errors of all other kinds.
 """
 
 from __future__ import annotations
@@ -37,15 +39,15 @@ class ErrorRun(NamedTuple):
     """A run of errors of one kind and one cause.
 
     Attributes:
-        start: Index of its first token in the reference; of an insertion, of the token that follows.
+        start: Index of its first token in the reference; for an insertion, index of the next token.
         reference: Its tokens in the reference; may be empty.
         hypothesis: Its tokens in the hypothesis; may be empty.
-        errors: How many.
-        kind: Kind of the error.
-        cause: Cause of the error.
-        share: Which part of the other voices has an error there, each engine counting once; at the place where it
-            is smallest; NaN without others.
-        at_end: Whether the last token of the reference is left out, and not only written otherwise.
+        errors: Number of errors.
+        kind: Kind of the errors.
+        cause: Cause of the errors.
+        share: Share of the other voices with an error there, where each engine counts once; the smallest share of the
+            run; NaN without other voices.
+        at_end: Whether the last token of the reference is left out, not only spelled differently.
     """
 
     start: int
@@ -68,7 +70,7 @@ class _Error(NamedTuple):
 
 
 _Place: TypeAlias = tuple[float, bool]
-"""A place in the reference, and whether something sounds wrong there."""
+"""A place in the reference, and whether an error there is of the kind ``sound``."""
 
 
 class Take:
@@ -77,7 +79,7 @@ class Take:
     Attributes:
         row: Its scored row.
         length: Tokens of the reference.
-        homophones: Places that sound alike and are another word.
+        homophones: Number of places with another word that sounds alike.
     """
 
     def __init__(self, row: ScoredRow) -> None:
@@ -111,7 +113,7 @@ class Take:
         return self._separator.join(str(one) for one in tokens if one is not None)
 
     def near(self) -> set[_Place]:
-        """The places where it has an error, each widened to those that are as good as the same."""
+        """The places of its errors, each with all places within the tolerance."""
         reach = 1 if self.row.unit == "word" else 3  # in halves of a token
         steps = [step / 2 for step in range(-reach, reach + 1)]
         return {(one.place + step, one.kind == "sound") for one in self.errors for step in steps}
@@ -174,7 +176,7 @@ def _faulty(takes: Sequence[Take]) -> set[_Place]:
 def _shares(
     voice: str, place: _Place, faulty: Mapping[str, set[_Place]], engines: Mapping[str, str]
 ) -> dict[str, float]:
-    """Which part of the other voices of each engine has an error at a place."""
+    """The share of the other voices with an error at a place, for each engine."""
     found: dict[str, list[bool]] = defaultdict(list)
     for other, places in faulty.items():
         if other != voice:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _TAKE = "speechlab take"
 _NAMED = 4
-"""How many systems a sentence names; of more it tells the number."""
+"""Most systems that a sentence names; for more systems, it gives their number."""
 _TYPES = {
     "system": "string",
     "unit": "string",
@@ -53,17 +53,18 @@ class Ranking:
     """A ranking of systems, with the certainty of the order.
 
     Attributes:
-        systems: One row for each system, the best first: ``system``, ``unit``, ``utterances`` (that all systems have
-            scores for, and on which all other figures are), ``reference_length`` (tokens), ``errors``,
+        systems: One row for each system, the best first: ``system``, ``unit``, ``utterances`` (with scores of all
+            systems; all other figures are for these utterances), ``reference_length`` (tokens), ``errors``,
             ``error_rate`` (fraction), ``group`` (letters: systems that share a letter do not differ significantly),
-            ``first_share`` (share of the resampled sets of utterances in which it came first; ties are divided),
-            ``p_best`` (Holm's p-value against the best; missing for the best) and ``needed`` (number of utterances
-            that distinguish it from the best with the probability ``power``, if the true difference is the observed
-            one; missing for the best, and without a difference).
-        pairs: All pairs, as :func:`compare_all` gives them; without rows for one system.
-        level: Confidence level that the groups hold for, all pairs together.
-        excluded: Utterances left out because not all systems have a score. Takes that not all have are left out too.
-        signature: How the rows were scored.
+            ``first_share`` (share of the resampled sets of utterances in which the system has the lowest rate; ties
+            are divided), ``p_best`` (Holm's p-value against the best; missing for the best) and ``needed`` (number of
+            utterances that distinguish it from the best with the probability ``power``, if the true difference is the
+            observed one; missing for the best, and without a difference).
+        pairs: All pairs, as the table of :func:`compare_all`; without rows for one system.
+        level: Confidence level of the groups, for all pairs together.
+        excluded: Number of utterances left out because a system has no score. Takes that a system lacks are left out
+            too.
+        signature: Signature of the scores.
 
     Example:
         >>> rows = pd.DataFrame(
@@ -81,7 +82,7 @@ class Ranking:
 
     @property
     def tied(self) -> list[str]:
-        """Systems that cannot be told from the best, the best first."""
+        """Systems that do not differ significantly from the best, the best first."""
         apart = (self.systems["p_best"] < 1 - self.level).fillna(value=False).astype(bool)
         return self.systems.loc[~apart, "system"].tolist()
 
@@ -110,7 +111,7 @@ class Ranking:
         return f"{first} has the lowest {rate} of {len(self.systems)} {on}; {told} ({test})."
 
     def _told(self, names: list[str]) -> str:
-        """Systems with their rates; of many, how many others they are and between which rates."""
+        """Systems with their rates; for many systems, their number and the range of their rates."""
         rates = self.systems.set_index("system")["error_rate"][names].map(percent)
         if len(names) > _NAMED:
             return f"{len(names)} others ({rates.iloc[0]} to {rates.iloc[-1]})"
@@ -141,11 +142,11 @@ def rank(
     method. Several rows of one system and utterance are takes, and stay together.
 
     Args:
-        scored: What :func:`score` returned, or a table without scores.
+        scored: Result of :func:`score`, or a table without scores.
         system: Column of the systems.
         utterance: Column that identifies the utterances.
         level: Confidence level of all pairs together.
-        power: Chance with which ``needed`` utterances find the difference, as a fraction.
+        power: Probability with which ``needed`` utterances show the difference, as a fraction.
         draws: Number of resampled sets of utterances for ``first_share``.
         seed: The same seed gives the same ranking.
         **how: Arguments of :func:`score` for a table without scores.
@@ -187,12 +188,12 @@ def rank_each(
     With the probability ``level``, no false difference is called significant under any of the conditions.
 
     Args:
-        scored: As for :func:`rank`, like the others.
-        by: Column of the conditions; rows without one are ignored.
+        scored: Result of :func:`score`, or a table without scores.
+        by: Column of the conditions; rows without a condition are ignored.
         system: Column of the systems.
         utterance: Column that identifies the utterances.
         level: Confidence level of all pairs under all conditions together.
-        power: Chance with which ``needed`` utterances find the difference, as a fraction.
+        power: Probability with which ``needed`` utterances show the difference, as a fraction.
         draws: Number of resampled sets of utterances for ``first_share``.
         seed: The same seed gives the same ranking.
         **how: Arguments of :func:`score` for a table without scores.
@@ -201,7 +202,7 @@ def rank_each(
         The ranking of each condition, in the order of the table.
 
     Raises:
-        InvalidRequestError: As of :func:`rank`, under one of the conditions.
+        InvalidRequestError: As for :func:`rank`, under one of the conditions.
 
     Example:
         >>> rows = pd.DataFrame(
@@ -234,14 +235,14 @@ def rank_each(
 
 
 class _Sums(NamedTuple):
-    """Systems on the utterances that all of them have, the best first.
+    """Sums of the systems over their common utterances, the best system first.
 
     Attributes:
-        tables: The rows of each.
-        errors: Of each system (row) and utterance.
-        lengths: Tokens of the references, like those.
-        pairs: All pairs, as :func:`compare_all` gives them.
-        excluded: Utterances that not all have.
+        tables: Rows of each system.
+        errors: Errors of each system (row) and utterance (column).
+        lengths: Reference tokens, in the same shape.
+        pairs: All pairs, as the table of :func:`compare_all`.
+        excluded: Number of utterances that a system lacks.
     """
 
     tables: dict[str, pd.DataFrame]
@@ -259,7 +260,7 @@ def _bootstrap(level: float, power: object, draws: int, seed: int) -> Bootstrap:
 
 
 def _done(scored: pd.DataFrame, *names: str) -> pd.DataFrame:
-    """Rows with scores and with all of these columns, which are texts from here on."""
+    """Rows with scores and a value in each named column; these columns become texts."""
     require_columns(scored, *names, argument="scored")
     done = scored[scored[["errors", *names]].notna().all(axis=1)]
     return done.assign(**{name: done[name].astype(str) for name in names})
@@ -280,7 +281,7 @@ def _sums(done: pd.DataFrame, system: str, utterance: str, bootstrap: Bootstrap,
 
 
 def _ranking(one: _Sums, pairs: pd.DataFrame, tests: int, power: float, bootstrap: Bootstrap) -> Ranking:
-    """The ranking, from pairs whose p-values were corrected for so many tests."""
+    """The ranking, from pairs with p-values that were corrected for the number of tests."""
     import pandas as pd
 
     names, errors, lengths = list(one.tables), one.errors, one.lengths
@@ -309,13 +310,16 @@ def _ranking(one: _Sums, pairs: pd.DataFrame, tests: int, power: float, bootstra
 
 
 def _common(done: pd.DataFrame, system: str, utterance: str, where: str) -> pd.DataFrame:
-    """Rows of the takes of utterances that all systems have scores for, with the number of the take.
+    """Rows of the takes with scores of all systems, with the number of the take.
 
     Args:
-        done: Rows that have scores.
+        done: Rows with scores.
         system: Column of the systems.
         utterance: Column that identifies the utterances.
-        where: What errors say of the rows, such as their condition.
+        where: Description of the rows for messages, such as their condition.
+
+    Raises:
+        InvalidRequestError: No row has scores, or no utterance has scores of all systems.
     """
     if not len(done):
         message = (
@@ -347,7 +351,7 @@ def _pairs(tables: dict[str, pd.DataFrame], utterance: str, bootstrap: Bootstrap
 def _first_shares(
     errors: NDArray[np.int64], lengths: NDArray[np.int64], bootstrap: Bootstrap
 ) -> list[float | None]:
-    """In which part of the draws each system (row) has the lowest rate; a tie is shared out."""
+    """The share of draws in which each system (row) has the lowest rate; ties are divided."""
     count = len(errors)
     sums = bootstrap.sums(np.concatenate([errors, lengths]).T)
     if not len(sums):

@@ -1,4 +1,4 @@
-"""The assignment problem: a separate column for each row of a cost table, at the lowest total cost."""
+"""The assignment problem: a column for each row of a cost table, at the lowest total cost."""
 
 from __future__ import annotations
 
@@ -10,17 +10,20 @@ if TYPE_CHECKING:
 
 
 def cheapest_assignment(costs: Sequence[Sequence[int]]) -> list[int]:
-    """Return the column of each row, so that the sum is the least there is.
+    """Assign a different column to each row, at the lowest total cost.
 
-    The Hungarian method: rows come one by one, each along the cheapest path of changes, with prices for rows and
-    columns that keep all costs above them at 0 or more.
+    The Hungarian method: rows are added one by one, each along the cheapest augmenting path. Prices of rows and
+    columns keep all reduced costs at 0 or more.
 
     Args:
         costs: A square table.
+
+    Returns:
+        The column of each row.
     """
     size = len(costs)
     row_price, column_price = [0.0] * (size + 1), [0.0] * (size + 1)
-    owner = [0] * (size + 1)  # of each column, counted from 1; 0 is nobody
+    owner = [0] * (size + 1)  # row of each column, counted from 1; 0 for none
     for row in range(1, size + 1):
         owner[0] = row
         column = 0

@@ -1,4 +1,4 @@
-"""The edit distance of two sequences of tokens that may only meet where their times do."""
+"""Edit distance of two timed sequences of tokens, in which only tokens at the same time are aligned."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ if TYPE_CHECKING:
     Tokens = NDArray[np.int64]
 
 _ERROR = 1 << 32
-"""Weight of an error, so great that substitutions, counted in ones, only decide between equal numbers of errors."""
+"""Weight of an error. A substitution adds 1, which only decides between alignments with equally many errors."""
 
 _NEVER = 1 << 62
 _MAX_CELLS = 50_000_000
-"""400 MB of the table of costs."""
+"""Largest table of costs to keep: 400 MB."""
 
 
 class TimedTokens(NamedTuple):
-    """A sequence of tokens.
+    """A sequence of tokens with times.
 
     Attributes:
         codes: A number for each token; equal tokens have equal numbers.
-        starts: Seconds from which a token may meet another.
-        ends: Seconds up to which it may.
-        middles: Seconds, the middle of its time.
-        rows: The segment that it is of, by its position in its table.
+        starts: Start of the time in which a token may be aligned, in seconds.
+        ends: End of this time, in seconds.
+        middles: Middle of the token's time, in seconds.
+        rows: Position of the token's segment in its table.
     """
 
     codes: NDArray[np.int64]
@@ -55,16 +55,16 @@ class TimedCounts(NamedTuple):
 
 
 def timed_counts(reference: TimedTokens, hypothesis: TimedTokens) -> TimedCounts:
-    """Count the fewest errors; of ways with equally many, the one with the most hits counts.
+    """Count the fewest errors; of alignments with equally few errors, the one with the most hits counts.
 
-    A token of the hypothesis can be a hit or a substitution only of a token whose time overlaps its own; touching
-    is no overlap. Everything else is deleted and inserted. The work is that of the pairs that are near in time.
+    Two tokens can be a hit or a substitution only if their times overlap; touching is not an overlap. All other
+    tokens are deletions and insertions. The time is proportional to the number of pairs that are near in time.
     """
     said, heard = len(reference.codes), len(hypothesis.codes)
     low, row = 0, np.zeros(1, dtype=np.int64)
-    for low, row in _rows(reference, hypothesis):  # noqa: B007 - the last counts
+    for low, row in _rows(reference, hypothesis):  # noqa: B007 - only the last is used
         pass
-    # Behind the last place that is near in time, all is insertion.
+    # Tokens after the last place that is near in time are insertions.
     total = int(row[-1]) + (heard - low - len(row) + 1) * _ERROR
     errors, substitutions = divmod(total, _ERROR)
     deletions = (errors - substitutions + said - heard) // 2
@@ -72,11 +72,11 @@ def timed_counts(reference: TimedTokens, hypothesis: TimedTokens) -> TimedCounts
 
 
 def timed_edits(reference: TimedTokens, hypothesis: TimedTokens) -> tuple[Tokens, Tokens]:
-    """Return the operation of each token, on one of the paths that :func:`timed_counts` counts.
+    """Return the counterpart of each token, in one of the best alignments of :func:`timed_counts`.
 
     Returns:
-        For each token of the reference the position of that of the hypothesis that it was held against, -1 where it
-        was deleted; and for each of the hypothesis that of the reference, -1 where it was inserted.
+        For each reference token, the position of its hypothesis token, or -1 for a deletion; and for each hypothesis
+        token, the position of its reference token, or -1 for an insertion.
 
     Raises:
         InvalidRequestError: Too many pairs are near in time.
@@ -111,14 +111,14 @@ def timed_edits(reference: TimedTokens, hypothesis: TimedTokens) -> tuple[Tokens
 
 
 def _rows(reference: TimedTokens, hypothesis: TimedTokens) -> Iterator[tuple[int, Tokens]]:
-    """The table of costs, a row for each token of the reference: those of its places that are near in time.
+    """Rows of the table of costs, one for each reference token, limited to the places that are near in time.
 
     Yields:
-        The first place, and the least cost of each from there on. Left of it nobody looks again; behind the last,
-        each place costs an insertion more.
+        The first place of the row, and the lowest cost of each place from there on. Places before the first are not
+        needed again. Each place after the last costs one more insertion.
     """
     heard = len(hypothesis.codes)
-    # In order of the stream, ends and starts need not rise; their running maximum and minimum do.
+    # Ends and starts may fall along the stream; their running maximum and minimum do not.
     first = np.searchsorted(np.maximum.accumulate(hypothesis.ends), reference.starts, "right")
     last = np.searchsorted(np.minimum.accumulate(hypothesis.starts[::-1])[::-1], reference.ends, "left")
     lows = np.minimum.accumulate(first[::-1])[::-1]
@@ -136,6 +136,6 @@ def _rows(reference: TimedTokens, hypothesis: TimedTokens) -> Iterator[tuple[int
         cost[(hypothesis.starts[near] >= end) | (hypothesis.ends[near] <= start)] = _NEVER
         best = row + _ERROR
         np.minimum(best[1:], row[:-1] + cost, out=best[1:])
-        # Insertions, from left to right, all at once: what each place costs beyond its steps can only fall.
+        # All insertions at once, from left to right: the cost of a place minus its insertions can only fall.
         row = np.minimum.accumulate(best - steps[: len(best)]) + steps[: len(best)]
         yield low, row

@@ -1,4 +1,4 @@
-"""Error rates of segment frames: time-constrained, and over speakers whose names differ."""
+"""Error rates of segment frames: with a limit in time, and for speakers with other names in the hypothesis."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from speechlab.metrics._alignment.units import Normalize, Preparation, Unit
 
 _Token = tuple[int, float, float, float, int]
-"""Its code, the seconds from which and up to which it may meet another, their middle, and its segment."""
+"""A token: code, start and end of the time in which it may be aligned, middle (all in seconds), and segment."""
 _COLUMNS = ["file", "speaker", "assigned", "substitutions", "deletions", "insertions", "reference_length"]
 
 
@@ -38,9 +38,9 @@ class TimedErrorRate:
         reference_length: Tokens of the reference.
         streams: A row for each stream of tokens: ``file``, ``speaker`` of the reference, ``assigned`` (the speaker of
             the hypothesis that it was compared with; empty for none), the counts, and ``reference_length``.
-        segments: With ``by_segment=True`` the reference, row for row, with the counts of each segment,
-            ``reference_length`` and ``rate`` (NaN without tokens); else None. An insertion counts for that segment of
-            its stream that is nearest in time; in a stream that only the hypothesis has, for none.
+        segments: With ``by_segment=True``, the rows of the reference with the counts of each segment,
+            ``reference_length`` and ``rate`` (NaN without tokens); else None. An insertion counts for the segment of
+            its stream that is nearest in time. In a stream of the hypothesis only, it counts for no segment.
 
     Example:
         >>> said = sl.segments.frame([(0.0, 2.0, "good morning")], file="a.wav")
@@ -100,11 +100,11 @@ def timed_error_rate(
     Args:
         reference: A segment frame with texts.
         hypothesis: A segment frame with texts. A recording in only one of the two frames counts in full.
-        collar: Collar in seconds. The service pads segments, at the start of a recording by 1.5 s: do not choose
+        collar: Collar in seconds. The service pads segments by 1.5 s at the start of a recording, so do not choose
             less. ``math.inf`` ignores time except for the order.
         by_speaker: Compare each speaker (column ``speaker``) of the reference with a speaker of the hypothesis. The
             assignment of each recording is the one with the fewest errors: tcpWER, and cpWER with an infinite collar.
-        by_segment: Also count for each segment of the reference, which keeps the alignments.
+        by_segment: Also count the errors of each reference segment, which keeps the alignments in memory.
         unit: The unit of counting, as for :func:`error_rate`.
         language: ISO 639-1 code of the texts.
         normalize: As for :func:`error_rate`.
@@ -118,7 +118,7 @@ def timed_error_rate(
     import pandas as pd
 
     if not (is_number(collar) and collar >= 0):
-        message = f"collar={collar!r:.60} is not a number of 0 or more seconds"
+        message = f"collar={collar!r:.60} is not a number of at least 0 seconds; give one, such as 5.0"
         raise InvalidRequestError(message, parameter="collar")
     for name, value in (("by_speaker", by_speaker), ("by_segment", by_segment)):
         if not is_bool(value):
@@ -154,7 +154,7 @@ def _streams(
     *,
     by_speaker: bool,
 ) -> dict[str, dict[str, TimedTokens]]:
-    """The tokens of each recording and speaker; with a collar, as points that reach so far, else as stretches."""
+    """The tokens of each recording and speaker, with the middle of their times plus and minus the collar if given."""
     ordered = table.iloc[np.argsort(table["start"].to_numpy(), kind="stable")]
     speakers = ordered["speaker"].tolist() if by_speaker else [""] * len(ordered)
     parts: dict[str, dict[str, list[_Token]]] = {}
@@ -189,7 +189,7 @@ def _streams(
 
 def _tokens(stream: list[_Token]) -> TimedTokens:
     codes, starts, ends, middles, rows = zip(*stream, strict=True) if stream else ((), (), (), (), ())
-    # To the nanosecond, so that what touches does so whatever the noise of the arithmetic.
+    # Rounded to the nanosecond, so that rounding errors do not decide whether times touch or overlap.
     begin, stop = (np.rint(np.array(times, dtype=np.float64) * 1e9) / 1e9 for times in (starts, ends))
     whole = (np.array(values, dtype=np.int64) for values in (codes, rows))
     return TimedTokens(next(whole), begin, stop, np.array(middles, dtype=np.float64), next(whole))
@@ -198,7 +198,7 @@ def _tokens(stream: list[_Token]) -> TimedTokens:
 def _assigned(
     said: dict[str, TimedTokens], heard: dict[str, TimedTokens]
 ) -> list[tuple[str, str, tuple[TimedTokens, TimedTokens], TimedCounts]]:
-    """Speakers of a recording with those they are held against, the tokens of both, and the errors."""
+    """The speakers of a recording, each with the assigned speaker, the tokens of both, and the errors."""
     nobody = _tokens([])
     size = max(len(said), len(heard))
     ours = [*said.items(), *[("", nobody)] * (size - len(said))]
