@@ -299,7 +299,8 @@ def test_a_line_that_is_not_of_jsut_is_told(tmp_path):
         ("m.csv", b"", "cannot be read as csv: it is empty"),
         ("m.csv", b"text\n\xff\xfe\n", "cannot be read as csv: line 2 is not UTF-8; save it as UTF-8"),
         ("m.csv", b"audio,text\na.wav,yes, it is\n", "more cells than the first line has names"),
-        ("m.csv", b"text,'=a,=a\nhello,1,2\n", "two columns are named '=a'"),
+        ("m.csv", b"text,'=a,=a\nhello,1,2\n", "two columns are named '=a', one of them with an apostrophe"),
+        ("m.csv", b"audio,text,audio\na.wav,a,b.wav\n", "two columns are named 'audio'; rename one"),
         (
             "m.csv.gz",
             gzip.compress(b"text\na\n", mtime=0)[:-9],

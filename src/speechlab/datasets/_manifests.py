@@ -27,6 +27,9 @@ NAMES: dict[str, tuple[str, ...]] = {
     "language": ("language", "lang", "locale"),
     "split": ("split", "subset"),
     "duration_s": ("duration_s", "duration"),
+    "source_lang": ("source_lang",),
+    "target_lang": ("target_lang",),
+    "reference": ("reference",),
 }
 """Names of columns in speechlab, with the names in other tools, the most frequent first."""
 _GUARDED = re.compile(r"\A'(?='*[=+\-@\t\r\n＝＋－＠])")
@@ -94,7 +97,10 @@ def named(rows: pd.DataFrame, columns: Mapping[str, str], path: object) -> pd.Da
     found = rows.rename(columns=new)
     if not {"audio", "text"} & set(found.columns):
         have = ", ".join(map(str, rows.columns)) or "none"
-        message = f"{path} has neither recordings nor texts, only {have}; say which they are: columns={{'audio': …}}"
+        message = (
+            f"{path} has neither recordings nor texts, only {have}; say which they are, as in "
+            "columns={'text': 'sentence'}"
+        )
         raise InvalidRequestError(message, parameter="columns")
     return found
 
@@ -137,12 +143,15 @@ def _delimited(text: str, ending: str) -> pd.DataFrame:
     if not isinstance(rows.index, pd.RangeIndex):  # pandas makes surplus leading cells row labels
         message = "line 2 has more cells than the first line has names; put texts with commas into quotes"
         raise ValueError(message)  # noqa: TRY004 - what the file holds
+    first = pd.read_csv(
+        StringIO(text), sep=separator, dtype="string", keep_default_na=False, header=None, nrows=1
+    )
+    heads = [str(name) for name in first.iloc[0] if name]
+    names = [_GUARDED.sub("", name) for name in heads]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        but = "" if heads.count(twice) > 1 else ", one of them with an apostrophe before it"
+        raise ValueError(f"two columns are named {twice!r}{but}; rename one")
     rows.columns = [_GUARDED.sub("", str(name)) for name in rows.columns]
-    if not rows.columns.is_unique:
-        name = rows.columns[rows.columns.duplicated()][0]
-        raise ValueError(
-            f"two columns are named {name!r}, one of them with an apostrophe before it; rename one"
-        )
     for name in rows.columns:
         rows[name] = rows[name].str.replace(_GUARDED, "", regex=True)
     return rows

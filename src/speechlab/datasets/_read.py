@@ -40,8 +40,10 @@ def read(
         layout: ``"librispeech"``, ``"aishell"``, ``"jsut"``, ``"common_voice"`` or ``"fleurs"``; None to detect it.
         split: Split or splits to read, such as ``"test"``; None for all, for Common Voice train, dev and test.
         language: Language code of all rows, for a manifest without a column of languages.
-        columns: Names of a manifest's columns by the names of speechlab, such as ``{"text": "normalised"}``. Names of
-            other tools (``audio_filepath``, ``sentence``, ``client_id`` …) are recognised without it.
+        columns: Own names of a manifest's columns by those of speechlab, such as ``{"text": "normalised"}``: for
+            ``audio``, ``text``, ``speaker``, ``language``, ``split``, ``duration_s``, and for translations
+            ``source_lang``, ``target_lang`` and ``reference``. Names of other tools (``audio_filepath``,
+            ``sentence``, ``client_id`` …) are recognised without it.
 
     Returns:
         One row for each recording: ``audio`` (absolute path; relative paths in a manifest are resolved from its

@@ -54,7 +54,7 @@ def sample(
     names = column_names(by, "by")
     require_columns(frame, *names)
     if n > len(frame):
-        message = f"{n:,} rows cannot be drawn of {len(frame):,}; give a smaller n"
+        message = f"{n:,} rows cannot be drawn of {len(frame):,}; give n={len(frame)} or less"
         raise InvalidRequestError(message, parameter="n")
     chance = np.random.default_rng(seed)
     if names:
