@@ -11,6 +11,8 @@ import pandas as pd
 import pytest
 
 from speechlab import evaluate
+from speechlab.cli._console import console
+from speechlab.cli._headline import headline
 from speechlab.metrics import score
 from support.clients import KEY
 from support.studies import serving
@@ -74,6 +76,7 @@ def study(served, tmp_path_factory):
     texts.assign(audio=paths).to_csv(root / "clips.csv", index=False)
     texts.assign(audio=paths, language="ja").to_csv(root / "ja.csv", index=False)
     texts.assign(source_lang="en", target_lang="ja", reference="x").to_csv(root / "both.csv", index=False)
+    texts.rename(columns={"text": "satz", "language": "sprache"}).to_csv(root / "own.csv", index=False)
     run.root, run.sides = root, ("--service", "ours=", "--service", f"theirs={served.base_url}")
     return run
 
@@ -145,6 +148,8 @@ def test_the_status_says_how_it_ended(study):
     (root / "broken" / "record.json").write_text("{")
     pd.DataFrame({"text": ["Good morning.", " "], "language": "en"}).to_csv(root / "empty.csv", index=False)
     gates = ("--fail-if", "worse", "--fail-if", "slower")
+    own = ("--column", "text=satz", "--column", "language=sprache")
+    sides = (*own[:2], "--source-lang", "en", "--target-lang", "ja", "--setting", "a=", "--setting", "b=")
     commands = {
         ("compare", "good", "good"): (0, ""),
         ("compare", "bad", "good"): (0, ""),
@@ -161,9 +166,55 @@ def test_the_status_says_how_it_ended(study):
         ("round-trip", "texts.csv", "--voice", "nobody", "--out", "o"): (2, "fits no voice"),
         ("round-trip", "texts.csv", "--out", "o", "--earlier", "good", *gates): (2, "speed"),
         ("round-trip", "texts.csv", "--out", "o", "--earlier", "nowhere"): (2, "holds no report"),
+        ("round-trip", "own.csv", "--voice", "low", "--out", "own", *own): (0, ""),
+        ("round-trip", "own.csv", "--out", "o"): (2, "as in --column text=sentence"),
+        ("round-trip", "own.csv", "--out", "o", *own[:2]): (2, "--column language=NAME or --language CODE"),
+        ("voices", "own.csv", "--out", "o", "--column", "audio=satz"): (
+            2,
+            "columns are text, language, split",
+        ),
+        ("translation", "own.csv", "--out", "o", *own[:2]): (2, "--column source_lang=NAME or --source-lang"),
+        ("round-trip", "texts.csv", "--out", "o", "--sample", 9): (2, "give --sample 2 or less"),
+        ("recognition", "clips.csv", "--out", "o", "--noise-db", 200): (2, "error: --noise-db is [200.0]"),
+        ("translation", "own.csv", "--out", "o", *sides): (0, "that takes references, or --back."),
+        ("speech-to-speech", "clips.csv", "--earlier", "good", "--out", "o"): (
+            2,
+            "No such option: --earlier",
+        ),
     }
-    for command, (code, _, wrong), (expected, words) in zip(
+    for command, (code, out, wrong), (expected, words) in zip(
         commands, study(*commands), commands.values(), strict=True
     ):
         assert "UserWarning" not in wrong
-        assert (code, words in " ".join(wrong.split())) == (expected, True), (command, wrong)
+        told = " ".join([*out.split(), *wrong.split()])
+        assert (code, words in told) == (expected, True), (command, told)
+    assert evaluate.Report.load(root / "own").table["text"].tolist() == SAID
+
+
+def printed(capsys, monkeypatch, width, table, figures):
+    monkeypatch.setattr(console, "width", width)
+    headline("Title", pd.DataFrame(table), figures)
+    return [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+
+
+def test_names_of_columns_wrap_before_texts_do(capsys, monkeypatch):
+    voices = ["openjtalk: mei", "kokoro: jf_nezumi"]
+    table = {"Voice": voices, "First sound (s)": [0.11, 0.22], "Error rate": ["1.9%", "9.6%"]}
+    lines = printed(capsys, monkeypatch, 34, table, {"First sound (s)", "Error rate"})
+    assert lines == [
+        "Title",
+        "                   First",
+        "                   sound  Error",
+        "Voice                (s)   rate",
+        "openjtalk: mei      0.11   1.9%",
+        "kokoro: jf_nezumi   0.22   9.6%",
+    ]
+
+
+def test_words_of_fourteen_letters_are_broken_on_no_terminal_and_longer_ones_are(capsys, monkeypatch):
+    table = {
+        "Voice": ["fourteenletter", "internationalisation"],
+        "Text": ["one two three four five six", "one"],
+    }
+    words = {word for line in printed(capsys, monkeypatch, 24, table, ()) for word in line.split()}
+    assert {"fourteenletter", "internationali", "sation"} <= words

@@ -275,9 +275,16 @@ def test_a_change_of_speed_fails_a_ci_job_only_where_that_is_asked(tmp_path):
     assert "Slower: v, en (time to the first sound × 1.50, 95 % interval 1.50 to 1.50" in words
     assert "machines, their load and the network may have been others" in words
     assert ends("fast", "slow", "slower").exit_code == 0
-    way = ["speech-to-speech", "none.csv", "--out", "x", "--target-lang", "en", "--voice", "v"]
-    early = CliRunner().invoke(app, [*way, "--earlier", str(tmp_path / "slow")])
-    assert "leave --earlier out" in str(early.exception)
+    for asked, told in (
+        (
+            ["round-trip", "--service", "ours=", "--service", "theirs=http://x"],
+            "the systems 'ours', 'theirs'",
+        ),
+        (["recognition", "--setting", "a={}", "--hotword", "b"], "the systems 'a', 'hotwords'"),
+        (["translation"], "is of another study"),
+    ):
+        way = [asked[0], "none.csv", "--out", "x", *asked[1:], "--earlier", str(tmp_path / "slow")]
+        assert told in str(CliRunner().invoke(app, way).exception)
     assert "give --speed 6 to both" in str(ends("slow", "untimed", "slower").exception)
     for earlier, speed in (("slow", 0), ("untimed", 6)):  # said before anything is read or sent
         asked = ["round-trip", "none.csv", "--out", "x", "--earlier", str(tmp_path / earlier)]

@@ -23,6 +23,7 @@ from speechlab.cli._commands import (
 )
 from speechlab.cli._commands._studies import quickstart, study
 from speechlab.cli._console import errors
+from speechlab.cli._words import Command
 from speechlab.errors import ConfigurationError, InvalidRequestError, SpeechLabError
 
 _UsageError: Any = typer.BadParameter.__mro__[2]
@@ -65,13 +66,16 @@ app = typer.Typer(
     # rich's panels cut off long options at 80 columns, call a switch <bool>, and lose what stands in brackets
     rich_markup_mode=None,
 )
-app.command("quickstart")(quickstart.quickstart)
-app.command("serve")(serve.serve)
-app.command("lab")(lab.lab)
-app.command("login")(login.login)
-app.command("doctor")(doctor.doctor)
-app.command("usage")(usage.usage)
-app.command("conform")(conform.conform)
+for _name, _function in (
+    ("quickstart", quickstart.quickstart),
+    ("serve", serve.serve),
+    ("lab", lab.lab),
+    ("login", login.login),
+    ("doctor", doctor.doctor),
+    ("usage", usage.usage),
+    ("conform", conform.conform),
+):
+    app.command(_name, cls=Command)(_function)
 for _name, _part in (
     ("batch", batch.app),
     ("engines", engines.app),

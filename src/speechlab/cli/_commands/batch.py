@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -122,7 +121,7 @@ def tts(
     _perform("synthesis", source, out, given, **shared)
 
 
-@command(app, "asr", _shared, without="max_characters")
+@command(app, "asr", _shared, without={"max_characters"})
 def asr(
     source: Input,
     out: Out,
@@ -166,7 +165,7 @@ def asr(
     _perform("transcription", source, out, given, segments=target, form=segments_format, **shared)
 
 
-@command(app, "translate", _shared, without="max_audio_s")
+@command(app, "translate", _shared, without={"max_audio_s"})
 def translate(
     source: Input,
     out: Out,
@@ -249,7 +248,7 @@ def _perform(
         "transcription": batch.plan_transcription,
         "translation": batch.plan_translation,
     }
-    with connect() as lab, _names_of_options():
+    with connect() as lab:
         given |= {"repeat": repeat, "store": out, "prefix": prefix, "columns": columns}
         plan = plans[operation](source, lab, **given, give_up_after_s=options["give_up_after_s"])
         if dry_run:
@@ -262,18 +261,6 @@ def _perform(
     for message in warned:
         errors.print(f"[yellow]{escape(message)}[/]", soft_wrap=True)
     print_run(run, written)
-
-
-@contextmanager
-def _names_of_options() -> Iterator[None]:
-    """Add the command-line names of the arguments to an error about columns."""
-    try:
-        yield
-    except InvalidRequestError as error:
-        if error.parameter != "prefix":
-            raise
-        message = f"{error.message} (on the command line: --prefix, --columns result)"
-        raise InvalidRequestError(message, parameter="prefix") from error
 
 
 def _prices(given: list[str] | None) -> dict[str, float] | None:
@@ -313,8 +300,7 @@ def _check_target(path: str, form: str | None) -> None:
     try:
         name = format_of(path, form)
     except SegmentFileError as error:
-        message = f"{error.message} (on the command line: --segments-format NAME)"
-        raise InvalidRequestError(message, parameter="segments") from error
+        raise InvalidRequestError(error.message, parameter="segments") from error
     if formats().set_index("format")["recordings"][name] == "one" and "{file}" not in path:
         message = f"a file such as {path} is for one recording; put {{file}} into its name"
         raise InvalidRequestError(message, parameter="segments")

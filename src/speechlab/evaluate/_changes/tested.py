@@ -138,7 +138,7 @@ def check_scored(summary: list[dict[str, Any]]) -> None:
         InvalidRequestError: No row of them has a score, and none failed.
     """
     if not summary:
-        message = "the two reports have no scored row; look at report.failed()"
+        message = "the two reports have no scored row; their tables say why"
         raise InvalidRequestError(message, parameter="earlier")
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from functools import partial
+from itertools import product
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.markup import escape
 
-from speechlab.cli._commands._studies.systems import connected
+from speechlab.cli._commands._studies.systems import columns_of, connected
 from speechlab.cli._console import console, errors, say, stages, warnings_told
 from speechlab.cli._headline import headline
 from speechlab.errors import InvalidRequestError, StoreError
@@ -30,6 +31,21 @@ _UNTIMED = "not both reports timed the same items, so nothing can be said of spe
 _ROWS_FAILED = r"[\d,]+ of [\d,]+ rows failed"
 """Warning of studies that the command tells in its own words, at the end."""
 _KINDS_OF_ERRORS = 3
+_NEEDED = {
+    "recognition": ("audio", "text", "language"),
+    "round_trip": ("text", "language"),
+    "voices": ("text", "language"),
+    "translation": ("text", "source_lang", "target_lang"),
+    "speech_to_speech": ("audio", "text", "language"),
+}
+"""Columns that a study needs."""
+_OPTIONAL = {
+    "recognition": ("speaker", "duration_s"),
+    "translation": ("reference",),
+    "speech_to_speech": ("reference",),
+}
+"""Columns that it uses where there are any."""
+_CODES = ("language", "source_lang", "target_lang")
 _FIGURES = (
     *(
         "Texts",
@@ -66,30 +82,31 @@ def performed(
     out: Path,
     given: dict[str, Any],
     *,
-    earlier: Path | None,
-    fail_if: Sequence[str] | None,
-    language: str | None,
+    column: list[str] | None,
     split: list[str] | None,
     sample: int | None,
     seed: int,
     store: Path | None,
     concurrency: int,
     give_up_after_s: float | None,
-    columns: Mapping[str, str | None] = MappingProxyType({}),
+    earlier: Path | None = None,
+    fail_if: Sequence[str] | None = None,
+    language: str | None = None,
+    codes: Mapping[str, str | None] = MappingProxyType({}),
     services: tuple[Sequence[str], Sequence[str]] = ((), ()),
 ) -> None:
     """Read the table, make the study, and write its report."""
     from speechlab import evaluate
 
-    if study == "speech_to_speech" and earlier is not None:
-        message = "reports of speech to speech are not compared with each other; leave --earlier out"
-        raise InvalidRequestError(message, parameter="earlier")
+    named = columns_of(column or (), (*_NEEDED[study], *_OPTIONAL.get(study, ()), "split"))
     evaluate.Report.check_path(out)
     before = _earlier(earlier, fail_if or (), timed=bool(given.get("speed")))
+    if before is not None:
+        _check_comparable(before, study, _systems(study, given.get("settings"), services[0]))
     with warnings_told(without=_ROWS_FAILED):
-        rows = _rows(source, language, split, sample, seed)
-    missing = {name: value for name, value in columns.items() if value and name not in rows.columns}
-    rows = rows.assign(**missing)
+        rows = _rows(source, named, language, split, sample, seed)
+    rows = rows.assign(**{name: code for name, code in codes.items() if code and name not in rows.columns})
+    _check_columns(source, rows, _NEEDED[study])
     with _stoppable(), warnings_told(without=_ROWS_FAILED), connected(*services) as lab, stages() as told:
         given |= {
             "store": None if store is None else str(store),
@@ -143,6 +160,36 @@ def _earlier(folder: Path | None, fail_if: Sequence[str], *, timed: bool) -> Rep
     return report
 
 
+def _systems(study: str, settings: Mapping[str, object] | None, services: Sequence[str]) -> set[str]:
+    """Names of the systems that the report will have; none for one system without a name."""
+    sides = [text.partition("=")[0].strip() for text in services] or [""]
+    names = {", ".join(filter(None, pair)) for pair in product(sides, settings or [""])}
+    return set() if study == "recognition" and len(names) == 1 else names - {""}
+
+
+def _check_comparable(earlier: Report, study: str, systems: set[str]) -> None:
+    """Refuse an earlier report, before the work, whose rows no row of this study can be compared with."""
+    from speechlab import evaluate
+
+    kind = evaluate.TranslationReport if study == "translation" else evaluate.SpeechReport
+    if not isinstance(earlier, kind):
+        message = (
+            f"the earlier report ({earlier.title}) is of another study; give --earlier a report of this one"
+        )
+        raise InvalidRequestError(message, parameter="earlier")
+    before = set(earlier.table["system"].astype(str)) if "system" in earlier.table.columns else set()
+    if (before or systems) and not before & systems:
+        message = (
+            f"the earlier report has {_listed(before)}, and this study {_listed(systems)}; give both the same "
+            "services and settings"
+        )
+        raise InvalidRequestError(message, parameter="earlier")
+
+
+def _listed(systems: set[str]) -> str:
+    return f"the systems {', '.join(map(repr, sorted(systems)))}" if systems else "one system without a name"
+
+
 def saved(folder: Path) -> Any:
     """Read a report that was saved.
 
@@ -161,16 +208,36 @@ def saved(folder: Path) -> Any:
 
 
 def _rows(
-    source: Path, language: str | None, split: list[str] | None, sample: int | None, seed: int
+    source: Path,
+    columns: dict[str, str],
+    language: str | None,
+    split: list[str] | None,
+    sample: int | None,
+    seed: int,
 ) -> pd.DataFrame:
     from speechlab import datasets
 
-    rows = datasets.read(source, language=language, split=split or None)
+    rows = datasets.read(source, language=language, split=split or None, columns=columns)
     if sample is None:
         return rows
     return datasets.sample(
         rows, sample, by=[name for name in ("language",) if name in rows.columns], seed=seed
     )
+
+
+def _check_columns(source: Path, rows: pd.DataFrame, needed: Sequence[str]) -> None:
+    """Refuse a table that lacks a column, and say which options help."""
+    for name in needed:
+        if name not in rows.columns:
+            ways = [
+                f"--column {name}=NAME",
+                *([f"--{name.replace('_', '-')} CODE"] if name in _CODES else []),
+            ]
+            have = ", ".join(map(repr, rows.columns))
+            message = (
+                f"{source} has no column {name!r}; it has {have}. Give {' or '.join(ways)}, or rename one"
+            )
+            raise InvalidRequestError(message, parameter="column")
 
 
 def _end(report: Report, out: Path, earlier: Report | None, fail_if: Sequence[str]) -> None:

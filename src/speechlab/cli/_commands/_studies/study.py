@@ -13,9 +13,9 @@ from speechlab.cli._commands._studies.systems import bands_of, glossary_of, sett
 from speechlab.cli._options import command
 
 app = typer.Typer(
-    help="Answer a question about a table with a report: a folder, or one page (.html). Ends with 0; with 1 when "
-    "something failed, such as rows; with 2 when it cannot be done as asked; with 4 when --fail-if has found a "
-    "significant change for the worse.",
+    help="Answer a question about a table with a report: a folder, or one page (.html). Exit status 0: done; 1: "
+    "something failed, such as rows; 2: the command cannot be done as given; 4: --fail-if found a significant change "
+    "for the worse.",
     no_args_is_help=True,
 )
 
@@ -42,29 +42,46 @@ Out = Annotated[
 Earlier = Annotated[
     Path | None,
     typer.Option(
-        metavar="REPORT", help="Folder of an earlier report: say what changed, significantly, since then."
+        metavar="REPORT", help="Folder of an earlier report of this study. Significant changes are reported."
     ),
 ]
 FailIf = Annotated[
     list[Change] | None,
     typer.Option(
-        help="End with 4 if a voice and language, a direction of translation, or the number of failed rows, is "
+        help="End with status 4 if a voice and language, a direction of translation, or the number of failed rows is "
         "significantly worse; or if a voice, system or direction is significantly slower. May be repeated."
     ),
 ]
-Language = Annotated[str | None, typer.Option(help="Code of all rows, if the table has no such column.")]
-Split = Annotated[list[str] | None, typer.Option(help="Part of a corpus, such as test; may be repeated.")]
-Sample = Annotated[int | None, typer.Option(min=1, help="Draw so many rows by chance, by language.")]
-Seed = Annotated[int, typer.Option(min=0, help="The same seed draws the same rows, and the same noise.")]
-Store = Annotated[
-    Path | None, typer.Option(help="Where results are kept and reused. [default: the user's own store]")
+OwnColumns = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="ROLE=NAME",
+        help="Name of a column in your table, such as text=sentence; may be repeated. Frequent names "
+        "are recognised without it.",
+    ),
 ]
-Concurrency = Annotated[int, typer.Option(min=1, help="Calls under way at once.")]
+Language = Annotated[
+    str | None, typer.Option(help="Language code of all rows, if the table has no such column.")
+]
+Split = Annotated[list[str] | None, typer.Option(help="Part of a corpus, such as test; may be repeated.")]
+Sample = Annotated[
+    int | None, typer.Option(min=1, help="Number of rows to draw at random, from each language its share.")
+]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of --sample. The same seed draws the same rows.")]
+SeedOfNoise = Annotated[
+    int,
+    typer.Option(min=0, help="Seed of --sample and of noise. The same seed gives the same rows and noise."),
+]
+Store = Annotated[
+    Path | None,
+    typer.Option(help="Folder where results are kept and reused. [default: the user's own store]"),
+]
+Concurrency = Annotated[int, typer.Option(min=1, help="Maximum of concurrent calls.")]
 GiveUp = Annotated[
     float | None,
     typer.Option(
         metavar="SECONDS",
-        help="How long a service that is not there, or says 'later', is waited for. [default: a minute, an hour]",
+        help="Time to wait for a service that cannot be reached, or that says 'later'. [default: a minute, an hour]",
     ),
 ]
 
@@ -73,25 +90,27 @@ Voices = Annotated[
     typer.Option(
         "--voice",
         metavar="VOICE|NAME=VOICE",
-        help="Id or name of a voice, of several services with the name of its service; may be repeated. "
-        "[default: all that fit]",
+        help="Id or name of a voice; with several services NAME is its service. May be repeated. [default: all "
+        "voices that speak the texts' languages]",
     ),
 ]
-Speed = Annotated[int, typer.Option(min=0, help="With how many texts of each language speed is measured.")]
+Speed = Annotated[
+    int, typer.Option(min=0, help="Number of texts of each language for the speed of each voice; 0 for none.")
+]
 Services = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME=URL",
-        help="A service to compare; may be repeated. No URL is the usual service; the key of NAME is that of "
-        "SPEECHLAB_API_KEY_NAME, or else that of speechlab login. [default: the usual service]",
+        help="A service to compare; may be repeated. Without a URL it is the usual service. The key of NAME is "
+        "SPEECHLAB_API_KEY_NAME, or else the one kept by speechlab login. [default: the usual service]",
     ),
 ]
 Adapters = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME=JSON",
-        help="That this service speaks OpenAI's API: its models for speech, transcription and translation, and its "
-        "voices; may be repeated.",
+        help="Service that speaks OpenAI's API, with its models (speech, transcription, translation) and its voices; "
+        "may be repeated.",
     ),
 ]
 
@@ -99,6 +118,7 @@ Adapters = Annotated[
 def _shared(
     earlier: Earlier = None,
     fail_if: FailIf = None,
+    column: OwnColumns = None,
     language: Language = None,
     split: Split = None,
     sample: Sample = None,
@@ -119,23 +139,26 @@ def recognition(
     setting: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME=JSON", help="Parameters of transcribe to compare, by name; may be repeated."
+            metavar="NAME=JSON",
+            help="Setting to compare: parameters of transcribe, under a name; may be repeated.",
         ),
     ] = None,
     hotword: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="TERM", help="A likely word; may be repeated. With and without them is compared."
+            metavar="TERM",
+            help="Word to boost; may be repeated. Recognition with and without these words is compared.",
         ),
     ] = None,
     noise_db: Annotated[
         list[float] | None,
-        typer.Option(metavar="DB", help="Add noise this far below the speech; may be repeated."),
+        typer.Option(metavar="DB", help="Add noise at this signal-to-noise ratio, in dB; may be repeated."),
     ] = None,
     noise: Annotated[
         str,
         typer.Option(
-            metavar="KIND|FILE", help="speech (shaped like the recording), white, or a recording of noise."
+            metavar="KIND|FILE",
+            help="Kind of noise: speech (shaped like the recording), white, or a recording of noise.",
         ),
     ] = "speech",
     band: Annotated[
@@ -143,11 +166,16 @@ def recognition(
         typer.Option(metavar="LOW-HIGH", help="Limit the recordings to a band, in Hz; may be repeated."),
     ] = None,
     speechless: Annotated[
-        int, typer.Option(min=0, help="Recordings of each kind without speech; text there is made up.")
+        int,
+        typer.Option(
+            min=0,
+            help="Number of recordings without speech to add, of each kind. Any text there is a hallucination.",
+        ),
     ] = 0,
     speed: Annotated[
-        int, typer.Option(min=0, help="With how many recordings of each language speed is measured.")
+        int, typer.Option(min=0, help="Number of recordings of each language for the speed; 0 for none.")
     ] = 0,
+    seed: SeedOfNoise = 0,
     **shared: Any,
 ) -> None:
     """Recognise recordings and score the hypotheses, by service and setting, in noise and in bands."""
@@ -159,7 +187,8 @@ def recognition(
         "speechless": speechless,
         "speed": speed,
     }
-    performed("recognition", source, out, given, services=(service or (), openai or ()), **shared)
+    services = (service or (), openai or ())
+    performed("recognition", source, out, given, services=services, seed=seed, **shared)
 
 
 @command(app, "round-trip", _shared)
@@ -185,7 +214,9 @@ def voices(
     openai: Adapters = None,
     voice: Voices = None,
     speed: Speed = 6,
-    takes: Annotated[int, typer.Option(min=1, help="How often each sentence is spoken.")] = 1,
+    takes: Annotated[
+        int, typer.Option(min=1, help="Number of times that each voice speaks each sentence.")
+    ] = 1,
     **shared: Any,
 ) -> None:
     """Recommend a voice: intelligibility, speed and sound of each voice, with the certainty of the ranking."""
@@ -193,47 +224,56 @@ def voices(
     performed("voices", source, out, given, services=(service or (), openai or ()), **shared)
 
 
-@command(app, "translation", _shared)
+@command(app, "translation", _shared, without={"language"})
 def translation(
     source: Input,
     out: Out,
     source_lang: Annotated[
-        str | None, typer.Option(help="Code of the language of all texts, if the table has no such column.")
+        str | None, typer.Option(help="Language code of all texts, if the table has no such column.")
     ] = None,
     target_lang: Annotated[
-        str | None, typer.Option(help="Code of the language wanted, if the table has no such column.")
+        str | None, typer.Option(help="Language code of all translations, if the table has no such column.")
     ] = None,
     service: Services = None,
     openai: Adapters = None,
     setting: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME=JSON", help="Parameters of translate to compare, by name; may be repeated."
+            metavar="NAME=JSON",
+            help="Setting to compare: parameters of translate, under a name; may be repeated.",
         ),
     ] = None,
     keyword: Annotated[
         list[str] | None,
         typer.Option(
             metavar="TERM",
-            help="A term to keep as it is; may be repeated. With and without them is compared.",
+            help="Term to preserve; may be repeated. Translation with and without these terms is compared.",
         ),
     ] = None,
     context: Annotated[
         str | None,
-        typer.Option(metavar="TEXT", help="What the texts are from. With and without it is compared."),
+        typer.Option(
+            metavar="TEXT",
+            help="Text that helps the translation, such as a description of the source. Translation with and without "
+            "it is compared.",
+        ),
     ] = None,
     glossary: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Terms to be counted: .json, .csv or .tsv (columns term and target), or one in each line.",
+            help="Terms to count in the translations: .json, .csv or .tsv (columns term and target), or a text "
+            "with a term in each line.",
         ),
     ] = None,
     back: Annotated[
-        bool, typer.Option("--back", help="Translate back as well, and compare with the text.")
+        bool, typer.Option("--back", help="Also translate back, and compare the result with the source.")
     ] = False,
     speed: Annotated[
-        int, typer.Option(min=0, help="With how many texts the time to the first word is measured.")
+        int,
+        typer.Option(
+            min=0, help="Number of texts of each direction for the time to the first word; 0 for none."
+        ),
     ] = 0,
     **shared: Any,
 ) -> None:
@@ -247,30 +287,37 @@ def translation(
         "speed": speed,
     }
     services = (service or (), openai or ())
-    performed("translation", source, out, given, columns=codes, services=services, **shared)
+    performed("translation", source, out, given, codes=codes, services=services, **shared)
 
 
-@command(app, "speech-to-speech", _shared)
+@command(app, "speech-to-speech", _shared, without={"earlier", "fail_if"})
 def speech_to_speech(
     source: Input,
     out: Out,
-    target_lang: Annotated[str, typer.Option(help="Code of the language to translate into.")],
+    target_lang: Annotated[str, typer.Option(help="Language code of the translation.")],
     voice: Annotated[
         list[str],
         typer.Option(
             metavar="VOICE|NAME=VOICE",
-            help="Id or name of a voice that speaks it, of several services with the name of its service.",
+            help="Id or name of a voice that speaks this language; with several services one for each, where NAME "
+            "is its service.",
         ),
     ],
     service: Services = None,
     openai: Adapters = None,
     keyword: Annotated[
-        list[str] | None, typer.Option(metavar="TERM", help="A term to keep as it is; may be repeated.")
+        list[str] | None, typer.Option(metavar="TERM", help="Term to preserve; may be repeated.")
     ] = None,
-    context: Annotated[str | None, typer.Option(metavar="TEXT", help="What the recordings are from.")] = None,
+    context: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT",
+            help="Text that helps the translation, such as a description of the recordings.",
+        ),
+    ] = None,
     **shared: Any,
 ) -> None:
-    """Recognise recordings, translate, speak and recognise again: what is lost at each step."""
+    """Recognise recordings, translate, speak and recognise again, with the loss of each step."""
     options = {"keywords": keyword, "context": context}
     given: dict[str, Any] = {name: value for name, value in options.items() if value}
     given |= {"target_lang": target_lang, "voice": voice_of(voice, service or ())}

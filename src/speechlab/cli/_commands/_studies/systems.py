@@ -1,4 +1,4 @@
-"""Options of ``speechlab study`` for services, settings, terms and bands, read from words and files."""
+"""Options of ``speechlab study`` for columns, services, settings, terms and bands, read from words and files."""
 
 from __future__ import annotations
 
@@ -204,6 +204,23 @@ def voice_of(voices: Sequence[str], services: Sequence[str]) -> str | dict[str, 
     return chosen if isinstance(found, dict) else chosen[""]
 
 
+def columns_of(columns: Sequence[str], roles: Sequence[str]) -> dict[str, str]:
+    """Return the table's own names of columns by what they hold.
+
+    Args:
+        columns: ``ROLE=NAME``.
+        roles: What a column of this study can hold.
+
+    Raises:
+        InvalidRequestError: One of them is no such text, or holds something else.
+    """
+    found = _named("column", columns, f"ROLE=NAME, as in --column {roles[0]}=NAME")
+    if strange := [role for role in found if role not in roles]:
+        message = f"--column {strange[0]}: this study has no such column; its columns are {', '.join(roles)}"
+        raise InvalidRequestError(message, parameter="column")
+    return found
+
+
 def bands_of(bands: Sequence[str]) -> list[tuple[float, float]]:
     """Return bands as pairs of frequencies in Hz, from texts such as ``300-3400``.
 
@@ -229,7 +246,7 @@ def _named(option: str, given: Sequence[str], allowed: str) -> dict[str, str]:
             raise InvalidRequestError(f"--{option} {text!r} has no name; give {allowed}", parameter=option)
         if name in found:
             raise InvalidRequestError(
-                f"--{option} {name} is given twice; give each a name of its own", parameter=option
+                f"--{option} {name} is given twice; leave one out, or give it another name", parameter=option
             )
         found[name] = value.strip()
     return found
