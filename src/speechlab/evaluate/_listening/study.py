@@ -64,8 +64,8 @@ def listening(
         listeners who did not finish count. Of simulated listeners they say so first.
 
     Raises:
-        InvalidRequestError: A file is changed, of another test, or no such file; or there is no answer that counts.
-        OSError: A file cannot be read.
+        InvalidRequestError: A file is missing, cannot be read, is changed, of another test, or no such file; or there
+            is no answer that counts.
     """
     if not is_whole_number(max_failed_checks) or max_failed_checks < 0:
         raise refused("max_failed_checks", max_failed_checks, "a whole number from 0 on")
@@ -147,8 +147,7 @@ def listening_answers(answers: Any, key: Any = None) -> pd.DataFrame:
         began), ``finished``.
 
     Raises:
-        InvalidRequestError: Something is no answers, or does not fit the key.
-        OSError: A file cannot be read.
+        InvalidRequestError: Something is no answers, does not fit the key, or cannot be read.
     """
     return tidy_answers(answers, read_key(key))
 

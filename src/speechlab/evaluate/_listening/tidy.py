@@ -52,15 +52,14 @@ def read_key(key: Any) -> ListeningKey | None:
     """Return a key: of a file, a mapping or a test that has it.
 
     Raises:
-        InvalidRequestError: It is none.
-        OSError: The file cannot be read.
+        InvalidRequestError: It is none, or the file cannot be read.
     """
     inner = getattr(key, "key", key)
     if inner is None:
         return None
     if isinstance(inner, str | os.PathLike):
         path = user_path(inner)
-        return parse(ListeningKey, path.read_bytes(), path.name)
+        return parse(ListeningKey, _content(path, "key"), path.name)
     if not isinstance(inner, Mapping):
         message = f"key is a {type(key).__name__}; give the path of the key file, or the ListeningTest"
         raise InvalidRequestError(message, parameter="key")
@@ -71,8 +70,7 @@ def tidy_answers(answers: Any, key: ListeningKey | None) -> pd.DataFrame:
     """Return the answers as one table; see :func:`speechlab.evaluate.listening` for what may be given.
 
     Raises:
-        InvalidRequestError: Something is no answers, or does not fit the key.
-        OSError: A file cannot be read.
+        InvalidRequestError: Something is no answers, does not fit the key, or cannot be read.
     """
     frames = []
     for name, one in _each(answers):
@@ -121,7 +119,7 @@ def _each(answers: Any) -> Iterator[tuple[str, Any]]:
         if path.is_dir():
             yield from _folder(path)
         else:
-            yield path.name, path.read_bytes()
+            yield path.name, _content(path, "answers")
     elif isinstance(answers, Iterable):
         for one in answers:
             yield from _each(one)
@@ -137,9 +135,19 @@ def _folder(path: Path) -> Iterator[tuple[str, bytes]]:
         message = f"{path.name} has {len(files):,} files; at most {_MAX_FILES:,} are read"
         raise InvalidRequestError(message, parameter="answers")
     for file in files:
-        data = file.read_bytes()
+        data = _content(file, "answers")
         if not _is_key(data):
             yield file.name, data
+
+
+def _content(path: Path, argument: str) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        message = f"there is no file {path}; check the path"
+    except (OSError, ValueError) as error:
+        message = f"{path} cannot be read: {getattr(error, 'strerror', None) or error}"
+    raise InvalidRequestError(message, parameter=argument)
 
 
 def _is_key(data: bytes) -> bool:
