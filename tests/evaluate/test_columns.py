@@ -119,7 +119,7 @@ def test_methods_tell_only_what_was_measured(studies):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_table_without_rows_is_refused(studies, name):
     table, study = studies[name]
-    with pytest.raises(InvalidRequestError, match="frame has no rows"):
+    with pytest.raises(InvalidRequestError, match="the table has no rows"):
         study(table.head(0))
 
 
@@ -173,6 +173,35 @@ def test_recordings_in_no_known_language_are_left_out_and_told(studies):
         "2 of 3 rows were left out; mostly: 'jp' is no code of a language; give one, such as 'ja' or 'en'.",
     )
     assert report.table["status"].tolist()[1:] == ["skipped", "skipped"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("column", ["text", "kind"])
+def test_half_a_surrogate_pair_is_refused_before_anything_is_sent(studies, name, column):
+    table, study = studies[name]
+    cells = pd.Series(["Good morning.", "Good \ud83d", "x"], dtype=object)
+    with pytest.raises(InvalidRequestError, match=f"row 2: column '{column}' contains half of a surrogate"):
+        study(table.assign(**{column: cells}))
+
+
+@pytest.mark.parametrize("name", ["round_trip", "voices"])
+def test_texts_that_no_voice_speaks_are_told(studies, name):
+    table, study = studies[name]
+    report = study(table.assign(language=["en", "ja", None]))
+    for service in ("ours", "theirs"):
+        mute = f"{service}: 1 row was skipped, because none of the voices speaks the language: ja."
+        assert {mute, f"{service}: 1 row was skipped, because a language code is missing."} <= {*report.notes}
+        assert mute in report.to_html()
+
+
+@pytest.mark.parametrize("name", ["recognition", "compared"])
+def test_references_that_cannot_be_scored_are_told(studies, name):
+    table, study = studies[name]
+    told = (
+        "1 of 3 references is missing, and not scored.",
+        "1 of 3 references is empty after normalisation; text that was recognised there counts as inserted.",
+    )
+    assert study(table.assign(text=["Good morning.", None, "…"])).notes[-2:] == told
 
 
 @pytest.mark.parametrize("lab", [None, [], "http://localhost", {"ours": None}])

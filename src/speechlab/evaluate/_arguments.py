@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 def need_columns(frame: object, *columns: object) -> None:
     """Refuse what is no table, has no rows, or lacks a column; names of columns are texts, as batches want them.
 
-    Columns of one's own are carried over, and so two of them may not have one name, nor one of them none.
+    Columns of one's own are carried over, and so two of them may not have one name, nor one of them none, and none
+    holds half of a surrogate pair, which no report can be saved with.
 
     Raises:
         InvalidRequestError: What is wrong.
@@ -35,7 +36,27 @@ def need_columns(frame: object, *columns: object) -> None:
         message = f"the table has several columns named {', '.join(map(repr, twice))}; rename or drop them"
         raise InvalidRequestError(message, parameter=twice[0])
     if not len(frame):  # type: ignore[arg-type]  # a table, as was seen above
-        raise InvalidRequestError("frame has no rows; give one row or more", parameter="frame")
+        raise InvalidRequestError("the table has no rows; give one row or more", parameter="frame")
+    for name in own:
+        cells = frame[name]  # type: ignore[index]  # a table, as was seen above
+        row = next((row for row, cell in enumerate(cells, 1) if _is_torn(cell)), None)
+        if row is not None:
+            message = (
+                f"row {row:,}: column {name!r} contains half of a surrogate pair, as in damaged files and cut "
+                "texts; remove or correct it"
+            )
+            raise InvalidRequestError(message, parameter=str(name))
+
+
+def _is_torn(cell: object) -> bool:
+    """Whether a cell is a text that UTF-8 cannot encode."""
+    if not isinstance(cell, str) or cell.isascii():
+        return False
+    try:
+        cell.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def keep_free(frame: pd.DataFrame, names: frozenset[str]) -> None:

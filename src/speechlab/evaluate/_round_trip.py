@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -117,8 +116,6 @@ def round_trip(
         lambda: timed_voices(cast.services, cast.catalogues, pd.concat(sounds), text, language, turns),
         no_speed(),
     )
-    for note in (*told_gone(cast.gone), *deaf, *untimed):
-        warnings.warn(note, stacklevel=3)
     report = reported(
         title,
         heard,
@@ -129,6 +126,7 @@ def round_trip(
         store=store,
         speed=timed,
         record=record_of("round_trip", store, *sounds, heard, identify=identify, speed=turns, **options),
+        notes=[*cast.told_skipped(language), *told_gone(cast.gone), *deaf, *untimed],
     )
     tell_failed(errors_of(report), len(report.table), SEE)
     return report

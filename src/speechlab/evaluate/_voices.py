@@ -164,6 +164,27 @@ class Cast(NamedTuple):
         """Rows that nobody speaks."""
         return self.pairs[self.pairs["status"].notna()]
 
+    def told_skipped(self, language: str) -> list[str]:
+        """How many texts no voice speaks, of each service, and in which languages they are.
+
+        Args:
+            language: Column of the languages.
+        """
+        told = []
+        for name in self.catalogues:
+            own = self.pairs[self.pairs["system"] == name] if name else self.pairs
+            codes = own.loc[own["status"] == "skipped", language].map(code_or_none)
+            known = codes.dropna()
+            whose = f"{name}: " if name else ""
+            if len(known):
+                them = ", ".join(sorted(set(known)))
+                told.append(
+                    f"{whose}{_rows(len(known))} skipped, because none of the voices speaks the language: {them}."
+                )
+            if unknown := len(codes) - len(known):
+                told.append(f"{whose}{_rows(unknown)} skipped, because a language code is missing.")
+        return told
+
 
 def cast_of(
     services: Mapping[str, Client],
@@ -206,6 +227,10 @@ def cast_of(
     if pairs["voice"].isna().all():
         raise InvalidRequestError(_mute(chosen, gone), parameter="voices")
     return Cast(pairs, there, catalogues, gone)
+
+
+def _rows(count: int) -> str:
+    return "1 row was" if count == 1 else f"{count:,} rows were"
 
 
 def _mute(chosen: Mapping[str, Sequence[Voice]], gone: Mapping[str, str]) -> str:

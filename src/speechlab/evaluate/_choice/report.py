@@ -50,7 +50,6 @@ class VoicesReport(SpeechReport):
             :class:`speechlab.metrics.Attribution`.
         variance: One row for each language, as of :class:`speechlab.metrics.Attribution`.
         patterns: What stands out among the errors, in sentences.
-        notes: What was left out, and why.
         table: As of :class:`SpeechReport`, with ``take``, ``engine`` and the columns of
             :func:`speechlab.metrics.speech_measures`.
         summary: As of :class:`SpeechReport`; with ``group``, ``first_share``, ``p_best`` and ``needed`` of
@@ -67,7 +66,6 @@ class VoicesReport(SpeechReport):
     attributed: pd.DataFrame = field(default_factory=pd.DataFrame)
     variance: pd.DataFrame = field(default_factory=pd.DataFrame)
     patterns: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
 
     @classmethod
     def ordered(cls, report: SpeechReport, order: Order, notes: Sequence[str]) -> VoicesReport:

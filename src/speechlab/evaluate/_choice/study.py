@@ -134,7 +134,7 @@ def voices(
     )
     table = measured(scored.table, text, language, rated)
     order = ordered(table, text, language)
-    notes = [*order.notes, *told_gone(cast.gone), *deaf, *untimed]
+    notes = [*order.notes, *cast.told_skipped(language), *told_gone(cast.gone), *deaf, *untimed]
     if less := len(frame) - len(once):
         what = "1 row repeats a sentence" if less == 1 else f"{less} rows repeat sentences"
         notes.append(f"{what} of the table; each sentence counts once.")

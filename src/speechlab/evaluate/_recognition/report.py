@@ -69,7 +69,6 @@ class RecognitionReport(SpeechReport):
     hotwords: pd.DataFrame = field(default_factory=pd.DataFrame)
     speechless: pd.DataFrame = field(default_factory=pd.DataFrame)
     findings: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
 
     @classmethod
     def of_rows(
@@ -87,20 +86,19 @@ class RecognitionReport(SpeechReport):
             nothing: What was recognised where nobody spoke.
             notes: What could not be done, in sentences.
         """
-        kept = {one.name: getattr(report, one.name) for one in fields(SpeechReport)}
+        kept = {one.name: getattr(report, one.name) for one in fields(SpeechReport)} | {"notes": tuple(notes)}
         effects = hotword_effects(flagged(report.table), systems, report.language)
         kept |= {"table": effects.table, "summary": summarized(effects.table, report.language, report.speed)}
         said = [*effects.verdicts, *([] if nothing is None else told_of_nothing(nothing))]
         kept |= {"hotwords": effects.summary, "speechless": pd.DataFrame() if nothing is None else nothing}
         if "system" not in report.table.columns:
-            return cls(**kept, findings=tuple(said), notes=tuple(notes))
+            return cls(**kept, findings=tuple(said))
         order = ordered(report.table, report.text, report.language)
         return cls(
             **kept,
             order=order.systems,
             pairs=order.pairs,
             findings=(*order.verdicts, *said),
-            notes=tuple(notes),
         )
 
     @property
@@ -200,8 +198,7 @@ class RecognitionReport(SpeechReport):
         more = [hotwords_table(self.hotwords)] if len(self.hotwords) else []
         found = len(self.speechless) and self.speechless["hallucination"].fillna(value=False).any()
         more += [speechless_table(self.speechless, clips=clips)] if found else []
-        rates, *others = super().sections(clips=clips)
-        return [*said, rates, *more, *others]
+        return [*said, self._rates(), *more, *self._rest(clips)]
 
     def _quotes(self) -> list[str]:
         """The findings about unchanged recordings, without those that tables show: other conditions, hotwords."""

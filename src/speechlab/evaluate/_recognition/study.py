@@ -170,7 +170,7 @@ def recognition(
         summary=False,
     )
     nothing = None if silent is None else heard_in_nothing(there, silent, how)
-    notes = [*told_gone(gone), *untimed, *_told_left_out(skipped[0], len(rows))]
+    notes = [*told_gone(gone), *untimed, *_told_unscored(skipped[0], len(rows), scored.table, text)]
     report = RecognitionReport.of_rows(scored, systems, nothing, notes)
     tell_failed(errors_of(report), len(report.table), SEE)
     return report
@@ -182,11 +182,28 @@ def _left_out(unknown: pd.DataFrame, language: str, systems: Sequence[System]) -
     return [unknown.assign(system=one.name, **{WHY: why}) for one in systems]
 
 
-def _told_left_out(unknown: pd.DataFrame, rows: int) -> list[str]:
-    """How many rows were not recognised, with the commonest reason."""
-    if not len(unknown):
-        return []
-    return [f"{len(unknown):,} of {rows:,} rows were left out; mostly: {unknown[WHY].mode()[0]}."]
+def _told_unscored(unknown: pd.DataFrame, rows: int, table: pd.DataFrame, text: str) -> list[str]:
+    """How many rows were not recognised, and how many references are missing, or empty after normalisation."""
+    told = []
+    if len(unknown):
+        told.append(f"{len(unknown):,} of {rows:,} rows were left out; mostly: {unknown[WHY].mode()[0]}.")
+    if "recording" in table.columns:  # those that any system has recognised, each once
+        table = table[table["hypothesis"].notna()].drop_duplicates("recording")
+    heard = table[table["hypothesis"].notna()]
+    missing = int(heard[text].isna().sum())
+    empty = int((heard["errors"].notna() & (heard["reference_normalized"].fillna("") == "")).sum())
+    if missing:
+        told.append(f"{missing:,} of {len(heard):,} references {_are(missing)} missing, and not scored.")
+    if empty:
+        told.append(
+            f"{empty:,} of {len(heard):,} references {_are(empty)} empty after normalisation; text that was "
+            "recognised there counts as inserted."
+        )
+    return told
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
 
 
 def _prepared(frame: pd.DataFrame, audio: str, voice: str | None) -> tuple[list[str], pd.DataFrame]:

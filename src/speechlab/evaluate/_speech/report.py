@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from speechlab._platform import package_version
-from speechlab.display import percent
+from speechlab.display import element, percent
 from speechlab.evaluate._made import SIDES, SPEECH
 from speechlab.evaluate._report import Report, drawn
 from speechlab.evaluate._speech.html import clip_rows, speed_table, summary_table
@@ -56,6 +56,7 @@ class SpeechReport(Report):
             duration), ``concurrency`` and ``error``; of recognisers ``file`` and ``result_s`` in place of the first
             sound and the total. Without it, a table without rows.
         record: As for :class:`Report`.
+        notes: As for :class:`Report`.
     """
 
     title: str
@@ -66,6 +67,7 @@ class SpeechReport(Report):
     segments: pd.DataFrame = field(default_factory=lambda: frame([]))
     speed: pd.DataFrame = field(default_factory=no_speed)
     record: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     _made: ClassVar = SPEECH
 
@@ -92,12 +94,20 @@ class SpeechReport(Report):
         segments: pd.DataFrame | None = None,
         speed: pd.DataFrame | None = None,
         record: Mapping[str, Any] | None = None,
+        notes: Sequence[str] = (),
     ) -> SpeechReport:
         """Summarise scored rows by voice and language."""
         timed = no_speed() if speed is None else speed
-        kept = frame([]) if segments is None else segments
         return cls(
-            title, scored, summarized(scored, language, timed), text, language, kept, timed, record or {}
+            title,
+            scored,
+            summarized(scored, language, timed),
+            text,
+            language,
+            frame([]) if segments is None else segments,
+            timed,
+            record or {},
+            tuple(notes),
         )
 
     @classmethod
@@ -117,13 +127,22 @@ class SpeechReport(Report):
         joined = pd.concat(tables, ignore_index=True)
         records = [dict(report.record) for report in reports if report.record]
         record = {"joined": records} if records else {}
-        return cls.of(title, joined, segments=segments, speed=speed, record=record)
+        notes = [note for report in reports for note in report.notes]
+        return cls.of(title, joined, segments=segments, speed=speed, record=record, notes=notes)
 
     def sections(self, *, clips: int | None = None) -> Sequence[Html]:
-        """Return the summary and the rows, each of which can be heard."""
+        """Return the notes, the summary and the rows, each of which can be heard."""
+        told = [element("p", note, dir="auto") for note in self.notes]
+        return [*told, self._rates(), *self._rest(clips)]
+
+    def _rates(self) -> Html:
+        return summary_table(self.summary)
+
+    def _rest(self, clips: int | None) -> list[Html]:
+        """The parts below the rates: speed, and the rows."""
         speed = [speed_table(self.summary)] if len(self.speed) else []
         heard = [] if clips == 0 else [clip_rows(plain_rows(self), max_rows=clips)]
-        return [summary_table(self.summary), *speed, *heard]
+        return [*speed, *heard]
 
     def rows(self, **options: Any) -> Any:
         """Hear, search and sort the rows, the worst first: the same as :meth:`errors`."""

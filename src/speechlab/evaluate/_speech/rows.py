@@ -16,7 +16,7 @@ from speechlab.evaluate._systems import UNUSABLE
 from speechlab.metrics import score
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import pandas as pd
 
@@ -129,6 +129,7 @@ def reported(
     store: Store | str | None,
     speed: pd.DataFrame | None = None,
     record: Mapping[str, Any] | None = None,
+    notes: Sequence[str] = (),
     summary: bool = True,
 ) -> SpeechReport:
     """Score what was heard, and put rows that nobody could speak or hear beside it.
@@ -160,6 +161,7 @@ def reported(
         "segments": timed,
         "speed": speed,
         "record": record,
+        "notes": tuple(notes),
     }
     if summary:
         return SpeechReport.of(title, scored, **facts)
