@@ -286,7 +286,7 @@ def test_odd_clips_stop_nothing(tmp_path):
 )
 def test_errors_name_the_value(call, hint):
     if hint is None:
-        assert "3 is no clip" in call()["measure_error"].tolist()[0]
+        assert "3 is not a clip" in call()["measure_error"].tolist()[0]
         return
     with pytest.raises(InvalidRequestError, match=hint):
         call()

@@ -178,8 +178,14 @@ def test_refusals():
         (lambda: translation_score(["a"], ["a"], options={"bleu": {"tokenise": "x"}}), "'tokenise'"),
         (lambda: translation_score(["a"], ["a"], options={"ter": {}}), "'ter'"),
         (lambda: translation_score(["a"], ["a"], options={"bleu": {"smooth_method": "x"}}), "does not take"),
-        (lambda: translation_score(["a"], ["a"], scorers={"x": lambda *_: [1, 2]}), "one number for each"),
-        (lambda: translation_score(["a"], ["a"], scorers={"x": lambda *_: ["y"]}), "one number for each"),
+        (
+            lambda: translation_score(["a"], ["a"], scorers={"x": lambda *_: [1, 2]}),
+            "one finite number for each",
+        ),
+        (
+            lambda: translation_score(["a"], ["a"], scorers={"x": lambda *_: ["y"]}),
+            "one finite number for each",
+        ),
         (lambda: translation_score(["a"], ["a"], scorers={"bleu": lambda *_: [1]}), "another"),
         (lambda: compare_translations(["a"], {"x": ["a"]}), "two systems"),
         (lambda: compare_translations(["a"], {"x": ["a"], "y": ["a", "b"]}), "'y'"),

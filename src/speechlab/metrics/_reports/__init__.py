@@ -1,1 +1,1 @@
-"""Scores on paper: errors as a table, print-outs and files as of NIST's sclite, alignments as HTML."""
+"""Reports of scores: tables of errors, print-outs and files in NIST's formats, alignments as HTML."""

@@ -1,4 +1,4 @@
-"""The detailed overall report as NIST's sclite prints it (``dtl``): figures, and which words went wrong."""
+"""The detailed overall report of NIST's sclite (``dtl``): figures, and the words with errors."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def detailed(alignments: Iterable[Alignment], name: str) -> str:
 
     Args:
         alignments: One for each utterance.
-        name: What to call the system.
+        name: Name of the system in the report.
     """
     utterances, words = Counter[str](), Counter[str]()
     pairs, inserted, deleted = Counter[str](), Counter[str](), Counter[str]()

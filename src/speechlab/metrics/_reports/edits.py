@@ -1,4 +1,4 @@
-"""The errors of tables, one row each, with their places in the texts as they were written."""
+"""The errors of tables, one row each, with their places in the texts as written."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def edits(
     hypothesis: str = "hypothesis",
     **how: Any,
 ) -> pd.DataFrame:
-    """The errors, one row each, with their places in the texts as they were written.
+    """The errors, one row each, with their places in the texts as written.
 
     Args:
-        scored: What :func:`score` or :func:`error_rate` returned; or a table or references without scores.
+        scored: Result of :func:`score` or :func:`error_rate`; or a table or references without scores.
         hypotheses: Hypotheses, if the first argument has references.
         equal: Also give the tokens that agree.
         reference: Column of references in a table.
@@ -40,14 +40,15 @@ def edits(
         **how: Arguments of :func:`score` for texts without scores, such as ``language="en"``.
 
     Returns:
-        A table with ``utterance`` (the label of the row in the index), ``operation`` (``"substitute"``,
-        ``"delete"``, ``"insert"``, ``"equal"``), the tokens ``reference`` and ``hypothesis``, ``reference_start``,
+        A table with ``utterance`` (the label of the row in the index), ``operation`` (``"substitute"``, ``"delete"``,
+        ``"insert"``, ``"equal"``), the tokens ``reference`` and ``hypothesis``, ``reference_start``,
         ``reference_end``, ``hypothesis_start`` and ``hypothesis_end`` (characters of the texts before normalisation,
-        half open), and ``unit``. Missing are the token and the place of a side that has none, and all places of
-        readings, of texts that are not in the table, and where a function of one's own normalised them.
+        half open), and ``unit``. The token and the place of a side without a token are missing. All places are
+        missing for readings and syllables, for a table without the texts as written, and for a table that was scored
+        with a custom function as its normaliser.
 
     Raises:
-        InvalidRequestError: The table was not scored, or cannot be.
+        InvalidRequestError: The table has no scores and cannot be scored.
 
     Example:
         >>> table = edits(["Well, good MORNING!"], ["good evening"], language="de")

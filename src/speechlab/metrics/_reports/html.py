@@ -37,24 +37,26 @@ def alignments_html(
     """Alignments for the eye: reference above hypothesis, token by token, with the kind of each error below.
 
     Args:
-        scored: What :func:`score` or :func:`error_rate` returned; or a table or references without scores.
+        scored: Result of :func:`score` or :func:`error_rate`; or a table or references without scores.
         hypotheses: Hypotheses, if the first argument has references.
-        limit: Show no more utterances than that.
-        worst: Those with most errors first; else in order, those without errors included.
+        limit: Greatest number of utterances to show.
+        worst: Show the utterances with errors only, those with the most errors first; if False, show all in their
+            order.
         **how: Arguments of :func:`score` for texts without scores, such as ``language="en"``.
 
     Returns:
         HTML that a notebook shows. All texts are escaped, and colour is never the only sign.
 
     Raises:
-        InvalidRequestError: The table was not scored, or the limit is no number.
+        InvalidRequestError: The table has no scores and cannot be scored, or the limit is not a whole number of at
+            least 1.
 
     Example:
         >>> "mourning" in alignments_html(["good morning"], ["good mourning"], language="en")
         True
     """
     if not is_whole_number(limit) or limit < 1:
-        message = f"limit={limit!r:.60} is no number of utterances; give a whole number from 1 on"
+        message = f"limit={limit!r:.60} is not a number of utterances; give a whole number of at least 1"
         raise InvalidRequestError(message, parameter="limit")
     table = as_scored(scored, hypotheses, how)
     done = table[table["errors"].notna()]
@@ -79,7 +81,7 @@ def _grid(alignment: Alignment, language: str | None) -> Html:
     gap = "3px" if alignment.separator else "1px"
     cells = []
     for edit in alignment:
-        # A place without a token keeps its width by a character that shows nothing being there.
+        # A dot marks a missing token and keeps the width of its place.
         said = "·" if edit.reference is None else edit.reference
         heard = "·" if edit.hypothesis is None else edit.hypothesis
         lines = (

@@ -1,4 +1,4 @@
-"""Print-outs as NIST's sclite makes them, and its own read: alignments, summaries, and the detailed report."""
+"""Print-outs in the formats of NIST's sclite (alignments, summaries, detailed report), and a reader of alignments."""
 
 from __future__ import annotations
 
@@ -40,23 +40,23 @@ def sclite_report(
     name: str = "system",
     **how: Any,
 ) -> str:
-    """A print-out as sclite makes it, of any scores: print it, or write it to a file.
+    """A print-out of scores in a format of sclite, as text.
 
     Args:
-        scored: What :func:`score` or :func:`error_rate` returned; or a table or references without scores.
+        scored: Result of :func:`score` or :func:`error_rate`; or a table or references without scores.
         hypotheses: Hypotheses, if the first argument has references.
-        report: As sclite calls them: ``"pra"`` (each alignment, reference above hypothesis), ``"sum"`` (percentages
-            by speaker), ``"rsum"`` (numbers by speaker) or ``"dtl"`` (figures of the whole, and the words that were
-            taken for others, left out or put in, with how often).
+        report: Name of the format in sclite: ``"pra"`` (each alignment, reference above hypothesis), ``"sum"``
+            (percentages by speaker), ``"rsum"`` (numbers by speaker) or ``"dtl"`` (overall figures, and the counts of
+            substituted, deleted and inserted words).
         utterance: Column with the names of the utterances; None for the index.
         speaker: Column with the speakers; None for the part of an utterance's name before the first ``-`` or ``_``.
-        name: What to call the system.
+        name: Name of the system in the print-out.
         **how: Arguments of :func:`score` for texts without scores. For sclite's own counts,
             ``counts="sclite", normalize=None, language="en"``.
 
     Raises:
-        InvalidRequestError: The table has no scores, or its rows were scored in different ways or units, a column is
-            missing, or there is no such report.
+        InvalidRequestError: The table has no scores, its rows were scored in different ways or units, a column is
+            missing, or the format does not exist.
 
     Example:
         >>> print(sclite_report(["the cat sat"], ["the hat sat now"], language="en").partition("REF")[2])
@@ -161,7 +161,7 @@ def _figures(rows: list[list[int]]) -> list[float]:
 
 
 def _percent(row: list[float]) -> list[float]:
-    """The same, with percentages of words, and the last of utterances."""
+    """The same figures as percentages of words; the last as a percentage of utterances."""
     utterances, words, *counts, wrong = row
     return [
         utterances,
@@ -186,17 +186,18 @@ _BLOCK = re.compile(r"^Speaker sentences\s+\d+:\s+(\S+)", re.MULTILINE)
 
 
 def read_sclite(path: str | os.PathLike[str]) -> pd.DataFrame:
-    """Read what sclite wrote with ``-o pra`` as a scored table, which all functions for scored tables take.
+    """Read the alignments that sclite writes with ``-o pra`` as a scored table.
 
     Args:
         path: The file, in UTF-8.
 
     Returns:
-        One row for each utterance: ``utterance``, ``speaker``, ``text`` and ``hypothesis`` (the aligned words), and
-        the columns of :func:`score` by words; the signature says that sclite counted.
+        A table for all functions that take scored tables, with one row for each utterance: ``utterance``,
+        ``speaker``, ``text`` and ``hypothesis`` (the aligned words), and the columns of :func:`score` by words. The
+        signature records the counts as sclite's.
 
     Raises:
-        InvalidRequestError: There is no alignment in the file, or it is not in UTF-8.
+        InvalidRequestError: The file has no alignment or is not in UTF-8.
 
     Example:
         >>> talk = pd.DataFrame({"text": ["good morning"], "hypothesis": ["good mourning"]}, index=["s1-001"])

@@ -1,4 +1,4 @@
-"""Transcripts in NIST's format ``trn``: one utterance a line, its name in parentheses behind it."""
+"""Transcripts in NIST's format ``trn``: one utterance on each line, followed by its name in parentheses."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def utf8_text(path: str | os.PathLike[str]) -> str:
     """The text of a file.
 
     Raises:
-        InvalidRequestError: It is not in UTF-8.
+        InvalidRequestError: The file is not in UTF-8.
     """
     file = user_path(path)
     try:
@@ -37,14 +37,15 @@ def read_trn(path: str | os.PathLike[str]) -> pd.DataFrame:
     """Read transcripts from a ``trn`` file.
 
     Args:
-        path: The file, in UTF-8. Empty lines and comments (``;;``) are passed over.
+        path: The file, in UTF-8. Empty lines and comments (``;;``) are skipped.
 
     Returns:
-        A table with ``utterance`` (what stands in parentheses), ``speaker`` (its part before the first ``-`` or
-        ``_``, as sclite's ``-i spu_id`` has it) and ``text``.
+        A table with ``utterance`` (the name in parentheses), ``speaker`` (its part before the first ``-`` or ``_``,
+        as with sclite's ``-i spu_id``) and ``text``.
 
     Raises:
-        InvalidRequestError: A line has no name in parentheses at its end, or a name occurs twice.
+        InvalidRequestError: The file is not in UTF-8, a line has no name in parentheses at its end, or a name occurs
+            twice.
 
     Example:
         >>> write_trn(pd.DataFrame({"text": ["good morning"]}, index=["s1-001"]), "ref.trn")
@@ -60,11 +61,15 @@ def read_trn(path: str | os.PathLike[str]) -> pd.DataFrame:
             continue
         found = _LINE.fullmatch(line)
         if found is None:
-            message = f"line {number} of {Path(path).name} has no (name) at its end: {line[:60]!r}"
+            message = (
+                f"line {number} of {Path(path).name} has no name at its end: {line[:60]!r}; write the name of the "
+                "utterance in parentheses, as in 'good morning (s1-001)'"
+            )
             raise InvalidRequestError(message, parameter="path")
         if found[2] in rows:
             message = (
-                f"line {number} of {Path(path).name} has utterance {found[2]!r} once more; names must differ"
+                f"line {number} of {Path(path).name} has the name {found[2]!r} once more; give each utterance its "
+                "own"
             )
             raise InvalidRequestError(message, parameter="path")
         rows[found[2]] = found[2], speaker_of(found[2]), found[1].strip()
@@ -83,14 +88,14 @@ def write_trn(
     text: str = "text",
     utterance: str | None = None,
 ) -> None:
-    """Write transcripts as a ``trn`` file, for sclite and programs like it.
+    """Write transcripts as a ``trn`` file, for sclite and similar programs.
 
     Args:
         frame: One row for each utterance. A missing text is written as an empty one.
-        path: The file, in UTF-8; one that is there is replaced.
-        text: Column of the texts; line ends in them become spaces.
-        utterance: Column of their names, such as ``"speaker1-0001"``; None for the column ``utterance``, or for the
-            index where there is none.
+        path: The file, written in UTF-8; an existing file is replaced.
+        text: Column of the texts; line breaks in them become spaces.
+        utterance: Column of the utterances' names, such as ``"speaker1-0001"``; None for the column ``utterance``, or
+            for the index if there is no such column.
 
     Raises:
         InvalidRequestError: A column is missing, or a name is empty, has white space or parentheses, or occurs twice.
@@ -114,9 +119,9 @@ def write_trn(
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise InvalidRequestError(
-            f"the utterance {twice!r} occurs twice; names must differ", parameter="utterance"
+            f"the name {twice!r} occurs twice; give each utterance its own", parameter="utterance"
         )
-    # A line that begins with two semicolons would be a comment, but not with a space before them.
+    # A line that begins with two semicolons would be a comment, so it gets a space before them.
     lines = [
         f"{_line('' if is_missing(cell) else str(cell))} ({name})\n"
         for cell, name in zip(frame[text].tolist(), names, strict=True)

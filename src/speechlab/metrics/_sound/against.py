@@ -1,4 +1,4 @@
-"""Recordings against reference recordings: by measures of one's own, and one that needs no package."""
+"""Recordings compared with reference recordings: by a built-in ratio, and by measures of the user."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def compare_recordings(
     audio: str = "audio",
     reference: str = "reference_audio",
 ) -> pd.DataFrame:
-    """Compare recordings with reference recordings: how much was changed, or whether it is the same speaker.
+    """Compare recordings with reference recordings: the amount of distortion, or the similarity of speakers.
 
-    Measures such as STOI, PESQ or the similarity of speaker embeddings come from packages of their own; give them as
-    functions. Both recordings are mixed to mono and resampled to one rate before.
+    Other packages have measures such as STOI, PESQ or the similarity of speaker embeddings; give them as functions.
+    Both recordings are first mixed to mono and resampled to one rate.
 
     Args:
         recordings: Clips, paths or bytes; or a table with a column of them.
-        references: As many; not for a table. Two Series must have one index.
+        references: One for each recording; None for a table. Two Series must have the same index.
         measures: For each new column a function from the samples of a recording, those of its reference (float32,
             mono, of any two lengths) and the sample rate to a number.
         sample_rate: Rate in Hz, 1,000 to 192,000, at which samples are compared.
@@ -46,13 +46,14 @@ def compare_recordings(
         reference: Column of the references of a table.
 
     Returns:
-        The table with these columns, or, for lists, these alone: ``si_sdr_db``, the scale-invariant ratio of the
-        reference to what differs from it, in dB (Le Roux et al., 2019), over the length of the shorter one, which
-        supposes that both begin at the same time (missing for silence); the columns of ``measures``; and
-        ``compare_error``: why a row has no figures, which stops no other row.
+        The table with the following columns, or, for lists, these columns alone: ``si_sdr_db``, the scale-invariant
+        signal-to-distortion ratio in dB (Le Roux et al., 2019); the columns of ``measures``; and ``compare_error``,
+        the reason for a row without figures. Such a row does not stop the others. The ratio is over the length of the
+        shorter recording, and assumes that both begin at the same time. It is missing if a recording is silent, or if
+        both are equal.
 
     Raises:
-        InvalidRequestError: A column is missing, lists differ in length, or an argument makes no sense.
+        InvalidRequestError: A column is missing, lists differ in length, or an argument is invalid.
 
     Example:
         >>> import numpy as np
@@ -70,7 +71,7 @@ def compare_recordings(
     refuse_other_tables(recordings, "recordings")
     if is_frame(recordings) or is_frame(references):
         if not is_frame(recordings) or references is not None:
-            message = "references stand in the table already; leave them out, or give two lists"
+            message = "the table already has references; leave references out, or give two lists"
             raise InvalidRequestError(message, parameter="references")
         require_columns(recordings, audio, reference, hint="Name the right one, as in audio='path'")
         frame, sides = recordings, (recordings[audio].tolist(), recordings[reference].tolist())
@@ -113,7 +114,7 @@ def _row(one: Any, other: Any, measures: dict[str, RecordingMeasure], rate: int)
     for name, measure in measures.items():
         try:
             value = measure(sound, model, rate)
-        except Exception as error:  # noqa: BLE001 - a measure of others; its row says why, and stops no other
+        except Exception as error:  # noqa: BLE001 - a measure of the user; its error is reported in its row
             row["compare_error"] = f"{name}: {type(error).__name__}: {error}"
             continue
         if not is_number(value):
@@ -124,7 +125,7 @@ def _row(one: Any, other: Any, measures: dict[str, RecordingMeasure], rate: int)
 
 
 def si_sdr(sound: NDArray[np.float32], model: NDArray[np.float32]) -> float | None:
-    """Scale-invariant signal-to-distortion ratio in dB; None where one of them is silent, or they are the same.
+    """Scale-invariant signal-to-distortion ratio in dB; None if a recording is silent, or if both are equal.
 
     Source: J. Le Roux, S. Wisdom, H. Erdogan, J. R. Hershey, SDR - half-baked or well done? (ICASSP 2019).
     """

@@ -1,6 +1,6 @@
-"""Measures of synthesised speech: how long, how fast, how loud, how high, and what looks wrong.
+"""Measures of synthesised speech: duration, rate, loudness, pitch, and signs of faults.
 
-None of them says how natural a voice sounds; they find clips that are worth listening to.
+No measure says how natural a voice sounds. They find clips that are worth listening to.
 """
 
 from __future__ import annotations
@@ -54,16 +54,16 @@ _SAID_TWICE = re.compile(r"(.{2,})\1$")
 
 
 class Dnsmos(NamedTuple):
-    """Guesses by DNSMOS of what people would say about noise and quality, from 1 (bad) to 5 (excellent).
+    """DNSMOS estimates of human ratings of noise and quality, from 1 (bad) to 5 (excellent).
 
-    It was made to compare noise suppressors. It hears hiss, hum, reverberation and broken sound; it does not hear
-    whether a voice is natural, whether it reads the right words, or whether it is the right voice.
+    DNSMOS was made to compare noise suppressors. It rates hiss, hum, reverberation and broken sound. It does not rate
+    the naturalness of a voice, and does not check the words or the speaker.
 
     Attributes:
         signal: Quality of the speech (P.835 SIG).
         background: Absence of noise (P.835 BAK).
-        overall: Both together (P.835 OVRL).
-        p808: The whole, by another network (P.808).
+        overall: Speech and background together (P.835 OVRL).
+        p808: Overall quality, by another network (P.808).
     """
 
     signal: float
@@ -73,15 +73,15 @@ class Dnsmos(NamedTuple):
 
 
 def dnsmos(clip: AudioClip | str | os.PathLike[str] | bytes) -> Dnsmos:
-    """Guess the noise and quality of a recording of speech: not its naturalness.
+    """Estimate the noise and quality of a recording of speech, but not its naturalness.
 
     Args:
-        clip: A clip, or a file or its bytes. Resampled to 16 kHz, mixed to mono; a clip shorter than 9.01 s is
-            repeated, as the authors of DNSMOS do.
+        clip: A clip, the path of a file, or its bytes. The clip is resampled to 16 kHz and mixed to mono. A clip
+            shorter than 9.01 s is repeated, as by the authors of DNSMOS.
 
     Returns:
-        Four ratings from 1 to 5. They were made for recordings of about 9 s; of a clip of less than a second they say
-        little.
+        Four ratings from 1 to 5. The networks were made for recordings of about 9 s; ratings of a clip of less than a
+        second say little.
 
     Raises:
         MissingDependencyError: The extra ``quality`` is not installed.
@@ -96,7 +96,7 @@ def dnsmos(clip: AudioClip | str | os.PathLike[str] | bytes) -> Dnsmos:
         message = "an empty clip has no quality; leave it out"
         raise InvalidRequestError(message, parameter="clip")
     if not silence(sound, DNSMOS_RATE, 200.0).loud.any():
-        message = "a clip without any sound has no quality, whatever the networks say of it; leave it out"
+        message = "a silent clip (nothing above -70 dBFS) has no quality; leave it out"
         raise InvalidRequestError(message, parameter="clip")
     return Dnsmos(*rate_noise(sound))
 
@@ -107,14 +107,14 @@ def loudness(clip: AudioClip | str | os.PathLike[str] | bytes) -> float:
     Source: ITU-R BS.1770-4, annex 1.
 
     Args:
-        clip: A clip, or a file or its bytes; of any rate, with any number of channels.
+        clip: A clip, the path of a file, or its bytes, with any sample rate and any number of channels.
 
     Returns:
-        The loudness; NaN for less than 0.4 s, and where everything is below -70 LUFS.
+        The loudness; NaN for a clip of less than 0.4 s, and for a clip that is below -70 LUFS throughout.
 
     Raises:
         AudioError: The clip cannot be read.
-        InvalidRequestError: It is no clip.
+        InvalidRequestError: ``clip`` is not a clip, a path or bytes.
 
     Example:
         >>> tone = sl.AudioClip(0.5 * np.sin(2 * np.pi * 997 * np.arange(48_000) / 48_000), 48_000)
@@ -144,10 +144,10 @@ def speech_measures(
         audio: Column of the clips of a table.
         text: Column of the texts of a table; used if it exists.
         language: Column of the languages of a table; or the language of all rows.
-        silence_db: A window of 10 ms is silent if its power is that far below that of the loudest, in dB (or below
-            -70 dBFS).
-        f0_range_hz: Lowest and highest pitch that are looked for.
-        with_dnsmos: Add :func:`dnsmos`: some seconds of work for each clip.
+        silence_db: Threshold of silence in dB, from 0 to 200. A window of 10 ms is silent if its power is this far
+            below that of the loudest window, or below -70 dBFS.
+        f0_range_hz: Lowest and highest pitch to search for, in Hz.
+        with_dnsmos: Add the ratings of :func:`dnsmos`, which take some seconds for each clip.
 
     Returns:
         For a table, a new table with the same index and columns, and the following columns, which replace columns of
@@ -158,24 +158,24 @@ def speech_measures(
           ``ja``); letters and digits count as characters, punctuation does not.
         - ``duration_per_character_s``, ``duration_per_mora_s``, and the speaking rates ``characters_per_s``,
           ``morae_per_s``, ``words_per_s``, all over ``speech_s`` (pauses inside count, silence at the ends does not).
-        - ``duration_z``: how far ``speech_s`` per mora or character lies from the median of the language, in robust
-          standard deviations (of its logarithm); missing with fewer than 8 clips. Below -3.5 words may be missing,
-          above 3.5 something may be said twice.
+        - ``duration_z``: distance of ``speech_s`` per mora or character from the median of the language, in robust
+          standard deviations of its logarithm; missing with fewer than 8 clips. Below -3.5, words may be missing;
+          above 3.5, something may be said twice.
         - ``silence_ratio`` (fraction of the whole clip), ``leading_silence_s``, ``trailing_silence_s``,
           ``longest_pause_s`` (between sounds).
         - ``clipping_ratio``: fraction of samples at full scale in runs of three or more.
         - ``peak_dbfs``, ``rms_dbfs``, ``loudness_lufs`` (BS.1770-4, gated; missing below 0.4 s or for silence).
         - ``f0_median_hz``, ``f0_mean_hz``, ``f0_sd_hz``, ``voiced_ratio`` (voiced share of ``speech_s``).
-        - ``repeated_ending``: the end sounds like the part right before it, and the text has no repetition there.
-        - ``truncated_ending``: the clip stops in the middle of a sound.
+        - ``repeated_ending``: whether the end sounds like the part before it, and the text has no repetition there.
+        - ``truncated_ending``: whether the clip stops in the middle of a sound.
         - ``dnsmos_signal``, ``dnsmos_background``, ``dnsmos_overall``, ``dnsmos_p808`` (1 to 5), if asked for;
           missing for a silent clip.
-        - ``measure_error``: why a clip could not be measured, or why its words could not (its language does not
-          exist); those measures are missing, and stop nothing.
+        - ``measure_error``: the reason for missing measures: the clip could not be measured, or its words could not,
+          because its language does not exist. Such a row does not stop the others.
 
     Raises:
-        InvalidRequestError: A column is missing or there twice, or lists differ in length, or the language of all
-            rows or a range does not exist, or samples come without their rate.
+        InvalidRequestError: A column is missing or occurs twice, lists differ in length, the language of all rows
+            does not exist, a range is invalid, or samples have no sample rate.
 
     Example:
         >>> clip = sl.AudioClip(np.concatenate([np.zeros(8_000), 0.5 * np.sin(np.arange(8_000))]), 8_000)
@@ -207,7 +207,7 @@ def speech_measures(
 def _given(
     clips: Any, texts: Sequence[str] | None, audio: str, text: str
 ) -> tuple[pd.DataFrame, list[Any], list[Any]]:
-    """The table that measures are added to, which may have no columns yet, the clips, and what was to be said."""
+    """The table for the measures, which may have no columns yet, the clips, and their intended texts."""
     import pandas as pd
 
     refuse_other_tables(clips, "clips")
@@ -215,7 +215,7 @@ def _given(
         require_columns(clips, audio, hint="Name the right one, as in audio='path'")
         if texts is not None:
             message = (
-                f"texts stand in a column of the table; name it (text={text!r:.60}) instead of giving texts"
+                f"the table already has texts; leave texts out, and name their column (text={text!r:.60})"
             )
             raise InvalidRequestError(message, parameter="texts")
         said = clips[text].tolist() if has_column(clips, text, "text") else [None] * len(clips)
@@ -296,7 +296,7 @@ def _bare(text: str) -> str:
 
 
 def _rates(text: str, language: str | None, speech_s: float) -> dict[str, Any]:
-    # Marks of vowels in Thai and others are no letters to Python; NFC of the rest is what a person would count.
+    # Letters and digits as Python defines them: vowel signs of Thai and other scripts do not count.
     characters = len(_bare(normalizer("none")(text)))
     row: dict[str, Any] = {"characters": characters}
     if characters:
@@ -313,7 +313,7 @@ def _rates(text: str, language: str | None, speech_s: float) -> dict[str, Any]:
 
 
 _FEWEST = 8
-_MAD = 1.4826  # makes the median absolute deviation of a normal distribution its standard deviation
+_MAD = 1.4826  # standard deviation over median absolute deviation, of a normal distribution
 
 
 def _add_outliers(rows: list[dict[str, Any]]) -> None:
@@ -332,7 +332,7 @@ def _add_outliers(rows: list[dict[str, Any]]) -> None:
 
 
 def clips_in(clips: Any) -> list[Any]:
-    """Clips as a list: one alone, or many."""
+    """One clip or several as a list."""
     if isinstance(clips, AudioClip | str | bytes | os.PathLike):
         return [clips]
     if isinstance(clips, np.ndarray) and clips.dtype != object:
@@ -348,8 +348,8 @@ def clips_in(clips: Any) -> list[Any]:
 
 
 def _language(tag: object) -> tuple[str | None, str | None]:
-    """The code of a row's language, or what is wrong with it."""
-    # The name of a column that is not there stands for no language at all.
+    """The code of a row's language and its error; None for what does not apply."""
+    # The default name of the column means no language if there is no such column.
     if is_missing(tag) or (isinstance(tag, str) and tag == "language"):
         return None, None
     try:
@@ -359,7 +359,7 @@ def _language(tag: object) -> tuple[str | None, str | None]:
 
 
 def read_clip(value: Any) -> AudioClip:
-    """A clip, from itself, a path or bytes."""
+    """A clip from a clip, a path or bytes."""
     if isinstance(value, AudioClip):
         return value
     if isinstance(value, bytes | bytearray | memoryview):
@@ -372,5 +372,5 @@ def read_clip(value: Any) -> AudioClip:
                 raise
             message = f"the file {value!r:.200} cannot be read: {error}"
             raise AudioError(message) from error
-    message = f"{value!r:.80} is no clip; give an AudioClip, the path of a file, or its bytes"
+    message = f"{value!r:.80} is not a clip; give an AudioClip, the path of a file, or its bytes"
     raise InvalidRequestError(message, parameter="clips")

@@ -1,8 +1,8 @@
 """Fundamental frequency by YIN, in numpy.
 
-Written here because the packages that do it well are either GPL (praat-parselmouth) or weigh more than the rest of
-this room (librosa with numba), and statistics of F0 over a clip need no more than YIN with a median filter. The tests
-compare it with signals of known pitch.
+YIN is implemented here because the good packages are either GPL (praat-parselmouth) or larger than the rest of this
+room (librosa with numba). YIN with a median filter is enough for statistics of F0 over a clip. The tests compare it
+with signals of known pitch.
 
 Source: A. de Cheveigné, H. Kawahara, YIN, a fundamental frequency estimator for speech and music (JASA 111, 2002).
 """
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 STEP_S = 0.01
 _WINDOW_S = 0.025
-# Aperiodic share of the power up to which a frame is voiced. YIN's paper has 0.1, for clean speech; on 37 recordings
-# of synthesised speech 0.3 came closest to the voiced frames of Praat, without changing the median.
+# Greatest aperiodic share of the power in a voiced frame. YIN's paper has 0.1, for clean speech. On 37 recordings of
+# synthesised speech, 0.3 came closest to the voiced frames of Praat, and did not change the median.
 _VOICED = 0.3
 _NEARLY = 0.1
-_QUIET = 10 ** (-40 / 10)  # frames more than 40 dB below the loudest are not looked at
+_QUIET = 10 ** (-40 / 10)  # frames more than 40 dB below the loudest are ignored
 _FRAMES_AT_ONCE = 2_000
 _OCTAVE = 1.6  # a jump by more than this factor within 50 ms is an octave error, not speech
 
@@ -33,16 +33,16 @@ _OCTAVE = 1.6  # a jump by more than this factor within 50 ms is an octave error
 def fundamental(
     samples: NDArray[np.float32], sample_rate: int, low_hz: float = 60.0, high_hz: float = 500.0
 ) -> NDArray[np.float64]:
-    """F0 every 10 ms, in Hz; NaN where there is no voice.
+    """F0 every 10 ms, in Hz; NaN for frames without voice.
 
     Args:
         samples: Mono, shape (frames,).
-        sample_rate: Their rate, in Hz; at least 4 times ``high_hz``.
-        low_hz: Lowest pitch that is looked for.
-        high_hz: Highest.
+        sample_rate: Sample rate in Hz; at least 4 times ``high_hz``.
+        low_hz: Lowest pitch to search for, in Hz.
+        high_hz: Highest pitch to search for, in Hz.
 
     Raises:
-        InvalidRequestError: The range of pitches is none, or beyond the sample rate.
+        InvalidRequestError: The range of pitches is invalid, or too high for the sample rate.
     """
     check_pitches((low_hz, high_hz), sample_rate)
     window, step = round(_WINDOW_S * sample_rate), round(STEP_S * sample_rate)
@@ -63,13 +63,13 @@ def fundamental(
 
 
 def check_pitches(f0_range_hz: object, sample_rate: int) -> None:
-    """Refuse what is no range of pitches, or one that the sample rate cannot hold."""
+    """Refuse an invalid range of pitches, or a range that is too high for the sample rate."""
     pair = f0_range_hz if isinstance(f0_range_hz, tuple | list) else ()
     numbers = [float(value) for value in pair if is_number(value)]
     if len(pair) != 2 or len(numbers) != 2 or not 0 < numbers[0] < numbers[1] <= sample_rate / 4:
         message = (
-            f"F0 is looked for in f0_range_hz={f0_range_hz!r:.60} at {sample_rate} Hz; give a lower and a higher "
-            "pitch in Hz, at most a quarter of the sample rate"
+            f"f0_range_hz={f0_range_hz!r:.60} is not a range of pitches at {sample_rate} Hz; give a lower and a "
+            "higher pitch in Hz, at most a quarter of the sample rate"
         )
         raise InvalidRequestError(message, parameter="f0_range_hz")
 
@@ -93,8 +93,8 @@ def _yin(
     dips = (
         (inner < _VOICED) & (inner <= normal[:, first - 1 : longest - 2]) & (inner < normal[:, first + 1 :])
     )
-    # The first dip that is nearly as deep as the deepest: later ones are multiples of the period, and shallower
-    # ones before it belong to a formant.
+    # The first dip that is nearly as deep as the deepest one. Later dips are multiples of the period, and shallower
+    # dips before it belong to a formant.
     deepest = np.where(dips, inner, 1.0).min(axis=1, keepdims=True)
     dips &= inner <= deepest + _NEARLY
     lags = dips.argmax(axis=1) + first
@@ -106,7 +106,7 @@ def _yin(
 
 
 def _without_jumps(pitch: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Drop frames that stand apart from those around them: octave errors, and single frames."""
+    """Drop frames that differ from the frames around them: octave errors, and single frames."""
     import warnings
 
     padded = np.pad(pitch, 2, constant_values=np.nan)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 WINDOW_S = 0.01
-_FLOOR = 10 ** (-70 / 10)  # power below which everything is silence, however quiet the clip
+_FLOOR = 10 ** (-70 / 10)  # power of silence: a window below it is silent even in a quiet clip
 _FULL_SCALE = 0.999
 _CLIPPED_RUN = 3
 
@@ -32,13 +32,13 @@ class Silence(NamedTuple):
 
     @property
     def edges(self) -> tuple[int, int]:
-        """Silent windows before the first and after the last sound; all and all where there is no sound."""
+        """Silent windows before the first and after the last sound; without any sound, all windows twice."""
         at = np.flatnonzero(self.loud)
         return (int(at[0]), len(self.loud) - 1 - int(at[-1])) if at.size else (len(self.loud), len(self.loud))
 
     @property
     def longest_pause(self) -> int:
-        """Windows of the longest silence between two sounds."""
+        """Number of windows in the longest silence between two sounds."""
         gaps = np.diff(np.flatnonzero(self.loud)) - 1
         return int(gaps.max()) if gaps.size else 0
 
@@ -59,7 +59,7 @@ def silence(mono: NDArray[np.float32], sample_rate: int, threshold_db: float) ->
 
 
 def clipped_ratio(samples: NDArray[np.float32]) -> float:
-    """Fraction of samples at full scale, in runs of three or more: a single peak there is no clipping."""
+    """Fraction of samples at full scale in runs of three or more; a shorter run is not clipping."""
     if not samples.size:
         return math.nan
     columns = samples.reshape(len(samples), -1)
@@ -76,7 +76,7 @@ _ABSOLUTE_GATE = -70.0
 _RELATIVE_GATE = -10.0
 _OFFSET = -0.691
 _FFT_SIZE = 1 << 18
-# The surround channels of 5.1 count more (BS.1770, table 3); the low-frequency one is not told from the others here.
+# The surround channels of 5.1 count more (BS.1770, table 3). The low-frequency channel counts like the others here.
 _CHANNEL_GAINS = (1.0, 1.0, 1.0, 1.41, 1.41)
 
 
@@ -109,8 +109,8 @@ def integrated_loudness(samples: NDArray[np.float32], sample_rate: int) -> float
 
 
 def _k_weighted(column: NDArray[np.float32], sample_rate: int) -> NDArray[np.float64]:
-    # Filtered by its frequency response, in chunks: the filters forget within milliseconds, so that half a second of
-    # what came before, and of zeros after, leave nothing of the seams (below 1e-9).
+    # Filtered in chunks, by the frequency response. The filters decay within milliseconds, so half a second of the
+    # samples before and of zeros after removes the seams between chunks (below 1e-9).
     roll = min(sample_rate // 2, _FFT_SIZE // 4)
     chunk = _FFT_SIZE - 2 * roll
     response = _response(_FFT_SIZE, sample_rate)
@@ -141,7 +141,7 @@ def _response(size: int, sample_rate: int) -> NDArray[np.complex128]:
     )
     pass_k = math.tan(math.pi * 38.13547087602444 / sample_rate)
     pass_q = 0.5003270373238773
-    # The standard leaves the high pass unscaled, so that it has a gain a little above 1.
+    # The standard does not scale the high pass, so its gain is a little above 1.
     scale = 1 + pass_k / pass_q + pass_k**2
     high_pass = (1 - 2 * z + z**2) / (
         1 + 2 * (pass_k**2 - 1) / scale * z + (1 - pass_k / pass_q + pass_k**2) / scale * z**2
@@ -156,16 +156,16 @@ _ABRUPT_DB = 10.0
 
 
 def ends_abruptly(quiet: Silence) -> bool:
-    """Whether the last 30 ms are nearly as loud as the speech itself: a sign that the end was cut off.
+    """Whether the last 30 ms are nearly as loud as the speech: a sign that the end was cut off.
 
-    Speech falls silent within some tens of milliseconds at least; a clip that stops less than 10 dB below the median
-    of its sounding windows has probably lost its end.
+    Speech takes at least some tens of milliseconds to fade. A clip that stops less than 10 dB below the median of its
+    sounding windows has probably lost its end.
     """
     tail = round(_TAIL_S / WINDOW_S)
     if len(quiet.power) <= tail or not quiet.loud.any():
         return False
     speech = float(np.median(quiet.power[quiet.loud]))
-    # The last window may be a fragment of few samples.
+    # A mean over windows, because the last window may have few samples.
     return float(quiet.power[-tail:].mean()) > speech * 10 ** (-_ABRUPT_DB / 10)
 
 
@@ -173,17 +173,17 @@ _BANDS = 24
 _HOP_S = 0.01
 _FRAME_S = 0.025
 _SHORTEST_REPEAT_S, _LONGEST_REPEAT_S = 0.15, 2.5
-_PART = 0.75  # of the period that must be alike; the rest may be a pause
+_PART = 0.75  # share of the period that must be alike; the rest may be a pause
 _ALIKE = 0.85
-_CONTRAST = 0.5  # in natural logarithm of power; steadier sounds have no shape that could be repeated
+_CONTRAST = 0.5  # in natural logarithm of power; steadier sounds have no shape to repeat
 
 
 def repeats_its_end(mono: NDArray[np.float32], sample_rate: int, quiet: Silence) -> bool:
-    """Whether the last 0.15 to 2.5 s sound like what came right before: a loop, as synthesisers fall into.
+    """Whether the last 0.15 to 2.5 s sound like the part before: a loop, which is a known fault of synthesisers.
 
-    The shapes of the spectra (24 bands, logarithmic, freed from the level of each frame and from their mean) of the
-    end and of what precedes it are correlated, with or without a pause between. A steady sound has no shape, and is
-    no repetition.
+    The spectra of the end and of the part before it are correlated, with or without a pause between them. The spectra
+    have 24 logarithmic bands, without the level of each frame and without their mean. A steady sound has no shape
+    then, and is not a repetition.
     """
     lead, trail = quiet.edges
     window = max(round(sample_rate * WINDOW_S), 1)
@@ -202,7 +202,7 @@ def repeats_its_end(mono: NDArray[np.float32], sample_rate: int, quiet: Silence)
 
 
 def _band_levels(sound: NDArray[np.float32], sample_rate: int) -> NDArray[np.float64]:
-    """Logarithmic power of bands that are equal on a mel-like scale, every 10 ms; shape (frames, bands)."""
+    """Logarithmic power of bands of equal width on a mel-like scale, every 10 ms; shape (frames, bands)."""
     size, hop = round(_FRAME_S * sample_rate), round(_HOP_S * sample_rate)
     tail = round((2 * _LONGEST_REPEAT_S + 0.1) * sample_rate)
     sound = sound[-tail:]

@@ -1,1 +1,1 @@
-"""Scores of translations, and terms that had to be kept."""
+"""Scores of translations, and counts of glossary terms."""

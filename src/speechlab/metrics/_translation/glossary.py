@@ -1,4 +1,4 @@
-"""Terms of a glossary, and how often translations kept them."""
+"""Counts of the glossary terms that translations kept and missed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Glossary: TypeAlias = Sequence[str] | Mapping[str, str | Sequence[str]]
-"""Terms that must stand in the translation, or for each source term its translation or translations."""
+"""Terms that must occur in the translation; or for each source term, its accepted translations."""
 
 _TYPES = {
     "term": "string",
@@ -44,35 +44,35 @@ def glossary_terms(
     hypothesis: str = "translation",
     source: str = "text",
 ) -> pd.DataFrame:
-    """Count for each term of a glossary how often it was kept.
+    """Count how often translations kept each term of a glossary.
 
-    A term is expected as often as it stands in the source, if the glossary names source terms and sources are
-    given, and else as often as it stands in the reference. It is found as often as the translation of the same
-    segment has it, but not more often than expected. Terms are compared after normalisation (case, width, for
-    Japanese and Chinese also numbers), as whole words in languages that separate them; inflected forms must be
+    If the glossary has source terms and there are sources, a term is expected as often as it occurs in the source;
+    otherwise, as often as it occurs in the reference. It is found as often as it occurs in the translation of the
+    same segment, but not more often than expected. Terms are compared after normalisation (case and width; for
+    Japanese and Chinese also numbers), as whole words in languages that separate words. Inflected forms must be
     listed.
 
     Args:
-        references: Reference translations; or a table, whose rows without a text on either side are passed over.
-            None, or a table without a column ``reference``, where the glossary names source terms and there are
-            sources.
-        hypotheses: Translations, as many; not for a table.
-        glossary: A list of terms of the target language; or for each source term the one or more target terms that
-            will do, such as ``{"会議室": ["meeting room", "conference room"]}``.
-        sources: The texts that were translated.
-        language: Code of the language translated into.
-        source_language: Code of the language of the sources.
+        references: Reference translations; or a table, whose rows with a missing text are skipped. If the glossary
+            has source terms and there are sources, references may be None, and a table needs no column ``reference``.
+        hypotheses: Translations, one for each reference; None for a table.
+        glossary: A list of terms of the target language; or for each source term, one or more accepted target terms,
+            such as ``{"会議室": ["meeting room", "conference room"]}``.
+        sources: Source texts, one for each translation.
+        language: Code of the target language.
+        source_language: Code of the source language.
         reference: Column of the references of a table.
         hypothesis: Column of the translations of a table.
         source: Column of the sources of a table; used if it exists.
 
     Returns:
-        One row for each term, in the order given: ``term``, ``target`` (all that will do, separated by `` | ``),
-        ``expected``, ``found``, ``missed`` (occurrences), ``preserved`` (found over expected, a fraction; missing if
-        it was never expected) and ``missed_in`` (numbers of the segments, from 0; labels of the index for a table).
+        One row for each term, in the order given: ``term``, ``target`` (all accepted terms, separated by `` | ``),
+        ``expected``, ``found``, ``missed`` (numbers of occurrences), ``preserved`` (found over expected, a fraction;
+        missing if the term was never expected) and ``missed_in`` (numbers of the segments, from 0; labels of the
+        index for a table).
 
     Raises:
-        InvalidRequestError: Lists of different lengths, an empty term, or neither references nor sources.
+        InvalidRequestError: Lists differ in length, a term is empty, or there are neither references nor sources.
 
     Example:
         >>> table = glossary_terms(
@@ -86,7 +86,7 @@ def glossary_terms(
     if is_frame(references):
         from_sources = by_source and (sources is not None or has_column(references, source, "source"))
         if from_sources and not has_column(references, reference, "reference") and reference == "reference":
-            reference = hypothesis  # the sources say what is expected
+            reference = hypothesis  # the expected terms come from the sources
         rows, sources = rows_and_sources(references, hypotheses, sources, reference, hypothesis, source)
         said = as_texts(rows[reference].tolist(), reference)
         heard = as_texts(rows[hypothesis].tolist(), hypothesis)
@@ -108,22 +108,22 @@ def glossary_terms(
 def rows_and_sources(
     frame: pd.DataFrame, hypotheses: object, sources: Sequence[str] | None, *columns: str
 ) -> tuple[pd.DataFrame, Sequence[str] | None]:
-    """The rows of a table that have both texts, and the texts that were translated.
+    """The rows of a table with a reference and a translation, and the source texts.
 
     Args:
         frame: The table.
-        hypotheses: What was given beside it, which is refused.
-        sources: The texts that were translated; None to take them from the table, if it has them.
+        hypotheses: Translations beside the table, which are refused.
+        sources: Source texts; None to take them from the table, if it has them.
         columns: Columns of references, translations and sources.
     """
     reference, hypothesis, source = columns
     require_columns(frame, reference, hypothesis, hint="Name the right one, as in reference='text'")
     if hypotheses is not None:
-        message = "hypotheses stand in the table already; leave them out, or give two lists"
+        message = "the table already has hypotheses; leave hypotheses out, or give two lists"
         raise InvalidRequestError(message, parameter="hypotheses")
     rows = frame[frame[reference].notna() & frame[hypothesis].notna()]
     if sources is None and has_column(rows, source, "source"):
-        # A missing source holds no term.
+        # A missing source has no terms.
         sources = as_texts(["" if is_missing(text) else text for text in rows[source]], source)
     return rows, sources
 
@@ -195,7 +195,7 @@ def _targets(glossary: Glossary) -> dict[str, list[str]]:
 def _finder(terms: dict[str, list[str]], language: str | None) -> Callable[[str], list[str]]:
     """A function from a text to the terms in it, each as often as it occurs."""
     code = None if language is None else language_code(language)
-    # English keeps its words here: the English normaliser drops what stands in parentheses.
+    # Not the English normaliser, which removes words in parentheses.
     rules = normalizer(code if code in {"ja", "zh"} else "basic")
     if code is None:
         characters = "".join(spelling for spellings in terms.values() for spelling in spellings)

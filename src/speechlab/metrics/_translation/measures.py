@@ -1,4 +1,4 @@
-"""sacrebleu's metrics, made with the tokeniser and the options that were asked for."""
+"""sacrebleu's metrics with the requested tokeniser and options."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 METRICS = ("chrf", "chrf++", "bleu", "ter")
-# Those of sacrebleu that fetch nothing: its others load a model from elsewhere when they are first used.
+# sacrebleu's tokenisers without a download; its other ones fetch a model on first use.
 _TOKENIZERS = ("13a", "char", "intl", "ja-mecab", "ko-mecab", "none", "zh")
 _NEEDS = {"ja-mecab": ("MeCab", "ja"), "ko-mecab": ("mecab_ko", "ko")}
-# Arguments that have names of their own here, or would change what a result is.
+# Arguments with another name here, or with an effect on the meaning of a result.
 _OURS = {"self", "references", "tokenize", "trg_lang"}
 
 
@@ -32,8 +32,8 @@ def make_metrics(
     Args:
         names: Some of ``METRICS``.
         tokenize: Tokeniser of BLEU.
-        options: For each metric arguments of its class.
-        single: Whether there is one translation alone, which sacrebleu scores as a sentence.
+        options: For each metric, arguments of its class in sacrebleu.
+        single: Whether there is only one translation, which sacrebleu scores as a sentence.
 
     Raises:
         InvalidRequestError: There is no such metric or option.
@@ -82,7 +82,12 @@ def _made(name: str, kind: Any, fixed: dict[str, Any], given: object) -> Any:
 
 
 def tokenizer(tokenize: str, language: str | None) -> str:
-    """The tokeniser for BLEU, or why it cannot be had."""
+    """The tokeniser for BLEU.
+
+    Raises:
+        InvalidRequestError: There is no such tokeniser or language.
+        MissingDependencyError: The tokeniser needs MeCab, which is not installed.
+    """
     check_choice(tokenize, ("auto", *_TOKENIZERS), "tokenize", "there is no tokeniser")
     if tokenize != "auto":
         module, extra = _NEEDS.get(tokenize, ("sacrebleu", ""))

@@ -1,4 +1,4 @@
-"""Paired tests of translation systems: sacrebleu's, and the same by blocks and with scorers of one's own."""
+"""Paired tests of translation systems: sacrebleu's tests, also by blocks and with scorers of the user."""
 
 from __future__ import annotations
 
@@ -52,39 +52,46 @@ def compare_translations(
 
     Args:
         references: As for :func:`translation_score`; or a table.
-        systems: For each system, the baseline first, its translations; of a table the column that has them. Rows of a
-            table in which one text is missing are passed over.
-        language: As for :func:`translation_score`, like the next three.
-        tokenize: Tokeniser of BLEU.
-        metrics: Metrics by their names.
-        options: Arguments of sacrebleu's classes.
+        systems: The translations of each system, the baseline first; for a table, the column of each system. Rows of
+            a table with a missing text are skipped.
+        language: Code of the target language, as for :func:`translation_score`.
+        tokenize: Tokeniser of BLEU, as for :func:`translation_score`.
+        metrics: Names of metrics, as for :func:`translation_score`.
+        options: Arguments of sacrebleu's classes, as for :func:`translation_score`.
         scorers: Other metrics, as for :func:`translation_score`.
-        sources: The texts that were translated, for scorers; not for a table.
+        sources: Source texts, for scorers; None for a table.
         test: ``"randomization"`` (paired approximate randomisation: Riezler and Maxwell, 2005) or ``"bootstrap"``
-            (paired bootstrap resampling: Koehn, 2004), which gives no verdict: by sacrebleu's p-value of it, equal
+            (paired bootstrap resampling: Koehn, 2004). The bootstrap gives no verdict: by sacrebleu's p-value, equal
             systems were called different in 9 % of simulated corpora instead of 5 %.
-        draws: How many; None for sacrebleu's own number (10,000 trials, or 1,000 draws). Its seed is 12345, or what
-            the environment variable ``SACREBLEU_SEED`` says. Intervals have as many draws, but for 1,000 by default.
+        draws: Number of draws; None for sacrebleu's default (10,000 trials, or 1,000 bootstrap draws). The seed is
+            sacrebleu's: 12345, or the value of the environment variable ``SACREBLEU_SEED``. Intervals have the same
+            number of draws, 1,000 by default.
         level: Confidence level of intervals; ``significant`` is ``p_holm < 1 - level``.
         groups: Column of a table with blocks, such as documents, or a name for each reference. Blocks are swapped or
-            drawn as wholes: how one document suits one system is then no evidence for others.
+            drawn as wholes. The effect of one document on one system is then no evidence for other documents.
         reference: Column of the references of a table.
         source: Column of the sources of a table; used if it exists.
 
     Returns:
-        For each system and metric a row: ``system``, ``metric``, ``score``, ``difference`` (from the first) with
-        ``difference_low`` and ``difference_high`` (paired bootstrap: Koehn, 2004; widened for few, as all intervals
-        here; missing with fewer than two utterances or blocks), ``p``, ``p_holm`` (corrected, by Holm's method, for
-        the number of systems that are compared with the baseline) and ``significant`` (all missing for the baseline;
-        each metric stands for itself; intervals are of one difference each, and not corrected), ``p_sacrebleu``,
-        ``utterances``, ``blocks`` and ``signature``, which names test, draws and seed. ``p`` counts draws with the
-        very difference that was seen, as a randomisation test has to; ``p_sacrebleu`` leaves them out, as sacrebleu
-        does, and is too small for few utterances. It is missing where sacrebleu has no such test: with groups, and
-        for scorers.
+        One row for each system and metric:
+
+        - ``system``, ``metric``, ``score``.
+        - ``difference`` from the baseline, with ``difference_low`` and ``difference_high``: a paired bootstrap
+          interval (Koehn, 2004), widened for few blocks as all intervals here; missing with fewer than two utterances
+          or blocks. Each interval is for one difference and is not corrected.
+        - ``p``, and ``p_holm``, which is corrected by Holm's method for the number of systems compared with the
+          baseline, for each metric separately.
+        - ``significant``: the verdict.
+        - ``p_sacrebleu``: the p-value of sacrebleu. ``p`` counts draws that equal the observed difference, which a
+          randomisation test needs. ``p_sacrebleu`` leaves them out, and is too small for few utterances. It is
+          missing for groups and scorers, for which sacrebleu has no test.
+        - ``utterances``, ``blocks``, and ``signature`` with the test, the draws and the seed.
+
+        All columns from ``difference_low`` to ``p_sacrebleu`` are missing for the baseline.
 
     Raises:
-        InvalidRequestError: Fewer than two systems, lists of different lengths, or a column, metric, option,
-            tokeniser or test that does not exist.
+        InvalidRequestError: There are fewer than two systems, lists differ in length, or a column, metric, option,
+            tokeniser or test does not exist.
 
     Example:
         >>> table = compare_translations(
@@ -107,7 +114,7 @@ def compare_translations(
     sizes = given.bootstrap.sizes(len(given.said))
     rows = []
     for metric in next(iter(scores.values())).scores:
-        # What a test needs: the figures of each block, and how a score comes from their sums.
+        # A test needs the figures of each block, and the function from their sums to a score.
         blocks = {name: given.bootstrap.blocks(score._statistics[metric]) for name, score in scores.items()}  # noqa: SLF001 - of the same room
         (base_name, base), *_ = blocks.items()
         compute = scores[base_name]._compute[metric]  # noqa: SLF001 - its own sub-room
@@ -153,7 +160,7 @@ def _seed() -> int | None:
 
 
 def _signature(metric: Any, plain: str, test: str, paired: PairedDraws, groups: object) -> str:
-    """As sacrebleu writes it, with the number of blocks if they were named."""
+    """The signature of sacrebleu, with the number of blocks if there are groups."""
     facts = {"seed": str(paired.seed).lower(), _TESTS[test]: paired.draws}
     blocks = "" if groups is None else f"|blocks:{paired.blocks}"
     if metric is None:
@@ -183,12 +190,12 @@ _TYPES = {
 
 @dataclass(frozen=True)
 class _Given:
-    """Texts that are to be compared.
+    """Texts to compare.
 
     Attributes:
         said: All references of each utterance.
-        systems: For each system its translations.
-        sources: The texts that were translated, empty where unknown.
+        systems: The translations of each system.
+        sources: Source texts; empty texts if unknown.
         bootstrap: The blocks of the utterances.
     """
 
@@ -221,7 +228,9 @@ def _given(
     refuse_other_tables(references, "references")
     if is_frame(references):
         if sources is not None:
-            message = "sources stand in the table already; name their column, as in source='text'"
+            message = (
+                "the table already has sources; leave sources out, and name their column, as in source='text'"
+            )
             raise InvalidRequestError(message, parameter="sources")
         said, translations, sources, bootstrap = _of_table(references, systems, bootstrap, *columns)
     else:
@@ -239,7 +248,10 @@ def _given(
         {f"systems[{name!r}]": text for name, text in texts.items()} | {"sources": originals}
     ).items():
         if len(values) != len(said) or not said:
-            message = f"{len(said)} references do not fit {len(values)} texts of {argument}; give as many"
+            message = (
+                f"{len(said)} references do not fit {len(values)} texts of {argument}; give one text for each "
+                "reference"
+            )
             raise InvalidRequestError(message, parameter=argument.partition("[")[0])
     return _Given(said, texts, originals, bootstrap)
 

@@ -25,7 +25,7 @@ def checked_scorers(scorers: object, names: Iterable[str]) -> Mapping[str, Score
         names: Names of metrics, which no scorer may have.
 
     Raises:
-        InvalidRequestError: It is no such mapping, or a name is taken.
+        InvalidRequestError: ``scorers`` is not a dict of functions, or a scorer has the name of a metric.
     """
     if scorers is None:
         return {}
@@ -36,7 +36,7 @@ def checked_scorers(scorers: object, names: Iterable[str]) -> Mapping[str, Score
         raise InvalidRequestError(message, parameter="scorers")
     taken = set(names) & set(scorers)
     if taken:
-        message = f"the scorer {min(taken)!r} has the name of a metric that is there already; give it another"
+        message = f"the scorer {min(taken)!r} has the name of another metric; give it a name of its own"
         raise InvalidRequestError(message, parameter="scorers")
     return scorers
 
@@ -52,7 +52,7 @@ def scored_by(
         texts: Sources, translations and references.
 
     Raises:
-        InvalidRequestError: It does not give one finite number for each translation.
+        InvalidRequestError: The scorer does not return one finite number for each translation.
     """
     given = scorer(*texts)
     try:
@@ -60,6 +60,9 @@ def scored_by(
     except (TypeError, ValueError):
         values = np.array([math.nan])
     if len(values) != len(texts[1]) or not np.isfinite(values).all():
-        message = f"the scorer {name!r} gave {given!r:.60}; it must give one number for each of {len(texts[1])} texts"
+        message = (
+            f"the scorer {name!r} gave {given!r:.60}; it must give one finite number for each of "
+            f"{len(texts[1])} texts"
+        )
         raise InvalidRequestError(message, parameter="scorers")
     return values

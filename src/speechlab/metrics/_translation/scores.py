@@ -1,4 +1,4 @@
-"""Scores of translations: BLEU, chrF, chrF++ and TER by sacrebleu, and others through a hook, with intervals."""
+"""Scores of translations with intervals: BLEU, chrF, chrF++ and TER by sacrebleu, and scorers of the user."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class TranslationScore:
     """Closeness of translations to their references.
 
     Attributes:
-        scores: For each metric the score of the corpus: chrF, chrF++ and BLEU from 0 to 100, the higher the better;
-            TER in percent, the lower the better; and the means of what other scorers gave.
-        signatures: For each metric sacrebleu's signature: what it takes to compute the same number again.
+        scores: Corpus score of each metric: chrF, chrF++ and BLEU from 0 to 100, the higher the better; TER in
+            percent, the lower the better; and the mean of the scores of each other scorer.
+        signatures: sacrebleu's signature of each metric, with which the same score can be computed again.
         utterances: Number of translations.
-        empty_references: How many of them have no reference with anything but white space in it; sacrebleu gives such
-            a translation no score, and they count in the corpus like all others.
-        glossary: One row for each term, if a glossary was given; as :func:`glossary_terms` returns it.
+        empty_references: Number of translations whose references have nothing but white space. sacrebleu gives such a
+            translation no score; in the corpus, it counts like all others.
+        glossary: The table of :func:`glossary_terms`; None without a glossary.
 
     Example:
         >>> result = translation_score(["明日は雨です。"], ["明日は雨です。"], language="ja", tokenize="char")
@@ -61,12 +61,12 @@ class TranslationScore:
 
     @property
     def chrf(self) -> float:
-        """chrF, 0 to 100 (Popović 2015), over the corpus; NaN if it was not asked for."""
+        """Corpus chrF, 0 to 100 (Popović 2015); NaN if it was not requested."""
         return self.scores.get("chrf", math.nan)
 
     @property
     def bleu(self) -> float:
-        """BLEU, 0 to 100, over the corpus, with a tokeniser that fits the language; NaN if it was not asked for."""
+        """Corpus BLEU, 0 to 100, with a tokeniser for the language; NaN if it was not requested."""
         return self.scores.get("bleu", math.nan)
 
     def confidence_interval(
@@ -81,12 +81,12 @@ class TranslationScore:
         """Bootstrap interval of a corpus score (Koehn, 2004).
 
         Args:
-            metric: One of those in ``scores``.
+            metric: Name of a metric in ``scores``.
             level: Confidence level, between 0 and 1.
             draws: Number of bootstrap draws.
             seed: The same seed gives the same interval.
-            groups: Name of a block for each translation, such as its document, or a column of the table that was
-                given; blocks are drawn as wholes.
+            groups: Name of a block for each translation, such as its document, or a column of the given table. Blocks
+                are drawn as wholes.
 
         Returns:
             ``(low, high)``; both NaN if there are fewer than two translations or blocks.
@@ -112,10 +112,10 @@ class TranslationScore:
         """One row for each metric: its name, ``score``, ``low``, ``high``, ``utterances``, ``signature``.
 
         Args:
-            level: As for :meth:`confidence_interval`, like the others.
+            level: Confidence level, between 0 and 1.
             draws: Number of bootstrap draws.
             seed: The same seed gives the same intervals.
-            groups: Blocks that are drawn as wholes.
+            groups: Blocks that are drawn as wholes, as for :meth:`confidence_interval`.
         """
         import pandas as pd
 
@@ -152,23 +152,23 @@ def translation_score(
     """Score translations with chrF and BLEU, and, if asked, chrF++, TER and scorers of your own.
 
     Args:
-        references: Reference translations, each a text or a list of texts that would all be right (their number may
-            vary, and the signature says so); or a table, whose rows without a text on either side are passed over.
-        hypotheses: Translations, as many; not for a table. Two Series must have one index.
-        language: Code of the language translated into. sacrebleu's default takes a Japanese sentence for one word,
-            and gives 0.00 without a warning; here a missing language is warned of where texts look like that.
-        tokenize: sacrebleu's tokeniser for BLEU. ``"auto"``: for ``ja``, ``ja-mecab`` if MeCab and its dictionary
-            are installed (``pip install 'sacrebleu[ja]'``) and else ``char``; ``zh`` for Chinese, ``char`` for other
-            languages without spaces, and ``13a`` for the rest. Or one of sacrebleu's that need no download. The
-            signature says which.
+        references: Reference translations: for each translation a text, or a list of alternative references. Their
+            number may vary; the signature records this. Or a table, whose rows with a missing text are skipped.
+        hypotheses: Translations, one for each reference; None for a table. Two Series must have the same index.
+        language: Code of the target language. sacrebleu's default treats a Japanese sentence as one word and gives
+            0.00 without a warning; here, a missing language gives a warning if the texts seem to have no spaces.
+        tokenize: sacrebleu's tokeniser for BLEU. ``"auto"`` is ``ja-mecab`` for Japanese if MeCab and its dictionary
+            are installed (``pip install 'sacrebleu[ja]'``) and ``char`` otherwise, ``zh`` for Chinese, ``char`` for
+            other languages without spaces, and ``13a`` for all others. Or the name of a tokeniser that needs no
+            download. The signature records the tokeniser.
         metrics: Any of ``"chrf"``, ``"chrf++"``, ``"bleu"`` and ``"ter"``.
-        options: For each metric arguments of sacrebleu's class of it, such as
-            ``{"bleu": {"lowercase": True, "smooth_method": "floor"}, "chrf": {"beta": 3}}``. Signatures tell them.
+        options: For each metric, arguments of its class in sacrebleu, which signatures record. An example is
+            ``{"bleu": {"lowercase": True, "smooth_method": "floor"}, "chrf": {"beta": 3}}``.
         scorers: Other metrics by their names: functions from the lists of sources, translations and (first)
-            references to a score for each translation. Without sources they get empty texts.
-        glossary: Terms that must be kept, as for :func:`glossary_terms`; of several references the first is asked.
-        sources: The texts that were translated, for scorers, and for a glossary with source terms.
-        source_language: Code of their language.
+            references to a score for each translation. Without sources, they get empty texts.
+        glossary: Terms that must be kept, as for :func:`glossary_terms`. Of several references, the first is used.
+        sources: Source texts, for scorers and for a glossary with source terms.
+        source_language: Code of the source language.
         reference: Column of the references of a table.
         hypothesis: Column of the translations of a table.
         source: Column of the sources of a table; used if it exists.
@@ -177,9 +177,9 @@ def translation_score(
         The scores, with intervals on request.
 
     Raises:
-        InvalidRequestError: There are none, or the two differ in number, or a language, tokeniser, metric or option
-            does not exist, or a scorer does not give one number for each translation.
-        MissingDependencyError: The tokeniser that was asked for needs MeCab.
+        InvalidRequestError: There are no translations, their number differs from that of the references, a language,
+            tokeniser, metric or option does not exist, or a scorer does not give one number for each translation.
+        MissingDependencyError: The requested tokeniser needs MeCab, which is not installed.
 
     Example:
         >>> score = translation_score(
@@ -212,7 +212,9 @@ def translation_score(
             raise InvalidRequestError(message, parameter="sources")
     first = [texts[0] for texts in said]
     if language is None and str(tokenize) == "auto":
-        warn_if_unspaced(first, "name the language, as in language='ja', or a tokeniser: BLEU is near 0 else")
+        warn_if_unspaced(
+            first, "name the language, as in language='ja', or a tokeniser; otherwise BLEU is near 0"
+        )
     made = make_metrics(metrics, tokenizer(tokenize, language), options, single=len(said) == 1)
     score = scored(said, heard, made, scorers, sources or [""] * len(heard), rows)
     if glossary is None:
@@ -228,15 +230,15 @@ def scored(
     sources: list[str],
     rows: Any = None,
 ) -> TranslationScore:
-    """The scores of texts that were checked, without a glossary.
+    """The scores of checked texts, without a glossary.
 
     Args:
         said: All references of each translation.
         heard: The translations.
         metrics: sacrebleu's metrics by their names.
         scorers: Other metrics.
-        sources: The texts that were translated.
-        rows: The table or the index that they come from.
+        sources: Source texts, one for each translation.
+        rows: The table or the index of the texts, if any.
     """
     score = _score(said, heard, metrics, rows)
     first = [texts[0] for texts in said]
@@ -303,15 +305,15 @@ def score_translations(
         frame: One row for each translation.
         reference: Column of the reference translations.
         hypothesis: Column of the translations.
-        language: Column of the languages translated into; or the language of all rows.
+        language: Column of the target languages; or the target language of all rows.
         source: Column of the sources of a table; used if it exists.
         by: Columns to group by; languages are never mixed.
-        tokenize: As for :func:`translation_score`, like the next three.
-        metrics: Metrics by their names.
-        options: Arguments of sacrebleu's classes.
-        scorers: Other metrics.
+        tokenize: Tokeniser of BLEU, as for :func:`translation_score`.
+        metrics: Names of metrics, as for :func:`translation_score`.
+        options: Arguments of sacrebleu's classes, as for :func:`translation_score`.
+        scorers: Other metrics, as for :func:`translation_score`.
         level: Confidence level of the intervals.
-        draws: Bootstrap draws of each.
+        draws: Bootstrap draws of each interval.
         seed: The same seed gives the same table.
         groups: Column of blocks, such as documents, that are drawn as wholes, or a name for each row.
 
@@ -365,7 +367,7 @@ def score_translations(
 
 
 def as_references(references: Any) -> list[list[str]]:
-    """For each translation all its references; the first kind of argument, one text alone, stays what it was."""
+    """All references of each translation, from one text, a list of texts, or a list of lists of texts."""
     if isinstance(references, str) or not isinstance(references, Iterable):
         return [[text] for text in as_texts(references, "references")]
     said = []
