@@ -180,6 +180,24 @@ def test_help_fits_80_columns_and_is_whole(path):
     assert not re.search(r"\w\.\.\.$", done.stdout, re.MULTILINE)  # a text that is cut off
 
 
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (["tts", "t.csv", "--max-cost", "3"], "with --max-cost 3 needs .* --price characters=0.000015$"),
+        (
+            ["asr", "t.csv", "--vad", "segments", "--segments", "x.jsonl"],
+            "--segments-format nemo or --segments-format lhotse$",
+        ),
+    ],
+    ids=["price", "format"],
+)
+def test_messages_of_batches_name_options_where_python_names_arguments(given, words):
+    from speechlab.cli._app import app
+
+    done = CliRunner().invoke(app, ["batch", *given, "--out", "nowhere"])
+    assert re.search(words, str(done.exception)), done.exception
+
+
 @pytest.mark.engines
 def test_interrupting_the_quickstart(tmp_path, live_service):
     """It ends, keeps what was finished, and says so."""

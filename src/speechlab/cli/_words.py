@@ -13,7 +13,13 @@ from speechlab.errors import APIError, SpeechLabError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_ALIASES = {"n": "sample", "band_hz": "band", "store": "out", "format": "segments_format"}
+_ALIASES = {
+    "n": "sample",
+    "band_hz": "band",
+    "store": "out",
+    "format": "segments_format",
+    "cost": "max_cost",
+}
 """Arguments whose options have other names, in commands that have no option of the argument's name."""
 _ARGUMENT = re.compile(
     r"""(?<![\w(])(?P<name>[a-z_]+)=(?![\[(])(?P<value>'[^']*'|"[^"]*"|\{[^{}]*\}|…|[\w.]*\w)?
@@ -21,7 +27,8 @@ _ARGUMENT = re.compile(
     re.VERBOSE,
 )
 """An argument with its value; or an option with its value, or a quotation, which stay as they are."""
-_ENTRY = re.compile(r"'(\w+)': '([^']*)'")
+_ENTRY = re.compile(r"'(\w+)': '?([^',]*)'?")
+_OR_NONE = ", or None"
 _OR_A_VARIABLE = re.compile(r"\bas \w+= or (?=in SPEECHLAB_)")
 """An argument that no command has, before the variable that does the same."""
 _options: ContextVar[Mapping[str, TyperOption]] = ContextVar("options of the command")
@@ -59,7 +66,9 @@ def _subject(error: SpeechLabError) -> str:
     """The message of an error; if it begins with the argument at fault, it then begins with the option."""
     first, space, rest = error.message.partition(" ")
     option = _options.get({}).get(first) if first == getattr(error, "parameter", None) else None
-    return in_options(error.message) if option is None else f"{option.opts[0]}{space}{in_options(rest)}"
+    if option is None:
+        return in_options(error.message)
+    return f"{option.opts[0]}{space}{in_options(rest.removesuffix(_OR_NONE))}"
 
 
 def _with_value(option: TyperOption, value: str) -> str:

@@ -71,8 +71,8 @@ class Budget:
             check_prices(self.prices, "budget")
         elif self.cost is not None:
             message = (
-                f"a budget with cost={self.cost:g} needs the prices of your contract with the service: "
-                "Budget(cost=5, prices={'characters': 15 / 1_000_000})"
+                f"a budget with cost={self.cost:g} needs the prices of your contract with the service, as in "
+                "prices={'characters': 0.000015}"
             )
             raise InvalidRequestError(message, parameter="budget")
 

@@ -41,10 +41,12 @@ Out = Annotated[
 ]
 Concurrency = Annotated[int, typer.Option(min=1, help="Maximum of concurrent calls.")]
 Rate = Annotated[float | None, typer.Option(help="Maximum of calls started per second.")]
-MaxCalls = Annotated[int | None, typer.Option(help="Stop before more calls than this.")]
-MaxCharacters = Annotated[int | None, typer.Option(help="Stop before more characters than this are sent.")]
-MaxAudio = Annotated[float | None, typer.Option(help="Stop before more seconds of audio than this.")]
-MaxCost = Annotated[float | None, typer.Option(help="Stop before the sum of the prices exceeds this.")]
+MaxCalls = Annotated[int | None, typer.Option(min=0, help="Stop before more calls than this.")]
+MaxCharacters = Annotated[
+    int | None, typer.Option(min=0, help="Stop before more characters than this are sent.")
+]
+MaxAudio = Annotated[float | None, typer.Option(min=0, help="Stop before more seconds of audio than this.")]
+MaxCost = Annotated[float | None, typer.Option(min=0, help="Stop before the sum of the prices exceeds this.")]
 PriceOf = Annotated[
     list[str] | None,
     typer.Option(

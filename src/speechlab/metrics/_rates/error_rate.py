@@ -308,7 +308,7 @@ class ErrorRate:
 
     def _repr_html_(self) -> str:
         low, high = self.confidence_interval()
-        interval = f"{100 * low:.2f} to {100 * high:.2f} %"
+        interval = f"{100 * low:.2f} to {100 * high:.2f}%"
         if math.isnan(low):
             interval = "none: fewer than two utterances"
         name = f"Error rate by {_UNIT_NAMES[self.unit]}"
@@ -343,7 +343,7 @@ def word_information_preserved(hits: int, substitutions: int, deletions: int, in
 
 
 def _shown(rate: float) -> str:
-    return "none" if math.isnan(rate) else f"{100 * rate:.2f} %"
+    return "none" if math.isnan(rate) else f"{100 * rate:.2f}%"
 
 
 def error_rate(

@@ -113,7 +113,7 @@ class SegmentScore:
 
     def _repr_html_(self) -> str:
         def percent(value: float) -> str:
-            return "" if math.isnan(value) else f"{100 * value:.2f} %"
+            return "" if math.isnan(value) else f"{100 * value:.2f}%"
 
         names = ("detection_error_rate", "miss_rate", "false_alarm_rate", "precision", "recall", "f1", "iou")
         rows = [
