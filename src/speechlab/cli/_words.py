@@ -23,10 +23,11 @@ _ALIASES = {
 """Arguments whose options have other names, in commands that have no option of the argument's name."""
 _ARGUMENT = re.compile(
     r"""(?<![\w(])(?P<name>[a-z_]+)=(?![\[(])(?P<value>'[^']*'|"[^"]*"|\{[^{}]*\}|…|[\w.]*\w)?
-    |--[\w-]+[ ]\S+ | (?<!\w)'[^']*' | "[^"]*" """,
+    |\((?P<alone>[a-z]+_[a-z_]+)\) |--[\w-]+[ ]\S+ | (?<!\w)'[^']*' | "[^"]*" """,
     re.VERBOSE,
 )
-"""An argument with its value; or an option with its value, or a quotation, which stay as they are."""
+"""An argument with its value, or alone in brackets (none of one word, which prose has there, too); or an option with
+its value, or a quotation, which stay as they are."""
 _ENTRY = re.compile(r"'(\w+)': '?([^',]*)'?")
 _OR_NONE = ", or None"
 _OR_A_VARIABLE = re.compile(r"\bas \w+= or (?=in SPEECHLAB_)")
@@ -56,8 +57,10 @@ def in_options(text: str) -> str:
     options = _options.get({})
 
     def written(found: re.Match[str]) -> str:
-        option = options.get(found["name"] or "")
-        return found[0] if option is None else _with_value(option, found["value"] or "")
+        option = options.get(found["name"] or found["alone"] or "")
+        if option is None:
+            return found[0]
+        return f"({option.opts[0]})" if found["alone"] else _with_value(option, found["value"] or "")
 
     return _ARGUMENT.sub(written, _OR_A_VARIABLE.sub("", text))
 

@@ -14,6 +14,7 @@ from rich.markup import escape
 from speechlab.cli._commands._studies.systems import columns_of, connected
 from speechlab.cli._console import console, errors, say, stages, warnings_told
 from speechlab.cli._headline import headline
+from speechlab.cli._words import in_options
 from speechlab.errors import InvalidRequestError, StoreError
 
 if TYPE_CHECKING:
@@ -249,7 +250,7 @@ def _end(report: Report, out: Path, earlier: Report | None, fail_if: Sequence[st
     if len(failed):
         errors.print(f"[yellow]{len(failed):,} of {len(report.table):,} rows failed:[/]")
         for error, count in failed["error"].astype("str").value_counts().head(_KINDS_OF_ERRORS).items():
-            errors.print(f"  {count:,} like {escape(str(error))}", soft_wrap=True)
+            errors.print(f"  {count:,} like {escape(in_options(str(error)))}", soft_wrap=True)
     if earlier is not None:
         ended_with(report.compare(earlier), None, fail_if)
     if len(failed):
