@@ -1,4 +1,4 @@
-"""Whatever is given to a public function: a documented result, or an error of ours that names the argument."""
+"""Any argument of a public function: a documented result, or an error of this package that names the argument."""
 
 import math
 
@@ -238,7 +238,7 @@ BAD = {
     "table": pd.DataFrame({"text": ["a"]}),
     "doubled": pd.concat([SCORED, SCORED], axis=1),
 }
-# What of all that is meant by somebody, by argument: an empty list of terms, no language, one text for a list of one.
+# Values that are valid for an argument: an empty list of terms, no language, one text for a list of one.
 NUMBERS = {"5", "2"}
 TEXT = {"x"}
 ANYTHING_HASHABLE = {"None", "5", "x", "nan", "-1", "0", "2", "2.5", "True", "object"}
@@ -250,7 +250,7 @@ ACCEPTED = {
         "[]",
         "[None]",
         "[nan]",
-    },  # a path that is not there, and missing clips
+    },  # a path that does not exist, and missing clips
     "glossary": {"[]", "{}"},
     "kana": TEXT,
     "p": {"[]", "[None]", "[nan]"},
@@ -280,7 +280,7 @@ ACCEPTED_BY = {
     # One text stands for a list of one; where the other side is a list, the two must be alike.
     ("error_rate", "references"): set(),
     ("error_rate", "hypotheses"): set(),
-    # Names of columns that are not there.
+    # Names of missing columns.
     ("score", "references"): set(),
     ("compare_recordings", "references"): {"x", "[None]", "[nan]"},
     ("compare_recordings", "recordings"): {"x", "[None]", "[nan]"},
@@ -317,7 +317,7 @@ ACCEPTED_BY = {
     ("language_name", "code"): TEXT,
     ("primary_language", "language"): TEXT,
     ("writes_without_spaces", "language"): TEXT,
-    # Columns that need not be there.
+    # Optional columns.
     ("glossary_terms of a table", "source"): ANYTHING_HASHABLE,
     ("translation_score of a table", "source"): ANYTHING_HASHABLE,
     ("speech_measures of a table", "text"): ANYTHING_HASHABLE,
@@ -325,7 +325,7 @@ ACCEPTED_BY = {
 }
 
 
-def test_every_public_function_is_here():
+def test_every_public_function_is_tested_here():
     ours = {name for name in metrics.__all__ if callable(getattr(metrics, name)) and name[0].islower()}
     named = {name.split(" of ")[0] for name in FUNCTIONS}
     # dnsmos needs an extra, and its clips are those of speech_measures; the others take files.
@@ -336,7 +336,7 @@ def test_every_public_function_is_here():
 @pytest.mark.parametrize(
     ("name", "argument"), [(name, argument) for name, (_, good) in FUNCTIONS.items() for argument in good]
 )
-def test_wrong_arguments_fail_with_an_error_of_ours(name, argument):
+def test_wrong_arguments_raise_an_error_of_this_package(name, argument):
     function, good = FUNCTIONS[name]
     function(**good)
     accepted = set()
@@ -361,7 +361,7 @@ TABLES = [
 
 @pytest.mark.parametrize("kind", ["DataFrame", "LazyFrame"])
 @pytest.mark.parametrize(("name", "argument"), TABLES)
-def test_a_table_of_polars_is_refused_with_what_to_do(name, argument, kind):
+def test_a_table_of_polars_is_refused_with_advice(name, argument, kind):
     function, good = FUNCTIONS[name]
     with pytest.raises(InvalidRequestError, match=rf"polars {kind}, not a pandas.*to_pandas\(\)$"):
         function(**{**good, argument: getattr(pl, kind)({"text": ["a"]})})
@@ -387,6 +387,6 @@ def test_a_table_of_polars_is_refused_with_what_to_do(name, argument, kind):
         (lambda: metrics.translation_score(["a"], ["a"], tokenize="spm"), "'spm'"),
     ],
 )
-def test_errors_say_what_and_what_to_do(call, hint):
+def test_errors_name_the_problem(call, hint):
     with pytest.raises(InvalidRequestError, match=hint):
         call()

@@ -1,4 +1,4 @@
-"""What happens where an optional package is not installed, and with text that is barely text."""
+"""Results without optional packages, and with unusual text."""
 
 import subprocess
 import sys
@@ -38,7 +38,7 @@ def test_without_openjtalk_japanese_rows_have_no_readings(monkeypatch):
 
 
 @pytest.mark.parametrize("language", ["en", "ja", "zh", "de"])
-def test_half_surrogate_pairs_stop_nothing(language):
+def test_lone_surrogates_are_scored(language):
     frame = pd.DataFrame(
         {"text": ["今日\ud83d a", "\udc00"], "hypothesis": ["昨日\ud83d a", ""]}, dtype=object
     )

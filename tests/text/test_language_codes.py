@@ -28,7 +28,7 @@ def test_a_tag_or_name_becomes_a_code(given, code):
 
 
 @pytest.mark.parametrize("given", ["jp", "cn", "klingon", "", "x"])
-def test_what_is_no_language_is_refused_where_a_language_is_needed(given):
+def test_unknown_languages_are_refused_where_a_language_is_needed(given):
     assert primary_language(given) == given
     with pytest.raises(InvalidRequestError, match="is not a language"):
         language_code(given)
@@ -45,7 +45,7 @@ def test_what_is_no_language_is_refused_where_a_language_is_needed(given):
         ("", set()),
     ],
 )
-def test_free_text_holds_codes_and_names(text, codes):
+def test_codes_and_names_are_found_in_free_text(text, codes):
     assert languages_in(text) == codes
 
 

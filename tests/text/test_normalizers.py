@@ -1,4 +1,4 @@
-"""What each normaliser does, and what it must never do."""
+"""The results of each normaliser, and the texts that it must keep."""
 
 import pickle
 import unicodedata
@@ -116,7 +116,7 @@ def test_english(written, expected):
     assert normalizer("en")(written) == expected
 
 
-# Signs of money behind their number or apart from it, and minus signs, are ours.
+# Without the additions of this package: signs of money after their number or apart from it, and minus signs.
 PIECES = "don't it's twenty five hundred oh double point $7 20% 1,000 3.5 colour mr. and a half uh [x] (y) ."
 ASCII_WORDS = st.lists(st.sampled_from(PIECES.split()), max_size=12).map(" ".join)
 
@@ -125,11 +125,11 @@ ASCII_WORDS = st.lists(st.sampled_from(PIECES.split()), max_size=12).map(" ".joi
     ASCII_WORDS
     | st.text(st.characters(min_codepoint=33, max_codepoint=126, exclude_characters="`$-"), max_size=20)
 )
-def test_english_is_whispers(text):
+def test_english_agrees_with_whisper(text):
     whisper = pytest.importorskip("whisper_normalizer.english").EnglishTextNormalizer()
     try:
         expected = " ".join(word for word in whisper(text).split() if word.strip(".$¢€£%"))
-    except Exception:  # the package fails on some nonsense, ours must not
+    except Exception:  # the package fails on some nonsense; this normaliser must not
         normalizer("en")(text)
         return
     assert normalizer("en")(text) == expected
@@ -211,7 +211,7 @@ ALIKE = [
 
 
 @pytest.mark.parametrize(("name", "one", "other"), ALIKE)
-def test_signs_and_their_names_are_alike(name, one, other):
+def test_signs_and_their_names_give_the_same_text(name, one, other):
     assert normalizer(name)(one) == normalizer(name)(other)
 
 
@@ -243,12 +243,12 @@ APART = [
 
 
 @pytest.mark.parametrize(("name", "one", "other"), APART)
-def test_other_sums_and_numbers_are_other_texts(name, one, other):
+def test_different_sums_and_numbers_give_different_texts(name, one, other):
     assert normalizer(name)(one) != normalizer(name)(other)
 
 
 @pytest.mark.parametrize("name", ["basic", "en", "ja", "zh"])
-def test_sums_of_money_are_told_apart(name):
+def test_sums_in_different_currencies_stay_different(name):
     """A sum in another currency, or in none, is another text."""
     rules = normalizer(name)
     sums = [f"{sign}100" for sign in ("$", "€", "£", "¥", "₩", "₽", "₿", "")]
@@ -261,7 +261,7 @@ def test_cantonese_is_normalised_as_chinese():
 
 @pytest.mark.parametrize("name", NORMALIZERS)
 @given(text=ANY_TEXT)
-def test_every_text_is_taken(name, text):
+def test_any_text_is_accepted(name, text):
     rules = normalizer(name)
     once = rules(text)
     assert rules(text) == once
@@ -274,8 +274,8 @@ def test_every_text_is_taken(name, text):
 
 @pytest.mark.parametrize("name", ["ja", "zh", "basic"])
 @given(text=ANY_TEXT)
-def test_a_second_time_changes_nothing_but_numbers(name, text):
-    # Removing what stands between two numerals can make one number of them; all else is settled at once.
+def test_normalising_twice_changes_only_numbers(name, text):
+    # Two numerals can become one number once the characters between them are removed. Nothing else may change.
     plain = "".join(c for c in text if not c.isnumeric())
     rules = normalizer(name)
     once = rules(plain)
@@ -283,7 +283,7 @@ def test_a_second_time_changes_nothing_but_numbers(name, text):
 
 
 @given(text=ANY_TEXT, name=st.sampled_from(NORMALIZERS))
-def test_spans_lead_back(text, name):
+def test_spans_point_to_the_original_text(text, name):
     rules = normalizer(name)
     normalized, spans = rules.spans(text)
     assert normalized == rules(text)
@@ -311,7 +311,7 @@ def test_all_spellings_of_a_number_agree(number):
         assert rules(f"{number}") == rules(f"{number:,}") == rules(rules(f"{number}")), name
 
 
-def test_numbers_are_told_apart():
+def test_different_numbers_stay_different():
     rules = normalizer("ja")
     seen = {rules(str(number)) for number in range(20_000)}
     assert len(seen) == 20_000
@@ -337,12 +337,12 @@ def test_signatures_are_pinned():
     ("name", "identity"),
     [("ja-JP", "ja-v4"), ("en_GB", "en-v3"), ("Japanese", "ja-v4"), ("EN-V3", "en-v3"), ("fr", "basic-v4")],
 )
-def test_found_by_tag_name_and_id(name, identity):
+def test_normalisers_are_found_by_tag_name_and_id(name, identity):
     assert normalizer(name).id == identity
 
 
 @pytest.mark.parametrize("name", ["jp", "klingon", "ja-v9", "", "cn"])
-def test_unknown_names_say_what_there_is(name):
+def test_errors_of_unknown_names_list_the_known_ones(name):
     with pytest.raises(InvalidRequestError) as caught:
         normalizer(name)
     assert repr(name) in str(caught.value)
@@ -350,18 +350,18 @@ def test_unknown_names_say_what_there_is(name):
 
 
 @pytest.mark.parametrize("value", [None, 3, float("nan"), b"x"])
-def test_only_text_is_taken(value):
+def test_only_text_is_accepted(value):
     with pytest.raises(InvalidRequestError, match="it must be a text"):
         normalizer("ja")(value)
 
 
 @pytest.mark.parametrize("name", [*NORMALIZERS])
-def test_normalisers_travel_by_name(name):
+def test_normalisers_are_pickled_by_name(name):
     rules = normalizer(name)
     assert pickle.loads(pickle.dumps(rules)) is rules
 
 
-def test_a_normaliser_of_ones_own_travels_if_its_functions_do():
+def test_a_custom_normaliser_can_be_pickled_if_its_functions_can():
     mine = Normalizer("mine", 1, (Step("upper", str.upper, "upper"),))
     assert pickle.loads(pickle.dumps(mine)) == mine
     assert mine("a") == "A"

@@ -48,19 +48,19 @@ def test_reading(text, kana):
         ("バイオリンを", "バイオリンを。"),
     ],
 )
-def test_same_sound_same_key(one, other):
+def test_texts_with_the_same_sound_have_the_same_key(one, other):
     assert reading_key(one) == reading_key(other)
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.text("今日は雨箸二三zoomA。、 髙ッー", max_size=16))
-def test_spoken_words_are_places_in_order(text):
+def test_the_places_of_spoken_words_are_in_order(text):
     words = spoken_words(text)
     done = 0
     for word in words:
         assert done <= word.start < word.end <= len(text)
         done = word.end
-    if words and not {"二", "三"} & set(text):  # digits in a row are read apart
+    if words and not {"二", "三"} & set(text):  # adjacent digits are read one by one
         assert kana_key("".join(word.kana for word in words)) == reading_key(text)
 
 
@@ -69,7 +69,7 @@ def test_variant_kanji_have_a_usual_form():
     assert usual_kanji("斉斎師商着死切abcかな😀") == "斉斎師商着死切abcかな😀"
 
 
-def test_different_sounds_stay_apart():
+def test_different_sounds_have_different_keys():
     assert reading_key("三時") != reading_key("四時")
     assert reading_key("1.5倍") != reading_key("15倍")
     assert reading_key("ビル") != reading_key("ビール")
@@ -96,14 +96,14 @@ def test_every_text_has_a_reading(text):
     assert not any(c.isspace() for c in kana)
 
 
-def test_threads_read_alike():
+def test_all_threads_give_the_same_reading():
     texts = ["何の方が風", "精度が高い", "東京へ行く"] * 10
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(reading, texts)) == [reading(text) for text in texts]
 
 
-def test_figures_and_signs_are_read_where_they_stand():
-    """A text with one of them keeps the reading of all its words, and is not read again without its punctuation."""
+def test_figures_and_signs_keep_their_places():
+    """A text with figures or signs keeps the readings of all its words, and is not read again without punctuation."""
     for written, normal, kana in (
         ("0から始める", "零から始める", "ゼロ"),
         ("1つください", "一つください", "ヒトツ"),

@@ -18,7 +18,7 @@ def test_places_are_those_of_the_text_as_written():
     assert heard[row["hypothesis_start"] : row["hypothesis_end"]] == "evening"
 
 
-def test_a_number_leads_back_to_its_figures():
+def test_the_place_of_a_number_is_that_of_its_digits():
     said, heard = "会議は１０，０００円", "会議は三円"
     table = error_rate(said, heard, unit="char", language="ja").edits()
     row = table[table["reference"].notna()].iloc[0]
@@ -39,14 +39,14 @@ def test_without_errors_the_table_keeps_its_types():
     assert table["reference_start"].dtype == "Int64"
 
 
-def test_custom_functions_lead_back_too():
+def test_places_are_known_with_custom_functions():
     row = error_rate("x FOO", "x bar", normalize=str.lower).edits().iloc[0]
     assert (row["reference_start"], row["reference_end"]) == (2, 5)
 
 
 @settings(deadline=None)
 @given(TEXT, TEXT, st.sampled_from(["word", "char"]), st.sampled_from([None, "basic", "ja"]))
-def test_every_token_has_a_place_inside(said, heard, unit, normalize):
+def test_every_token_has_a_place_inside_its_text(said, heard, unit, normalize):
     result = error_rate(said, heard, unit=unit, normalize=normalize)
     table = result.edits(equal=True)
     assert (table["operation"] != "equal").sum() == result.errors

@@ -46,7 +46,7 @@ def test_sclite_agrees_on_odd_spaces_and_very_long_utterances(tmp_path):
     nist.need_sctk()
     random_ = random.Random(6)
     texts = [[random_.choices(ODD, k=k) for k in (0, 1, 5, 30, 800)] for _ in range(2)]
-    # sclite knows the spaces of ASCII; to us an ideographic one parts words like any other.
+    # sclite knows only ASCII spaces. Here, an ideographic space separates words too.
     ours = [
         ["".join(w + random_.choice(adversarial.SPACES) for w in words) for words in side] for side in texts
     ]
@@ -98,7 +98,7 @@ def test_blocks_cover_both_sides(one, other):
     assert ours.hits + ours.substitutions + ours.deletions == len(one)
 
 
-def test_the_signature_says_so():
+def test_the_signature_records_the_counts():
     assert "counts:sclite" in error_rate("a", "b", counts="sclite").signature
 
 

@@ -9,7 +9,7 @@ from speechlab.errors import InvalidRequestError
 from speechlab.metrics import confusions, error_rate, score, summarize
 from support import adversarial, nist
 
-# Without those that hold one of sclite's own signs.
+# Without words that have a marking of sclite.
 ODD_WORDS = [word for word in adversarial.WORDS if not set("{}();/*@\\") & set(word)]
 
 ODD = [
@@ -86,7 +86,7 @@ def test_counts_agree_with_the_program(tmp_path, words, reference, hypothesis):
     assert list(map(tuple, result.counts_by_utterance.tolist())) == theirs
 
 
-def test_a_long_marked_transcript(tmp_path):
+def test_counts_agree_on_a_long_marked_transcript(tmp_path):
     nist.need_sctk()
     random_ = random.Random(8)
     words = [f"w{i}" for i in range(40)]
@@ -117,7 +117,7 @@ def test_known_cases(reference, hypothesis, counts, text):
     assert result.reference_length == sum(counts[:3])
 
 
-def test_fragments_are_asked_for():
+def test_fragments_count_only_on_request():
     assert error_rate("wor- is", "word is", counts="sclite").errors == 1
     assert error_rate("wor- is", "word is", counts="sclite-fragments").errors == 0
     assert error_rate("Wor- is", "word is", counts="sclite-fragments", language="en").errors == 0
@@ -138,18 +138,18 @@ def test_a_normaliser_works_between_the_markings():
     assert edits["hypothesis_start"].isna().tolist() == [False, False, True, False]
 
 
-def test_unmarked_text_is_scored_as_before():
+def test_parentheses_around_several_words_are_no_marking():
     result = error_rate(["a b", "(a b) c"], ["a c", "c"], counts="sclite")
     assert result.counts_by_utterance.tolist() == [[1, 1, 0, 0], [1, 0, 2, 0]]
 
 
 @pytest.mark.parametrize("text", ["{ a / b", "a } b", "a{b} c", "{ } a", "{ / } a", "x { a / { b } c"])
-def test_markings_that_make_no_sense_are_refused(text):
+def test_invalid_markings_are_refused(text):
     with pytest.raises(InvalidRequestError, match=r"at character \d+.*'\{ a / b / @ \}'"):
         error_rate(text, "a", counts="sclite")
 
 
-def test_braces_need_words():
+def test_alternates_in_braces_need_the_unit_word():
     with pytest.raises(InvalidRequestError, match="unit='char'"):
         error_rate("{ 三 / 四 }", "三", unit="char", language="ja", counts="sclite")
 

@@ -32,7 +32,7 @@ def test_bins_hold_equal_shares_and_all_errors(scored):
     assert (table["error_rate_low"] <= table["error_rate"]).all()
 
 
-def test_given_edges_are_kept_even_where_nothing_is(scored):
+def test_given_edges_include_empty_bins(scored):
     table = by_bins(scored, "duration_s", bins=[0, 5, 10, 20, 40])
     assert table["duration_s_from"].tolist() == [0, 5, 10, 20]
     assert table["utterances"].tolist()[2:] == [0, 0]

@@ -11,7 +11,7 @@ from support.differences import Written
 pytest.importorskip("pypinyin")
 pytest.importorskip("opencc")
 
-# Of each set: (written down as, told apart as) -> pairs.
+# For each set: (expected class, found class) -> number of pairs.
 FIRST = {
     ("notation", "equal"): 20,
     ("homophone", "homophone"): 34,
@@ -25,7 +25,7 @@ SECOND = {
     ("tone", "tone"): 10,
     ("recognition", "recognition"): 12,
 }
-# Written before a figure 2 was told apart in ordinals, names and terms.
+# Written before the rule for the digit 2 in ordinals, names and terms.
 THIRD = {
     ("notation", "equal"): 29,
     ("homophone", "homophone"): 2,
@@ -66,7 +66,7 @@ def test_a_class_does_not_depend_on_which_side_is_the_reference(name):
         ("银行", "银航", [("homophone", "行", "航", 1)]),  # 行 is xing2 when it stands alone
     ],
 )
-def test_each_difference_is_judged_for_itself(reference, hypothesis, expected):
+def test_each_difference_has_its_own_class(reference, hypothesis, expected):
     found = compare_chinese(reference, hypothesis)
     assert [tuple(difference) for difference in found.differences] == expected
     assert found.frame()["start"].tolist() == [start for *_, start in expected]
@@ -104,7 +104,7 @@ def test_scores_have_the_counts_and_the_three_rates():
     assert not set(names) & set(score(frame, language="zh", normalize=None))
 
 
-def test_a_talk_is_not_read_again_for_each_of_its_differences(monkeypatch):
+def test_a_long_text_is_not_read_again_for_each_difference(monkeypatch):
     from speechlab.metrics._differences import chinese
 
     read = []

@@ -1,4 +1,4 @@
-"""Paired significance, against NIST's sc_stats and against what chance does."""
+"""Paired significance tests, against NIST's sc_stats and against simulations."""
 
 import math
 import random
@@ -40,7 +40,7 @@ def corrupt(said, rate, random_, words):
 
 
 def systems(rates, *, n=200, seed=1, vocabulary=80):
-    """References, and what each system makes of them."""
+    """References, and the hypotheses of each system."""
     random_ = random.Random(seed)
     words = [f"w{i}" for i in range(vocabulary)] if isinstance(vocabulary, int) else vocabulary
     said = [random_.choices(words, k=random_.randrange(1, 16)) for _ in range(n)]
@@ -101,7 +101,7 @@ def test_a_clear_difference_is_found():
     assert "p_mapsswe" in result._repr_html_()
 
 
-def test_swapping_turns_the_sign():
+def test_swapping_the_systems_changes_the_sign():
     references, first, second = systems((0.1, 0.12))
     one = compare(scored(references, first), scored(references, second))
     other = compare(scored(references, second), scored(references, first))
@@ -118,7 +118,7 @@ def test_a_system_is_not_better_than_itself():
 
 
 def false_verdicts(deviation, *, speakers, systems=2, trials=2_000):
-    """How often one of several equal systems is called better, each speaker suiting each in his own way."""
+    """How often one of several equal systems is called better, with effects of each speaker on each system."""
     random_ = np.random.default_rng(1)
     found = 0
     for _ in range(trials):
@@ -131,13 +131,13 @@ def false_verdicts(deviation, *, speakers, systems=2, trials=2_000):
 
 @pytest.mark.parametrize("speakers", [8, 20, 40])
 @pytest.mark.parametrize("deviation", [0.0, 0.3, 0.6])
-def test_verdicts_by_group_are_false_as_seldom_as_they_should_be(deviation, speakers):
+def test_verdicts_by_group_are_wrong_no_more_often_than_the_level_allows(deviation, speakers):
     assert 0.02 < false_verdicts(deviation, speakers=speakers) <= 0.06
     assert false_verdicts(deviation, speakers=speakers, systems=3, trials=600) <= 0.06
 
 
 def at_once(corpora):
-    """Pairs of scored tables of corpora ``(references, first, second)``: a call to score for each would be slow."""
+    """Pairs of scored tables of corpora ``(references, first, second)``, scored at once to save time."""
     ends = np.cumsum([len(corpus[0]) for corpus in corpora])
     references, first, second = ([text for corpus in corpora for text in corpus[place]] for place in range(3))
     whole = scored(references, first), scored(references, second)
@@ -146,7 +146,7 @@ def at_once(corpora):
 
 
 def with_speakers(deviation, seed):
-    """Two equal systems in the voices of 12 speakers, each of whom suits each system in his own way."""
+    """Two equal systems on 12 speakers, with effects of each speaker on each system."""
     random_ = np.random.default_rng(seed)
     wrong = random_.binomial(10, 0.1 * np.exp(random_.normal(0, deviation, (2, 12))).clip(0, 9)[:, SPEAKERS])
     said = " ".join("abcdefghij")
@@ -168,7 +168,7 @@ def test_the_verdict_with_groups_is_that_of_the_groups():
         assert table["p_holm"].tolist() == [result.p]
         assert table["significant"].tolist() == [result.significant]
         plain += compare(one, other, draws=1).significant
-    assert plain >= 3  # without groups, what is the speaker's is taken for the system's
+    assert plain >= 3  # without groups, effects of speakers count as effects of the system
 
 
 def in_utterances(deviation, seed, n=40):
@@ -195,14 +195,14 @@ def test_the_verdict_without_groups_is_that_of_the_utterances():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("deviation", [0.3, 0.6])
-def test_verdicts_by_utterance_are_false_as_seldom_as_they_should_be(deviation):
+def test_verdicts_by_utterance_are_wrong_no_more_often_than_the_level_allows(deviation):
     wrong = [in_utterances(deviation, seed)[1].astype(np.int64) for seed in range(600)]
     assert 0.02 < np.mean([sign_flip(one - other) < 0.05 for one, other in wrong]) <= 0.06
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [3, 20])
-def test_verdicts_without_groups_are_false_as_seldom_as_they_should_be(n):
+def test_verdicts_without_groups_are_wrong_no_more_often_than_the_level_allows(n):
     corpora = [systems((0.15, 0.15), n=n, seed=seed) for seed in range(200)]
     found = sum(compare(*tables, draws=1).significant for tables in at_once(corpora))
     assert found / 200 <= 0.06
@@ -256,25 +256,25 @@ def test_holm():
         ([0.02], [0.02]),
     ],
 )
-def test_holm_is_that_of_statsmodels(p, expected):
+def test_holm_agrees_with_statsmodels(p, expected):
     assert holm(np.array(p)) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("p", [[-0.1], [0.5, 1.1], [[0.5]], 0.5, ["x"]])
-def test_holm_refuses_what_is_no_p_value(p):
+def test_holm_refuses_invalid_p_values(p):
     with pytest.raises(InvalidRequestError, match="not a p-value"):
         holm(p)
 
 
 def false_positives(n, trials, seed=0):
-    """How often NIST's test, and the exact one, call two systems different that err alike, on n blocks."""
+    """How often NIST's test and the exact test call two equal systems different, on n blocks."""
     random = np.random.default_rng(seed)
     reference = list("abcdef")
     difference = {}
     for a, b in product(range(3), repeat=2):
         heard = ["x"] * a + reference[a:], ["y"] * b + reference[b:]
         found = segment_differences([tuple(errors_by_place(reference, one) for one in heard)])
-        assert found.tolist() == ([a - b] if a or b else [])  # what neither gets wrong is no segment
+        assert found.tolist() == ([a - b] if a or b else [])  # without errors there is no segment
         difference[a, b] = a - b
     found = np.zeros(2)
     for _ in range(trials):
@@ -300,13 +300,13 @@ def test_the_exact_test_counts_all_ways_to_swap(differences):
     assert sign_flip(np.array(differences, dtype=np.int64)) == pytest.approx(expected)
 
 
-def test_the_exact_test_is_the_normal_one_for_many():
+def test_the_exact_test_agrees_with_the_normal_one_for_many_differences():
     differences = np.random.default_rng(0).integers(-3, 4, 4_000)
     assert sign_flip(differences) == pytest.approx(mapsswe(differences).p, abs=0.006)
     assert sign_flip(np.ones(60, dtype=np.int64)) == pytest.approx(2.0**-59)
 
 
-def test_a_difference_that_never_varies_is_seen_where_nists_test_cannot():
+def test_a_constant_difference_is_found_where_nists_test_is_undefined():
     references = ["a b c"] * 60
     result = compare(scored(references, ["a x c"] * 60), scored(references, references))
     assert math.isnan(result.mapsswe.p)
@@ -324,8 +324,8 @@ def test_a_difference_that_never_varies_is_seen_where_nists_test_cannot():
         assert any("so few" in hint for hint in hints) == told
 
 
-def test_an_interval_that_says_otherwise_than_the_verdict_is_told():
-    """Five utterances of 25 that get better have p = 1/16, and an interval without zero; and the reverse."""
+def test_a_hint_reports_an_interval_that_contradicts_the_verdict():
+    """Five better utterances of 25 have p = 1/16 and an interval without zero; another case is the reverse."""
 
     def hints(first, second):
         words = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"]
@@ -346,7 +346,7 @@ def test_an_interval_that_says_otherwise_than_the_verdict_is_told():
 
 
 def test_groups_decide_the_verdict():
-    """One speaker who likes the second system, in many utterances, is no evidence for other speakers."""
+    """Many utterances of one speaker, for whom the second system is better, are no evidence for other speakers."""
     references = ["a b"] * 200
     one = scored(references, ["a x" if i % 10 == 3 else "a b" for i in range(200)]).assign(
         speaker=[i % 10 for i in range(200)]
@@ -360,7 +360,7 @@ def test_groups_decide_the_verdict():
     assert "by speaker" in repr(blocked)
 
 
-def test_systems_that_were_not_scored_alike_are_not_compared():
+def test_systems_that_were_scored_in_different_ways_are_not_compared():
     frame = pd.DataFrame({"text": ["A b.", "C"], "hypothesis": ["a b", "c"]})
     basic, raw = score(frame, language="de"), score(frame, language="de", normalize=None)
     with pytest.raises(InvalidRequestError, match=r"normaliser basic-v4#\w+ and none-v1#\w+"):
@@ -376,13 +376,13 @@ def test_systems_that_were_not_scored_alike_are_not_compared():
     assert compare(basic, basic).frame()["signature"][0] == basic["signature"][0]
 
 
-def test_languages_are_added_up_with_the_way_of_each():
+def test_signatures_of_several_languages_are_joined():
     frame = pd.DataFrame({"text": ["a b", "A"], "hypothesis": ["a c", "A"], "language": ["de", "fr"]})
     signature = summarize(score(frame))["signature"][0]
     assert "|lang:de+fr|norm:basic-v4#" in signature
 
 
-def test_two_lambdas_are_two_ways():
+def test_two_lambdas_have_different_signatures():
     frame = pd.DataFrame({"text": ["A b"], "hypothesis": ["a b"]})
     lower = score(frame, language="de", normalize=lambda text: text.lower())
     upper = score(frame, language="de", normalize=lambda text: text.upper())
@@ -400,11 +400,11 @@ class Cut:
         self.ends, self.seen = ends, []
 
     def __call__(self, text):
-        self.seen.append(text)  # what an object remembers makes no other way of it
+        self.seen.append(text)  # the contents of a cache do not change the signature
         return text[: self.ends[0]]
 
 
-def test_functions_that_hold_different_values_are_different_ways():
+def test_functions_with_different_values_have_different_signatures():
     def made(end):
         return lambda text: text[:end] if isinstance(end, int) else text
 
@@ -422,7 +422,7 @@ def test_functions_that_hold_different_values_are_different_ways():
             compare(*tables[1:])
 
 
-def test_lists_tables_and_rates_are_compared_alike():
+def test_lists_tables_and_rates_give_the_same_comparison():
     references, first, second = systems((0.1, 0.2), n=40)
     tables = scored(references, first), scored(references, second)
     rates = [error_rate(references, texts, language="en", normalize=None) for texts in (first, second)]
@@ -432,7 +432,7 @@ def test_lists_tables_and_rates_are_compared_alike():
     pd.testing.assert_frame_equal(compare(*frames, language="en", normalize=None).frame(), expected)
 
 
-def test_what_is_no_table_is_told_by_its_name():
+def test_an_argument_that_is_not_a_table_is_named():
     one = scored(["a b"], ["a x"])
     for value in (["a b"], pd.Series(["a b"]), "a b", None, 5):
         with pytest.raises(
@@ -441,7 +441,7 @@ def test_what_is_no_table_is_told_by_its_name():
             compare(one, value, language="en")
 
 
-def test_utterances_that_are_too_long_for_nists_test_are_compared_all_the_same():
+def test_utterances_that_are_too_long_for_nists_test_are_still_compared():
     said = " ".join(f"w{number % 70}" for number in range(15_000))
     one, other = (
         scored([said, "a b"], [said.replace("w7 ", "x "), "a b"]),
@@ -469,7 +469,7 @@ def test_tables_in_any_order_and_of_any_keys_give_the_same():
         assert row[figures].tolist() == alone[figures].tolist()
 
 
-def test_an_argument_that_does_not_exist_is_told_with_those_that_do():
+def test_an_unknown_argument_is_refused_with_the_known_ones():
     one = scored(["a b"], ["a x"])
     for call in (
         lambda: summarize(one, group="speaker"),

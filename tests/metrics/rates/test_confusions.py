@@ -28,7 +28,7 @@ def test_a_scored_table_gives_the_same():
     pd.testing.assert_frame_equal(confusions(scored), confusions(frame["text"], frame["hypothesis"], **how))
 
 
-def test_units_stay_apart():
+def test_units_are_counted_separately():
     frame = pd.DataFrame({"text": ["a b", "精度"], "hypothesis": ["a c", "制度"], "language": ["en", "ja"]})
     table = confusions(score(frame))
     assert dict(zip(table["unit"], table["share"], strict=True)) == {"char": 1.0, "word": 1.0}

@@ -1,4 +1,4 @@
-"""One policy for references without any token, in every function that divides by their length."""
+"""One rule for references without tokens, in every function that divides by their length."""
 
 import pandas as pd
 import pytest
@@ -37,7 +37,7 @@ def rows(unit):
 
 @pytest.mark.parametrize("counts", ["levenshtein", "sclite"])
 @pytest.mark.parametrize("unit", list(UNITS))
-def test_lists_and_tables_divide_alike(unit, counts):
+def test_lists_and_tables_have_the_same_divisor(unit, counts):
     if unit == "reading":
         pytest.importorskip("pyopenjtalk")
     if unit in {"pinyin", "toneless"}:
@@ -74,7 +74,7 @@ def test_lists_and_tables_divide_alike(unit, counts):
     assert compare_all({"a": only_empty, "b": only_empty}, draws=10)["empty_references"].tolist() == [3]
 
 
-def test_rates_beside_the_main_one_divide_alike():
+def test_other_rates_have_the_same_divisor():
     pytest.importorskip("pyopenjtalk")
     pytest.importorskip("pypinyin")
     japanese = score(rows("char").iloc[[1]], language="ja").iloc[0]
@@ -86,7 +86,7 @@ def test_rates_beside_the_main_one_divide_alike():
     assert (english["wer"], english["cer"]) == (2, 3)
 
 
-def test_sclite_counts_them_too(tmp_path):
+def test_sclite_counts_the_errors_of_empty_references(tmp_path):
     nist.need_sctk()
     references, hypotheses = ["a b", "", ""], ["a b", "c d", ""]
     result = error_rate(references, hypotheses, counts="sclite")
@@ -96,13 +96,13 @@ def test_sclite_counts_them_too(tmp_path):
     assert result.rate == 1
 
 
-def test_shares_of_nothing_are_missing_and_not_zero():
+def test_fractions_of_zero_are_missing_and_not_zero():
     scored = score(pd.DataFrame({"text": [""], "hypothesis": [""]}), language="de")
     assert hotword_scores(scored, hotwords=["a"])[["recall", "precision"]].isna().all(axis=None)
     assert glossary_terms([""], ["a"], ["a"])["preserved"].isna().all()
 
 
-def test_translations_count_them():
+def test_translation_scores_count_empty_references():
     result = translation_score(["a b c d", "", " "], ["a b c d", "x", ""])
     assert result.empty_references == 2
     frame = pd.DataFrame({"reference": ["a b", ""], "translation": ["a b", "x"]})

@@ -1,4 +1,4 @@
-"""Error rates against jiwer, to the last digit, and the policies of our own."""
+"""Error rates against jiwer, to the last digit, and the rules of this package."""
 
 import itertools
 import math
@@ -40,7 +40,7 @@ def check_against_jiwer(references, hypotheses, unit):
     for mine, chunks in zip(ours.alignments, theirs.alignments, strict=True):
         expected = [(c.type, c.ref_start_idx, c.ref_end_idx, c.hyp_start_idx, c.hyp_end_idx) for c in chunks]
         assert list(mine.blocks) == expected
-    # Counts come from the alignments where those are there already, and from elsewhere where not.
+    # Counts are the same with and without a request for alignments first.
     aligned_first = error_rate(references, hypotheses, unit=unit)
     assert aligned_first.alignments == ours.alignments
     assert aligned_first.counts_by_utterance.tolist() == ours.counts_by_utterance.tolist()
@@ -55,7 +55,7 @@ def test_jiwer_agrees_on_adversarial_text(pairs, unit):
 
 @settings(deadline=None)
 @given(PAIRS, st.lists(st.sampled_from(adversarial.SPACES), min_size=11, max_size=11))
-def test_any_space_counts_as_jiwer_counts_the_plain_one(pairs, spaces):
+def test_all_white_space_counts_as_jiwer_counts_a_plain_space(pairs, spaces):
     def respaced(text):
         gaps = [*spaces, *[" "] * len(text)]
         return "".join(word + gap for word, gap in zip(text.split(" "), gaps, strict=False))
@@ -130,7 +130,7 @@ def test_the_policy_for_empty_references_is_the_same_everywhere():
     assert only_empty.confidence_interval() == (3.0, 3.0)
 
 
-def test_results_travel():
+def test_results_can_be_pickled():
     result = error_rate(["a b", "c"], ["a", "d"], language="en")
     again = pickle.loads(pickle.dumps(result))
     assert (again.rate, again.signature, again.insertions) == (
@@ -145,12 +145,12 @@ QUESTIONS = ("rate", "counts_by_utterance", "alignments", "match_error_rate")
 
 @pytest.mark.parametrize("order", list(itertools.permutations(QUESTIONS)), ids="-".join)
 @pytest.mark.parametrize("counts", ["levenshtein", "sclite"])
-def test_answers_do_not_depend_on_the_order_of_questions(order, counts):
+def test_results_do_not_depend_on_the_order_of_requests(order, counts):
     texts = ["a b c d", "", "a  b", "x"], ["a x c", "y", "a b", ""]
     result = error_rate(*texts, counts=counts)
     for question in order:
         getattr(result, question)
-        again = pickle.loads(pickle.dumps(result))  # whatever is known already
+        again = pickle.loads(pickle.dumps(result))  # after any earlier requests
         assert again.alignments == result.alignments
         assert again.counts_by_utterance.tolist() == result.counts_by_utterance.tolist()
     assert result.counts_by_utterance.tolist() == [list(one.tally) for one in result.alignments]
@@ -158,7 +158,7 @@ def test_answers_do_not_depend_on_the_order_of_questions(order, counts):
     assert result.lengths_by_utterance.tolist() == result.counts_by_utterance[:, :3].sum(axis=1).tolist()
 
 
-def test_no_utterances_have_no_rate():
+def test_the_rate_of_no_utterances_is_nan():
     nothing = error_rate([], [])
     assert math.isnan(nothing.rate)
     assert math.isnan(nothing.mean_error_rate)
@@ -274,13 +274,13 @@ def test_one_utterance_has_no_interval():
 
 
 @pytest.mark.parametrize(("name", "value"), [("level", 95), ("draws", 0), ("groups", ["x"])])
-def test_intervals_refuse_nonsense(name, value):
+def test_intervals_refuse_invalid_arguments(name, value):
     with pytest.raises(InvalidRequestError):
         error_rate(["a", "b"], ["a", "c"]).confidence_interval(**{name: value})
 
 
-def test_bootstrap_is_that_of_drawn_indices():
-    """The multinomial trick against the plain way, on the same data."""
+def test_the_bootstrap_agrees_with_drawn_indices():
+    """Multinomial draws against draws of indices, on the same data."""
     random_ = np.random.default_rng(5)
     errors, lengths = random_.integers(0, 4, 80), random_.integers(1, 12, 80)
     result = error_rate(
@@ -337,7 +337,7 @@ def test_block_intervals_cover_the_truth_where_speakers_differ():
     assert 0.89 <= simulate_coverage(draw, corpora=200, utterances=300, groups=speakers) <= 0.99
 
 
-def test_block_intervals_cover_the_truth_where_one_speaker_says_most():
+def test_block_intervals_cover_the_truth_where_one_speaker_has_most_of_the_text():
     sizes = [60, 30, 15, 8, 8, 4, 4, 2, 2, 1, 1, 1]
     speakers = np.repeat(np.arange(12), sizes)
 
@@ -373,7 +373,7 @@ def test_alignment_text_and_html():
     assert html._repr_html_() == html if hasattr(html, "_repr_html_") else html.__html__() == html
 
 
-def test_alignments_hold_the_tokens_and_travel():
+def test_alignments_have_the_tokens_and_can_be_pickled():
     one, same = error_rate(["a  b\u3000c", ""], ["a x c", ""]).alignments
     assert (one.reference, one.hypothesis) == (("a", "b", "c"), ("a", "x", "c"))
     assert (same.reference, same.blocks) == ((), ())
@@ -389,7 +389,7 @@ def test_alignments_hold_the_tokens_and_travel():
     assert error_rate("ab", "ac", unit="char").alignments[0].reference == "ab"
 
 
-def test_edits_tell_tokens_and_places():
+def test_edits_have_tokens_and_indexes():
     (alignment,) = error_rate("a b c", "a x c d").alignments
     assert [tuple(edit) for edit in alignment] == [
         ("equal", "a", "a", 0, 0),
@@ -399,7 +399,7 @@ def test_edits_tell_tokens_and_places():
     ]
 
 
-def test_a_notebook_shows_it_escaped_and_cheaply():
+def test_a_notebook_shows_escaped_html_and_a_short_repr():
     result = error_rate(["<script>"] * 3, ["x"] * 3)
     assert repr(result).startswith("<ErrorRate 1.0000 by word")
     assert len(repr(result)) < 120
@@ -419,12 +419,12 @@ def test_jiwer_agrees_on_long_pairs(rate):
 
 
 @pytest.mark.parametrize("text", ["今日は良い天気です", "今天天气很好", "วันนี้อากาศดี"])
-def test_a_word_error_rate_of_texts_without_spaces_is_warned_of(text):
+def test_a_word_error_rate_of_texts_without_spaces_gives_a_warning(text):
     with pytest.warns(UserWarning, match="no spaces between words"):
         assert error_rate([text, text], [text, text[1:]]).rate == 0.5
 
 
-def test_no_warning_where_words_are_what_was_meant():
+def test_no_warning_for_words_and_explicit_settings():
     for text in ("今日 は 良い 天気 です", "こんにちは 世界", "오늘은 날씨가 좋습니다", "naïve café", ""):
         assert error_rate([text], [text]).rate == 0
     assert error_rate("今日は良い天気です", "今日は良い天気", unit="char").errors == 2

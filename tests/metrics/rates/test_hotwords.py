@@ -1,4 +1,4 @@
-"""Recall and precision of the words that matter."""
+"""Recall and precision of hotwords."""
 
 import pandas as pd
 import pytest
@@ -39,7 +39,7 @@ def test_aliases_and_phrases_count_as_the_word():
         hotwords={"GitHub": ["Git Hub"], "New York": [], "York": []},
     )
     assert table["recall"].tolist() == [1.0, 1.0, 1.0]
-    assert table["in_reference"].tolist() == [1, 1, 2]  # one York stands in New York
+    assert table["in_reference"].tolist() == [1, 1, 2]  # one York is in New York
     assert table["f1"].tolist() == [1.0, 1.0, 1.0]
 
 
@@ -70,7 +70,7 @@ def test_all_words_together():
     assert "hotword" not in table
 
 
-def test_biased_and_unbiased_errors_are_all_errors():
+def test_biased_and_unbiased_errors_add_up_to_all_errors():
     pairs = [("call Ada Byron now", "call Ada Biron Smith now"), ("the cat", "a cat Ada"), ("x y", "x")]
     table = scored(pairs)
     rates = hotword_error_rates(table, hotwords=["Ada", "Ada Byron"]).set_index("words")

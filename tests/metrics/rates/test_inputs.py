@@ -1,4 +1,4 @@
-"""One way to call everything: lists, Series, tables; and pairs that do not belong together."""
+"""The same calls for lists, Series and tables; and pairs that do not belong together."""
 
 import math
 
@@ -15,7 +15,7 @@ FRAME = pd.DataFrame(
 NAMES = {"reference": "said", "hypothesis": "heard"}
 
 
-def test_half_a_surrogate_pair_in_a_list_is_scored():
+def test_a_lone_surrogate_in_a_list_is_scored():
     for language in ("en", "th"):
         scored = score(["\ud800 a", "b"], ["\ud800 a", "c"], language=language)
         assert scored["errors"].tolist() == [0, 1]
@@ -45,7 +45,7 @@ def test_series_lists_and_tables_give_the_same():
 @pytest.mark.parametrize(
     "function", [error_rate, lambda *pair: score(*pair, language="de"), translation_score]
 )
-def test_series_of_other_rows_are_refused(function):
+def test_series_with_different_indexes_are_refused(function):
     said, heard = FRAME["said"], FRAME["heard"]
     function(said, heard)
     function(said.tolist(), heard)
@@ -81,7 +81,7 @@ def test_a_table_has_the_columns_that_its_languages_can_have():
         assert list(score(names, names, language="de")) == list(german)
 
 
-def test_sentence_error_rate_and_its_kin_are_in_tables():
+def test_tables_have_the_sentence_error_rate_and_related_rates():
     rate = error_rate(["a b", "c", "d"], ["a x", "c", "d"], language="de")
     row = summarize(rate).iloc[0]
     assert rate.sentence_error_rate == row["sentence_error_rate"] == pytest.approx(1 / 3)
@@ -92,7 +92,7 @@ def test_sentence_error_rate_and_its_kin_are_in_tables():
     assert {"utterances", "mean_error_rate", "sentence_error_rate", "signature"} <= set(frame.index)
 
 
-def test_what_cannot_be_told_is_said_and_not_nan():
+def test_undefined_figures_are_shown_as_none_and_not_as_nan():
     for rate in (error_rate("a b", "a c"), error_rate([], [])):
         shown = rate._repr_html_()
         assert "nan" not in shown

@@ -10,7 +10,7 @@ from support.differences import Written
 
 pytest.importorskip("pyopenjtalk")
 
-# Of each set: (written down as, told apart as) -> pairs.
+# For each set: (expected class, found class) -> number of pairs.
 FIRST = {
     ("notation", "equal"): 24,
     ("notation", "notation"): 93,
@@ -19,7 +19,7 @@ FIRST = {
     ("homophone", "recognition"): 1,
     ("recognition", "recognition"): 107,
 }
-# Written before the rules of money, numbers, kana, Latin words and variant kanji were.
+# Written before the rules for money, numbers, kana, Latin words and variant kanji.
 SECOND = {
     ("notation", "equal"): 29,
     ("notation", "notation"): 53,
@@ -30,14 +30,14 @@ SECOND = {
     ("homophone", "recognition"): 1,
     ("recognition", "recognition"): 50,
 }
-# Written by somebody who knew the docs and not the code.
+# Written by a person who knew the docs but not the code.
 THIRD = {
     ("notation", "equal"): 10,
     ("notation", "notation"): 20,
     ("homophone", "homophone"): 12,
     ("recognition", "recognition"): 16,
 }
-# Written before the rules of telephone numbers, powers, ranges of money and counters in katakana were.
+# Written before the rules for telephone numbers, powers, ranges of money and counters in katakana.
 FOURTH = {
     ("notation", "equal"): 10,
     ("notation", "notation"): 8,
@@ -94,7 +94,7 @@ def test_the_rules(reference, hypothesis, kind):
     assert WRITTEN.told(reference, hypothesis) == kind
 
 
-def test_each_difference_is_judged_for_itself():
+def test_each_difference_has_its_own_class():
     found = compare_japanese("明日の会議は精度について三時から", "あすの会議は制度について四時から")
     assert [(d.kind, d.reference, d.hypothesis) for d in found.differences] == [
         ("notation", "明日", "あす"),

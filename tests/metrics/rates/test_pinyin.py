@@ -13,7 +13,7 @@ pytest.importorskip("pypinyin")
 pytest.importorskip("opencc")
 
 
-def test_homophones_and_tones_are_told_apart():
+def test_homophones_and_tones_are_distinguished():
     # 试 shi4 and 是 shi4 sound alike; 买 mai3 and 卖 mai4 but for the tone.
     rates = {
         pair: tuple(

@@ -37,7 +37,7 @@ def test_rows_keep_index_order_and_columns(frame):
     assert scored["error_rate"].dtype == "Float64"
 
 
-def test_rows_say_what_error_rate_says(frame):
+def test_rows_agree_with_error_rate(frame):
     scored = score(frame)
     row = scored.iloc[2]
     result = error_rate("精度が高い", "制度が高い", unit="char", language="ja")
@@ -55,7 +55,7 @@ def test_rows_say_what_error_rate_says(frame):
     assert scored.iloc[6]["error_rate"] == 0.0
 
 
-def test_a_homophone_shows_in_characters_and_not_in_the_reading(frame):
+def test_a_homophone_is_an_error_in_characters_and_not_in_the_reading(frame):
     pytest.importorskip("pyopenjtalk")
     row = score(frame).iloc[2]
     assert row["reading_cer"] == 0.0
@@ -146,7 +146,7 @@ def test_errors_name_the_value(frame, call, hint):
         call(frame)
 
 
-def test_a_bad_row_is_reported_and_stops_nothing():
+def test_an_invalid_row_is_reported_and_does_not_stop_the_others():
     frame = pd.DataFrame(
         {
             "text": ["a b", "a b", "三時", 5.0, None, "a", "{ a"],
@@ -177,7 +177,7 @@ def test_a_bad_row_is_reported_and_stops_nothing():
     assert marked["errors"].iloc[0] == 1
 
 
-def test_import_stays_light():
+def test_the_import_loads_no_heavy_package():
     heavy = {"pandas", "matplotlib", "pyopenjtalk", "sudachipy", "opencc", "whisper_normalizer"}
     code = (
         f"import sys, speechlab.metrics, speechlab.text; sys.exit(', '.join({heavy} & set(sys.modules)) or 0)"

@@ -32,7 +32,7 @@ def test_errors_of_a_table_have_their_places():
     "damaged", ["", "nonsense", "unit:word|lang:en|norm:none", "unit:word|lang:|norm:none|counts:x"]
 )
 @pytest.mark.parametrize("function", [edits, confusions, alignments_html, sclite_report])
-def test_a_damaged_signature_is_told(function, damaged):
+def test_an_invalid_signature_is_refused(function, damaged):
     table = score(FRAME.iloc[[0]]).assign(signature=damaged)
     with pytest.raises(InvalidRequestError) as caught:
         function(table)
@@ -47,7 +47,7 @@ def test_tables_lists_and_rates_have_the_same_errors():
     assert of_lists["utterance"].tolist() == ["u1", "u1"]
 
 
-def test_where_places_are_not_known_they_are_missing():
+def test_unknown_places_are_missing():
     lower = edits(score(FRAME.iloc[[0]], normalize=str.lower))
     assert lower[["reference_start", "hypothesis_end"]].isna().all(axis=None)
     without = score(FRAME.iloc[[0]]).drop(columns=["text", "hypothesis"])
@@ -55,7 +55,7 @@ def test_where_places_are_not_known_they_are_missing():
     assert len(edits(score(FRAME.iloc[:0]))) == 0
 
 
-def test_marked_transcripts_keep_their_way():
+def test_marked_transcripts_are_aligned_by_their_markings():
     frame = pd.DataFrame({"text": ["{ twenty one / 21 } cats (uh) sat"], "hypothesis": ["21 cats sad"]})
     table = edits(score(frame, language="de", counts="sclite"))
     assert table[["operation", "reference", "hypothesis"]].to_numpy().tolist() == [

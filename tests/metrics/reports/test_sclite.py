@@ -1,4 +1,4 @@
-"""Print-outs and files, against those of NIST's sclite itself."""
+"""Print-outs and files, against those of NIST's sclite."""
 
 import random
 import subprocess
@@ -52,7 +52,7 @@ def random_pairs(words, n, seed):
         pd.DataFrame({"utterance": ["a-1"], "text": [""], "hypothesis": ["uh"]}),
     ],
 )
-def test_the_detailed_report_is_that_of_sclite(tmp_path, pairs):
+def test_the_detailed_report_agrees_with_sclite(tmp_path, pairs):
     nist.need_sctk()
     write_trn(pairs, tmp_path / "r.trn")
     write_trn(pairs, tmp_path / "h.trn", text="hypothesis")
@@ -62,7 +62,7 @@ def test_the_detailed_report_is_that_of_sclite(tmp_path, pairs):
 
 
 @pytest.mark.slow
-def test_print_outs_are_those_of_sclite(tmp_path):
+def test_print_outs_agree_with_sclite(tmp_path):
     nist.need_sctk()
     write_trn(PAIRS, tmp_path / "r.trn")
     write_trn(PAIRS, tmp_path / "h.trn", text="hypothesis")
@@ -79,7 +79,7 @@ def test_print_outs_are_those_of_sclite(tmp_path):
     )
 
 
-def test_what_was_printed_is_read_as_scores(tmp_path):
+def test_print_outs_are_read_as_scores(tmp_path):
     path = tmp_path / "x.pra"
     path.write_text(sclite_report(scored(), utterance="utterance"), encoding="utf-8")
     again = read_sclite(path)
@@ -124,7 +124,7 @@ Eval: D
 
 
 def test_alignments_of_segments_are_read(tmp_path):
-    """With references in STM, sclite says more of each utterance, and nothing of texts where there are none."""
+    """With references in STM, sclite prints more lines for each utterance, and no texts if both are empty."""
     path = tmp_path / "x.pra"
     path.write_text(OF_SEGMENTS)
     again = read_sclite(path)
@@ -136,7 +136,7 @@ def test_alignments_of_segments_are_read(tmp_path):
     assert again["errors"].tolist() == [0, 2, 1]
 
 
-def test_wide_characters_stand_above_each_other():
+def test_wide_characters_are_aligned_in_columns():
     text = sclite_report(["三時 に x"], ["四時 x"], language="en", normalize=None)
     lines = text.split("REF:  ")[1].split("\n")
     assert lines[0] == "三時 に x "
@@ -153,7 +153,7 @@ def test_wide_characters_stand_above_each_other():
         max_size=6,
     )
 )
-def test_transcripts_come_back(tmp_path_factory, rows):
+def test_transcripts_survive_writing_and_reading(tmp_path_factory, rows):
     path = tmp_path_factory.mktemp("trn") / "x.trn"
     frame = pd.DataFrame(rows, columns=["text", "utterance"])
     write_trn(frame, path)

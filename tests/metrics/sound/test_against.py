@@ -19,14 +19,14 @@ def clip(samples, rate=RATE):
 
 @pytest.mark.parametrize("decibels", [0, 10, 30])
 @pytest.mark.parametrize("gain", [0.1, 1.0])
-def test_the_ratio_is_that_of_the_noise_whatever_the_gain(decibels, gain):
+def test_the_ratio_is_that_of_the_noise_with_any_gain(decibels, gain):
     noise = NOISE - (NOISE @ VOICE) / (VOICE @ VOICE) * VOICE
     noise *= np.sqrt((VOICE @ VOICE) / (noise @ noise) / 10 ** (decibels / 10))
     table = compare_recordings([clip(gain * (VOICE + noise) / 4)], [clip(VOICE)])
     assert table["si_sdr_db"][0] == pytest.approx(decibels, abs=0.1)
 
 
-def test_measures_of_ones_own_get_samples_at_one_rate():
+def test_custom_measures_get_samples_at_one_rate():
     seen = []
 
     def similarity(sound, model, rate):
@@ -47,7 +47,7 @@ def test_measures_of_ones_own_get_samples_at_one_rate():
     assert "none.wav" in table.loc["c", "compare_error"]
 
 
-def test_a_measure_that_fails_stops_no_other():
+def test_a_measure_that_fails_does_not_stop_the_others():
     def broken(sound, model, rate):
         raise ValueError("too short")
 

@@ -17,7 +17,7 @@ RATE = 16_000
 
 
 def voice(seconds, pitch=120.0, rate=RATE, level=0.2, seed=0):
-    """Something like a voice: harmonics of a pitch, a syllable of another colour every 0.2 s, fading at the end."""
+    """A sound like a voice: harmonics of a pitch, a syllable of another timbre every 0.2 s, and a fade at the end."""
     random = np.random.default_rng(seed)
     t = np.arange(round(seconds * rate)) / rate
     syllable = (t / 0.2).astype(int)
@@ -50,7 +50,7 @@ def test_silence_is_measured_in_seconds_and_shares():
 
 
 @pytest.mark.parametrize("frames", [0, 1, 15, 160, 161, 400, 6_399, 6_400])
-def test_very_short_clips_have_measures_or_miss_them(frames):
+def test_very_short_clips_have_measures_or_missing_values(frames):
     clip = AudioClip(np.random.default_rng(1).normal(0, 0.1, frames).astype("f4"), RATE)
     row = speech_measures([clip], ["a"], language="de").iloc[0]
     assert row["duration_s"] == frames / RATE
@@ -63,7 +63,7 @@ def test_very_short_clips_have_measures_or_miss_them(frames):
     assert pd.isna(row["rms_dbfs"]) == (frames == 0)
 
 
-def test_silence_and_emptiness_have_no_quality():
+def test_silent_and_empty_clips_have_no_quality():
     pytest.importorskip("speechmos")
     for frames in (0, 1_600):
         with pytest.raises(InvalidRequestError, match="has no quality"):
@@ -72,7 +72,7 @@ def test_silence_and_emptiness_have_no_quality():
     assert table["dnsmos_overall"].isna().tolist() == [True, False]
 
 
-def test_what_cannot_be_measured_is_a_row_with_a_reason():
+def test_a_clip_that_cannot_be_measured_gives_a_row_with_a_reason():
     frame = pd.DataFrame(
         {
             "audio": [
@@ -100,7 +100,7 @@ def test_what_cannot_be_measured_is_a_row_with_a_reason():
 @pytest.mark.parametrize(
     "samples", [np.full(800, np.nan), np.full(800, np.inf), np.zeros((2, 2, 2)), np.float32(1)]
 )
-def test_samples_that_are_no_sound_are_refused(samples):
+def test_invalid_samples_are_refused(samples):
     with pytest.raises(AudioError):
         speech_measures([AudioClip(samples, RATE)])
 
@@ -137,7 +137,7 @@ def test_loudness_conforms_to_ebu_tech_3341(rate):
     assert loudness(AudioClip(gated, rate)) == pytest.approx(-23, abs=0.1)  # case 4
 
 
-# What pyloudnorm 0.2.0 (Meter(rate, filter_class="DeMan")) gave for `noise` below.
+# Results of pyloudnorm 0.2.0 (Meter(rate, filter_class="DeMan")) for `noise` below.
 PYLOUDNORM = {8_000: -23.83087109, 16_000: -23.30158379, 24_000: -23.12389320, 44_100: -22.95019569}
 
 
@@ -148,11 +148,11 @@ def noise(rate):
 
 
 @pytest.mark.parametrize("rate", PYLOUDNORM)
-def test_loudness_is_pyloudnorms(rate):
+def test_loudness_agrees_with_pyloudnorm(rate):
     assert loudness(AudioClip(noise(rate), rate)) == pytest.approx(PYLOUDNORM[rate], abs=1e-6)
 
 
-def test_loudness_of_too_little():
+def test_loudness_of_a_short_or_silent_clip_is_nan():
     assert math.isnan(loudness(AudioClip(voice(0.39), RATE)))
     assert math.isnan(loudness(AudioClip(silence(2), RATE)))
 
@@ -209,7 +209,7 @@ def test_morae():
     assert table["morae_per_s"].tolist()[0] == pytest.approx(7 / table["speech_s"].tolist()[0])
 
 
-def test_looped_and_cut_endings_are_noticed():
+def test_looped_and_cut_endings_are_detected():
     good = np.concatenate([voice(2.0, seed=1), silence(0.2)])
     looped = np.concatenate([voice(2.0, seed=1), voice(2.0, seed=1)[-9_600:], silence(0.2)])
     cut = voice(2.0, seed=1)[: round(1.1 * RATE)]
@@ -222,7 +222,7 @@ def test_looped_and_cut_endings_are_noticed():
     assert not measured(steady, silence(0.1))["repeated_ending"]
 
 
-def test_recordings_raise_no_suspicion():
+def test_only_changed_recordings_have_suspicious_endings():
     table = speech_measures(RECORDINGS)
     assert not table[["repeated_ending", "truncated_ending"]].any(axis=None)
     assert table["f0_median_hz"].between(70, 400).all()
@@ -240,7 +240,7 @@ def test_recordings_raise_no_suspicion():
     assert speech_measures(cuts)["truncated_ending"].sum() >= 5
 
 
-def test_one_that_is_too_long_stands_out():
+def test_a_clip_that_is_too_long_has_a_high_duration_z():
     clips = [AudioClip(voice(1.0 + 0.02 * i), RATE) for i in range(9)] + [AudioClip(voice(4.0), RATE)]
     table = speech_measures(clips, ["ten words or so"] * 10, language="en")
     assert table["duration_z"].abs().tolist()[0] < 3.5
@@ -248,7 +248,7 @@ def test_one_that_is_too_long_stands_out():
     assert speech_measures(clips[:5], ["a b"] * 5)["duration_z"].isna().all()
 
 
-def test_odd_clips_stop_nothing(tmp_path):
+def test_unusual_clips_do_not_stop_the_others(tmp_path):
     (tmp_path / "bad.wav").write_bytes(b"RIFF not sound")
     stereo = np.stack([voice(1), voice(1)], axis=1)
     clips = [
@@ -293,12 +293,12 @@ def test_errors_name_the_value(call, hint):
 
 
 @pytest.mark.slow
-def test_dnsmos_hears_noise():
+def test_noise_lowers_the_ratings_of_dnsmos():
     for package in ("speechmos", "onnxruntime"):
         pytest.importorskip(package) if package == "onnxruntime" else _need_speechmos()
     clip = AudioClip.from_file(RECORDINGS[0])
     clean = dnsmos(clip)
-    # What speechmos 0.0.1.1 with librosa 0.11 gave for the same samples.
+    # Results of speechmos 0.0.1.1 with librosa 0.11 for the same samples.
     assert clean == pytest.approx((3.5434, 4.1918, 3.3301, 3.7156), abs=0.02)
     random = np.random.default_rng(0).normal(size=clip.samples.shape) * 0.02
     noisy = AudioClip((clip.samples + random).astype(np.float32), clip.sample_rate)

@@ -1,4 +1,4 @@
-"""Attribution on constructed cases, whose truth is known: whose an error is, what it is about, how takes vary."""
+"""Attribution on constructed cases with a known truth: causes and kinds of errors, and variance between takes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def swallowed_of(texts):
 
 
 def dropped(voice, text):
-    """The recogniser drops a word whatever the voice."""
+    """The recogniser drops a word of every voice."""
     return text.replace("really ", "").replace("bright ", "")
 
 
@@ -64,7 +64,7 @@ def test_an_engine_that_mispronounces_one_sentence():
     ]
     assert len(found.findings) == 1
     assert found.findings[0].startswith("All or most voices of A err at 'happened' of")
-    # One engine alone: what all of its voices get wrong is also what a recogniser would get wrong.
+    # With one engine, errors of all its voices cannot be separated from errors of the recogniser.
     alone = attribute(table(mispronounced, voices=["a1", "a2", "a3"]), engine="engine", language="en")
     assert parts(alone) == dict.fromkeys(["a1", "a2", "a3"], (2, 0, 0))
 
@@ -98,13 +98,13 @@ def test_a_recogniser_that_drops_a_word_whatever_the_voice():
 def test_all_three_together():
     found = attribute(table(mispronounced, dropped, swallowed), engine="engine", language="en")
     assert parts(found) == dict.fromkeys(["a1", "a2", "a3"], (2, 2, 0)) | {"b1": (2, 0, 0), "b2": (2, 0, 10)}
-    # An ending that the recogniser drops for everybody is nobody's.
+    # An ending that the recogniser drops for every voice is no own error of a voice.
     ends = table(lambda voice, text: text.rsplit(" ", 1)[0])
     assert parts(attribute(ends, engine="engine", language="en")) == dict.fromkeys(ENGINES, (10, 0, 0))
 
 
-def test_what_two_of_three_engines_get_wrong_is_not_one_engines():
-    """A recogniser that mishears all but one clear voice: neither of two engines is to blame."""
+def test_errors_of_two_of_three_engines_are_not_attributed_to_one():
+    """The errors of a recogniser that mishears all voices but one belong to neither of two engines."""
     engines = {"a1": "A", "a2": "A", "b1": "B", "b2": "B", "c1": "C"}
     rows = table(dropped, voices=["a1", "a2", "b1", "b2"]).assign(
         engine=lambda rows: rows["voice"].map(engines)
@@ -115,8 +115,8 @@ def test_what_two_of_three_engines_get_wrong_is_not_one_engines():
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_recogniser_that_errs_by_chance_disturbs_little(seed):
-    """One word in 25 is misheard at random; what is systematic is still found, at almost every place."""
+def test_random_errors_of_a_recogniser_change_the_attribution_little(seed):
+    """One word in 25 is misheard at random; systematic errors are still found at almost every place."""
     random = np.random.default_rng(seed)
 
     def chance(voice, text):
@@ -135,7 +135,7 @@ def test_a_recogniser_that_errs_by_chance_disturbs_little(seed):
 
 
 def heard_as(said, heard, **how):
-    """What is attributed of one sentence that each voice was heard to say in some way, or in several takes."""
+    """The attribution of one sentence, from one hypothesis or several takes of each voice."""
     rows = [
         {"voice": voice, "text": said, "hypothesis": take}
         for voice, takes in heard.items()
@@ -154,7 +154,7 @@ def test_errors_that_an_alignment_may_shift_are_at_one_place():
         assert parts(found) == {"x": expected, "y": expected}
 
 
-def test_a_voice_errs_where_it_does_in_half_of_its_takes():
+def test_a_voice_has_an_error_where_half_of_its_takes_have_one():
     said, wrong = "we met at noon", "we met at night"
     assert parts(heard_as(said, {"x": wrong, "y": [said, wrong]}))["x"] == (1, 0, 0)
     assert parts(heard_as(said, {"x": wrong, "y": [said, said, wrong]}))["x"] == (0, 0, 1)
@@ -166,19 +166,19 @@ def test_a_voice_errs_where_it_does_in_half_of_its_takes():
     }
 
 
-def test_what_is_worth_telling():
+def test_findings_are_limited_to_notable_patterns():
     # Three endings of twenty sentences are few; a quarter is not.
     texts = [f"this is the sentence that has number {number}" for number in range(20)]
     few, many = (table(swallowed_of(texts[:most]), texts=texts) for most in (3, 5))
     assert attribute(few, language="en").findings == []
     assert len(attribute(many, language="en").findings) == 1
-    # One place, though one voice errs only at its end, and heard in two ways.
+    # One place, although one voice has an error at its end only, and there are two hypotheses.
     said, wrong = "we met at noon in the park", "we met of moon in the park"
     found = heard_as(said, {"w": wrong, "x": wrong, "y": wrong, "z": "we met at moon in the park"})
     assert found.findings == [
         f"Whatever the voice, 'at noon' of {said!r} becomes 'of moon' or another: 4 of 4 voices."
     ]
-    # A voice that errs at the end of a long run of others is no place of its own.
+    # An error of one voice at the end of a long run of the others is no separate place.
     wrong = "we mad of moon on a park"
     found = heard_as(said, {"w": wrong, "x": wrong, "y": wrong, "z": "we met at noon in a park"})
     assert [text.rpartition(":")[2] for text in found.findings] == [" 3 of 4 voices."]
@@ -203,8 +203,8 @@ def test_takes_show_how_a_voice_varies():
     assert variance["share_take"] > 0.6
 
 
-def test_variance_is_that_of_a_simulated_table():
-    """Rates made of a voice's, an utterance's, and a take's part come back as such."""
+def test_variance_components_agree_with_a_simulation():
+    """The components of simulated rates (of voices, utterances and takes) are found again."""
     random = np.random.default_rng(3)
     words = [f"w{number}" for number in range(200)]
     of_voice, of_text = {}, {}
@@ -238,7 +238,7 @@ def test_variance_is_that_of_a_simulated_table():
         ("at 3 o'clock", "at 4 o'clock", "sound"),
     ],
 )
-def test_what_an_english_error_is_about(said, heard, kind):
+def test_kinds_of_english_errors(said, heard, kind):
     frame = pd.DataFrame({"voice": ["x"], "text": said, "hypothesis": heard})
     found = attribute(frame, language="en")
     assert found.errors["kind"].astype(str).unique().tolist() == [kind]
@@ -246,7 +246,7 @@ def test_what_an_english_error_is_about(said, heard, kind):
     assert row["own_errors" if kind == "sound" else f"{kind}_errors"] == row["errors"] > 0
 
 
-def test_an_ending_that_is_written_otherwise_is_not_lost():
+def test_an_ending_with_another_spelling_is_not_lost():
     heard = ["the train is at 10:35", "wave good bye"], ["the train is at 1035", "wave goodbye"]
     frame = pd.DataFrame({"voice": "x", "text": heard[0], "hypothesis": heard[1]})
     found = attribute(frame, language="en")
@@ -254,7 +254,7 @@ def test_an_ending_that_is_written_otherwise_is_not_lost():
     assert found.voices["endings_lost"].tolist() == [0]
 
 
-def test_texts_of_two_languages_may_have_one_name():
+def test_utterances_of_two_languages_may_have_the_same_name():
     said = {"en": ("she really wants", "she wants"), "de": ("er will nach hause", "er will nach haus")}
     rows = [
         {"voice": voice, "id": 1, "language": language, "text": text, "hypothesis": heard}
@@ -268,7 +268,7 @@ def test_texts_of_two_languages_may_have_one_name():
     ]
 
 
-def test_english_that_sounds_alike():
+def test_english_homophones():
     pytest.importorskip("hibari")
     rows = {
         "voice": ["x", "y"],
@@ -282,7 +282,7 @@ def test_english_that_sounds_alike():
     ]
 
 
-def test_japanese_that_sounds_alike():
+def test_japanese_homophones():
     pytest.importorskip("pyopenjtalk")
     said = ["午後から精度を測る", "三時に東京都へ行く"]
     heard = {
@@ -295,7 +295,7 @@ def test_japanese_that_sounds_alike():
     read = attribute(frame, language="ja", unit="reading")
     columns = ["voice", "errors", "own_errors", "homophone_errors", "homophones"]
     assert read.voices[columns].values.tolist() == [["y", 0, 0, 0, 1], ["x", 1, 1, 0, 1]]
-    # Without a normaliser, characters are not where differences were found.
+    # Without a normaliser, the places of characters are not those of the differences.
     plain = heard_as("。。。。犬がいる精度", {"x": "。。。。猫がいる制度"}, language="ja").voices.iloc[0]
     assert plain[["own_errors", "homophone_errors"]].tolist() == [2, 0]
     kana = heard_as("明日は雨", {"x": "あしたは雨"}, language="ja", normalize="auto").voices.iloc[0]
@@ -305,7 +305,7 @@ def test_japanese_that_sounds_alike():
     assert written.loc["x", ["own_errors", "homophone_errors", "spelling_errors"]].tolist() == [1, 1, 0]
 
 
-def test_chinese_that_sounds_alike():
+def test_chinese_homophones():
     pytest.importorskip("pypinyin")
     frame = pd.DataFrame(
         {
@@ -325,7 +325,7 @@ TEXTS = st.lists(st.sampled_from(["a", "b", "c", "10"]), max_size=6).map(" ".joi
 
 @settings(max_examples=25)
 @given(st.lists(st.tuples(st.sampled_from("xyz"), st.sampled_from("12"), TEXTS), min_size=1, max_size=8))
-def test_the_parts_are_all_errors(rows):
+def test_the_parts_add_up_to_all_errors(rows):
     said = {"1": "a b c", "2": "b 10 a"}
     frame = pd.DataFrame([{"voice": v, "text": said[n], "hypothesis": h} for v, n, h in rows])
     scored = score(frame, language="en", normalize=None)
@@ -340,7 +340,7 @@ def test_the_parts_are_all_errors(rows):
     assert "<table" in found._repr_html_()
 
 
-def test_what_cannot_be_attributed():
+def test_tables_that_cannot_be_attributed_are_refused():
     frame = table()
     with pytest.raises(InvalidRequestError, match="no column 'engines'"):
         attribute(frame, engine="engines", language="en")

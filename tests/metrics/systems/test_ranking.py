@@ -1,4 +1,4 @@
-"""Rankings: groups that are right whatever the chance, letters, shares, and how many utterances it takes."""
+"""Rankings: groups in simulations, letters, shares, and the number of utterances that is needed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def rank(rows, **options):
 
 
 def table(errors, length=10):
-    """Systems with so many errors in each utterance."""
+    """A table of systems with the given number of errors in each utterance."""
     said = " ".join(f"w{number}" for number in range(length))
     rows = [
         {"voice": name, "text": f"{place} {said}", "hypothesis": f"{place} {said}".replace("w", "x", count)}
@@ -58,7 +58,7 @@ def test_equal_systems_have_the_same_rate_and_none_is_the_lowest():
     assert many.sentence == "All 5 systems have the same word error rate (4.5%) on 2 utterances."
 
 
-def test_few_utterances_tell_nothing_and_say_how_many_would():
+def test_few_utterances_show_no_difference_and_give_the_number_needed():
     found = rank(table({"one": [0, 1, 0, 0], "two": [1, 1, 1, 1], "same": [1, 1, 1, 1]}))
     assert found.tied == ["one", "two", "same"]
     assert found.sentence.startswith(
@@ -77,7 +77,7 @@ def test_few_utterances_tell_nothing_and_say_how_many_would():
     assert len(alone.pairs) == 0
 
 
-def test_takes_stay_together_and_what_not_all_have_is_left_out():
+def test_takes_stay_together_and_incomplete_utterances_are_left_out():
     rows = table({"one": [0, 0, 1], "two": [1, 1, 0]})
     found = rank(pd.concat([rows, rows]))
     assert found.systems["errors"].tolist() == [2, 4]
@@ -88,7 +88,7 @@ def test_takes_stay_together_and_what_not_all_have_is_left_out():
     pd.testing.assert_frame_equal(more.systems, rank(rows).systems)
 
 
-def test_names_may_be_anything_and_are_told_as_texts():
+def test_names_of_any_type_become_texts():
     rows = table({"one": [0, 0, 1], "two": [1, 1, 0], "three": [0, 0, 0]})
     voices = rows["voice"].map({"one": 1, "two": "2", "three": ["3"]})
     found = rank(rows.assign(voice=voices, id=rows["text"].str.split()), utterance="id")
@@ -96,8 +96,8 @@ def test_names_may_be_anything_and_are_told_as_texts():
 
 
 @pytest.mark.parametrize(("rate", "worse"), [(0.3, 0.25), (1.0, 0.5), (0.1, 0.2)])
-def test_so_many_utterances_show_the_difference(rate, worse):
-    """Power of the exact test with the utterances that are said to be needed; asked for are 80 %."""
+def test_the_needed_number_of_utterances_shows_the_difference(rate, worse):
+    """Power of the exact test with the number of utterances that is needed for 80 %."""
     random = np.random.default_rng(5)
     one, other = random.poisson(rate, 4_000), random.poisson(rate, 4_000) + random.poisson(worse, 4_000)
     for alpha in (0.05, 0.05 / 6):
@@ -107,7 +107,7 @@ def test_so_many_utterances_show_the_difference(rate, worse):
 
 
 def test_equal_systems_seldom_get_groups_of_their_own():
-    """Four equal systems, on 15 utterances whose difficulty differs: a group more at the 5 % level is chance."""
+    """Four equal systems on 15 utterances of different difficulty: a second group at the 5 % level is chance."""
     random = np.random.default_rng(2)
     false = 0
     for _ in range(40):
@@ -121,7 +121,7 @@ NAMES = ["A", "B", "C", "D", "E"]
 
 
 @given(st.sets(st.sampled_from(list(combinations(NAMES, 2)))))
-def test_those_that_share_no_letter_are_apart_and_no_others(apart):
+def test_exactly_the_systems_that_differ_share_no_letter(apart):
     found = letters(NAMES, apart)
     for one, other in combinations(NAMES, 2):
         assert ((one, other) in apart) == (not set(found[one]) & set(found[other]))
@@ -129,7 +129,7 @@ def test_those_that_share_no_letter_are_apart_and_no_others(apart):
     assert all(found.values())
 
 
-def test_what_cannot_be_ranked():
+def test_tables_that_cannot_be_ranked_are_refused():
     rows = table({"one": [0, 1], "two": [1, 1]})
     with pytest.raises(InvalidRequestError, match="no column 'who'"):
         rank(rows, system="who")
@@ -141,7 +141,7 @@ def test_what_cannot_be_ranked():
         rank(rows, power=80)
 
 
-def test_conditions_are_ranked_apart_and_corrected_together():
+def test_conditions_are_ranked_separately_and_corrected_together():
     # six utterances that are all worse: p = 0.031 alone, which is chance among four such tests
     worse, alike = {"a": [0] * 6, "b": [1] * 6}, {"a": [0, 1] * 3, "b": [1, 0] * 3}
     rows = pd.concat([table(one).assign(noise=name) for name, one in {"some": worse, "none": alike}.items()])
@@ -161,7 +161,7 @@ def test_conditions_are_ranked_apart_and_corrected_together():
         rank_each(rows, "loudness", language="en")
 
 
-def test_conditions_that_read_alike_are_one_and_rows_without_one_are_passed_over():
+def test_conditions_with_equal_texts_are_one_and_rows_without_a_condition_are_skipped():
     rows = table({"a": [0, 1] * 3, "b": [1, 0] * 3})
     parts = [rows.assign(noise=noise) for noise in (5, "5", None)]
     (one,) = rank_each(pd.concat(parts), "noise", language="en", normalize=None).values()

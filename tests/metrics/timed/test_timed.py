@@ -16,14 +16,14 @@ from speechlab.metrics import error_rate, timed_error_rate
 from speechlab.metrics._timed.assignment import cheapest_assignment
 from speechlab.metrics._timed.distance import TimedTokens, timed_counts, timed_edits
 
-# Odd ones: where a word touches another's collar, meeteval leaves it to the noise of the arithmetic.
+# Uneven numbers: where a word touches the collar of another, meeteval's result depends on rounding errors.
 COLLARS = (0.1234577, 0.5123457, 1.0234571, 5.0345679)
 WORDS = ("a", "bb", "ccc", "dddddd")
 
 
 @st.composite
 def talks(draw, speakers=("ann", "bob", "cy")):
-    """Speakers who do not interrupt themselves."""
+    """Segments of speakers; segments of one speaker do not overlap."""
     rows = []
     for speaker in speakers[: draw(st.integers(0, len(speakers)))]:
         at = draw(st.integers(0, 50)) / 10
@@ -120,7 +120,7 @@ TOKENS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 6), st.integers(0,
 
 @settings(max_examples=150, deadline=None)
 @given(TOKENS, TOKENS)
-def test_counts_are_the_best_there_are(said, heard):
+def test_counts_are_optimal(said, heard):
     def tokens(rows):
         values = np.array(rows, dtype=np.int64).reshape(-1, 3)
         starts, ends = values[:, 1] * 1.0, (values[:, 1] + values[:, 2]) * 1.0
@@ -141,7 +141,7 @@ def test_counts_are_the_best_there_are(said, heard):
     assert ((ours < 0).sum(), (theirs < 0).sum()) == (found.deletions, found.insertions)
 
 
-def test_the_measured_examples():
+def test_the_collar_limits_the_distance_in_time():
     said = segments.frame([(0.0, 4.0, "a b c d"), (10.0, 14.0, "e f g h")], file="x")
     late = segments.shift(said, 4.0)
     assert timed_error_rate(said, late, collar=5.0, normalize=None).rate == 0.0
@@ -187,7 +187,7 @@ def test_recordings_and_streams():
     assert math.isnan(timed_error_rate(empty, empty).rate)
 
 
-def test_what_is_refused():
+def test_invalid_arguments_are_refused():
     table = segments.frame([(0.0, 1.0, "x")])
     for collar in (-1, float("nan"), True):
         with pytest.raises(InvalidRequestError) as caught:
@@ -216,7 +216,7 @@ def test_counts_by_segment_add_up(said, heard, collar, by_speaker):
     assert found.segments["reference_length"].tolist() == lengths
 
 
-def test_errors_stand_in_their_segments():
+def test_errors_count_for_their_segments():
     said = segments.frame([(10, 12, "how are you"), (0, 2, "good morning"), (20, 21, "")], file="a")
     heard = segments.frame([(0, 13, "good mourning how you"), (15.8, 16, "oh"), (21, 22, "bye")], file="a")
     found = timed_error_rate(said, heard, by_segment=True, language="en").segments

@@ -1,4 +1,4 @@
-"""BLEU and chrF on text that breaks scorers: sacrebleu's to the last digit, by all tokenisers that fetch nothing."""
+"""BLEU and chrF on adversarial text: sacrebleu's scores to the last digit, with all tokenisers without downloads."""
 
 import itertools
 import logging
@@ -20,7 +20,7 @@ TEXT = st.lists(
     st.tuples(st.sampled_from(adversarial.WORDS), st.sampled_from(adversarial.SPACES)), max_size=9
 ).map(lambda parts: "".join(itertools.chain.from_iterable(parts)))
 SEGMENTS = st.lists(st.tuples(st.lists(TEXT, min_size=1, max_size=3), TEXT), min_size=1, max_size=5)
-# sacrebleu advises those who pass text that looks tokenised.
+# sacrebleu warns of text that seems to be tokenised.
 logging.getLogger("sacrebleu").setLevel(logging.ERROR)
 
 
@@ -61,7 +61,7 @@ def test_sacrebleu_agrees_on_sentences(tokenize, references, hypothesis):
 
 
 @pytest.mark.parametrize("tokenize", TOKENIZERS)
-def test_sacrebleu_agrees_on_a_corpus_of_likenesses(tokenize):
+def test_sacrebleu_agrees_on_a_corpus_of_similar_texts(tokenize):
     """Texts that share most of their words, so that n-grams of all orders match."""
     random_ = random.Random(4)
     segments = []
@@ -90,7 +90,7 @@ def test_sacrebleu_agrees_on_a_very_long_text():
     check([([said], heard), ([""], ""), ([""], "a"), (["a"], "")], "13a")
 
 
-def test_several_references_help():
+def test_a_second_reference_can_raise_the_score():
     one = translation_score([["the cat sat"]], ["a cat sat"])
     two = translation_score([["the cat sat", "a cat sat"]], ["a cat sat"])
     assert one.chrf < two.chrf == 100
@@ -102,6 +102,6 @@ def test_several_references_help():
 
 
 @pytest.mark.skipif(find_spec("MeCab") is not None, reason="MeCab is installed")
-def test_a_tokenizer_that_is_not_installed_says_how():
+def test_a_tokenizer_that_is_not_installed_names_its_package():
     with pytest.raises(MissingDependencyError, match=r"sacrebleu\[ja\]"):
         translation_score(["a"], ["a"], tokenize="ja-mecab")

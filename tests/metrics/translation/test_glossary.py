@@ -1,4 +1,4 @@
-"""Terms of a glossary, where there are sources and no references."""
+"""Glossary terms with sources and without references."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_sources_and_a_glossary_need_no_references():
 
 
 @pytest.mark.parametrize("given", [{}, {"sources": SOURCES}, {"glossary": GLOSSARY}])
-def test_without_both_it_says_what_to_give(given):
+def test_without_references_and_sources_the_error_names_both(given):
     with pytest.raises(InvalidRequestError, match=r"no references; give them, or sources="):
         glossary_terms(None, HEARD, **{"glossary": ["rain"], **given})
     with pytest.raises(InvalidRequestError, match="no column 'reference'"):

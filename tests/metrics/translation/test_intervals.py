@@ -41,7 +41,7 @@ def test_scores_and_signatures_are_sacrebleus(language, n):
 
 
 @pytest.mark.parametrize("metric", ["bleu", "chrf"])
-def test_intervals_are_about_those_of_sacrebleu(metric):
+def test_intervals_are_close_to_those_of_sacrebleu(metric):
     references, hypotheses = corpus(200)
     low, high = translation_score(references, hypotheses).confidence_interval(metric, draws=2_000)
     theirs = getattr(sacrebleu, metric.upper())()

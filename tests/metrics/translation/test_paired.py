@@ -1,4 +1,4 @@
-"""Metrics beside BLEU and chrF, their options, scorers of others, and paired tests: as sacrebleu has them."""
+"""Metrics other than BLEU and chrF, options, scorers of the user, and paired tests, against sacrebleu."""
 
 import random
 
@@ -81,7 +81,7 @@ def test_paired_tests_are_sacrebleus(test, short, draws):
 
 @pytest.mark.slow
 def test_equal_systems_are_seldom_called_different():
-    """By randomisation; of the bootstrap sacrebleu's p-value is too small, and so it gives no verdict here."""
+    """By randomisation. sacrebleu's p-value of the bootstrap is too small, so the bootstrap gives no verdict here."""
     verdicts, small = 0, 0
     for seed in range(150):
         said, systems = corpus(seed)
@@ -102,8 +102,8 @@ def numbers(_sources, translations, _references):
     return [float(text) for text in translations]
 
 
-def test_three_utterances_show_nothing():
-    """Sacrebleu leaves out the draws that give the very difference seen: of three utterances, one in four."""
+def test_three_utterances_show_no_difference():
+    """sacrebleu leaves out draws that equal the observed difference: with three utterances, one draw in four."""
     said = ["a b c d", "e f g h", "i j k l"]
     table = compare_translations(said, {"old": ["x"] * 3, "new": said}, metrics=["chrf"], draws=400)
     new = table.iloc[1]
@@ -113,7 +113,7 @@ def test_three_utterances_show_nothing():
 
 
 def test_blocks_decide_the_verdict():
-    """A document that suits one system is no evidence for others."""
+    """The effect of one document on one system is no evidence for other documents."""
     documents = [number // 10 for number in range(40)]
     frame = pd.DataFrame({"reference": "x", "old": "1", "document": documents, "text": "?"})
     frame["new"] = ["2" if document == 2 else "1" for document in documents]
@@ -138,7 +138,7 @@ def test_blocks_decide_the_verdict():
 
 
 @pytest.mark.slow
-def test_equal_systems_are_seldom_called_different_where_documents_suit_them():
+def test_equal_systems_are_seldom_called_different_despite_effects_of_documents():
     random_ = np.random.default_rng(0)
     documents = np.repeat(np.arange(10), 5)
     found = np.zeros(2)
@@ -214,7 +214,7 @@ def test_verdicts_on_several_systems_are_corrected_by_metric():
 
 @pytest.mark.slow
 def test_one_of_several_equal_systems_is_seldom_called_different():
-    """Three systems that are equal to the baseline: without Holm's correction, twice as often as it should be."""
+    """Three systems equal to the baseline: without Holm's correction, false differences are too frequent."""
     random_ = np.random.default_rng(3)
     found = np.zeros(2)
     for _ in range(150):
@@ -243,7 +243,7 @@ def test_the_interval_of_a_difference_is_paired_and_covers_it():
         assert 0 < low < difference < high
         low, high = ends.loc[("like", metric), ["difference_low", "difference_high"]]
         assert low < 0 < high
-    # Two systems that err alike differ by the same in every draw: intervals of each alone would not tell.
+    # Two systems with the same errors have the same difference in every draw, unlike intervals of each system.
     twins = {"one": systems["base"], "two": [f"{text} x" for text in systems["base"]]}
     row = compare_translations(said, twins, metrics=["chrf"], draws=300).iloc[1]
     alone = translation_score(said, twins["one"]).confidence_interval("chrf", draws=300)
@@ -263,7 +263,7 @@ def test_the_interval_of_a_difference_is_paired_and_covers_it():
 
 
 def test_intervals_of_differences_cover_the_truth():
-    """Small of what ``benchmarks/verdicts.py`` does: of 40 intervals of 95 % two miss, and eight 1 time in 1,000."""
+    """A small version of ``benchmarks/verdicts.py``: two of 40 intervals of 95 % miss, and eight 1 time in 1,000."""
     large, both = corpus(99, 2_000)
     truth = compare_translations(
         large, {"base": both["base"], "good": both["good"]}, metrics=["chrf"], test="bootstrap", draws=1
@@ -277,7 +277,7 @@ def test_intervals_of_differences_cover_the_truth():
     assert missed < 8
 
 
-def test_references_and_systems_in_each_others_place_are_told():
+def test_swapped_references_and_systems_are_reported():
     said, systems = corpus(5, 3)
     with pytest.raises(
         InvalidRequestError, match="references is a dict, and systems is a list; give the references"

@@ -12,7 +12,7 @@ REFERENCES = ["今日はとても良い天気ですね。", "明日は会議が�
 HYPOTHESES = ["今日は良い天気ですね。", "明日会議があります。"]
 
 
-def test_japanese_is_not_taken_for_one_word_a_sentence():
+def test_a_japanese_sentence_is_not_scored_as_one_word():
     score = translation_score(REFERENCES, HYPOTHESES, language="ja", tokenize="char")
     assert score.chrf == sacrebleu.corpus_chrf(HYPOTHESES, [REFERENCES]).score
     assert score.bleu == sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES], tokenize="char").score
@@ -31,12 +31,12 @@ def test_ends_of_the_scale():
 
 
 @pytest.mark.parametrize(("references", "hypotheses"), [([], []), (["a"], []), (["a"], ["a", "b"])])
-def test_counts_must_fit(references, hypotheses):
+def test_references_and_translations_must_be_equal_in_number(references, hypotheses):
     with pytest.raises(InvalidRequestError, match="do not fit"):
         translation_score(references, hypotheses)
 
 
-def test_a_missing_language_is_warned_of_where_bleu_would_be_zero():
+def test_a_missing_language_gives_a_warning_if_bleu_would_be_zero():
     with pytest.warns(UserWarning, match="name the language"):
         translation_score(["今日は良い天気です。"] * 2, ["今日は良い天気だ。"] * 2)
     assert translation_score(["今日は良い天気です。"], ["今日は良い天気です。"], tokenize="char").bleu > 99
