@@ -1,4 +1,4 @@
-"""The table of edits: the errors themselves, one row each, with their places in the texts as they were written."""
+"""The table of edits: the errors themselves, one row each, with their places in the texts as written."""
 
 from __future__ import annotations
 

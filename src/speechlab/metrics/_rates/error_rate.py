@@ -203,7 +203,7 @@ class ErrorRate:
         return self._pairs.alignments
 
     def edits(self, *, equal: bool = False) -> pd.DataFrame:
-        """The errors, one row each, with their places in the texts as they were written.
+        """The errors, one row each, with their places in the texts as written.
 
         Args:
             equal: Also give the tokens that agree.

@@ -168,7 +168,7 @@ def speech_measures(
         - ``f0_median_hz``, ``f0_mean_hz``, ``f0_sd_hz``, ``voiced_ratio`` (voiced share of ``speech_s``).
         - ``repeated_ending``: whether the end sounds like the part before it, and the text has no repetition there.
         - ``truncated_ending``: whether the clip stops in the middle of a sound.
-        - ``dnsmos_signal``, ``dnsmos_background``, ``dnsmos_overall``, ``dnsmos_p808`` (1 to 5), if asked for;
+        - ``dnsmos_signal``, ``dnsmos_background``, ``dnsmos_overall``, ``dnsmos_p808`` (1 to 5), if requested;
           missing for a silent clip.
         - ``measure_error``: the reason for missing measures: the clip could not be measured, or its words could not,
           because its language does not exist. Such a row does not stop the others.
@@ -224,7 +224,7 @@ def _given(
     frame = pd.DataFrame(index=pd.RangeIndex(len(values)))
     if texts is None:
         return frame, values, [None] * len(values)
-    return frame, values, as_texts(texts, "texts", "give '' where nothing was said")
+    return frame, values, as_texts(texts, "texts", "give '' for a clip without a text")
 
 
 def _row(

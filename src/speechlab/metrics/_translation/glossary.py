@@ -141,7 +141,7 @@ def glossary_table(
 
     targets = _targets(glossary)
     if sources is not None:
-        sources = as_texts(sources, "sources", "give the source of each segment, '' where there is none")
+        sources = as_texts(sources, "sources", "give a source for each segment, '' for a missing one")
     if source_language is not None:
         language_code(source_language)
     by_source = isinstance(glossary, Mapping) and sources is not None

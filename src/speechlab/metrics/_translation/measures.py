@@ -51,7 +51,7 @@ def make_metrics(
         message = f"options is {options!r:.60}; give a dict from metrics to dicts of sacrebleu's arguments"
         raise InvalidRequestError(message, parameter="options")
     for name in options or {}:
-        check_choice(name, wanted, "options", "options are for the metrics asked for, not for")
+        check_choice(name, wanted, "options", "options are for the requested metrics only, not for")
     classes: dict[str, tuple[Any, dict[str, Any]]] = {
         "chrf": (CHRF, {}),
         "chrf++": (CHRF, {"word_order": 2}),

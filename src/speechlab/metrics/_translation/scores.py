@@ -206,7 +206,7 @@ def translation_score(
         message = f"{len(said)} references do not fit {len(heard)} translations; give one for each"
         raise InvalidRequestError(message, parameter="references")
     if sources is not None:
-        sources = as_texts(sources, "sources", "give the source of each segment, '' where there is none")
+        sources = as_texts(sources, "sources", "give a source for each segment, '' for a missing one")
         if len(sources) != len(said):
             message = f"{len(said)} references do not fit {len(sources)} sources; give one for each"
             raise InvalidRequestError(message, parameter="sources")
