@@ -250,7 +250,7 @@ def test_the_extent_decides_what_counts():
     assert result.detection.scored_s == 15.0
     assert (result.starts.reference, result.starts.hypothesis) == (1, 1)
     assert result.files["file"].tolist() == ["a", "quiet"]
-    with pytest.raises(SegmentError, match="says nothing of 1 recordings: 'a'"):
+    with pytest.raises(SegmentError, match="the extent lacks 1 recordings: 'a'"):
         segments.score(said, found, extent={"b": 3.0})
     with pytest.raises(SegmentError, match="collar=-1"):
         segments.score(said, found, collar=-1)

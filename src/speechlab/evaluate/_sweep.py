@@ -83,7 +83,7 @@ def vad_sweep(
     Raises:
         InvalidRequestError: A column is missing, a parameter or a value of the grid is not allowed, or two rows with
             bytes or clips have one label.
-        SegmentError: The reference is no segment frame.
+        SegmentError: The reference is not a segment frame.
         AuthenticationError: The service refuses the API key.
     """
     import numpy as np

@@ -69,7 +69,7 @@ def segments(
         waveform, the spectrogram and the tiers, as far as they are there. It shows itself in a notebook.
 
     Raises:
-        SegmentError: A tier is no segment frame, or has several recordings.
+        SegmentError: A tier is not a segment frame, or has several recordings.
         AudioError: The recording is none that can be decoded.
         OSError: Its file cannot be read.
         InvalidRequestError: There is nothing to draw, or a number is not usable.

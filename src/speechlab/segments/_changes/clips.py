@@ -46,12 +46,12 @@ def clips(table: pd.DataFrame, audio: Sound | Mapping[str, Sound] | None = None)
     if isinstance(audio, Mapping):
         absent = [name for name in files if name not in audio]
         if absent:
-            raise SegmentError(f"there is no sound for {absent[0]!r}", column="file")
+            raise SegmentError(f"there is no recording for {absent[0]!r}; add it to audio=", column="file")
         sounds: dict[str, Sound] = {name: audio[name] for name in files}
     elif audio is None:
         if "" in files:
             raise SegmentError(
-                "the column 'file' names no recording; give it: clips(table, audio)", column="file"
+                "the column 'file' is empty; give the recording: clips(table, audio)", column="file"
             )
         sounds = {name: name for name in files}
     else:

@@ -77,8 +77,8 @@ def shift(table: pd.DataFrame, by: float | Mapping[str, float] | pd.Series[float
         A new frame with all columns.
 
     Raises:
-        SegmentError: The table is no segment frame, a recording has no shift, or a segment would start before 0 (crop
-            first).
+        SegmentError: The table is not a segment frame, a recording has no shift, or a segment would start before 0
+            (crop first).
 
     Example:
         >>> shift(frame([(0.0, 2.0)]), by=1.5)["start"].tolist()

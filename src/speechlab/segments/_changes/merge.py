@@ -1,4 +1,4 @@
-"""Joining, splitting and cutting segments by silences or by another table."""
+"""Segments joined, numbered and cut by silences or by another table."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def merge(table: pd.DataFrame, gap: float = 0.0, by: Sequence[str] = ()) -> pd.D
         by: Columns, besides ``file``, in which joined segments have to agree, such as ``["speaker"]``.
 
     Returns:
-        A segment frame, by file (and ``by``), then start. Texts are joined in order; the confidence is the mean,
-        weighted by length (NaN where one is unknown); other columns stay where all agree, and are empty where not.
-        Columns of the user's own are left out.
+        A segment frame, sorted by file (and ``by``), then start. Texts are joined in order. The confidence is the
+        mean, weighted by duration (NaN if one is unknown). Other columns of :data:`COLUMNS` keep their value if all
+        joined segments have the same, and are empty otherwise. The user's own columns are left out.
 
     Raises:
-        SegmentError: The table is no segment frame, or the gap is no number of 0 or more.
+        SegmentError: The table is not a segment frame, or the gap is not a number of 0 or more.
     """
     checked, codes, count = _grouped(table, gap, by)
     (spans,), _ = numbered([checked])
@@ -62,11 +62,11 @@ def split(table: pd.DataFrame, gap: float, by: Sequence[str] = ()) -> pd.Series[
 
     Args:
         table: A segment frame, in any order.
-        gap: Seconds; a silence at least this long begins a new part.
-        by: Columns, besides ``file``, that are numbered apart.
+        gap: Minimum silence between two parts, in seconds.
+        by: Columns, besides ``file``, whose values are numbered separately.
 
     Returns:
-        For each row, in its order and with its index, the number of its part, from 0 in each recording.
+        The number of the part of each row, from 0 in each recording, with the order and the index of the table.
 
     Raises:
         SegmentError: As :func:`merge`.
@@ -109,12 +109,12 @@ def subtract(table: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
     checked, taken = frame(table), frame(other)
     (spans, cut), files = numbered([checked, taken])
     holes = as_frame(union(cut, len(files)), files)
-    # An instant shares no time, but is gone where the hole holds it.
+    # An instant shares no time with the other table, but is removed if one of its segments contains it.
     instants = spans.lengths == 0
     found = overlap_join(checked[["file", "start"]].assign(end=seconds_of(spans.ends + instants)), holes)
     left, right = found["left"].to_numpy(), found["right"].to_numpy()
     starts, ends = ticks_of(holes["start"]), ticks_of(holes["end"])
-    # What is left of a row lies between its start, its holes in order, and its end.
+    # The rest of a row lies between its start, its holes in order, and its end.
     rows = np.concatenate([np.arange(len(checked)), left])
     begins = np.concatenate([spans.starts, ends[right]])
     order = np.lexsort((begins, rows))
@@ -158,7 +158,7 @@ def resegment(table: pd.DataFrame, reference: pd.DataFrame) -> pd.DataFrame:
     absent = sorted(set(checked["file"]) - set(wanted["file"]))
     if absent:
         message = (
-            f"the reference says nothing of {len(absent)} recordings: {', '.join(map(repr, absent[:3]))}"
+            f"the reference has no segment of {len(absent)} recordings: {', '.join(map(repr, absent[:3]))}"
         )
         raise SegmentError(message, column="file")
     result = wanted[["file", "start", "end"]].copy()
@@ -188,14 +188,14 @@ def gathered(
     starts: NDArray[np.float64],
     ends: NDArray[np.float64],
 ) -> pd.DataFrame:
-    """Return a row for each run of rows: given times, joined texts, and what else the rows agree in.
+    """Return a row for each run of rows: the given times, the joined texts, and the values that the rows share.
 
     Args:
         table: A segment frame.
-        order: Its rows, run after run.
-        heads: Where in that order each run begins.
-        starts: Seconds, of each run.
-        ends: Seconds.
+        order: Positions of its rows, run after run.
+        heads: Index of the first row of each run in that order.
+        starts: Start of each run in seconds.
+        ends: End of each run in seconds.
     """
     import pandas as pd
 
@@ -226,7 +226,7 @@ def _agreed(values: list[str]) -> str:
 
 
 def _weighted(rows: pd.DataFrame, heads: NDArray[np.int64]) -> NDArray[np.float64]:
-    # An instant still has a say: else a run of instants would have no confidence.
+    # An instant has a small weight. Otherwise a run of instants would have no confidence.
     weights = np.maximum(ticks_of(rows["end"]) - ticks_of(rows["start"]), 1).astype(np.float64)
     values = rows["confidence"].to_numpy(dtype="float64")
     means = np.add.reduceat(values * weights, heads) / np.add.reduceat(weights, heads)
@@ -241,7 +241,7 @@ def _grouped(
     names = [by] if isinstance(by, str) else list(by)
     for name in names:
         if name not in checked.columns:
-            raise SegmentError(f"there is no column {name!r}, which by= names", column=name)
+            raise SegmentError(f"by= names the column {name!r}, which the table does not have", column=name)
     (codes,), count = common_codes([checked], ["file", *names])
     return checked, codes, count
 

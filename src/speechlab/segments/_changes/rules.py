@@ -66,7 +66,7 @@ def from_speech(
         A segment frame, by file and start, without overlap.
 
     Raises:
-        SegmentError: The table is no segment frame, or a segment ends after its recording.
+        SegmentError: The table is not a segment frame, or a segment ends after its recording.
         InvalidRequestError: A parameter breaks its rule.
     """
     parameters = {

@@ -27,34 +27,34 @@ def gaps(table: pd.DataFrame, extent: Extent | None = None) -> pd.DataFrame:
 
     Args:
         table: A segment frame; segments may overlap.
-        extent: Where recordings begin and end: seconds, seconds by file, or a table of stretches. Recordings without
-            a segment are one gap. Without it, only what lies between two segments is a gap.
+        extent: Durations of the recordings in seconds (one for all, or by file), or a table of stretches. A recording
+            without a segment is one gap. Without an extent, only the silence between two segments is a gap.
 
     Returns:
-        A segment frame, by file and start; touching segments leave no gap.
+        A segment frame, sorted by file and start. Touching segments leave no gap.
 
     Raises:
-        SegmentError: The table is no segment frame, or the extent lacks a recording.
+        SegmentError: The table is not a segment frame, or the extent lacks a recording.
     """
     spans, within, files = _laid(table, extent)
     layers = layers_of([spans, within], len(files))
     silent = (layers.depths[0] == 0) & (layers.depths[1] > 0)
-    # Pieces of silence that touch are one: an edge of the extent may part them.
+    # An edge of the extent may separate two pieces of one silence. Pieces that touch are joined.
     return as_frame(union(layers.spans[silent], len(files)), files)
 
 
 def coverage(table: pd.DataFrame, extent: Extent | None = None) -> pd.DataFrame:
-    """Return how much of each recording has segments.
+    """Return the covered time of each recording.
 
     Args:
         table: A segment frame; segments may overlap.
-        extent: See :func:`gaps`. Only what lies within it counts; without it, the time from the first start to the
-            last end.
+        extent: See :func:`gaps`. Only time within it counts. Without it, the extent of a recording is the time from
+            the first start to the last end.
 
     Returns:
-        A row for each recording: ``file``, ``segments`` (how many), ``extent_s``, ``covered_s``, ``overlapped_s``
-        (by two or more), ``total_s`` (lengths added up) and ``share`` (of the extent that is covered; NaN if that
-        has no length).
+        A row for each recording: ``file``, ``segments`` (their number), ``extent_s``, ``covered_s``, ``overlapped_s``
+        (covered by two or more segments), ``total_s`` (sum of all durations) and ``share`` (covered share of the
+        extent; NaN for an extent without length).
 
     Raises:
         SegmentError: As :func:`gaps`.

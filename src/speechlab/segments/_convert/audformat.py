@@ -25,7 +25,7 @@ def to_audformat(table: pd.DataFrame) -> pd.DataFrame:
     ('a.wav', Timedelta('0 days 00:00:00.500000'), Timedelta('0 days 00:00:02'))
 
     Raises:
-        SegmentError: The table is no segment frame, or two rows have the same file, start and end, which audformat
+        SegmentError: The table is not a segment frame, or two rows have the same file, start and end, which audformat
             does not allow.
     """
     import pandas as pd
@@ -44,14 +44,14 @@ def from_audformat(data: Any, extent: Extent | None = None) -> pd.DataFrame:
     """Make a segment frame of an index, a series or a table of audformat.
 
     Args:
-        data: With a segmented index, or a filewise one.
-        extent: The recordings' lengths, for rows that say "to the end of the file" (``NaT``).
+        data: An index, a series or a table with audformat's segmented or filewise index.
+        extent: Durations of the recordings, for rows that go to the end of the file (``NaT``).
 
     Returns:
         A segment frame; a series becomes a column of its name (``text`` if it has none).
 
     Raises:
-        SegmentError: It is no such index, or a recording's length is needed and not given.
+        SegmentError: The index has other levels, or the duration of a recording is required and not given.
 
     Example:
         >>> table = to_audformat(frame([(0.0, 2.0, "hello")], file="a.wav"))
@@ -74,7 +74,9 @@ def from_audformat(data: Any, extent: Extent | None = None) -> pd.DataFrame:
     if np.isnan(end).any():
         if extent is None:
             row = int(np.argmax(np.isnan(end)))
-            message = f"row {row} goes on to the end of {files.iloc[row]!r}; give its length: extent="
+            message = (
+                f"row {row} goes to the end of {files.iloc[row]!r}; give the recording's duration: extent="
+            )
             raise SegmentError(message, column="end", rows=(row,))
         lengths = extent_frame(extent, files).groupby("file")["end"].max()
         end = np.where(np.isnan(end), files.map(lengths).to_numpy(dtype="float64"), end)

@@ -23,7 +23,7 @@ def to_pyannote(table: pd.DataFrame) -> dict[str, Any]:
     columns are left out.
 
     Raises:
-        SegmentError: The table is no segment frame, or has segments without length, which pyannote drops silently.
+        SegmentError: The table is not a segment frame, or has segments without length, which pyannote drops silently.
         MissingDependencyError: pyannote.core is not installed.
     """
     core = require("pyannote.core")
@@ -31,7 +31,7 @@ def to_pyannote(table: pd.DataFrame) -> dict[str, Any]:
     instant = ticks_of(checked["end"]) == ticks_of(checked["start"])
     if instant.any():
         row = int(np.argmax(instant))
-        message = f"row {row} has no length, and pyannote holds no such segment; drop it first"
+        message = f"row {row} has no length, which pyannote does not support; drop it first"
         raise SegmentError(message, column="end", rows=(row,))
     made = {name: core.Annotation(uri=name) for name in checked["file"].unique().tolist()}
     speakers = checked["speaker"] if "speaker" in checked.columns else [""] * len(checked)
@@ -49,7 +49,7 @@ def from_pyannote(data: Any, file: str | None = None) -> pd.DataFrame:
         file: The recording of annotations without a ``uri``.
 
     Returns:
-        A segment frame, in pyannote's order; the labels of annotations are the column ``speaker``.
+        A segment frame, in pyannote's order. The labels of annotations become the column ``speaker``.
 
     Raises:
         SegmentError: The value is neither an ``Annotation`` nor a ``Timeline``.
@@ -61,7 +61,7 @@ def from_pyannote(data: Any, file: str | None = None) -> pd.DataFrame:
     elif isinstance(data, Iterable) and not isinstance(data, str):
         named = [(file or getattr(one, "uri", None) or "", one) for one in data]
     else:
-        raise SegmentError(f"an Annotation or a Timeline is meant, not {data!r:.60}")
+        raise SegmentError(f"expected an Annotation or a Timeline, not {data!r:.60}")
     rows: list[dict[str, Any]] = []
     for name, one in named:
         if hasattr(one, "itertracks"):
@@ -73,5 +73,5 @@ def from_pyannote(data: Any, file: str | None = None) -> pd.DataFrame:
         elif hasattr(one, "support"):
             rows += [{"file": name, "start": part.start, "end": part.end} for part in one]
         else:
-            raise SegmentError(f"an Annotation or a Timeline is meant, not {one!r:.60}")
+            raise SegmentError(f"expected an Annotation or a Timeline, not {one!r:.60}")
     return frame(rows)

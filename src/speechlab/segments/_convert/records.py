@@ -1,4 +1,4 @@
-"""Plain lists: records of our own columns, and SegLST as meeteval has it."""
+"""Lists of dicts: records with the columns of segment frames, and SegLST as meeteval defines it."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _SEGLST = {
 
 
 def to_records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return a plain dict for each row, fit for JSON: times to the microsecond, and nothing that is unknown.
+    """Return a dict for each row, suitable for JSON: times to the microsecond, without unknown values.
 
     >>> from speechlab import segments
     >>> segments.to_records(segments.frame([(0.5, 2.0, "Hello.")], file="a.wav"))
     [{'file': 'a.wav', 'start': 0.5, 'end': 2.0, 'text': 'Hello.'}]
 
-    :func:`frame` takes them back.
+    :func:`frame` converts them back.
 
     Raises:
-        SegmentError: The table is no segment frame.
+        SegmentError: The table is not a segment frame.
     """
     checked = frame(table)
     for name in ("start", "end"):
@@ -52,11 +52,11 @@ def to_records(table: pd.DataFrame) -> list[dict[str, Any]]:
 def to_seglst(table: pd.DataFrame) -> list[dict[str, Any]]:
     """Return SegLST, a dict for each row.
 
-    Its keys are ``session_id``, ``start_time``, ``end_time``, ``words`` and ``speaker``. Channel, confidence and
-    source stay behind, as do columns of the user's own.
+    Its keys are ``session_id``, ``start_time``, ``end_time``, ``words`` and ``speaker``. Channel, confidence, source
+    and the user's own columns are left out.
 
     Raises:
-        SegmentError: The table is no segment frame.
+        SegmentError: The table is not a segment frame.
 
     Example:
         >>> to_seglst(frame([(0.0, 2.0, "hello")], file="a"))[0]["words"]
@@ -69,10 +69,10 @@ def from_seglst(data: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     """Make a segment frame of SegLST.
 
     Args:
-        data: Dicts, or meeteval's own SegLST. What they hold besides the five keys is left out.
+        data: Dicts, or meeteval's own SegLST. Keys other than the five are ignored.
 
     Raises:
-        SegmentError: A key is missing, or a value cannot be right.
+        SegmentError: A key is missing, or a value is not valid.
 
     Example:
         >>> said = {
@@ -92,11 +92,13 @@ def from_seglst(data: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
             raise SegmentError(f"entry {number} is {item!r:.60}, not a mapping", rows=(number,))
         for name in ("session_id", "start_time", "end_time"):
             if name not in item:
-                raise SegmentError(f"entry {number} has no {name!r}", column=_SEGLST[name], rows=(number,))
+                raise SegmentError(
+                    f"entry {number} has no key {name!r}", column=_SEGLST[name], rows=(number,)
+                )
         row = {ours: item[name] for name, ours in _SEGLST.items() if name in item}
         for name in ("start", "end"):
             value = row[name]
-            # meeteval keeps times as exact decimals
+            # meeteval stores times as exact decimals
             row[name] = value if isinstance(value, (str, bool)) or value is None else float(value)
         rows.append(row)
     return frame(rows)

@@ -1,4 +1,4 @@
-"""Files of annotation programs, through the libraries that know them: Praat, ELAN, and further subtitle formats."""
+"""Files of annotation programs, read and written by libraries: Praat, ELAN, and further subtitle formats."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SPEECH = "speech"
 
 @contextlib.contextmanager
 def _file_of(source: SourceFile, suffix: str) -> Iterator[str]:
-    """A plain file with the source's bytes: the libraries read from paths."""
+    """A plain file with the bytes of the source, because the libraries read from paths."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, f"source{suffix}")
         path.write_bytes(source.data)
@@ -32,7 +32,7 @@ def _file_of(source: SourceFile, suffix: str) -> Iterator[str]:
 
 
 def read_textgrid(source: SourceFile) -> pd.DataFrame:
-    """Read Praat's TextGrid: each tier of intervals is a speaker; points are segments without length."""
+    """Read Praat's TextGrid. Each tier of intervals becomes a speaker; points become segments without length."""
     textgrid, errors = require("praatio.textgrid"), require("praatio.utilities.errors")
     with _file_of(source, ".TextGrid") as path:
         try:
@@ -45,7 +45,7 @@ def read_textgrid(source: SourceFile) -> pd.DataFrame:
             AttributeError,
             TypeError,
         ) as error:
-            source.fault(f"this is no TextGrid that praatio can read: {error!r:.200}")
+            source.fault(f"praatio cannot read this as a TextGrid: {error!r:.200}")
     rows = [
         {
             "start": entry[0],
@@ -65,7 +65,7 @@ def write_textgrid(table: pd.DataFrame, sink: Sink) -> str:
     # Below a tenth of a millisecond praatio would write 1e-05, which neither it nor Praat reads.
     start, end = ((ticks_of(table[name]) + 50) // 100 / 1e4 for name in ("start", "end"))
     if (start == end).any():
-        message = "it is shorter than 0.1 ms, and TextGrid has intervals; drop it first"
+        message = "the segment is shorter than 0.1 ms, which a TextGrid does not support; drop it first"
         sink.fault(message, int((start == end).argmax()), "end")
     texts = table["text"].tolist()
     sink.note(sum(not text.strip() for text in texts), f"segments without text are written as {_SPEECH!r}")
@@ -74,7 +74,7 @@ def write_textgrid(table: pd.DataFrame, sink: Sink) -> str:
     for begin, stop, text, speaker in rows:
         tiers.setdefault(speaker or _TIER, []).append((begin, stop, text.strip() or _SPEECH))
     if not tiers:
-        sink.fault("a TextGrid cannot be without a segment")
+        sink.fault("a TextGrid needs at least one segment, and the table has none")
     grid = textgrid.Textgrid()
     longest = max(stop for entries in tiers.values() for _, stop, _ in entries)
     with tempfile.TemporaryDirectory() as folder:
@@ -86,21 +86,21 @@ def write_textgrid(table: pd.DataFrame, sink: Sink) -> str:
                 )
             grid.save(str(path), format="long_textgrid", includeBlankSpaces=True, reportingMode="silence")
         except errors.PraatioException as error:
-            message = f"segments of one speaker overlap, which a tier cannot hold ({error!s:.200}); merge them first"
+            message = f"segments of one speaker overlap, but a tier has no overlap ({error!s:.200}); merge them first"
             sink.fault(message)
         return path.read_text("utf-8")
 
 
 def read_elan(source: SourceFile) -> pd.DataFrame:
-    """Read ELAN's annotations: each tier with independent times is a speaker."""
+    """Read ELAN's annotations. Each tier with independent times becomes a speaker."""
     elan = require("pympi.Elan")
     with _file_of(source, ".eaf") as path:
         try:
             document = elan.Eaf(path, suppress_version_warning=True)
             tiers = {name: document.get_annotation_data_for_tier(name) for name in document.get_tier_names()}
         except Exception as error:  # noqa: BLE001 - the library passes on all errors of its XML reader
-            source.fault(f"this is no ELAN file that pympi can read: {error!r:.200}")
-    # What refers to another annotation has four parts, and its times from there.
+            source.fault(f"pympi cannot read this as an ELAN file: {error!r:.200}")
+    # An annotation that refers to another one has four parts, and the times of that one. It is left out.
     rows = [
         {"start": entry[0] / 1000, "end": entry[1] / 1000, "text": entry[2] or "", "speaker": name}
         for name, entries in tiers.items()
@@ -116,7 +116,7 @@ def write_elan(table: pd.DataFrame, sink: Sink) -> bytes:
     starts, ends = sink.milliseconds(table)
     for row, (start, end) in enumerate(zip(starts, ends, strict=True)):
         if start == end:
-            sink.fault("it has no whole millisecond, and ELAN's annotations have; drop it first", row, "end")
+            sink.fault("the segment has no whole millisecond, which ELAN requires; drop it first", row, "end")
     document = elan.Eaf(author="speechlab")
     document.remove_tier("default")
     speakers = [name or _TIER for name in column_of(table, "speaker")]
@@ -131,12 +131,12 @@ def write_elan(table: pd.DataFrame, sink: Sink) -> bytes:
 
 
 def read_subtitles(source: SourceFile, kind: str) -> pd.DataFrame:
-    """Read a subtitle format that pysubs2 knows; styles and comments are left out."""
+    """Read a subtitle format that pysubs2 supports. Styles and comments are left out."""
     pysubs2 = require("pysubs2")
     try:
         file = pysubs2.SSAFile.from_string(source.text(), format_=kind)
     except Exception as error:  # noqa: BLE001 - its readers raise errors of many types
-        source.fault(f"this is no {kind} file that pysubs2 can read: {error!r:.200}")
+        source.fault(f"pysubs2 cannot read this as {kind}: {error!r:.200}")
     events = [event for event in file if not event.is_comment]
     rows = [
         {
@@ -151,7 +151,7 @@ def read_subtitles(source: SourceFile, kind: str) -> pd.DataFrame:
 
 
 def write_subtitles(table: pd.DataFrame, sink: Sink, kind: str, step: int) -> str:
-    """Write a subtitle format that pysubs2 knows; braces and backslashes, which would be styles, are kept as text."""
+    """Write a subtitle format that pysubs2 supports. Braces and backslashes, which would set styles, stay text."""
     pysubs2 = require("pysubs2")
     starts, ends = sink.milliseconds(table, step)
     texts = table["text"].tolist()
@@ -172,7 +172,7 @@ def write_subtitles(table: pd.DataFrame, sink: Sink, kind: str, step: int) -> st
 
 
 def _unnamed(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows without a speaker where nobody is named, or only the tier that a frame without speakers gets."""
+    """Rows without a speaker if no tier has a name, or if the only name is that of tiers without speakers."""
     if {row["speaker"] for row in rows} <= {"", _TIER}:
         return [{name: value for name, value in row.items() if name != "speaker"} for row in rows]
     return [{**row, "speaker": "" if row["speaker"] == _TIER else row["speaker"]} for row in rows]

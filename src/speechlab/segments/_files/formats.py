@@ -207,7 +207,7 @@ def read(
         try:
             data = gzip.decompress(data)
         except (OSError, EOFError, zlib.error) as error:
-            raise SegmentFileError(f"{place}: this is no gzip file: {error}", path=str(place)) from error
+            raise SegmentFileError(f"{place}: this is not a gzip file: {error}", path=str(place)) from error
     source = SourceFile(str(place), Path(name).stem if file is None else file, data)
     form = _format(format, Path(name), "read", source)
     return form.read(source)
@@ -280,7 +280,7 @@ def write(
 def _check_given(table: object, place: Path) -> None:
     if not isinstance(table, Iterable) or isinstance(table, (str, bytes, Mapping)):
         kind = type(table).__name__
-        message = f"{place}: a segment frame or an iterable of its pieces is meant, not {kind}"
+        message = f"{place}: expected a segment frame or an iterable of its pieces, not {kind}"
         raise SegmentFileError(message, path=str(place))
 
 
@@ -290,7 +290,7 @@ def _unpacked(place: Path) -> Path:
 
 @dataclass
 class _Tally:
-    """The written and the dropped parts of a table."""
+    """Counts of the written rows, and the dropped columns."""
 
     form: Format
     rows: int = 0
@@ -311,7 +311,7 @@ def _checked(pieces: Iterable[pd.DataFrame], form: Format, place: Path) -> Itera
             files |= set(checked["file"])
             if len(files) > 1:
                 message = (
-                    f"{place}: a file of the format {form.name} is of one recording, and the table has "
+                    f"{place}: a file of the format {form.name} has one recording, and the table has "
                     f"{len(files)}; write one for each: for file, part in frame.groupby('file')"
                 )
                 raise SegmentFileError(message, path=str(place), column="file")
@@ -352,14 +352,14 @@ def _format(name: str | None, place: Path, verb: str, source: SourceFile | None 
     suffix = place.suffix.lower()
     if suffix in _MANIFESTS:
         if source is None:
-            message = f"{place}: JSON Lines can be NeMo's or Lhotse's; say format='nemo' or format='lhotse'"
+            message = f"{place}: JSON Lines can be NeMo's or Lhotse's; give format='nemo' or format='lhotse'"
             raise SegmentFileError(message, path=str(place))
         first: dict[str, Any] = next((entry for _, entry in tables.json_lines(source)), {})
         return _BY_NAME["lhotse" if "recording_id" in first else "nemo"]
     if suffix in _BY_SUFFIX:
         return _BY_SUFFIX[suffix]
     known = ", ".join([*_BY_SUFFIX, *_MANIFESTS])
-    message = f"{place}: the ending {suffix!r} tells no format to {verb}; say format=, or use one of: {known}"
+    message = f"{place}: the suffix {suffix!r} sets no format to {verb}; give format=, or use one of: {known}"
     raise SegmentFileError(message, path=str(place))
 
 

@@ -1,4 +1,7 @@
-"""The line formats of NIST's scorers: RTTM, CTM, STM and UEM. Microseconds; many recordings a file."""
+"""The line formats of NIST's scorers: RTTM, CTM, STM and UEM.
+
+Times are in microseconds, and a file can have many recordings.
+"""
 
 from __future__ import annotations
 
@@ -30,9 +33,9 @@ def read_rttm(source: SourceFile) -> pd.DataFrame:
         if fields[0] in _OTHER_RTTM:
             continue
         if fields[0] != "SPEAKER":
-            source.fault(f"{fields[0]!r:.40} is no type of RTTM; SPEAKER is meant", number)
+            source.fault(f"{fields[0]!r:.40} is not a type of RTTM; expected SPEAKER", number)
         if not 8 <= len(fields) <= 10:
-            source.fault(f"there are {len(fields)} fields; a SPEAKER line has 9 or 10", number)
+            source.fault(f"the line has {len(fields)} fields; a SPEAKER line has 9 or 10", number)
         row: dict[str, Any] = {"file": fields[1], "channel": _known(fields[2]), "speaker": _known(fields[7])}
         row |= _from_duration(source, fields[3], fields[4], number)
         confidence = fields[8] if len(fields) > 8 else _NONE
@@ -63,10 +66,10 @@ def read_ctm(source: SourceFile) -> pd.DataFrame:
     for number, fields in _fields(source):
         if not 5 <= len(fields) <= 8:
             source.fault(
-                f"there are {len(fields)} fields; file, channel, start, duration and word are meant", number
+                f"the line has {len(fields)} fields; expected file, channel, start, duration and word", number
             )
         if fields[4].startswith("<ALT"):
-            source.fault("alternatives (<ALT_BEGIN>) are not read; choose one of them first", number)
+            source.fault("alternatives (<ALT_BEGIN>) are not supported; choose one of them first", number)
         row: dict[str, Any] = {"file": fields[0], "channel": fields[1], "text": fields[4]}
         row |= _from_duration(source, fields[2], fields[3], number)
         confidence = fields[5] if len(fields) > 5 else "NA"
@@ -100,7 +103,7 @@ def read_stm(source: SourceFile) -> pd.DataFrame:
         fields = line.split(maxsplit=5)
         if len(fields) < 5:
             source.fault(
-                f"there are {len(fields)} fields; file, channel, speaker, start and end are meant", number
+                f"the line has {len(fields)} fields; expected file, channel, speaker, start and end", number
             )
         rest = fields[5].strip() if len(fields) > 5 else ""
         first, _, words = rest.partition(" ")
@@ -133,19 +136,19 @@ def write_stm(table: pd.DataFrame, sink: Sink) -> str:
     for (place, start, _, _), end, speaker, label, text in zip(
         _places(table, sink), ends, speakers, labels, texts, strict=True
     ):
-        # A text that begins like a label needs one before it, to be read as a text again.
+        # A text that begins like a label needs a label before it, so that it is read as a text again.
         mark = f" <{label}>" if label or _LABELS.match(text.partition(" ")[0]) else ""
         made.append(f"{place} {speaker} {start} {decimal(end)}{mark}{' ' if text else ''}{text}\n")
     return "".join(made)
 
 
 def read_uem(source: SourceFile) -> pd.DataFrame:
-    """Read UEM: the stretches that count."""
+    """Read UEM: the stretches to score."""
     rows: list[dict[str, Any]] = []
     lines: list[int] = []
     for number, fields in _fields(source):
         if len(fields) != 4:
-            source.fault(f"there are {len(fields)} fields; file, channel, start and end are meant", number)
+            source.fault(f"the line has {len(fields)} fields; expected file, channel, start and end", number)
         start, end = (source.seconds(fields[at], number, name) for at, name in ((2, "start"), (3, "end")))
         rows.append({"file": fields[0], "channel": fields[1], "start": start, "end": end})
         lines.append(number)
@@ -177,7 +180,7 @@ def _from_duration(source: SourceFile, start: str, length: str, number: int) -> 
 
 
 def _without_unknown(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows without the columns that have no values."""
+    """Rows without the columns that have no value in any row."""
     optional = ("speaker", "confidence", "labels")
     drop = [
         name

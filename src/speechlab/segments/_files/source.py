@@ -20,9 +20,9 @@ class SourceFile:
     """A file that is read.
 
     Attributes:
-        path: Where it is, for errors.
-        file: The recording that its segments belong to, where the format does not say.
-        data: Its bytes.
+        path: Path of the file, for error messages.
+        file: The recording of its segments, for formats that do not name it.
+        data: Bytes of the file.
     """
 
     path: str
@@ -30,24 +30,24 @@ class SourceFile:
     data: bytes
 
     def text(self) -> str:
-        """Decode the file: UTF-8, with or without a mark, and any ends of lines.
+        """Decode the file: UTF-8, with or without a byte-order mark, and with any line ends.
 
         Raises:
-            SegmentFileError: It is not UTF-8.
+            SegmentFileError: The file is not UTF-8.
         """
         try:
             text = self.data.decode("utf-8-sig")
         except UnicodeDecodeError as error:
             line = self.data.count(b"\n", 0, error.start) + 1
-            self.fault("this is not UTF-8 text; convert the file first", line)
+            self.fault("the text is not UTF-8; convert the file first", line)
         return text.replace("\r\n", "\n").replace("\r", "\n")
 
     def lines(self) -> list[tuple[int, str]]:
-        """Return the numbered lines that are not blank."""
+        """Return the lines that are not blank, with their numbers."""
         return [(number, line) for number, line in enumerate(self.text().split("\n"), 1) if line.strip()]
 
     def fault(self, message: str, line: int | None = None, **facts: Any) -> NoReturn:
-        """Raise the error that names file and line."""
+        """Raise an error that names the file and the line."""
         where = f"{self.path}, line {line}" if line else self.path
         raise SegmentFileError(f"{where}: {message}", path=self.path, line=line, **facts)
 
@@ -55,25 +55,25 @@ class SourceFile:
         """Read a number of seconds, 0 or more.
 
         Raises:
-            SegmentFileError: It is something else.
+            SegmentFileError: The text is not such a number.
         """
         try:
             value = float(text)
         except ValueError:
             value = math.nan
         if not 0 <= value < math.inf or "_" in text:
-            self.fault(f"the {what} is {text!r:.40}; a number of seconds, 0 or more, is meant", line)
+            self.fault(f"the {what} is {text!r:.40}; expected a number of seconds, 0 or more", line)
         return value
 
     def table(self, rows: list[dict[str, Any]], lines: list[int]) -> pd.DataFrame:
         """Return rows as a segment frame.
 
         Args:
-            rows: What was read.
-            lines: Which line each row is from.
+            rows: The rows of the file.
+            lines: Line number of each row; may be empty.
 
         Raises:
-            SegmentFileError: A row cannot be right.
+            SegmentFileError: A row is not valid.
         """
         try:
             return frame(rows, file=self.file)
@@ -87,11 +87,11 @@ class Sink:
     """A file that is written.
 
     Attributes:
-        path: Where it will be, for errors.
-        notes: What the writer had to change, in words.
-        before: How many rows the pieces had that are written already.
-        columns: Those of the pieces that are written already, for formats that name them once.
-        numbers: How many rows of each recording those had, for formats that count them.
+        path: Path of the file, for error messages.
+        notes: Descriptions of the changes that the writer had to make.
+        before: Number of rows in the pieces written so far.
+        columns: Columns of the pieces written so far, for formats that name them once.
+        numbers: Number of rows of each recording in these pieces, for formats that number them.
     """
 
     path: str
@@ -101,13 +101,13 @@ class Sink:
     numbers: Counter[str] = field(default_factory=Counter)
 
     def fault(self, message: str, row: int | None = None, column: str | None = None) -> NoReturn:
-        """Raise the error that names file and row."""
+        """Raise an error that names the file and the row."""
         where = self.path if row is None else f"row {self.before + row} cannot be written to {self.path}"
         rows = () if row is None else (self.before + row,)
         raise SegmentFileError(f"{where}: {message}", path=self.path, column=column, rows=rows)
 
     def note(self, count: int, what: str) -> None:
-        """Note what was changed, if anything was; of several pieces, in all."""
+        """Add a note about changed values, if there are any; the counts of several pieces are added."""
         for at, note in enumerate(self.notes):
             number, _, words = note.partition(" ")
             if count and words == what:
@@ -117,51 +117,55 @@ class Sink:
             self.notes.append(f"{count} {what}")
 
     def name_columns(self, table: pd.DataFrame) -> bool:
-        """Note a table's columns, and return whether it is the first piece.
+        """Remember the columns of a piece, and return whether it is the first piece.
 
         Raises:
-            SegmentFileError: An earlier piece had others.
+            SegmentFileError: An earlier piece had other columns.
         """
         names, first = list(table.columns), self.columns is None
         if self.columns not in (None, names):
-            self.fault("the pieces of the table differ in their columns, which the file names once")
+            self.fault(
+                "the pieces of the table have different columns; all need the columns of the first one"
+            )
         self.columns = names
         return first
 
     def words(self, values: list[str], column: str, empty: str | None) -> list[str]:
-        """Return names that stand between spaces in a line.
+        """Return names for a line whose fields are separated by spaces.
 
         Args:
             values: The names.
             column: Their column.
-            empty: What stands for none; None if there has to be one.
+            empty: Replacement of an empty name; None if the name is required.
 
         Raises:
-            SegmentFileError: A name holds white space, or is missing and must not be.
+            SegmentFileError: A name contains white space, begins with ``;;``, or is required and missing.
         """
         made = []
         for row, value in enumerate(values):
             if not value and empty is None:
-                self.fault(f"there is no {column}, which this format needs in each line", row, column)
+                self.fault(f"the {column} is missing, which this format needs in each line", row, column)
             if len(value.split()) > 1 or value != value.strip() or value.startswith(";;"):
-                message = f"{column} {value!r:.60} cannot stand where spaces part the fields; rename it"
+                message = (
+                    f"{column} {value!r:.60} has a space or begins with ';;', as no field can; rename it"
+                )
                 self.fault(message, row, column)
             made.append(value or str(empty))
         return made
 
     def one_line(self, texts: list[str]) -> list[str]:
-        """Return texts on one line each, and note how many had to be changed for it."""
+        """Return each text on one line, and note the number of changed texts."""
         made = [" ".join(text.split()) for text in texts]
         changed = sum(one != other for one, other in zip(made, texts, strict=True))
         self.note(changed, "texts had line breaks, tabs or double spaces, which became single spaces")
         return made
 
     def milliseconds(self, table: pd.DataFrame, step: int = 1) -> tuple[list[int], list[int]]:
-        """Return starts and ends in whole milliseconds, and note which segments lose their length.
+        """Return starts and ends in whole milliseconds, and note the number of segments that lose their length.
 
         Args:
             table: A segment frame.
-            step: How many milliseconds the format's times are apart.
+            step: Resolution of the format's times in milliseconds.
         """
         start, end = ticks_of(table["start"]), ticks_of(table["end"])
         starts, ends = ((ticks + step * 500) // (step * 1_000) * step for ticks in (start, end))
@@ -171,12 +175,12 @@ class Sink:
 
 
 def column_of(table: pd.DataFrame, name: str) -> list[str]:
-    """Return a column of texts, empty where the frame does not have it."""
+    """Return a column of texts; empty texts if the frame does not have the column."""
     return table[name].tolist() if name in table.columns else [""] * len(table)
 
 
 def decimal(ticks: int) -> str:
-    """Write microseconds as seconds: two digits, and as many more as are needed.
+    """Write microseconds as seconds, with two decimals or as many more as necessary.
 
     >>> decimal(1_500_000), decimal(123_456)
     ('1.50', '0.123456')

@@ -1,4 +1,4 @@
-"""Subtitles: SRT and WebVTT. Milliseconds; one recording a file."""
+"""Subtitles: SRT and WebVTT. Times are in milliseconds, and a file has one recording."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _SKIPPED = re.compile(r"(?:NOTE|STYLE|REGION)(?:\s|$)")
 
 
 def read_srt(source: SourceFile) -> pd.DataFrame:
-    """Read SRT: numbers may be missing, and a dot may stand for the comma."""
+    """Read SRT. Cue numbers may be missing, and times may have a dot instead of the comma."""
     rows: list[dict[str, Any]] = []
     lines: list[int] = []
     for number, block in _blocks(source):
         at = 0 if "-->" in block[0] else 1
         if at == 1 and (len(block) < 2 or "-->" not in block[1]):
             source.fault(
-                f"{block[0]!r:.60}: a number and a line 00:00:01,000 --> 00:00:02,000 are meant", number
+                f"{block[0]!r:.60}: expected a number and a line 00:00:01,000 --> 00:00:02,000", number
             )
         start, end = _timing(source, block[at], number + at)
         rows.append({"start": start, "end": end, "text": "\n".join(block[at + 1 :])})
@@ -34,7 +34,7 @@ def read_srt(source: SourceFile) -> pd.DataFrame:
 
 
 def write_srt(table: pd.DataFrame, sink: Sink) -> str:
-    """Write SRT. Its players read tags such as ``<i>`` in texts; they are written as they are."""
+    """Write SRT. Tags such as ``<i>``, which players interpret, are written unchanged."""
     starts, ends = sink.milliseconds(table)
     parts = []
     for number, (start, end, text) in enumerate(zip(starts, ends, _cue_texts(table, sink), strict=True), 1):
@@ -45,14 +45,14 @@ def write_srt(table: pd.DataFrame, sink: Sink) -> str:
 
 
 def read_vtt(source: SourceFile) -> pd.DataFrame:
-    """Read WebVTT: ``<v name>`` is a speaker, other tags are taken away; settings, notes and styles too."""
+    """Read WebVTT. ``<v name>`` sets the speaker; other tags, settings, notes and styles are left out."""
     blocks = _blocks(source)
     first = source.text().partition("\n")[0]
     if not re.match(r"WEBVTT(?:\s|$)", first):
         source.fault(f"the first line is {first!r:.40}; a WebVTT file begins with WEBVTT", 1)
     for number, line in enumerate(blocks[0][1], 1):
         if "-->" in line:
-            source.fault("a blank line is meant between the head of the file and its first cue", number)
+            source.fault("expected a blank line between the head of the file and its first cue", number)
     rows: list[dict[str, Any]] = []
     lines: list[int] = []
     for number, block in blocks[1:]:
@@ -60,7 +60,7 @@ def read_vtt(source: SourceFile) -> pd.DataFrame:
             continue
         at = 0 if "-->" in block[0] else 1
         if at == 1 and (len(block) < 2 or "-->" not in block[1]):
-            source.fault(f"{block[0]!r:.60}: a line 00:01.000 --> 00:02.000 is meant", number)
+            source.fault(f"{block[0]!r:.60}: expected a line 00:01.000 --> 00:02.000", number)
         start, end = _timing(source, block[at], number + at)
         for speaker, text in _voices("\n".join(block[at + 1 :])):
             rows.append({"start": start, "end": end, "text": text, "speaker": speaker})
@@ -77,7 +77,7 @@ def write_vtt(table: pd.DataFrame, sink: Sink) -> str:
     speakers = column_of(table, "speaker")
     names = [" ".join(re.sub(r"[<>]", " ", name).split()) for name in speakers]
     changed = sum(one != other for one, other in zip(names, speakers, strict=True))
-    sink.note(changed, "speakers' names had spaces or angle brackets that had to go")
+    sink.note(changed, "speakers' names had spaces or angle brackets, which were removed")
     parts = ["WEBVTT\n"]
     for start, end, text, name in zip(starts, ends, _cue_texts(table, sink), names, strict=True):
         said = _escaped(text)
@@ -88,7 +88,7 @@ def write_vtt(table: pd.DataFrame, sink: Sink) -> str:
 
 
 def _blocks(source: SourceFile) -> list[tuple[int, list[str]]]:
-    """Stretches of lines between blank ones, each with the number of its first line."""
+    """Blocks of lines between blank lines, each with the number of its first line."""
     blocks: list[tuple[int, list[str]]] = []
     inside = False
     for number, line in enumerate(source.text().split("\n"), 1):
@@ -105,7 +105,7 @@ def _blocks(source: SourceFile) -> list[tuple[int, list[str]]]:
 def _timing(source: SourceFile, line: str, number: int) -> tuple[float, float]:
     found = _TIMING.match(line)
     if found is None:
-        source.fault(f"{line!r:.60} is no timing such as 00:00:01,000 --> 00:00:02,000", number)
+        source.fault(f"{line!r:.60} is not a timing such as 00:00:01,000 --> 00:00:02,000", number)
     parts = found.groups()
     start, end = (_milliseconds(parts[at : at + 4]) for at in (0, 4))
     return start / 1000, end / 1000
@@ -126,7 +126,7 @@ def _cue_texts(table: pd.DataFrame, sink: Sink) -> list[str]:
     texts = table["text"].tolist()
     made = ["\n".join(line.strip() for line in text.splitlines() if line.strip()) for text in texts]
     changed = sum(one != other for one, other in zip(made, texts, strict=True))
-    sink.note(changed, "texts had blank lines or spaces around a line, which had to go")
+    sink.note(changed, "texts had blank lines or spaces around a line, which were removed")
     return made
 
 
@@ -135,7 +135,7 @@ def _escaped(text: str) -> str:
 
 
 def _voices(text: str) -> list[tuple[str, str]]:
-    """The texts and speakers of a cue: one entry for each voice."""
+    """The texts and speakers of a cue, one entry for each ``<v>`` tag."""
     said: list[tuple[str, str]] = []
     speaker, pieces = "", ""
     for number, part in enumerate(_TAG.split(text)):

@@ -24,7 +24,7 @@ _LHOTSE = {"recording_id": "file", "text": "text", "speaker": "speaker"}
 
 
 def read_csv(source: SourceFile) -> pd.DataFrame:
-    """Read CSV (or TSV, by its suffix) with a line of names. Columns of the user's own stay text."""
+    """Read CSV (or TSV, by the suffix) with a line of column names. The user's own columns stay text."""
     reader = csv.reader(
         io.StringIO(source.text(), newline=""), delimiter=_delimiter(source.path), strict=True
     )
@@ -41,14 +41,16 @@ def read_csv(source: SourceFile) -> pd.DataFrame:
                 names = cells
                 if not {"start", "end"} <= set(names):
                     found = ", ".join(names)
-                    source.fault(f"the columns start and end are meant; there are: {found}", line)
+                    source.fault(f"the columns start and end are required; the file has: {found}", line)
                 continue
             if len(cells) != len(names):
-                source.fault(f"there are {len(cells)} cells; the first line names {len(names)} columns", line)
+                source.fault(
+                    f"the line has {len(cells)} cells; the first line names {len(names)} columns", line
+                )
             rows.append(_typed(source, dict(zip(names, cells, strict=True)), line))
             lines.append(line)
     except csv.Error as error:
-        source.fault(f"this is no CSV: {error}", before + 1)
+        source.fault(f"this is not valid CSV: {error}", before + 1)
     return source.table(rows, lines)
 
 
@@ -93,7 +95,7 @@ def read_parquet(source: SourceFile) -> pd.DataFrame:
     try:
         table = pd.read_parquet(io.BytesIO(source.data))
     except (ArrowException, OSError, ValueError) as error:
-        source.fault(f"this is no Parquet file: {error}")
+        source.fault(f"this is not a Parquet file: {error}")
     try:
         return frame(table, file=source.file)
     except SegmentError as error:
@@ -103,7 +105,7 @@ def read_parquet(source: SourceFile) -> pd.DataFrame:
 def write_parquet(
     pieces: Iterable[pd.DataFrame], sink: Sink, out: Any, done: Callable[[pd.DataFrame], None]
 ) -> None:
-    """Write Parquet, with all columns, exactly; a group of rows for each piece. The first one tells the types."""
+    """Write Parquet: all columns, exactly, a group of rows for each piece. The first piece sets the types."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -117,12 +119,12 @@ def write_parquet(
                     writer = stack.enter_context(pq.ParquetWriter(out, table.schema))
                 writer.write_table(table.cast(writer.schema))
             except (pa.ArrowException, ValueError, TypeError) as error:
-                sink.fault(f"Parquet cannot hold a column: {error!s:.200}")
+                sink.fault(f"a column cannot be written to Parquet: {error!s:.200}")
             done(piece)
 
 
 def read_labels(source: SourceFile) -> pd.DataFrame:
-    r"""Read Audacity's labels: start, end and text, parted by tabs; lines of frequencies (``\``) are passed over."""
+    r"""Read Audacity's labels: start, end and text, separated by tabs. Lines of frequencies (``\``) are ignored."""
     rows: list[dict[str, Any]] = []
     lines: list[int] = []
     for number, line in source.lines():
@@ -130,7 +132,7 @@ def read_labels(source: SourceFile) -> pd.DataFrame:
             continue
         fields = line.split("\t", 2)
         if len(fields) < 2:
-            source.fault("a start, an end and a text, parted by tabs, are meant", number)
+            source.fault("expected a start, an end and a text, separated by tabs", number)
         start, end = (source.seconds(fields[at], number, name) for at, name in ((0, "start"), (1, "end")))
         rows.append({"start": start, "end": end, "text": fields[2] if len(fields) > 2 else ""})
         lines.append(number)
@@ -146,7 +148,7 @@ def write_labels(table: pd.DataFrame, sink: Sink) -> str:
 
 
 def read_nemo(source: SourceFile) -> pd.DataFrame:
-    """Read NeMo's manifest; what it holds besides is left out."""
+    """Read NeMo's manifest. Other fields are left out."""
     return _read_manifest(source, _NEMO, "offset")
 
 
@@ -168,7 +170,7 @@ def write_lhotse(table: pd.DataFrame, sink: Sink) -> str:
     columns = {name: ours for name, ours in _LHOTSE.items() if ours in table.columns}
     for row, channel in enumerate(column_of(table, "channel")):
         if channel and not channel.isdecimal():
-            sink.fault(f"channel {channel!r:.40} is no number, as Lhotse's are", row, "channel")
+            sink.fault(f"channel {channel!r:.40} is not a number, which Lhotse requires", row, "channel")
 
     def entry(row: Mapping[str, Any], start: float, length: float) -> dict[str, Any]:
         own = _named(row, columns)
@@ -213,7 +215,7 @@ def _read_manifest(source: SourceFile, names: dict[str, str], begin: str) -> pd.
     for number, entry in json_lines(source):
         row = {ours: entry[name] for name, ours in names.items() if entry.get(name) is not None}
         if "file" not in row:
-            source.fault(f"there is no {next(iter(names))!r}", number)
+            source.fault(f"the object has no key {next(iter(names))!r}", number)
         start, length = (_number(source, entry.get(name, standard), number, name)
                          for name, standard in ((begin, 0.0), ("duration", None)))  # fmt: skip
         row |= {"start": start, "end": round(start + length, 9)}
@@ -228,26 +230,26 @@ def _read_manifest(source: SourceFile, names: dict[str, str], begin: str) -> pd.
 
 
 def json_lines(source: SourceFile) -> list[tuple[int, dict[str, Any]]]:
-    """Return the objects of a file of JSON Lines, with their lines.
+    """Return the objects of a JSON Lines file, with their line numbers.
 
     Raises:
-        SegmentFileError: A line is no JSON object.
+        SegmentFileError: A line is not a JSON object.
     """
     entries: list[tuple[int, dict[str, Any]]] = []
     for number, line in source.lines():
         try:
             entry = json.loads(line)
         except (ValueError, RecursionError) as error:
-            source.fault(f"this is no JSON: {error}", number)
+            source.fault(f"this is not valid JSON: {error}", number)
         if not isinstance(entry, dict):
-            source.fault(f"{line!r:.60} is no JSON object", number)
+            source.fault(f"{line!r:.60} is not a JSON object", number)
         entries.append((number, entry))
     return entries
 
 
 def _number(source: SourceFile, value: object, line: int, what: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < float("inf"):
-        source.fault(f"the {what} is {value!r:.40}; a number of seconds, 0 or more, is meant", line)
+        source.fault(f"the {what} is {value!r:.40}; expected a number of seconds, 0 or more", line)
     return float(value)
 
 
@@ -256,9 +258,9 @@ def read_seglst(source: SourceFile) -> pd.DataFrame:
     try:
         entries = json.loads(source.text())
     except (ValueError, RecursionError) as error:
-        source.fault(f"this is no JSON: {error}", getattr(error, "lineno", None))
+        source.fault(f"this is not valid JSON: {error}", getattr(error, "lineno", None))
     if not isinstance(entries, list):
-        source.fault("a JSON list of objects is meant")
+        source.fault("expected a JSON list of objects")
     try:
         return from_seglst(entries)
     except SegmentError as error:
@@ -266,11 +268,11 @@ def read_seglst(source: SourceFile) -> pd.DataFrame:
 
 
 def write_seglst(table: pd.DataFrame, sink: Sink) -> str:
-    """Write SegLST, all but its end."""
+    """Write SegLST, without the end of the list."""
     rows = [json.dumps(row, ensure_ascii=False) for row in to_seglst(table)]
     return "".join(f"{',' if number else '['}\n{row}" for number, row in enumerate(rows, sink.before))
 
 
 def end_seglst(sink: Sink) -> str:
-    """Write its end."""
+    """Write the end of SegLST."""
     return "\n]\n" if sink.before else "[]\n"

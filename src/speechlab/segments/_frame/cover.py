@@ -1,4 +1,4 @@
-"""Sets of time: covered stretches, and how often several sets cover them."""
+"""Covered time: unions of stretches, and the number of stretches of several sets that cover each piece."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """Rows that belong together because little or no silence parts them.
+    """Runs of rows with little or no silence between them.
 
     Attributes:
         order: Positions of the rows, by file, start and end.
-        heads: Where in that order each run begins.
-        spans: What each run covers, by file and start.
+        heads: Index of the first row of each run in that order.
+        spans: The time from the first start to the last end of each run, by file and start.
     """
 
     order: NDArray[np.int64]
@@ -31,12 +31,12 @@ class Runs:
 
 
 def runs_of(spans: Stretches, count: int, gap: int = 0) -> Runs:
-    """Find runs of rows between which the silence is at most a gap.
+    """Find the runs of rows whose silences are at most ``gap``.
 
     Args:
-        spans: In any order; they may overlap.
-        count: How many files there are.
-        gap: Microseconds; 0 joins what touches or overlaps.
+        spans: Stretches in any order; they may overlap.
+        count: Number of files.
+        gap: Maximum silence within a run in microseconds; 0 joins rows that touch or overlap.
     """
     line = Line([spans], count, room=max(gap, 0) + 1)
     starts = line.starts(spans)
@@ -61,11 +61,11 @@ def union(spans: Stretches, count: int) -> Stretches:
 
 @dataclass(frozen=True, slots=True)
 class Layers:
-    """The pieces between all edges of several sets of stretches, and how often each set covers each piece.
+    """The pieces between all edges of several sets of stretches, with the cover of each piece by each set.
 
     Attributes:
         spans: The pieces, by file and start.
-        depths: One row for each set, one column for each piece.
+        depths: Number of stretches that cover a piece, shape (sets, pieces).
     """
 
     spans: Stretches
@@ -73,7 +73,7 @@ class Layers:
 
 
 def layers_of(sets: Sequence[Stretches], count: int) -> Layers:
-    """Lay several sets of stretches on each other. Stretches without length count nowhere."""
+    """Cut the time at all edges of several sets of stretches. Stretches without length are ignored."""
     sets = [spans[spans.ends > spans.starts] for spans in sets]
     line = Line(sets, count)
     places = np.concatenate([side for spans in sets for side in (line.starts(spans), line.ends(spans))])
@@ -89,12 +89,12 @@ def layers_of(sets: Sequence[Stretches], count: int) -> Layers:
     depths = np.cumsum(steps[:, order], axis=1)[:, :-1]
     codes, times = codes[order], times[order]
     pieces = Stretches(codes[:-1], times[:-1], times[1:])
-    # Between the last edge of a file and the first of the next lies no piece, though the line goes on there.
+    # The line continues between the last edge of a file and the first edge of the next, but there is no piece.
     real = (codes[:-1] == codes[1:]) & (pieces.ends > pieces.starts)
     return Layers(pieces[real], depths[:, real])
 
 
 def length_by_file(spans: Stretches, count: int) -> NDArray[np.float64]:
-    """Return the seconds that stretches have in each file, counted as often as they are there."""
-    # Sums of whole microseconds stay exact in a float up to 285 years.
+    """Return the total duration of the stretches of each file in seconds; overlaps count several times."""
+    # Sums of whole microseconds are exact in a float up to 285 years.
     return np.bincount(spans.codes, weights=spans.lengths, minlength=count) / 1e6

@@ -1,4 +1,4 @@
-"""Extents: how long recordings are, or which stretches of them count."""
+"""Extents: the durations of recordings, or the stretches of them that count."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Extent: TypeAlias = "float | Mapping[str, float] | pd.Series[float] | pd.DataFrame"
-"""Seconds that every recording has; or the seconds of each, by file; or a table of stretches, as a UEM file has."""
+"""Duration of all recordings in seconds; durations by file; or a table of stretches, as in a UEM file."""
 
 
 def extent_frame(extent: Extent, files: Iterable[str]) -> pd.DataFrame:
@@ -25,10 +25,10 @@ def extent_frame(extent: Extent, files: Iterable[str]) -> pd.DataFrame:
 
     Args:
         extent: See :data:`Extent`.
-        files: The recordings that need one.
+        files: The recordings that need an extent.
 
     Raises:
-        SegmentError: A recording has none, or a length is not a number of 0 or more.
+        SegmentError: A recording has no extent, or a duration is not a number of 0 or more.
     """
     import pandas as pd
 
@@ -41,13 +41,15 @@ def extent_frame(extent: Extent, files: Iterable[str]) -> pd.DataFrame:
         lengths = extent if isinstance(extent, Mapping) else dict.fromkeys(wanted, extent)
         for name, length in lengths.items():
             if isinstance(length, bool) or not isinstance(length, (int, float, np.number)):
-                raise SegmentError(f"the extent of {name!r} is {length!r:.60}; seconds are meant")
+                raise SegmentError(
+                    f"the extent of {name!r} is {length!r:.60}; expected its duration in seconds"
+                )
         rows = [{"file": name, "start": 0.0, "end": float(length)} for name, length in lengths.items()]
         table = frame(rows) if rows else frame([])
     lacking = sorted(set(wanted) - set(table["file"]))
     if lacking:
         some = ", ".join(map(repr, lacking[:3]))
-        raise SegmentError(f"the extent says nothing of {len(lacking)} recordings: {some}", column="file")
+        raise SegmentError(f"the extent lacks {len(lacking)} recordings: {some}", column="file")
     return table
 
 
@@ -56,10 +58,10 @@ def check_extent(table: pd.DataFrame, extent: Extent) -> None:
 
     Args:
         table: A segment frame.
-        extent: The recordings' lengths. Where it is a table, what counts is the end of the last stretch.
+        extent: Durations of the recordings. A table gives the end of the last stretch of each recording.
 
     Raises:
-        SegmentError: A segment ends after its recording does. The text names the first, the error has the rows.
+        SegmentError: A segment ends after its recording. The message names the first such row; the error has all.
 
     Example:
         >>> try:

@@ -24,7 +24,7 @@ COLUMNS: dict[str, str] = {
     "confidence": "0 to 1; NaN where unknown",
     "source": "who said so: a recogniser, a person, a file; empty where unknown",
 }
-"""The columns of a segment frame. The first four are always there; others of the user's own may follow."""
+"""The columns of a segment frame. The first four are always present; the user's own columns may follow."""
 
 REQUIRED = ("file", "start", "end", "text")
 TEXTS = frozenset({"file", "text", "channel", "speaker", "source"})
@@ -40,20 +40,20 @@ def frame(data: object, *, file: str | None = None) -> pd.DataFrame:
     0  talk.wav    0.5  2.0  Hello.
     1  talk.wav    3.0  5.0    Yes.
 
-    Rows keep their order, which may be any; segments may overlap, touch, and have no length (instants). Columns that
-    are not in :data:`COLUMNS` stay as they are, after those that are.
+    Rows keep their order, which may be any. Segments may overlap, touch, and have no length (instants). Columns that
+    are not in :data:`COLUMNS` follow the others, unchanged.
 
     Args:
         data: A table with the columns ``start`` and ``end``, such as a transcript's ``segments``; or mappings, tuples
             ``(start, end)`` or ``(start, end, text)``, or objects with such attributes.
-        file: The recording of rows that name none; by default the empty name.
+        file: The recording of rows without one; by default the empty name.
 
     Returns:
         A new frame with a new index from 0.
 
     Raises:
-        SegmentError: A column is missing or holds something else than it should, a time is missing, negative or not
-            finite, or an end lies before its start. The text names the rows.
+        SegmentError: A column is missing or has values of a wrong type; a time is missing, negative or not finite; or
+            an end is before its start. The message names the first such row.
     """
     import pandas as pd
 
@@ -90,8 +90,8 @@ def _table(data: object) -> pd.DataFrame:
     import pandas as pd
 
     if isinstance(data, (str, bytes, Mapping)) or not isinstance(data, Iterable):
-        message = f"segments come as a table or as rows, not as {type(data).__name__}"
-        raise SegmentError(f"{message}; to read a file there is speechlab.segments.read")
+        message = f"segments are given as a table or as rows, not as {type(data).__name__}"
+        raise SegmentError(f"{message}; read a file with speechlab.segments.read")
     rows = [_row(row, number) for number, row in enumerate(data)]
     names = list(dict.fromkeys(name for row in rows for name in row)) or ["start", "end"]
     return pd.DataFrame({name: [row.get(name) for row in rows] for name in names})
@@ -103,12 +103,12 @@ def _row(row: object, number: int) -> Mapping[str, Any]:
     if isinstance(row, (tuple, list)):
         if len(row) in {2, 3}:
             return dict(zip(("start", "end", "text"), row, strict=False))
-        message = f"row {number} has {len(row)} parts; (start, end) or (start, end, text) is meant"
+        message = f"row {number} has {len(row)} parts; expected (start, end) or (start, end, text)"
         raise SegmentError(message, rows=(number,))
     found = {name: getattr(row, name) for name in COLUMNS if hasattr(row, name)}
     if {"start", "end"} <= found.keys():
         return found
-    message = f"row {number} is {row!r:.60}; a mapping, a tuple or an object with start and end is meant"
+    message = f"row {number} is {row!r:.60}; expected a mapping, a tuple or an object with start and end"
     raise SegmentError(message, rows=(number,))
 
 
@@ -138,7 +138,7 @@ def _numbers(column: pd.Series[Any], name: str) -> NDArray[np.float64]:
     import pandas as pd
 
     if pd.api.types.is_timedelta64_dtype(column):
-        message = f"{name} holds time deltas; seconds are meant: frame[{name!r}].dt.total_seconds()"
+        message = f"{name} holds time deltas; convert them to seconds: frame[{name!r}].dt.total_seconds()"
         raise SegmentError(message, column=name)
     if column.dtype == np.float64:
         return column.to_numpy(copy=True)
@@ -147,7 +147,7 @@ def _numbers(column: pd.Series[Any], name: str) -> NDArray[np.float64]:
         for number, value in enumerate(column.tolist()):
             missing = value is None or value is pd.NA or value != value
             if isinstance(value, bool) or not (missing or isinstance(value, (int, float, np.number))):
-                message = f"{name} of row {number} is {value!r:.60}; a number is meant"
+                message = f"{name} of row {number} is {value!r:.60}; expected a number"
                 raise SegmentError(message, column=name, rows=(number,))
     return np.array(pd.to_numeric(column).astype("Float64").to_numpy(dtype="float64", na_value=np.nan))
 
@@ -176,10 +176,10 @@ def _few(bad: NDArray[np.bool_]) -> tuple[int, ...]:
 
 
 def in_order(table: pd.DataFrame) -> pd.DataFrame:
-    """Sort a segment frame: files as they come first, then by start and end; equal rows keep their order.
+    """Sort a segment frame by file (in order of first appearance), start and end; equal rows keep their order.
 
     Raises:
-        SegmentError: The table is no segment frame.
+        SegmentError: The table is not a segment frame.
 
     Example:
         >>> in_order(frame([(2.0, 3.0), (0.0, 1.0)]))["start"].tolist()
@@ -194,7 +194,7 @@ def in_order(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def keys(table: pd.DataFrame) -> pd.MultiIndex:
-    """Return what segments are compared by: file, and start and end in whole microseconds.
+    """Return the keys by which segments are compared: file, and start and end in whole microseconds.
 
     >>> from speechlab import segments
     >>> table = segments.frame([(0.1 + 0.2, 1.0)], file="a.wav")
@@ -202,7 +202,7 @@ def keys(table: pd.DataFrame) -> pd.MultiIndex:
     [('a.wav', 300000, 1000000)]
 
     Raises:
-        SegmentError: The table is no segment frame.
+        SegmentError: The table is not a segment frame.
     """
     import pandas as pd
 
@@ -214,10 +214,10 @@ def keys(table: pd.DataFrame) -> pd.MultiIndex:
 def equal(first: pd.DataFrame, second: pd.DataFrame) -> bool:
     """Return whether two segment frames have the same rows in the same order, with times compared to the microsecond.
 
-    Columns that only one of them has count as different; the index does not count.
+    A column that only one of them has makes them different. The index is ignored.
 
     Raises:
-        SegmentError: One of them is no segment frame.
+        SegmentError: One of them is not a segment frame.
 
     Example:
         >>> said = frame([(0.0, 2.0)])

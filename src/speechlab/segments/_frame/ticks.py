@@ -1,4 +1,4 @@
-"""Time inside: whole microseconds, and all files laid end to end on one line, so that one key tells file and time."""
+"""Times in whole microseconds, and all files end to end on one line, where one number gives the file and the time."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 TICKS = 1_000_000
-"""Ticks in a second: times are equal if they are to the microsecond."""
+"""Ticks in a second; times are compared to the microsecond."""
 
 LATEST_S = 2.0**32
-"""Seconds (136 years); up to here a float holds microseconds."""
+"""Latest time in seconds (136 years); up to it, a float represents each microsecond."""
 
 _LONGEST = 2**62
 
@@ -35,10 +35,10 @@ def seconds_of(ticks: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 def check_seconds(value: object, name: str) -> None:
-    """Refuse what is no length of time.
+    """Refuse a value that is not a duration.
 
     Raises:
-        SegmentError: It is no finite number of 0 or more.
+        SegmentError: The value is not a finite number of 0 or more.
     """
     if (
         isinstance(value, bool)
@@ -49,14 +49,15 @@ def check_seconds(value: object, name: str) -> None:
 
 
 def common_codes(tables: Sequence[pd.DataFrame], by: Sequence[str]) -> tuple[list[NDArray[np.int64]], int]:
-    """Number the groups that rows of several tables belong to.
+    """Number the groups of the rows of several tables.
 
     Args:
-        tables: They share the columns.
-        by: The columns whose values make a group; with none, everything is one group.
+        tables: Tables that have the columns.
+        by: Columns whose values define a group; without columns, all rows are one group.
 
     Returns:
-        The numbers of each table's rows, in order of first appearance, -1 where a value is missing; how many groups.
+        The group number of each row, for each table, in order of first appearance (-1 where a value is missing); and
+        the number of groups.
     """
     import pandas as pd
 
@@ -80,12 +81,12 @@ def common_codes(tables: Sequence[pd.DataFrame], by: Sequence[str]) -> tuple[lis
 
 @dataclass(frozen=True, slots=True)
 class Stretches:
-    """Stretches of time in numbered files: three arrays of whole numbers, of one length.
+    """Stretches of time in numbered files: three integer arrays of one length.
 
     Attributes:
         codes: Number of the file.
-        starts: Microseconds.
-        ends: Microseconds, not before the start.
+        starts: Start in microseconds.
+        ends: End in microseconds, not before the start.
     """
 
     codes: NDArray[np.int64]
@@ -100,17 +101,17 @@ class Stretches:
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """Microseconds from start to end."""
+        """Durations in microseconds."""
         return self.ends - self.starts
 
 
 class Line:
-    """One line on which the files lie end to end, so that sorting by one key sorts by file and time.
+    """One line with all files end to end, so that one key sorts by file and time.
 
     Args:
-        spans: All that is to lie on it.
-        count: How many files there are.
-        room: Microseconds to keep free between two files.
+        spans: All stretches for the line.
+        count: Number of files.
+        room: Free space between two files in microseconds.
     """
 
     def __init__(self, spans: Sequence[Stretches], count: int, room: int = 1) -> None:
@@ -121,7 +122,7 @@ class Line:
         if width * max(count, 1) < _LONGEST:
             self._offsets = np.arange(count, dtype=np.int64) * width - low
             return
-        # Files at very different times: each gets as much of the line as it needs itself.
+        # Files may have very different times. Each gets only the part of the line that it needs.
         lows = np.full(count, np.iinfo(np.int64).max)
         highs = np.full(count, np.iinfo(np.int64).min)
         for part in used:
@@ -133,9 +134,9 @@ class Line:
         self._offsets = np.cumsum(widths) - widths - lows
 
     def starts(self, spans: Stretches) -> NDArray[np.int64]:
-        """Return where stretches start on the line."""
+        """Return the starts of stretches on the line."""
         return spans.starts + self._offsets[spans.codes]
 
     def ends(self, spans: Stretches) -> NDArray[np.int64]:
-        """Return where stretches end on the line."""
+        """Return the ends of stretches on the line."""
         return spans.ends + self._offsets[spans.codes]

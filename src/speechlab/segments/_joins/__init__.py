@@ -1,1 +1,1 @@
-"""Which segments of two tables overlap, and which belong together."""
+"""Joins of two tables: overlapping segments, and the partners of each segment."""

@@ -91,12 +91,12 @@ def _largest(
 
 
 def _add_nearest(partner: NDArray[np.int64], sides: LaidTables, widened: LaidTables) -> None:
-    """Give rows without partner the nearest one of their group.
+    """Give rows without a partner the nearest row of their group.
 
     Args:
-        partner: Position of each row's partner, -1 where it has none; changed in place.
+        partner: Position of each row's partner, -1 without one; changed in place.
         sides: Both tables.
-        widened: The same, with a length for what has none: what holds an instant then shares time with it.
+        widened: The same tables, with a length for instants, which then share time with the segment around them.
     """
     a_start, a_end, b_start, b_end = sides.keys
     a_rows, b_rows = sides.a.rows, sides.b.rows
@@ -122,7 +122,7 @@ def _closest(
     by_end, by_start = np.lexsort((b_start, b_end)), np.argsort(b_start, kind="stable")
     ends, starts = b_end[by_end], b_start[by_start]
     before = np.searchsorted(ends, a_start, "right") - 1
-    # of those that end together, the one that starts first
+    # of several that end together, the one that starts first
     earlier = by_end[np.searchsorted(ends, ends[np.maximum(before, 0)], "left")]
     after = np.searchsorted(starts, a_end, "left")
     later = by_start[np.minimum(after, len(starts) - 1)]
@@ -154,7 +154,7 @@ def _beside(
     partners.index = result.index
     result = pd.concat([result, partners], axis=1)
     if result.columns.has_duplicates or {"overlap_s", "distance_s"} & set(result.columns):
-        raise SegmentError(f"with the suffix {suffix!r} two columns get one name; choose another")
+        raise SegmentError(f"with the suffix {suffix!r} two columns get one name; choose another suffix")
     found = (right >= 0) & np.isin(left, sides.a.rows)
     between = np.zeros(len(left), dtype=np.int64)
     if found.any():

@@ -28,8 +28,8 @@ def overlap_join(a: pd.DataFrame, b: pd.DataFrame, by: str | Sequence[str] | Non
     0     0      0        0.5
     1     1      0        0.5
 
-    Times are compared to the microsecond, and may be negative. Segments are half open: touching segments and instants
-    share no time. Rows without a time or a file are in no pair. Both tables may be in any order.
+    Times are compared to the microsecond, and may be negative. Segments are half open, so touching segments and
+    instants share no time. Rows without a time or a file have no pair. Both tables may be in any order.
 
     Args:
         a: A table with the columns ``start`` and ``end``.
@@ -37,8 +37,8 @@ def overlap_join(a: pd.DataFrame, b: pd.DataFrame, by: str | Sequence[str] | Non
         by: Columns that must be equal; by default ``file`` if the tables have it.
 
     Returns:
-        One row for each pair, by ``left``, then by the start of the right row: ``left`` and ``right``, positions of
-        the rows (from 0) in the tables, and ``overlap_s``.
+        One row for each pair, sorted by ``left``, then by the start of the right row. Columns: ``left`` and
+        ``right``, the positions (from 0) of the rows in the tables, and ``overlap_s``.
 
     Raises:
         SegmentError: A column is missing or does not have numbers, or an end is before its start.
@@ -53,12 +53,12 @@ def overlap_join(a: pd.DataFrame, b: pd.DataFrame, by: str | Sequence[str] | Non
 
 
 class LaidTable(NamedTuple):
-    """One table: the times of all its rows, and which rows have a place.
+    """One table: the times of all rows, and the rows that can have a pair.
 
     Attributes:
-        starts: Microseconds, 0 where missing.
-        ends: Microseconds, 0 where missing.
-        rows: Positions of those rows that have times and a group.
+        starts: Starts in microseconds, 0 if missing.
+        ends: Ends in microseconds, 0 if missing.
+        rows: Positions of the rows with times and a group.
         spans: The stretches of these rows.
     """
 
@@ -68,7 +68,7 @@ class LaidTable(NamedTuple):
     spans: Stretches
 
     def positions(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the positions in the table of some of the rows that have a place."""
+        """Return the positions in the table of some of ``rows``."""
         return places if len(self.rows) == len(self.starts) else self.rows[places]
 
 
@@ -76,10 +76,10 @@ class LaidTables(NamedTuple):
     """Two tables, laid out on one line.
 
     Attributes:
-        a: The one.
-        b: The other.
-        keys: Starts and ends on the line, of the rows of the one that have a place, and of the other.
-        groups: How many there are.
+        a: The first table.
+        b: The second table.
+        keys: Starts and ends on the line: of ``a.rows``, then of ``b.rows``.
+        groups: Number of groups.
     """
 
     a: LaidTable
@@ -88,12 +88,12 @@ class LaidTables(NamedTuple):
     groups: int
 
     def pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the positions of all rows that share time, by the one's position, then the other's start."""
+        """Return the positions of all pairs that share time, sorted by position in ``a``, then by start in ``b``."""
         left, right = pairs(*self.keys)
         return self.a.positions(left), self.b.positions(right)
 
     def overlaps(self, left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Microseconds that pairs of rows share."""
+        """Shared time of pairs of rows in microseconds."""
         ends = np.minimum(self.a.ends[left], self.b.ends[right])
         return ends - np.maximum(self.a.starts[left], self.b.starts[right])
 
@@ -105,9 +105,9 @@ def lay_out(
 
     Args:
         a: A table with times.
-        b: Another.
+        b: Another table with times.
         by: Columns that have to be equal.
-        instant: Microseconds that segments without length get on the line.
+        instant: Length of instants on the line in microseconds.
     """
     check_table(a, "a")
     check_table(b, "b")
@@ -137,7 +137,7 @@ def check_table(table: object, which: str) -> None:
 
     if not isinstance(table, pd.DataFrame):
         kind = type(table).__name__
-        raise SegmentError(f"{which} is a {kind}; a table with the columns 'start' and 'end' is meant")
+        raise SegmentError(f"{which} is a {kind}; expected a table with the columns 'start' and 'end'")
     twice = table.columns[table.columns.duplicated()]
     if len(twice):
         raise SegmentError(
@@ -149,7 +149,7 @@ def _common(a: pd.DataFrame, b: pd.DataFrame, by: str | Sequence[str] | None) ->
     if by is None:
         have = ["file" in table.columns for table in (a, b)]
         if have[0] != have[1]:
-            message = "only one of the tables has the column 'file'; give it to both, or say by=[]"
+            message = "only one of the tables has the column 'file'; add it to the other, or give by=[]"
             raise SegmentError(message, column="file")
         return ["file"] if all(have) else []
     columns = [by] if isinstance(by, str) else list(by)
@@ -195,7 +195,7 @@ def _times(table: pd.DataFrame, name: str, which: str) -> NDArray[np.float64]:
     if (np.abs(values) > LATEST_S).any():
         row = int(np.argmax(np.abs(values) > LATEST_S))
         message = (
-            f"{name} of row {row} of table {which} is {values[row]:g}; seconds up to {LATEST_S:.0f} are meant"
+            f"{name} of row {row} of table {which} is {values[row]:g}; expected seconds up to {LATEST_S:.0f}"
         )
         raise SegmentError(message, column=name, rows=(row,))
     return values

@@ -1,12 +1,13 @@
 """All overlapping pairs of two sets of stretches.
 
-Sorted by start, the stretches that can overlap a given one lie between two places: the first whose end, or an end
-before it, lies after the given start (ends are made rising by their running maximum), and the first that starts at or
-after the given end. Two passes of ``searchsorted`` find both places for all rows at once. What lies between overlaps,
-unless a long stretch before it had pushed the running maximum up; such candidates are told by one comparison.
+In order of start, the candidates that can overlap a given stretch lie between two places. The first place is the
+first stretch at which the running maximum of the ends exceeds the given start. The second place is the first stretch
+that starts at or after the given end. Two passes of ``searchsorted`` find both places for all rows at once. A
+candidate between them overlaps, unless the running maximum came from a longer stretch before it; one comparison
+excludes these.
 
-Where long stretches are many, that would be too many candidates. Then each pair is found from the side of the one
-that starts first, which never yields a wrong candidate but takes three searches and a sort more.
+Many long stretches would give too many candidates. Each pair is then found from its stretch that starts first. This
+yields no wrong candidates, but takes three more searches and one more sort.
 """
 
 from __future__ import annotations
@@ -21,23 +22,24 @@ if TYPE_CHECKING:
     Numbers = NDArray[np.int64]
 
 _CANDIDATES = 4
-"""How many candidates there may be for each row, on average."""
+"""Maximum of the candidates for each row, on average."""
 
 _BITS = 62
-"""Bits of a whole number that can carry a key."""
+"""Bits of an integer that are available for a key."""
 
 
 def pairs(a_start: Numbers, a_end: Numbers, b_start: Numbers, b_end: Numbers) -> tuple[Numbers, Numbers]:
-    """Find all pairs that share time. What has no length shares none.
+    """Find all pairs of stretches that share time. Stretches without length share none.
 
     Args:
-        a_start: Where the stretches of one set start, in any order.
-        a_end: Where they end.
-        b_start: Where the stretches of the other set start.
-        b_end: Where they end.
+        a_start: Starts of the stretches of the first set, in any order.
+        a_end: Their ends.
+        b_start: Starts of the stretches of the second set, in any order.
+        b_end: Their ends.
 
     Returns:
-        Positions in the one set, rising, and in the other, within each by start and then position.
+        Positions in the first set and in the second set, sorted by position in the first set, then by start and
+        position in the second.
     """
     a_rows, b_rows = _with_length(a_start, a_end), _with_length(b_start, b_end)
     if a_rows is not None:
@@ -49,13 +51,13 @@ def pairs(a_start: Numbers, a_end: Numbers, b_start: Numbers, b_end: Numbers) ->
 
 
 def _with_length(start: Numbers, end: Numbers) -> Numbers | None:
-    """Rows that have a length; None if all have."""
+    """Positions of the stretches that have a length; None if all have."""
     real = end > start
     return None if real.all() else np.flatnonzero(real)
 
 
 def _pairs(a_start: Numbers, a_end: Numbers, b_start: Numbers, b_end: Numbers) -> tuple[Numbers, Numbers]:
-    # Searching in order is several times faster than at random, and pays for the sorts.
+    # Searching sorted keys is several times faster than searching unsorted ones, which outweighs the sorts.
     a_order, b_order = _order(a_start), _order(b_start)
     starts, ends = (a_start, a_end) if a_order is None else (a_start[a_order], a_end[a_order])
     if b_order is not None:
@@ -64,10 +66,10 @@ def _pairs(a_start: Numbers, a_end: Numbers, b_start: Numbers, b_end: Numbers) -
     last = np.searchsorted(b_start, ends, "left")
     counts = np.maximum(last - first, 0)
     many = int(counts.sum()) > _CANDIDATES * (len(a_start) + len(b_start))
-    if many:  # only those that start within the other one, both starts together included
+    if many:  # only those that start within the other stretch, equal starts included
         first = np.searchsorted(b_start, starts, "left")
         counts = last - first
-    if a_order is not None:  # back to the order of the rows, so that the pairs come in it
+    if a_order is not None:  # back to the order of the rows, which is the order of the pairs
         first[a_order], counts[a_order] = first.copy(), counts.copy()
     if many:
         left, right = _and_earlier(first, counts, _earlier(starts, a_order, b_start, b_end))
@@ -82,7 +84,7 @@ def _pairs(a_start: Numbers, a_end: Numbers, b_start: Numbers, b_end: Numbers) -
 def _earlier(
     starts: Numbers, a_order: Numbers | None, b_start: Numbers, b_end: Numbers
 ) -> tuple[Numbers, Numbers]:
-    """All pairs of which b's starts first, by a's position, then b's place; starts rise, and so does b_start."""
+    """All pairs in which b's stretch starts first, by a's position, then b's place; both starts are sorted."""
     first = np.searchsorted(starts, b_start, "right")
     right, left = _expand(first, np.maximum(np.searchsorted(starts, b_end, "left") - first, 0))
     return _sorted(left if a_order is None else a_order[left], right)
@@ -91,7 +93,7 @@ def _earlier(
 def _and_earlier(
     first: Numbers, counts: Numbers, earlier: tuple[Numbers, Numbers]
 ) -> tuple[Numbers, Numbers]:
-    """Each row beside its places from its first on, and beside its earlier ones before them."""
+    """Pairs of each row with its earlier places, then with its ``counts`` places from ``first`` on."""
     rows, places = earlier
     before = np.bincount(rows, minlength=len(counts))
     left, right = _expand(first - before, counts + before)
@@ -100,20 +102,20 @@ def _and_earlier(
 
 
 def _expand(first: Numbers, counts: Numbers) -> tuple[Numbers, Numbers]:
-    """Each row as often as it counts, beside the places from its first on."""
+    """Pairs of each row with its ``counts`` places from ``first`` on."""
     rows = np.repeat(np.arange(len(counts)), counts)
     return rows, np.arange(len(rows)) + np.repeat(first - (np.cumsum(counts) - counts), counts)
 
 
 def _order(values: Numbers) -> Numbers | None:
-    """Positions by value, equal ones in their order; None if they are sorted already."""
+    """Positions in order of value, stable; None if the values are sorted already."""
     if not (values[1:] < values[:-1]).any():
         return None
     bits = len(values).bit_length()
     low = values.min()
     if int(values.max() - low).bit_length() + bits > _BITS:
         return np.argsort(values, kind="stable")
-    # Sorting numbers that carry their position is faster than sorting positions.
+    # Sorting integers that contain their position is faster than an argsort.
     keys = np.sort(((values - low) << bits) | np.arange(len(values)))
     return keys & ((1 << bits) - 1)
 

@@ -36,17 +36,17 @@ class MatchScore:
 
     @property
     def precision(self) -> float:
-        """Matched over found; NaN if nothing was found."""
+        """Matched over hypothesis; NaN if the hypothesis is empty."""
         return self.matched / self.hypothesis if self.hypothesis else math.nan
 
     @property
     def recall(self) -> float:
-        """Matched over the reference's; NaN if it has none."""
+        """Matched over reference; NaN if the reference is empty."""
         return self.matched / self.reference if self.reference else math.nan
 
     @property
     def f1(self) -> float:
-        """Harmonic mean of precision and recall; NaN if there is nothing on either side."""
+        """Harmonic mean of precision and recall; NaN if both sides are empty."""
         both = self.reference + self.hypothesis
         return 2 * self.matched / both if both else math.nan
 
@@ -54,7 +54,7 @@ class MatchScore:
 def match_times(
     reference: Stretches, hypothesis: Stretches, count: int, collar: int
 ) -> tuple[MatchScore, MatchScore]:
-    """Match starts and ends, as many as can be within a collar.
+    """Match as many starts and as many ends as possible within a collar.
 
     Returns:
         The score of starts and the score of ends.
@@ -67,7 +67,7 @@ def match_times(
 
 
 def _matched(one: NDArray[np.int64], other: NDArray[np.int64], collar: int) -> int:
-    # In order of time, the first match is optimal, because a later boundary reaches no further back.
+    # In order of time, the first match is optimal, because a later boundary has no earlier candidates.
     left, right = np.sort(one).tolist(), np.sort(other).tolist()
     here = there = count = 0
     while here < len(left) and there < len(right):
@@ -86,7 +86,7 @@ def _matched(one: NDArray[np.int64], other: NDArray[np.int64], collar: int) -> i
 def partners(
     reference: Stretches, hypothesis: Stretches, count: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Return all pairs that share time, with the microseconds that they share."""
+    """Return all pairs that share time, and their shared time in microseconds."""
     line = Line([reference, hypothesis], count)
     left, right = pairs(
         line.starts(reference), line.ends(reference), line.starts(hypothesis), line.ends(hypothesis)
@@ -115,15 +115,16 @@ def _best(key: NDArray[np.int64], other: NDArray[np.int64], shared: NDArray[np.i
 
 @dataclass(frozen=True)
 class Segmentation:
-    """Segments of the reference that were cut up, and such that were run together.
+    """Counts of split and joined segments of the reference.
 
-    A found segment is part of the one it lies in with more than half of its length, and the other way round.
+    A segment of the hypothesis is part of the reference segment that contains more than half of its duration, and the
+    other way round.
 
     Attributes:
-        reference: How many segments the reference has.
-        hypothesis: How many were found.
-        splits: Parts too many that the reference's segments were cut into.
-        joins: Segments of the reference too many that found ones hold.
+        reference: Number of segments in the reference.
+        hypothesis: Number of segments in the hypothesis.
+        splits: Extra parts of reference segments: two parts of one segment count 1.
+        joins: Extra segments in hypothesis segments: two reference segments in one count 1.
 
     Example:
         >>> Segmentation(reference=4, hypothesis=5, splits=1, joins=0).over_segmentation
@@ -137,12 +138,12 @@ class Segmentation:
 
     @property
     def over_segmentation(self) -> float:
-        """Parts too many, for each segment of the reference; NaN if it has none."""
+        """Extra parts for each segment of the reference; NaN if the reference is empty."""
         return self.splits / self.reference if self.reference else math.nan
 
     @property
     def under_segmentation(self) -> float:
-        """Segments that were lost in others, as a share of the reference's; NaN if it has none."""
+        """Joined segments as a share of the reference's segments; NaN if the reference is empty."""
         return self.joins / self.reference if self.reference else math.nan
 
 
@@ -164,7 +165,7 @@ def segmentation(
 def deviations(
     reference: Stretches, hypothesis: Stretches, left: NDArray[np.int64], right: NDArray[np.int64]
 ) -> pd.DataFrame:
-    """Return how far each couple's edges lie apart: positive where the found one is later."""
+    """Return the deviation of the edges of each couple: positive if the edge of the hypothesis is later."""
     import pandas as pd
 
     return pd.DataFrame(

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DetectionScore:
-    """Seconds of speech found, missed and invented, and the rates that follow.
+    """Seconds of correct, missed and falsely detected speech, and the rates that follow.
 
-    A rate without anything to divide by is NaN.
+    A rate whose denominator is 0 is NaN.
 
     Attributes:
         collar_s: Seconds on either side of each edge of the reference's speech that do not count.
-        correct_s: Speech that was found.
-        miss_s: Speech that was not found.
+        correct_s: Detected speech.
+        miss_s: Missed speech.
         false_alarm_s: Detected time without speech.
         scored_s: Scored time: the extent without the collars; NaN without an extent.
 
@@ -43,42 +43,42 @@ class DetectionScore:
 
     @property
     def reference_s(self) -> float:
-        """Speech of the reference that counts."""
+        """Scored speech of the reference in seconds."""
         return self.correct_s + self.miss_s
 
     @property
     def hypothesis_s(self) -> float:
-        """Found speech that counts."""
+        """Scored time that the hypothesis detects as speech, in seconds."""
         return self.correct_s + self.false_alarm_s
 
     @property
     def detection_error_rate(self) -> float:
-        """Missed and invented speech over the reference's; it can exceed 1."""
+        """Missed speech and false alarms over the speech of the reference; can exceed 1."""
         return _ratio(self.miss_s + self.false_alarm_s, self.reference_s)
 
     @property
     def miss_rate(self) -> float:
-        """Missed speech over the reference's."""
+        """Missed speech over the speech of the reference."""
         return _ratio(self.miss_s, self.reference_s)
 
     @property
     def false_alarm_rate(self) -> float:
-        """Invented speech over the reference's silence, for which the extent has to be known."""
+        """False alarms over the silence of the reference; NaN without an extent."""
         return _ratio(self.false_alarm_s, self.scored_s - self.reference_s)
 
     @property
     def accuracy(self) -> float:
-        """Time that is right, speech or silence, over all that counts, for which the extent has to be known."""
+        """Correct speech and correct silence over the scored time; NaN without an extent."""
         return _ratio(self.scored_s - self.miss_s - self.false_alarm_s, self.scored_s)
 
     @property
     def precision(self) -> float:
-        """Found speech over all that was found."""
+        """Correct speech over all detected time."""
         return _ratio(self.correct_s, self.hypothesis_s)
 
     @property
     def recall(self) -> float:
-        """Found speech over the reference's."""
+        """Correct speech over the speech of the reference."""
         return _ratio(self.correct_s, self.reference_s)
 
     @property
@@ -88,7 +88,7 @@ class DetectionScore:
 
     @property
     def iou(self) -> float:
-        """Intersection over union: found speech over all that is speech or was found."""
+        """Intersection over union: correct speech over the time that is speech or is detected."""
         return _ratio(self.correct_s, self.correct_s + self.miss_s + self.false_alarm_s)
 
 
@@ -114,14 +114,14 @@ class Detected(NamedTuple):
 def detected(
     reference: Stretches, hypothesis: Stretches, extent: Stretches | None, count: int, collar: int
 ) -> Detected:
-    """Measure what was found, missed and invented in each file.
+    """Measure correct, missed and falsely detected speech in each file.
 
     Args:
-        reference: Speech, which may overlap.
-        hypothesis: What was found.
-        extent: What counts; None for all.
-        count: How many files there are.
-        collar: Ticks on either side of each edge of the reference's speech.
+        reference: Speech of the reference; stretches may overlap.
+        hypothesis: Detected speech.
+        extent: Stretches to score; None for all time.
+        count: Number of files.
+        collar: Ticks on either side of each edge of the reference's speech that do not count.
     """
     speech = union(reference, count)
     edges = np.concatenate([speech.starts, speech.ends])

@@ -37,11 +37,11 @@ class SegmentScore:
     """Score of detected segments against a reference, by time.
 
     Attributes:
-        detection: Seconds found, missed and invented; every moment counts.
+        detection: Seconds of correct, missed and falsely detected speech; all time counts.
         lenient: The same without the collars around the edges of the reference's speech.
-        starts: Starts found again within the collar.
-        ends: Ends found again within the collar.
-        segments: Couples of which both edges are within the collar.
+        starts: Starts matched within the collar.
+        ends: Ends matched within the collar.
+        segments: Couples with both edges within the collar.
         segmentation: Counts of split and joined segments.
         deviations: One row for each couple, that is two segments that share more time with each other than with any
             other segment: their positions ``reference`` and ``hypothesis`` in the tables, and ``start_deviation_s``
@@ -65,11 +65,11 @@ class SegmentScore:
 
     @property
     def collar_s(self) -> float:
-        """Seconds on either side of an edge."""
+        """Collar on either side of an edge, in seconds."""
         return self.lenient.collar_s
 
     def frame(self) -> pd.DataFrame:
-        """Return the detection scores as a table: a row without collar and one with."""
+        """Return the detection scores as a table with two rows: without and with the collar."""
         import pandas as pd
 
         names = (
@@ -95,8 +95,9 @@ class SegmentScore:
     def boundaries(self) -> pd.DataFrame:
         """Return a table with a row for starts and one for ends.
 
-        Columns: ``matched``, ``precision``, ``recall`` and ``f1`` at the collar; and of all couples the deviation:
-        ``mean_s``, ``median_s``, percentiles ``p5_s`` to ``p95_s``, and the mean distance ``mean_abs_s``.
+        Columns: ``matched``, ``precision``, ``recall`` and ``f1`` within the collar; and the deviation of all
+        couples: ``mean_s``, ``median_s``, percentiles ``p5_s`` to ``p95_s``, and the mean absolute deviation
+        ``mean_abs_s``.
         """
         import pandas as pd
 
@@ -144,7 +145,7 @@ def score(
     extent: Extent | None = None,
     collar: float = 0.25,
 ) -> SegmentScore:
-    """Score found segments against a reference, by their times alone.
+    """Score detected segments against a reference, by their times alone.
 
     >>> from speechlab import segments
     >>> said = segments.frame([(0.5, 2.0), (3.0, 5.0)], file="a.wav")
@@ -155,20 +156,20 @@ def score(
     >>> round(result.detection.iou, 4)
     0.8108
 
-    Detection asks of each moment whether somebody speaks: overlapping segments count once. Boundaries and
-    segmentation compare the segments as they are. Both are given without and with the collar, because a collar also
-    takes short segments out of the score altogether.
+    Detection compares speech and silence over time; overlapping segments count once. Boundaries and segmentation
+    compare the segments themselves. Detection is given without and with the collar, because a collar can remove short
+    segments from the score.
 
     Args:
-        reference: A segment frame with what is right.
-        hypothesis: A segment frame with what was found. Recordings that only one of the two has count in full.
-        extent: What of the recordings counts: seconds, seconds by file, or a table of stretches as a UEM file has.
-            Segments wholly outside count nowhere. Without it all segments count, and what needs the silence
-            (``false_alarm_rate``, ``accuracy``) is NaN.
-        collar: Seconds on either side of an edge, as md-eval's ``-c``; pyannote.metrics means by collar twice that.
+        reference: The segment frame of the reference.
+        hypothesis: The segment frame to score. Recordings that only one of the two has count in full.
+        extent: Scored time: durations in seconds (one for all, or by file), or a table of stretches, as in a UEM
+            file. Segments completely outside are ignored. Without an extent all segments count, and the rates that
+            need the silence (``false_alarm_rate``, ``accuracy``) are NaN.
+        collar: Seconds on either side of an edge, as ``-c`` of md-eval. The collar of pyannote.metrics is twice that.
 
     Raises:
-        SegmentError: A table is no segment frame, a recording has no extent, or the collar is not usable.
+        SegmentError: A table is not a segment frame, a recording has no extent, or the collar is not usable.
     """
     check_seconds(collar, "collar")
     tables = [frame(reference), frame(hypothesis)]
@@ -204,7 +205,7 @@ def score(
 
 
 def _inside(spans: Stretches, within: Stretches | None, count: int) -> NDArray[np.int64]:
-    """Positions of what lies in the extent with a part at least."""
+    """Positions of the stretches that are at least partly within the extent."""
     if within is None:
         return np.arange(len(spans))
     longer = Stretches(spans.codes, spans.starts, np.maximum(spans.ends, spans.starts + 1))
