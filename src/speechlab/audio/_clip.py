@@ -355,7 +355,7 @@ def concatenate(clips: Iterable[AudioClip], gap_s: float = 0.0) -> AudioClip:
     first = parts[0]
     for clip in parts:
         if (clip.sample_rate, clip.channels) != (first.sample_rate, first.channels):
-            raise AudioError(f"{clip!r} does not fit {first!r}; use resample() and to_mono() first")
+            raise AudioError(f"{clip!r} differs from {first!r}; use resample() or to_mono() first")
     if not 0 <= gap_s < float("inf"):
         raise AudioError(f"gap_s is {gap_s!r}; it has to be 0 s or more")
     gap = np.zeros((round(gap_s * first.sample_rate), *first.samples.shape[1:]), dtype=np.float32)

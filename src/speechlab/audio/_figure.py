@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _MAX_PX = 8_192
 _SHADES = 4
-"""How smooth edges are; sixteen look the same, and take half as many bytes again."""
+"""Number of levels that smooth the edges; sixteen look the same, and take 50% more bytes."""
 _INLINE_BYTES = 1_000_000
 _MAX_PREVIEW_S = 120.0
 _PREVIEW_HZ = 24_000

@@ -36,7 +36,7 @@ def peaks(samples: ArrayLike, n: int) -> NDArray[np.float32]:
                [-0.5 ,  0.25]], dtype=float32)
     """
     if n < 1:
-        raise AudioError(f"n is {n!r}; a waveform needs at least 1 stretch")
+        raise AudioError(f"n is {n!r}; it has to be at least 1 section")
     checked = as_samples(samples)
     frames = len(checked)
     if frames == 0:
@@ -88,7 +88,7 @@ def trim_silence(
     rate, checked = as_rate(sample_rate), as_samples(samples)
     if not (threshold_db > 0 and keep_s >= 0):
         raise AudioError(
-            f"threshold_db is {threshold_db!r} and keep_s {keep_s!r}; give above 0, and 0 or more"
+            f"threshold_db is {threshold_db!r} and keep_s {keep_s!r}; they have to be above 0, and 0 or more"
         )
     window = max(round(rate * _WINDOW_S), 1)
     mono = mix_to_mono(checked)

@@ -61,7 +61,7 @@ def recording_length_s(source: AudioClip | bytes | str | os.PathLike[str]) -> fl
         source: A clip, or a WAV, FLAC, OGG or MP3 file, as a path or as its bytes.
 
     Raises:
-        AudioDecodeError: It cannot be read, or is cut short where its container tells.
+        AudioDecodeError: The recording cannot be read, or is truncated according to its container.
 
     Example:
         >>> recording_length_s(AudioClip(np.zeros(4_000), 8_000).encode("wav"))
@@ -131,10 +131,10 @@ def opened(source: bytes | str | os.PathLike[str]) -> Iterator[tuple[Any, str]]:
     except FileNotFoundError as error:
         raise AudioDecodeError(f"there is no file {name}") from error
     except IsADirectoryError as error:
-        raise AudioDecodeError(f"{name} is a folder, and must be a recording") from error
+        raise AudioDecodeError(f"{name} is a folder; give a recording") from error
     except soundfile.LibsndfileError:
         yield None, name
-    except (AudioError, OSError, ValueError) as error:  # a file of no bytes cannot be mapped
+    except (AudioError, OSError, ValueError) as error:  # an empty file cannot be mapped
         raise AudioDecodeError(f"{name} cannot be read: {error}") from error
     else:
         with file:
@@ -166,12 +166,12 @@ def _clip_blocks(clip: AudioClip) -> Iterator[NDArray[np.float32]]:
 
 def _file_blocks(file: Any, name: str) -> Iterator[NDArray[np.float32]]:
     count, frames = max(1, _BLOCK // file.channels), 0
-    # never read by the length in the header: a forged length would need any amount of memory
+    # The length in the header is never trusted: a forged one would need any amount of memory.
     while len(block := file.read(count, dtype="float32", always_2d=True)):
         frames += len(block)
         yield mix_to_mono(block)
     if file.format == "FLAC" and frames < file.frames < _ENDLESS:
-        raise AudioDecodeError(f"{name} is cut short: {frames} of {file.frames} frames are there")
+        raise AudioDecodeError(f"{name} is cut short: it has {frames} of {file.frames} frames")
 
 
 def _pieces(blocks: Iterator[NDArray[np.float32]], rate: int, piece_s: float) -> Iterator[SoundPiece]:

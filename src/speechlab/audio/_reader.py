@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _MAX_KEPT_SAMPLES = 1 << 24
-"""A file with more samples stays on disk (at 16 kHz: 17 minutes)."""
+"""Number of samples above which a file stays on disk (at 16 kHz: 17 minutes)."""
 _STRETCH = 256
 _BLOCK = _STRETCH << 10
 
@@ -119,7 +119,7 @@ class SoundReader:
         return min(max(round(seconds * self.sample_rate), 0), self.frames)
 
     def _decoded(self, source: bytes | str | os.PathLike[str]) -> AudioClip | None:
-        """The sound in memory; None for a long recording that is read from its file."""
+        """The decoded clip; None for a long recording, which is read from its file."""
         if self._path is not None:
             with opened(source) as (file, _):
                 long = (
@@ -153,7 +153,9 @@ class SoundReader:
             try:
                 with soundfile.SoundFile(raw) as file:
                     file.seek(first)
-                    exact = file.subtype == "PCM_16"  # read as they are, which is several times as fast
+                    exact = (
+                        file.subtype == "PCM_16"
+                    )  # read without conversion, which is several times as fast
                     for start in range(first, self.frames, size):
                         block = file.read(size, dtype="int16" if exact else "float32")
                         if len(block) < min(size, self.frames - start):

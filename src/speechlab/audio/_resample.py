@@ -20,7 +20,7 @@ def resample(samples: ArrayLike, from_hz: int, to_hz: int) -> NDArray[np.float32
 
     Args:
         samples: Shape (frames,) or (frames, channels), floats in [-1, 1] or int16.
-        from_hz: Present rate, in Hz.
+        from_hz: Current rate, in Hz.
         to_hz: New rate, in Hz.
 
     Returns:
@@ -44,7 +44,7 @@ def resample(samples: ArrayLike, from_hz: int, to_hz: int) -> NDArray[np.float32
 
 
 class StreamResampler:
-    """A resampler for sound in pieces.
+    """A resampler for audio in pieces.
 
     The joined output is that of :func:`resample` over the joined input.
 
@@ -94,7 +94,7 @@ class StreamResampler:
 
     def _run(self, samples: NDArray[np.float32], *, last: bool) -> NDArray[np.float32]:
         if self._finished:
-            raise AudioError("the resampler was flushed; make a new one for more sound")
+            raise AudioError("the resampler was flushed; make a new one for more samples")
         if self._stream is None:
             return samples
         return as_samples(self._stream.resample_chunk(samples, last=last))

@@ -60,14 +60,14 @@ def as_rate(value: Any, name: str = "sample_rate") -> int:
 def as_samples(values: ArrayLike) -> Samples:
     """Convert samples to float32 in [-1, 1], shape (frames,) for mono or (frames, channels).
 
-    The result may share memory with the argument. Overshoot of up to 12 dB, as codecs, resamplers and engines
-    produce it, is clipped to ±1; more than that is a scaling mistake, and an error.
+    The result may share memory with the argument. Overshoot of up to 12 dB, which codecs, resamplers and engines
+    produce, is clipped to ±1. More than that is a scaling mistake, and raises an error.
 
     Args:
         values: Floats in [-1, 1], or int16 or int32 over their full range.
 
     Raises:
-        AudioError: Wrong dtype, wrong shape, not finite, or far outside [-1, 1].
+        AudioError: The samples have a wrong dtype or shape, are not finite, or are far outside [-1, 1].
     """
     array = np.asarray(values)
     if array.dtype in _INTEGER_SCALES:
@@ -103,7 +103,7 @@ def _shaped(array: NDArray[Any]) -> NDArray[Any]:
         raise AudioError(f"samples have shape {array.shape}; give (frames,) or (frames, channels)")
     if array.ndim == 2 and not 1 <= array.shape[1] <= MAX_CHANNELS:
         hint = "; transpose them if that is (channels, frames)" if array.shape[1] > array.shape[0] else ""
-        raise AudioError(f"samples have shape {array.shape}, so not 1 to {MAX_CHANNELS} channels{hint}")
+        raise AudioError(f"samples have shape {array.shape}; they need 1 to {MAX_CHANNELS} channels{hint}")
     return array
 
 
@@ -140,7 +140,9 @@ def from_pcm16(data: bytes | bytearray | memoryview, channels: int) -> Samples:
         raise AudioError(f"channels is {channels!r}; it has to be 1 to {MAX_CHANNELS}")
     size = memoryview(data).nbytes
     if size % (2 * channels):
-        text = f"{size} bytes are not whole frames of {channels} x 16 bits; the data was cut, or is not PCM"
+        text = (
+            f"{size} bytes are not whole frames of {channels} x 16 bits; the data is truncated, or is not PCM"
+        )
         raise AudioDecodeError(text)
     flat = np.frombuffer(data, dtype="<i2").astype(np.float32) / np.float32(32768.0)
     return flat if channels == 1 else flat.reshape(-1, channels)

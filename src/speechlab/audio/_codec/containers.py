@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     Bytes = bytes | mmap
 
 OPEN_ENDED_SIZE = 0x7FFF_F000
-"""From here on a data size is not a size but a mark that the writer could not go back to fill it in: 0x7FFFFFFF and
-0xFFFFFFFF, less the header that some writers subtract."""
+"""Data sizes from this value on mean an unknown length: writers that cannot go back to the header leave 0x7FFFFFFF or
+0xFFFFFFFF there, some of them less the size of the header."""
 
 _MAX_CHUNKS = 4096
 
@@ -51,10 +51,10 @@ def wav_chunks(data: Bytes) -> Iterator[tuple[bytes, int, int]]:
 
 
 def mended_wav(data: bytes) -> bytes:
-    """A WAV with the true size of its data chunk, for those that were written to a pipe.
+    """A WAV with the true size of its data chunk, also if it was written to a pipe without one.
 
     Raises:
-        AudioDecodeError: There is no data chunk, or it is shorter than it says.
+        AudioDecodeError: The data chunk is missing, or shorter than its declared size.
     """
     start, open_ended = check_wav(data)
     if not open_ended:
@@ -63,13 +63,13 @@ def mended_wav(data: bytes) -> bytes:
 
 
 def check_wav(data: Bytes) -> tuple[int, bool]:
-    """Make sure that the data chunk is whole.
+    """Check that the data chunk is complete.
 
     Returns:
-        Start of the chunk's content, and whether its size is only a mark that must be replaced.
+        Start of the chunk's content, and whether its declared size stands for an unknown length and must be replaced.
 
     Raises:
-        AudioDecodeError: There is no data chunk, or it is shorter than it says.
+        AudioDecodeError: The data chunk is missing, or shorter than its declared size.
     """
     found = next(((start, size) for name, start, size in wav_chunks(data) if name == b"data"), None)
     if found is None:
@@ -77,13 +77,13 @@ def check_wav(data: Bytes) -> tuple[int, bool]:
     start, declared = found
     there = len(data) - start
     (riff_size,) = struct.unpack_from("<I", data, 4)
-    # A size of 0 is an empty recording if the RIFF size accounts for what follows (a LIST chunk, say), and
-    # otherwise a writer that never came back.
+    # A size of 0 is an empty recording if the RIFF size includes the rest of the file (such as a LIST chunk).
+    # Otherwise the writer never filled in the size.
     open_ended = declared >= OPEN_ENDED_SIZE or (declared == 0 and there > 0 and riff_size + 8 != len(data))
     if open_ended and (declared == 0 or there < declared):
         return start, True
     if declared > there:
-        text = f"the WAV file is cut short: its data chunk says {declared} bytes, but {there} are there"
+        text = f"the WAV file is cut short: its data chunk declares {declared} bytes and has {there}"
         raise AudioDecodeError(text)
     return start, False
 
@@ -94,9 +94,9 @@ def flac_total_frames(data: bytes) -> int:
 
 
 def check_ogg(data: Bytes) -> None:
-    """Make sure that the last page is whole.
+    """Check that the last page is complete.
 
-    A missing end-of-stream mark is no error: live streams have none.
+    A missing end-of-stream mark is not an error, because live streams have none.
 
     Raises:
         AudioDecodeError: The file ends within a page.
@@ -104,7 +104,7 @@ def check_ogg(data: Bytes) -> None:
     position = 0
     while position < len(data):
         if data[position : position + 4] != b"OggS":
-            return  # the decoder finds the next page, or says what it makes of this
+            return  # the decoder finds the next page, or reports the error
         table = position + 27
         segments = data[table - 1] if table <= len(data) else 0
         end = table + segments + sum(data[table : table + segments])
@@ -114,25 +114,25 @@ def check_ogg(data: Bytes) -> None:
 
 
 def whole_mp3(data: bytes) -> bytes:
-    """Make sure that the last frame is whole, and that no frame is missing which a Xing header counts.
+    """Check that the last frame is complete and that all frames of a Xing header are present; return the file.
 
-    Zeros behind the last frame, which some writers pad with and ffmpeg stumbles over, are left out.
+    Zeros after the last frame are removed: some writers add them as padding, and ffmpeg fails on them.
 
     Raises:
-        AudioDecodeError: The file is shorter than its frames or its header say.
+        AudioDecodeError: The file is shorter than its frames or its header declare.
     """
     reached = check_mp3(data)
     return data[:reached] if reached and not any(data[reached:]) else data
 
 
 def check_mp3(data: Bytes) -> int:
-    """Make sure that no frame is missing or cut; see :func:`whole_mp3`.
+    """Check that no frame is missing or truncated; see :func:`whole_mp3`.
 
     Returns:
-        Where the last frame ends.
+        End of the last frame.
 
     Raises:
-        AudioDecodeError: The file is shorter than its frames or its header say.
+        AudioDecodeError: The file is shorter than its frames or its header declare.
     """
     frames, promised, reached = 0, 0, 0
     for start, end in _mp3_frames(data):
@@ -145,9 +145,7 @@ def check_mp3(data: Bytes) -> int:
         frames, reached = frames + 1, end
     # The Xing header is in a separate frame, which it does not count.
     if frames - 1 < promised:
-        raise AudioDecodeError(
-            f"the MP3 file is cut short: {max(frames - 1, 0)} of {promised} frames are there"
-        )
+        raise AudioDecodeError(f"the MP3 file is cut short: it has {max(frames - 1, 0)} of {promised} frames")
     return reached
 
 

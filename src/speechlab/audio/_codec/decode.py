@@ -1,8 +1,7 @@
-"""Samples from bytes of any origin, within limits.
+"""Decoding of untrusted bytes to samples, within limits.
 
-NumPy reads WAV of 16-bit PCM, soundfile other WAV, OGG and FLAC, and PyAV what soundfile will not (a FLAC of unknown
-length, say). MP3 goes to PyAV straight away: libsndfile's decoder writes remarks to the process's stderr, sound files
-included.
+NumPy reads WAV with 16-bit PCM. soundfile reads other WAV, OGG and FLAC. PyAV reads what soundfile rejects, such as
+FLAC of unknown length, and all MP3, because libsndfile's MP3 decoder writes messages to stderr even for valid files.
 """
 
 from __future__ import annotations
@@ -29,16 +28,16 @@ _PLANAR_SCALES = {"u8": 2.0**7, "s16": 2.0**15, "s32": 2.0**31, "flt": 1.0, "dbl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodeLimits:
-    """Limits of the sound that a file may unfold into; 28 KiB of FLAC can hold ten minutes of silence.
+    """Limits of decoded audio. A small file can decode to much audio: ten minutes of silence are 28 KiB of FLAC.
 
-    Seconds alone would not do, since a forged sample rate makes any number of frames short.
+    A limit of seconds alone is not enough, because with a forged sample rate any number of frames is short.
 
     Attributes:
-        max_seconds: Longest recording, in seconds.
-        max_decoded_bytes: Largest recording as float32: frames x channels x 4.
-        max_channels: Most channels.
-        min_sample_rate: Lowest sample rate, in Hz.
-        max_sample_rate: Highest sample rate, in Hz.
+        max_seconds: Maximum duration in seconds.
+        max_decoded_bytes: Maximum size as float32 in bytes: frames x channels x 4.
+        max_channels: Maximum number of channels.
+        min_sample_rate: Minimum sample rate in Hz.
+        max_sample_rate: Maximum sample rate in Hz.
 
     Example:
         >>> wav = AudioClip(np.zeros(16_000), 8_000).encode("wav")
@@ -73,7 +72,7 @@ class Decoded(NamedTuple):
 
 
 class _Blocks:
-    """Collects blocks of samples, and stops as soon as they pass the limits."""
+    """Collects blocks of samples, and raises as soon as they exceed the limits."""
 
     def __init__(self, limits: DecodeLimits, sample_rate: int, channels: int, *, full_scale: int = 1) -> None:
         if not limits.min_sample_rate <= sample_rate <= limits.max_sample_rate:
@@ -99,7 +98,7 @@ class _Blocks:
         self._blocks.append(block)
 
     def joined(self) -> Samples:
-        """All of it as one array that nobody else holds, and that a clip therefore need not copy."""
+        """All blocks as one new array, which has no other owner, so that a clip need not copy it."""
         blocks = [block[:, 0] for block in self._blocks] if self.channels == 1 else self._blocks
         empty = np.zeros((0,) if self.channels == 1 else (0, self.channels), dtype=np.float32)
         samples = np.concatenate([empty, *blocks])
@@ -111,7 +110,7 @@ class _Blocks:
 
 
 def decode_samples(data: bytes, limits: DecodeLimits) -> Decoded:
-    """Sniff and decode; see :func:`speechlab.audio.decode` for what is promised."""
+    """Detect the format and decode; see :func:`speechlab.audio.decode`."""
     source_format = sniff(data)
     if source_format is AudioFormat.MP3:
         blocks = _read_with_av(whole_mp3(data), source_format, limits)
@@ -123,17 +122,17 @@ def decode_samples(data: bytes, limits: DecodeLimits) -> Decoded:
         plain = _read_plain_wav(data, limits) if source_format is AudioFormat.WAV else None
         blocks = plain or _read_with_soundfile(data, limits) or _read_with_av(data, source_format, limits)
     if source_format is AudioFormat.FLAC and blocks.frames < (promised := flac_total_frames(data)):
-        text = f"the FLAC file is cut short: {blocks.frames} of {promised} frames are there"
+        text = f"the FLAC file is cut short: it has {blocks.frames} of {promised} frames"
         raise AudioDecodeError(text)
     try:
         samples = as_samples(blocks.joined())
     except AudioError as error:
-        raise AudioDecodeError(f"the {source_format.upper()} file holds no usable sound: {error}") from error
+        raise AudioDecodeError(f"the {source_format.upper()} file has no usable audio: {error}") from error
     return Decoded(samples, blocks.sample_rate, source_format)
 
 
 def _read_plain_wav(data: bytes, limits: DecodeLimits) -> _Blocks | None:
-    """A WAV of 16-bit PCM, as services send it, in a fifth of soundfile's time; None for all others."""
+    """Read a WAV with 16-bit PCM, as services send it, in a fifth of soundfile's time; None for all other files."""
     layout: tuple[int, ...] = ()
     for name, start, size in wav_chunks(data):
         if name == b"fmt ":
@@ -154,14 +153,14 @@ def _read_plain_wav(data: bytes, limits: DecodeLimits) -> _Blocks | None:
 
 
 def _read_with_soundfile(data: bytes, limits: DecodeLimits) -> _Blocks | None:
-    """Everything that libsndfile can read, or None if it will not."""
+    """Read a file with libsndfile; None if it rejects the file."""
     import soundfile
 
     try:
         with soundfile.SoundFile(BytesIO(data)) as file:
             blocks = _Blocks(limits, file.samplerate, file.channels)
             count = max(_BLOCK_VALUES // file.channels, 1)
-            # Never without a count: a forged total asks for as much memory as it likes.
+            # Never without a count: a forged total would request any amount of memory.
             while len(block := file.read(count, dtype="float32", always_2d=True)):
                 blocks.add(block)
             return blocks
@@ -174,16 +173,14 @@ def _read_with_av(data: bytes, source_format: AudioFormat, limits: DecodeLimits)
 
     blocks: _Blocks | None = None
     try:
-        # The format is named, so that only the demuxer that was sniffed ever sees foreign bytes.
+        # The format is given, so that only the demuxer of the detected format reads untrusted bytes.
         with av.open(BytesIO(data), mode="r", format=source_format.value) as container:
             if not container.streams.audio:
-                raise AudioDecodeError(f"the {source_format.upper()} file holds no sound")
+                raise AudioDecodeError(f"the {source_format.upper()} file has no audio")
             stream = container.streams.audio[0]
             context = stream.codec_context
             if context is None:
-                raise AudioDecodeError(
-                    f"the {source_format.upper()} file is damaged: its coding is not known"
-                )
+                raise AudioDecodeError(f"the {source_format.upper()} file is damaged: its codec is not known")
             blocks = _Blocks(limits, context.sample_rate, context.channels)
             for frame in container.decode(stream):
                 if (frame.sample_rate, frame.layout.nb_channels) != (blocks.sample_rate, blocks.channels):
@@ -204,7 +201,7 @@ def _interleaved(frame: Any) -> Samples:
     values = planes.T if kind.endswith("p") else planes.reshape(-1, frame.layout.nb_channels)
     name = kind.removesuffix("p")
     if name not in _PLANAR_SCALES:
-        raise AudioDecodeError(f"samples of the kind {kind!r} are not supported")
+        raise AudioDecodeError(f"samples of the type {kind!r} are not supported")
     offset = 128.0 if name == "u8" else 0.0
     scaled: NDArray[np.float64] = (values.astype(np.float64) - offset) / _PLANAR_SCALES[name]
     return scaled.astype(np.float32)

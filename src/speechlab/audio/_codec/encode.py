@@ -14,11 +14,11 @@ _MAX_CHANNELS = {AudioFormat.MP3: 2, AudioFormat.OGG: 2, AudioFormat.FLAC: 8}
 
 
 def encode_samples(samples: Samples, sample_rate: int, audio_format: AudioFormat) -> bytes:
-    """Encode checked samples; see :func:`speechlab.audio.encode` for what each format is."""
+    """Encode checked samples; see :func:`speechlab.audio.encode` for the formats."""
     channels = channels_of(samples)
     max_channels = _MAX_CHANNELS.get(audio_format, channels)
     if channels > max_channels:
-        text = f"{audio_format.upper()} takes up to {max_channels} channels, not {channels}; use wav, or to_mono()"
+        text = f"{audio_format.upper()} has at most {max_channels} channels, not {channels}; use wav, or to_mono()"
         raise UnsupportedAudioError(text)
     match audio_format:
         case AudioFormat.PCM:
@@ -35,8 +35,8 @@ def encode_samples(samples: Samples, sample_rate: int, audio_format: AudioFormat
 
 
 def _ogg(samples: Samples, sample_rate: int, channels: int) -> bytes:
-    # The streaming encoder writes the exact length into the last page, three times as fast as soundfile does. It
-    # writes nothing at all if it is given nothing, where soundfile writes a valid empty file.
+    # The streaming encoder writes the exact length into the last page, and is three times as fast as soundfile.
+    # Without samples it writes no file, whereas soundfile writes a valid empty one.
     if sample_rate in OPUS_RATES_HZ and len(samples):
         with stream_encoder(AudioFormat.OGG, sample_rate, channels) as encoder:
             return encoder.write(samples) + encoder.close()
@@ -44,21 +44,21 @@ def _ogg(samples: Samples, sample_rate: int, channels: int) -> bytes:
 
 
 def small_opus(samples: Samples) -> bytes:
-    """Encode speech at 24 kHz as small as it stays fit to judge: Opus at 13 kbit/s for each channel, in Ogg."""
+    """Encode speech at 24 kHz at the lowest rate that suffices to judge it: Opus in Ogg, 13 kbit/s a channel."""
     import av
     import numpy as np
 
     channels = channels_of(samples)
     layout = "mono" if channels == 1 else "stereo"
     buffer = BytesIO()
-    # Not a random number for the stream: the same sound gives the same bytes, in a notebook executed again too.
+    # Without a random serial number, so that the same audio gives the same bytes when a notebook is executed again.
     with av.open(buffer, "w", format="ogg", options={"fflags": "+bitexact"}) as container:
         stream = container.add_stream("libopus", rate=24_000, layout=layout)
-        # At complexity 0, which takes a third of the time of 5, speech up to 8 kHz is kept from 12.5 kbit/s on. From
-        # 13.5 on, bits go to what lies above, at the cost of what lies below. "lowdelay" takes 0.4 of the time;
-        # DNSMOS (overall) of seven recordings is then 2.6, where it is 2.8 of "voip" and 3.0 of the recordings.
+        # Complexity 0 takes a third of the time of complexity 5, and keeps speech up to 8 kHz from 12.5 kbit/s on.
+        # From 13.5 kbit/s on, it spends bits above 8 kHz at the cost of those below. "lowdelay" takes 0.4 of the
+        # time, but its DNSMOS (overall) of seven recordings is 2.6, against 2.8 with "voip" and 3.0 before encoding.
         stream.bit_rate = 12_800 * channels
-        # Frames of 60 ms share one header where 20 ms would have three: a tenth of the bytes at this rate.
+        # A frame of 60 ms has one header instead of three, which saves a tenth of the bytes at this rate.
         stream.options = {"application": "voip", "frame_duration": "60", "compression_level": "0"}
         packed = np.frombuffer(to_pcm16(samples), dtype="<i2").reshape(1, -1)
         frame = av.AudioFrame.from_ndarray(packed, format="s16", layout=layout)
@@ -73,7 +73,7 @@ def _mp3(samples: Samples, sample_rate: int) -> bytes:
         rates = ", ".join(str(rate) for rate in MP3_RATES_HZ)
         raise UnsupportedAudioError(f"MP3 does not exist at {sample_rate} Hz; resample to one of: {rates}")
     if len(samples) == 0:
-        raise UnsupportedAudioError("an MP3 file cannot be empty, and there are no samples; use wav")
+        raise UnsupportedAudioError("there are no samples, and an MP3 file cannot be empty; use wav")
     return _with_soundfile(samples, sample_rate, "MP3", "MPEG_LAYER_III")
 
 
@@ -88,7 +88,7 @@ def _flac(samples: Samples, sample_rate: int, channels: int) -> bytes:
 
 
 def _empty_flac(sample_rate: int, channels: int) -> bytes:
-    """A STREAMINFO block alone; libsndfile writes no byte before the first sample."""
+    """A FLAC file with only a STREAMINFO block, because libsndfile writes nothing before the first sample."""
     fields = sample_rate << 44 | (channels - 1) << 41 | 15 << 36
     block = struct.pack(">HH6xQ16x", 4096, 4096, fields)
     return b"fLaC" + struct.pack(">I", 0x8000_0000 | len(block)) + block

@@ -28,17 +28,17 @@ _STRANGERS: tuple[tuple[int, bytes, str], ...] = (
 def sniff(data: bytes | bytearray | memoryview) -> AudioFormat:
     """Detect WAV, OGG, MP3 or FLAC by the first bytes.
 
-    Neither a file name nor a MIME type is looked at. MP3 means an ID3 tag, or the sync bits of MPEG-1, 2 or 2.5
-    layer III with a bitrate and a sample rate that exist, which AAC in ADTS has not.
+    File names and MIME types are ignored. MP3 means an ID3 tag, or the sync bits of MPEG-1, 2 or 2.5 layer III with a
+    valid bitrate and sample rate, unlike AAC in ADTS.
 
     Args:
-        data: The bytes, of which at most 12 are looked at.
+        data: The bytes; only the first 12 are read.
 
     Returns:
         One of ``INPUT_FORMATS``.
 
     Raises:
-        UnsupportedAudioError: Something else; the text names it where it is known, and the four formats.
+        UnsupportedAudioError: The bytes have another format. The message names it if it is known.
 
     Example:
         >>> str(sniff(AudioClip([0.0], 8_000).encode("flac")))

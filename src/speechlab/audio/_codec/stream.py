@@ -1,8 +1,8 @@
-"""Bytes from samples that are still being made.
+"""Streaming encoders: bytes from samples that are still being made.
 
-Whatever is joined from one encoder's output is a complete file. MP3 and OGG/Opus go through PyAV, because
-libsndfile's MP3, written append-only, reads back short, and its Opus holds back a second. OGG at rates that Opus
-does not know is Vorbis, from libsndfile, in pages that hold about a second of speech.
+The joined output of an encoder is a complete file. MP3 and OGG/Opus use PyAV, because a file that libsndfile writes
+append-only is too short when read back (MP3) or comes a second late (Opus). OGG at rates without Opus is Vorbis by
+libsndfile, in pages of about a second of speech.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 STREAMABLE_FORMATS: frozenset[AudioFormat] = frozenset(
     {AudioFormat.PCM, AudioFormat.WAV, AudioFormat.MP3, AudioFormat.OGG}
 )
-"""What can be written before its end is known. FLAC cannot: its header has to be rewritten at the end."""
+"""Formats that can be written before their end is known. For FLAC, the header has to be rewritten at the end."""
 
 OPUS_RATES_HZ = frozenset({8_000, 12_000, 16_000, 24_000, 48_000})
 MP3_RATES_HZ = (8_000, 11_025, 12_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000)
@@ -40,14 +40,14 @@ _PAGE_MICROSECONDS = 100_000
 
 
 def streams(format: AudioFormat | str, sample_rate: int = DEFAULT_SAMPLE_RATE) -> bool:  # noqa: A002 - the contract's name
-    """Whether :func:`stream_encoder` takes this format at this rate.
+    """Whether :func:`stream_encoder` supports a format at a sample rate.
 
     Args:
         format: One of the five formats.
-        sample_rate: Rate in Hz.
+        sample_rate: Sample rate in Hz.
 
     Raises:
-        UnsupportedAudioError: It is not a format at all.
+        UnsupportedAudioError: The name is none of the five formats.
 
     Example:
         >>> streams("wav"), streams("mp3"), streams("flac")
@@ -68,12 +68,12 @@ def stream_encoder(
     sample_rate: int = DEFAULT_SAMPLE_RATE,
     channels: int = 1,
 ) -> StreamEncoder:
-    """Make an encoder that hands out bytes as samples come in.
+    """Make an encoder that returns bytes while samples arrive.
 
     ======  ======================================================  ================================================
-    format  bytes                                                   catch
+    format  bytes                                                   limitation
     ======  ======================================================  ================================================
-    pcm     signed 16-bit little-endian, at once                    the rate is nowhere in the data
+    pcm     signed 16-bit little-endian, at once                    the data does not contain the rate
     wav     header with both sizes 0xFFFFFFFF, then as pcm          the length is unknown until the end
     mp3     frames without Xing and ID3 headers, after about 0.1 s  1,105 samples of delay are not marked as such
     ogg     Opus in pages of 0.1 s, exact length                    at rates without Opus: Vorbis, about 1 s
@@ -85,8 +85,8 @@ def stream_encoder(
         channels: 1 or 2.
 
     Raises:
-        UnsupportedAudioError: FLAC, or a rate that the format does not have; see :func:`streams`.
-        AudioError: The rate or the number of channels is not one.
+        UnsupportedAudioError: The format is FLAC, or does not support the rate; see :func:`streams`.
+        AudioError: The rate or the number of channels is not valid.
 
     Example:
         >>> with stream_encoder("wav", sample_rate=8_000) as encoder:
@@ -96,11 +96,11 @@ def stream_encoder(
     """
     chosen, rate = as_format(format), as_rate(sample_rate)
     if isinstance(channels, bool) or channels not in {1, 2}:
-        raise AudioError(f"channels is {channels!r}; streams have 1 or 2")
+        raise AudioError(f"channels is {channels!r}; it has to be 1 or 2 for a stream")
     if chosen not in STREAMABLE_FORMATS:
         names = ", ".join(sorted(STREAMABLE_FORMATS))
         raise UnsupportedAudioError(
-            f"{chosen} cannot be streamed, only written whole; choose one of: {names}"
+            f"{chosen} cannot be streamed, only written as a whole; choose one of: {names}"
         )
     if not streams(chosen, rate):
         rates = "8000 to 192000" if chosen is AudioFormat.OGG else ", ".join(map(str, MP3_RATES_HZ))
@@ -113,7 +113,7 @@ def stream_encoder(
 
 
 def wav_header(sample_rate: int, channels: int, data_size: int | None = None) -> bytes:
-    """The 44 bytes before 16-bit samples; without a size, those of a stream."""
+    """The 44-byte header of a WAV with 16-bit samples; without a size, that of a stream."""
     known = data_size is not None and data_size <= _UNKNOWN_SIZE - 36
     size = data_size if known and data_size is not None else _UNKNOWN_SIZE
     riff = struct.pack("<4sI4s", b"RIFF", size + 36 if known else _UNKNOWN_SIZE, b"WAVE")
@@ -123,10 +123,10 @@ def wav_header(sample_rate: int, channels: int, data_size: int | None = None) ->
 
 
 class StreamEncoder(ABC):
-    """An encoder that is fed piece by piece; :func:`stream_encoder` makes one.
+    """An encoder for samples in pieces, made by :func:`stream_encoder`.
 
-    As a context manager it frees the codec at the end, whether or not :meth:`close` was reached. An encoder is
-    for one thread at a time.
+    As a context manager it releases the codec at the end, whether or not :meth:`close` was called. Use an encoder in
+    one thread at a time.
 
     Attributes:
         format: Format of the bytes.
@@ -159,34 +159,34 @@ class StreamEncoder(ABC):
 
     @property
     def closed(self) -> bool:
-        """Whether the end was written."""
+        """Whether the end of the file was written."""
         return self._closed
 
     def write(self, samples: ArrayLike) -> bytes:
-        """Take samples, and give what is ready.
+        """Encode samples, and return the bytes that are ready.
 
         Args:
             samples: Shape (frames,) or (frames, channels), floats in [-1, 1] (overshoot is clipped) or int16; any
-                number of frames, none included.
+                number of frames, including none.
 
         Returns:
             The next bytes of the file, often none.
 
         Raises:
-            AudioError: The samples are not usable, have other channels, or the encoder is closed.
+            AudioError: The samples are not usable or have another number of channels, or the encoder is closed.
         """
         if self._closed:
-            raise AudioError("the encoder is closed; make a new one for more sound")
+            raise AudioError("the encoder is closed; make a new one for more samples")
         checked = as_samples(samples)
         if channels_of(checked) != self.channels:
             raise AudioError(f"samples have {channels_of(checked)} channels; this stream has {self.channels}")
         return self._write(checked)
 
     def close(self) -> bytes:
-        """Write the end.
+        """Write the end of the file.
 
         Returns:
-            The last bytes of the file; none at the second call.
+            The last bytes of the file; none on further calls.
         """
         if self._closed:
             return b""
@@ -201,7 +201,7 @@ class StreamEncoder(ABC):
 
 
 class _RawEncoder(StreamEncoder):
-    """PCM, and WAV, which is PCM after a header; the header goes out with the first samples or the end."""
+    """PCM, and WAV, which is PCM after a header. The header is written with the first samples, or at the end."""
 
     def __init__(self, format: AudioFormat, sample_rate: int, channels: int) -> None:  # noqa: A002 - the contract's name
         super().__init__(format, sample_rate, channels)
@@ -219,7 +219,7 @@ class _RawEncoder(StreamEncoder):
 
 
 class _Sink:
-    """A file that can only be appended to, and that hands over what was appended."""
+    """An append-only file whose new bytes are taken out with :meth:`take`."""
 
     def __init__(self) -> None:
         self._pending = bytearray()
@@ -238,7 +238,7 @@ class _Sink:
 
 
 class _SeekableSink(_Sink):
-    """libsndfile asks for the position and the length, but for OGG never really goes back."""
+    """A sink for libsndfile, which asks for the position and the length, but never goes back in OGG."""
 
     def tell(self) -> int:
         return self._size
@@ -262,7 +262,7 @@ class _AvEncoder(StreamEncoder):
             codec, container = "libmp3lame", {"write_xing": "0", "id3v2_version": "0"}
             kbps = 48 if sample_rate < 16_000 else 64 if sample_rate <= 24_000 else 96
         else:
-            # Without flush_packets nothing leaves ffmpeg's own buffer of 32 KiB.
+            # Without flush_packets, ffmpeg would hold back output in its buffer of 32 KiB.
             codec, container = "libopus", {"page_duration": str(_PAGE_MICROSECONDS), "flush_packets": "1"}
             kbps = 32 if sample_rate < 16_000 else 48
         self._container = av.open(self._sink, mode="w", format=format.value, options=container)
