@@ -175,5 +175,5 @@ def test_voices_from_a_folder_are_checked(tmp_path):
 
 def test_without_npm_the_remedy_is_a_file(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(ModelError, match=r"no npm here; run 'npm pack kokoro-js@1\.2\.1'"):
+    with pytest.raises(ModelError, match=r"npm is not installed; run 'npm pack kokoro-js@1\.2\.1'"):
         add("kokoro-voices", store=ModelStore(tmp_path))

@@ -29,13 +29,13 @@ class EngineCheck:
 
     Attributes:
         name: Name of the engine.
-        ok: Whether it works.
+        ok: Whether the engine works.
         load_s: Seconds to load it.
         first_s: Seconds to the first piece of the result.
         total_s: Seconds to the whole result.
         audio_s: Seconds of audio made or recognised; None for a translator.
         detail: The result, in one line.
-        error: The reason why it does not work; None if it does.
+        error: The reason of a failure; None if the engine works.
 
     Example:
         >>> EngineCheck("hibari", ok=True, total_s=0.5, audio_s=2.0).rtf
@@ -53,7 +53,7 @@ class EngineCheck:
 
     @property
     def rtf(self) -> float | None:
-        """Seconds of work for a second of sound; None where there is no sound."""
+        """Real-time factor: seconds of work for a second of audio; None without audio."""
         return self.total_s / self.audio_s if self.audio_s else None
 
 
@@ -66,10 +66,10 @@ def check(name: str, *, store: ModelStore | None = None, **options: Any) -> Engi
         options: Keyword arguments of the engine's class.
 
     Returns:
-        What happened; an engine that fails gives a result too.
+        The outcome, also for an engine that fails.
 
     Raises:
-        ConfigurationError: There is no such engine.
+        ConfigurationError: The engine does not exist.
     """
     entry = find(name)
     notes = []
@@ -79,7 +79,7 @@ def check(name: str, *, store: ModelStore | None = None, **options: Any) -> Engi
             found = (store or ModelStore()).verify(spec)
             notes += [f"{file} {state}" for file, state in found.items() if state != "good"]
         if name == "kokoro" and (damaged := verify_voices(store or ModelStore())):
-            notes.append(f"damaged voices were removed, add {KOKORO_VOICES} again: {', '.join(damaged)}")
+            notes.append(f"damaged voices were removed; add {KOKORO_VOICES} again: {', '.join(damaged)}")
         if store is not None and entry.models:
             options["store"] = store
         engine = create(name, **options)
@@ -136,7 +136,7 @@ def _timed(pieces: Any, started: float) -> tuple[list[Any], float]:
 
 
 def _test_sound() -> np.ndarray[Any, np.dtype[np.float32]]:
-    """Speech to recognise: the quickest voice that is installed, or else silence."""
+    """Speech to recognise, by the fastest installed voice; silence without a voice."""
     try:
         engine = create("hibari")
         spoken = np.concatenate(list(engine.synthesise(_SENTENCES["en"], "heart")))

@@ -4,7 +4,7 @@ The pieces are a partition of the text: joined, they are the text again, charact
 lost. Engines strip the white space themselves.
 
 The first piece is short, because the time to the first sound is the time of its synthesis. Whole sentences follow,
-because voices sound best with them. Very short sentences are joined with the next one, and very long ones are cut at
+with which voices sound best. Very short sentences are joined with the next one, and very long ones are cut at
 clauses, then at spaces, then anywhere.
 """
 
@@ -74,7 +74,7 @@ def chunk_text(text: str, *, first: float = 16.0, limit: float = 90.0) -> list[P
 
 
 def split_to_limit(text: str, limit: int, *, marks: str = ";:,.!?—…") -> list[str]:
-    """Cut a string into parts of at most ``limit`` characters, at marks or else at spaces, if there are any.
+    """Cut a string into parts of at most ``limit`` characters, preferably at marks, then at spaces.
 
     Args:
         text: Any string, such as phonemes.
@@ -82,7 +82,7 @@ def split_to_limit(text: str, limit: int, *, marks: str = ";:,.!?—…") -> lis
         marks: Characters after which a cut is preferred.
 
     Returns:
-        The parts; joined, they are the string.
+        The parts; joined, they are the string again.
     """
     parts: list[str] = []
     while len(text) > limit:
@@ -119,7 +119,7 @@ def split_sentences(text: str) -> list[str]:
 def _join_short(sentences: list[str]) -> list[str]:
     joined: list[str] = []
     for sentence in sentences:
-        # The first sentence stays alone even if it is short: はい。 is quick to speak, and thus a good first piece.
+        # The first sentence is not joined, even if it is short: はい。 is quick to speak, and so a good first piece.
         if len(joined) > 1 and weight(joined[-1]) < _SHORT and not joined[-1].endswith("\n"):
             joined[-1] += sentence
         else:

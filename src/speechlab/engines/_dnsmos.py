@@ -61,10 +61,10 @@ class DnsmosScore(NamedTuple):
     """Ratings from 1 (bad) to 5 (excellent), means over the windows.
 
     Attributes:
-        signal: Of the speech (P.835 SIG).
-        background: Of the absence of noise (P.835 BAK).
-        overall: Of both together (P.835 OVRL).
-        p808: Of the whole, from another network, trained on another test (P.808).
+        signal: Rating of the speech (P.835 SIG).
+        background: Rating of the background; higher is less noise (P.835 BAK).
+        overall: Rating of both together (P.835 OVRL).
+        p808: Rating of the whole by a second network, trained on ratings of another test (P.808).
     """
 
     signal: float

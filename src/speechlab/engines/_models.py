@@ -53,7 +53,7 @@ def add(name: str, *, source: Path | str | None = None, store: ModelStore | None
         store: The model store; default the user's cache.
 
     Raises:
-        ConfigurationError: The model does not exist, or accepts no source.
+        ConfigurationError: The model does not exist, or does not take a source.
         ModelError: The model could not be prepared.
     """
     store = store or ModelStore()

@@ -58,8 +58,8 @@ class Synthesiser(Protocol):
     ) -> Iterator[NDArray[np.float32]]:
         """Speak a text, piece by piece.
 
-        An engine that cannot read every text may have a method ``check_text(text, voice)``. It raises an
-        InvalidRequestError without loading the model, so that the text is refused before it is metered. An engine
+        An engine that cannot read every text may have a method ``check_text(text, voice)``, which raises an
+        InvalidRequestError without loading the model. The service then refuses the text before metering. An engine
         whose weights may be missing may have ``find()``, which raises a ModelError, and ``load()``.
 
         The first piece is short, for a short time to the first sound. Silence before and after the speech is trimmed;

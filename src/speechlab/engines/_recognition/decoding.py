@@ -1,4 +1,4 @@
-"""Decoding with Whisper: its model, the settings of its search, and what guards it against loops."""
+"""Decoding with Whisper: the model, the settings of the search, and guards against loops."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 _RUNAWAY_RATIO = 2.4
 _TOKENS_PER_S, _TOKENS = 20, 20
-"""More than anybody says in a second, and beside it: a loop in a short recording ends there."""
+"""Maximum tokens: for each second of audio, and in addition for a recording. Speech has fewer; a loop ends there."""
 _SENTENCE_END = re.compile(r"[.。!！?？,、，]+\s*")
 _TIMES = 3
-# Letters without what is between them: one of them eight times in a row, or up to twenty of them six times.
+# In the letters alone: one letter eight times in a row, or 2 to 20 letters six times in a row.
 _SHORT_LOOP = re.compile(r"(.)\1{7}|(.{2,20}?)\2{5}")
 _BETWEEN = re.compile(r"[\W_]+")
 
@@ -32,9 +32,9 @@ def load_whisper(folder: Path, threads: int, compute_type: str) -> Any:
     """Load a CTranslate2 Whisper model.
 
     Args:
-        folder: Where it is.
+        folder: Folder of the model.
         threads: Threads of one inference.
-        compute_type: CTranslate2's type of numbers.
+        compute_type: CTranslate2's type of numbers, such as ``"int8"``.
 
     Raises:
         MissingDependencyError: faster-whisper is not installed.
@@ -43,10 +43,10 @@ def load_whisper(folder: Path, threads: int, compute_type: str) -> Any:
     library = require("faster_whisper")
 
     class Guarded(library.WhisperModel):  # type: ignore[name-defined,misc]  # the library is imported when it is needed
-        """Decodes a window that never came to its end once more, forbidding repetition, without any dice.
+        """Decodes a window that reached no end a second time: without repetition, and without sampling.
 
-        Text that compresses well may also be speech that repeats itself; which it is shows when the recording is
-        decoded in pieces.
+        Text that compresses well can be a loop, or speech that repeats itself. Decoding the recording in pieces
+        tells them apart.
         """
 
         def encode(self, features: Any) -> Any:
@@ -55,7 +55,7 @@ def load_whisper(folder: Path, threads: int, compute_type: str) -> Any:
 
         def generate_with_fallback(self, encoded: Any, prompt: Any, tokenizer: Any, options: Any) -> Any:
             checkpoint()
-            # CTranslate2 ends at half of the length that it is given, and where prompt and text together have it.
+            # CTranslate2 stops at half of the maximum length, or when prompt and text together have that length.
             wanted = options.max_new_tokens
             whole = min(self.max_length, max(2 * wanted, len(prompt) + wanted))
             most = min(whole // 2, whole - len(prompt))
@@ -77,7 +77,7 @@ def load_whisper(folder: Path, threads: int, compute_type: str) -> Any:
 
 
 def decoder_settings(tokenizer: Any, options: RecognitionOptions, beam_size: int, duration_s: float) -> Any:
-    """Return faster-whisper's settings for the recognition of a sound of so many seconds."""
+    """Return faster-whisper's settings for a recording of ``duration_s`` seconds."""
     module = require("faster_whisper.transcribe")
     return module.TranscriptionOptions(
         beam_size=beam_size,
@@ -89,7 +89,7 @@ def decoder_settings(tokenizer: Any, options: RecognitionOptions, beam_size: int
         log_prob_threshold=-1.0,
         no_speech_threshold=0.6,
         compression_ratio_threshold=_RUNAWAY_RATIO,
-        # A window that went wrong must not mislead the next one.
+        # A wrong window must not mislead the next one.
         condition_on_previous_text=False,
         prompt_reset_on_temperature=0.5,
         temperatures=[options.temperature],
@@ -111,7 +111,7 @@ def decoder_settings(tokenizer: Any, options: RecognitionOptions, beam_size: int
 
 
 def repeats_itself(text: str) -> bool:
-    """Whether a text says the same again and again, as a recogniser in a loop does, and sometimes a speaker."""
+    """Whether a text repeats the same words several times, as in a loop of the recogniser, or in real speech."""
     data = text.strip().encode("utf-8")
     if len(data) > 60 and len(data) / len(zlib.compress(data)) > _RUNAWAY_RATIO:
         return True
@@ -123,7 +123,7 @@ def repeats_itself(text: str) -> bool:
 
 
 def shifted(segment: Any, start_s: float) -> Any:
-    """Move a segment, and its words, to where its piece begins."""
+    """Move a segment and its words in time, by the start of its piece in seconds."""
     words = [
         replace(word, start=word.start + start_s, end=word.end + start_s) for word in segment.words or ()
     ]

@@ -1,4 +1,4 @@
-"""Voice activity detection, and cuts of a recording in its pauses."""
+"""Voice activity detection, and cuts of a recording at its pauses."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ if TYPE_CHECKING:
 SAMPLE_RATE = 16_000
 _QUIET_PEAK = 0.05
 _PIECE_S = (1.5, 10.0)
-"""Least and greatest length of a piece."""
+"""Minimum and maximum length of a piece in seconds."""
 
 
 def find_speech(samples: NDArray[np.float32], gap_ms: int) -> list[Span]:
-    """Return where somebody speaks.
+    """Return the stretches of speech.
 
     Args:
         samples: Mono, float32 in [-1, 1], shape (frames,), at 16,000 Hz.
-        gap_ms: Milliseconds of silence that part two stretches of speech.
+        gap_ms: Minimum silence between two stretches of speech, in milliseconds.
 
     Raises:
-        EngineError: Some samples are not numbers.
+        EngineError: Some samples are not finite numbers.
     """
     if not len(samples):
         return []
     peak = float(np.max(np.abs(samples)))
     if not math.isfinite(peak):
-        raise EngineError("the audio holds samples that are not numbers; decode it again")
+        raise EngineError("the audio has samples that are not numbers; decode it again")
     if 0.0 < peak < _QUIET_PEAK:
-        # The detector was trained on speech of a usual level and misses what was recorded very softly.
+        # The detector was trained on speech of a usual level, and misses very soft recordings.
         samples = samples * np.float32(0.5 / max(peak, 1e-3))
     vad = require("faster_whisper.vad")
-    # Speech shorter than 0.1 s is a click; padding is ours to do, after the merging.
+    # Speech shorter than 0.1 s is a click. Padding follows in this package, after the merging.
     settings = vad.VadOptions(min_silence_duration_ms=gap_ms, speech_pad_ms=0, min_speech_duration_ms=100)
     duration = len(samples) / SAMPLE_RATE
     found = vad.get_speech_timestamps(np.asarray(samples, dtype=np.float32), settings)
@@ -50,7 +50,7 @@ def find_speech(samples: NDArray[np.float32], gap_ms: int) -> list[Span]:
 
 
 def pieces_of(sound: NDArray[np.float32], seams_s: Sequence[float]) -> list[tuple[float, float]]:
-    """Cut where speech pauses, and long stretches where they are quietest; in seconds."""
+    """Cut a recording at pauses, and long stretches at their quietest places; return starts and ends in seconds."""
     least, most = (round(limit * SAMPLE_RATE) for limit in _PIECE_S)
     seams = [round(seam * SAMPLE_RATE) for seam in seams_s]
     cuts = [0]

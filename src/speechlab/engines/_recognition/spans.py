@@ -1,13 +1,13 @@
-"""Arithmetic of segments: merge, pad, clamp, and give words to segments. Pure functions on seconds.
+"""Arithmetic of segments: merging, padding, clamping, and assigning words. Pure functions on seconds.
 
-The rules of merging and padding themselves are in ``audio``, for segments that are made offline too.
+The rules of merging and padding are in ``audio``, because ``segments`` applies them offline.
 
 The steps of ``vad="segments"``, in order:
 
 1. the detector finds speech; silences shorter than ``min_silence_gap`` do not split;
-2. ``speech_pad_ms`` widens what was found;
+2. ``speech_pad_ms`` widens the detected speech;
 3. segments shorter than ``min_segment_duration`` are merged with the neighbour that is nearer in time;
-4. words are given to segments by time, and segments without a word are dropped;
+4. words are assigned to segments by time, and segments without a word are dropped;
 5. ``segment_padding`` widens the segments; the first one begins ``initial_segment_padding_ms`` before its speech;
 6. everything is clamped to the file, and neighbours that would overlap meet in the middle of their gap.
 
@@ -52,7 +52,7 @@ def widen(spans: Sequence[Span], margin: float, duration: float) -> list[Span]:
 
     Args:
         spans: Sorted, not overlapping.
-        margin: Seconds, not negative.
+        margin: Seconds, 0 or more.
         duration: Length of the file in seconds.
 
     Returns:
@@ -98,7 +98,7 @@ def _times(spans: Sequence[Span]) -> tuple[NDArray[np.float64], NDArray[np.float
 
 
 def keep_spans(speech: Sequence[Span], margin: float, duration: float) -> list[Span]:
-    """Parts of a recording for the recogniser: speech with a margin, without the long silences.
+    """Return the parts of a recording for the recogniser: speech with a margin, without long silences.
 
     Args:
         speech: Sorted, not overlapping.
@@ -106,7 +106,7 @@ def keep_spans(speech: Sequence[Span], margin: float, duration: float) -> list[S
         duration: Length of the file in seconds.
 
     Returns:
-        Sorted spans that do not touch; silences up to twice the margin stay whole.
+        Sorted spans that do not touch. Silences up to twice the margin are kept completely.
     """
     kept: list[Span] = []
     for span in speech:
@@ -119,7 +119,7 @@ def keep_spans(speech: Sequence[Span], margin: float, duration: float) -> list[S
 
 
 class Timeline:
-    """Maps times of the kept spans, laid end to end, back to the recording.
+    """Maps times in the shortened audio, which has the kept spans end to end, to times in the recording.
 
     Args:
         kept: The spans, sorted, not overlapping; at least one.
@@ -134,18 +134,18 @@ class Timeline:
             total += span.end - span.start
 
     def original(self, time: float, *, inside: float | None = None) -> float:
-        """Time in the recording.
+        """Return the time in the recording.
 
         Args:
-            time: Seconds in the shortened sound.
-            inside: A time in the shortened sound that tells which span is meant, for a time on a seam.
+            time: Seconds in the shortened audio.
+            inside: Another time in the shortened audio, which selects the span for a time on a seam.
         """
         index = max(0, bisect_right(self._starts, time if inside is None else inside) - 1)
         span = self._kept[index]
         return min(span.end, max(span.start, span.start + time - self._starts[index]))
 
     def word(self, word: TimedWord) -> TimedWord:
-        """A word with its times in the recording; a word across a seam goes to the side of its middle."""
+        """Return a word with its times in the recording. A word across a seam belongs to the span of its middle."""
         middle = (word.start + word.end) / 2
         return TimedWord(
             self.original(word.start, inside=middle), self.original(word.end, inside=middle), word.text
@@ -153,21 +153,21 @@ class Timeline:
 
 
 def assign_words(words: Sequence[TimedWord], spans: Sequence[Span]) -> list[tuple[Span, str]]:
-    """Give each word to the span it overlaps most, or else to the nearest; order is kept.
+    """Assign each word to the span that it overlaps most, or else to the nearest one, without changing the order.
 
     Args:
-        words: In order of the text.
+        words: Words in the order of the text.
         spans: Sorted, not overlapping.
 
     Returns:
-        The spans that got a word, with the words joined and stripped.
+        The spans with words, and their words joined and stripped.
     """
     texts = [""] * len(spans)
     position = 0
     for word in words:
         if not spans:
             break
-        # Never go back: the text of the segments, joined, has the order of the transcript.
+        # Never go back, so that the joined text of the segments has the order of the transcript.
         position = max(range(position, len(spans)), key=lambda index: _closeness(word, spans[index]))
         texts[position] += word.text
     return [(span, text.strip()) for span, text in zip(spans, texts, strict=True) if text.strip()]

@@ -1,9 +1,9 @@
-"""Whisper through CTranslate2 (faster-whisper's primitives, our own order of steps).
+"""Whisper by CTranslate2: the functions of faster-whisper, in another order.
 
-Speech is looked for first, always: Whisper invents text for silence. The recording is shortened to its speech with
-some silence around, the first window of 30 seconds is encoded once, the language is identified on that encoding
-among the supported ones, and the same encoding is then decoded. (``transcribe`` of faster-whisper encodes it twice,
-which doubles the cost of a short clip.)
+Speech is detected first in any case, because Whisper invents text for silence. The recording is shortened to its
+speech with some silence around it. The first window of 30 seconds is encoded once; the language is identified on that
+encoding, among the supported ones, and the same encoding is then decoded. (``transcribe`` of faster-whisper encodes
+it twice, which doubles the cost of a short clip.)
 
 ``top_p`` and ``frequency_penalty`` have no counterpart in CTranslate2's Whisper and are ignored.
 """
@@ -51,14 +51,14 @@ if TYPE_CHECKING:
     from speechlab.engines._protocols import RecognitionOptions
 
 _WINDOW_FRAMES = 3_000
-# Seconds of real silence left around speech: off keeps the recording nearly as it is, on keeps the speech.
+# Seconds of silence kept around speech: "off" keeps most of the recording, "on" the speech.
 _MARGIN_S = {"off": 1.0, "on": 0.25, "segments": 0.4}
 _SURE = 0.8
-"""A language that is less likely than this, among those supported, is looked for in each piece."""
+"""Probability of the language, among the supported ones, below which it is identified in each piece."""
 _SLOWEST = (1.5, 5.0)
-"""Characters a second of the slowest speech, in Japanese and Chinese, and in English; less text has lost some."""
+"""Characters per second of the slowest speech, in Japanese and Chinese, and in English; less text is incomplete."""
 _MOST = 0.8
-"""What is heard in pieces must have this share of the whole text at least, where only the language was unsure."""
+"""Minimum length of the text decoded in pieces, as a share of the whole text, if only the language was uncertain."""
 _SEAM_MS = 150
 _REQUIRED = ("config.json", "model.bin", "tokenizer.json")
 
@@ -68,8 +68,8 @@ class WhisperEngine:
 
     Args:
         model: Folder of a CTranslate2 Whisper model; None for the pinned Whisper base.
-        store: Where the pinned model is; the user's cache by default.
-        languages: Codes that are recognised and told apart.
+        store: Model store of the pinned model; the user's cache by default.
+        languages: Codes of the languages to recognise and identify.
         threads: Threads of one inference.
         beam_size: Width of the search at temperature 0.
         simplified: Convert Chinese to simplified characters; Whisper writes traditional ones about half the time.
@@ -104,11 +104,11 @@ class WhisperEngine:
 
     @property
     def languages(self) -> Sequence[str]:
-        """Codes of the languages that are recognised and told apart."""
+        """Codes of the languages that it recognises and identifies."""
         return self._languages
 
     def find(self) -> None:
-        """Find the model, joined and with the right hash, without loading it (seconds, the first time).
+        """Find the model, joined and with the right hash, without loading it; the first time takes seconds.
 
         Raises:
             ModelError: The weights are missing or damaged.
@@ -116,7 +116,7 @@ class WhisperEngine:
         self._model_folder()
 
     def load(self) -> None:
-        """Load the model now instead of at the first use (1 to 2 s; the first time it is also assembled).
+        """Load the model now instead of on first use: 1 to 2 s, and longer the first time, when it is joined.
 
         Raises:
             MissingDependencyError: faster-whisper is not installed.
@@ -126,14 +126,14 @@ class WhisperEngine:
             self._whisper = load_whisper(self._model_folder(), self._threads, self._compute_type)
 
     def close(self) -> None:
-        """Let go of the model; the next use loads it again."""
+        """Release the model; the next use loads it again."""
         self._whisper = None
 
     def recognise(self, samples: NDArray[np.float32], options: RecognitionOptions) -> Recognition:
         """Transcribe a recording (see the protocol).
 
-        Where nobody speaks the text is empty, the confidence 0, and the language the one given, or else the first
-        of :attr:`languages`.
+        Without speech, the text is empty, the confidence 0, and the language the given one or the first of
+        :attr:`languages`.
 
         Raises:
             EngineError: The language is not supported, or the inference failed.
@@ -147,7 +147,7 @@ class WhisperEngine:
             raise EngineError(f"vad={options.vad!r} is not known; choose one of: {', '.join(_MARGIN_S)}")
         if samples.ndim != 1:
             raise EngineError(
-                f"the samples have the shape {samples.shape}; hand over one channel, shape (frames,)"
+                f"the samples have the shape {samples.shape}; give one channel, shape (frames,)"
             )
         duration = len(samples) / SAMPLE_RATE
         segmenting = options.vad == "segments"
@@ -156,7 +156,7 @@ class WhisperEngine:
         if not speech:
             return nothing
         self.load()
-        checkpoint()  # the search takes seconds for half an hour, as do the features below
+        checkpoint()  # for half an hour, the detection takes seconds, and so do the features below
         kept = keep_spans(speech, _MARGIN_S[options.vad], duration)
         shortened = np.concatenate(
             [samples[round(span.start * SAMPLE_RATE) : round(span.end * SAMPLE_RATE)] for span in kept]
@@ -203,10 +203,10 @@ class WhisperEngine:
     def _decode_pieces(
         self, sound: NDArray[np.float32], options: RecognitionOptions
     ) -> tuple[list[Any], str, float] | None:
-        """Decode piece by piece, each in a language of its own; None if there is only one.
+        """Decode each piece in its own language; None if there is only one piece.
 
-        A loop cannot cross a pause, and what is really repeated is heard again. The language of most of the speech
-        is that of the recording.
+        A loop cannot cross a pause, whereas words that are really repeated are recognised again. The recording has
+        the language of most of its speech.
         """
         found: list[Any] = []
         spoken: dict[str, float] = {}
@@ -226,7 +226,7 @@ class WhisperEngine:
         return found, language, sureness / sum(spoken.values())
 
     def _identify(self, encoded: Any) -> tuple[str, float]:
-        """The likeliest supported language, and its probability among the supported ones."""
+        """Return the most probable supported language, and its probability among the supported ones."""
         if not self._whisper.model.is_multilingual:
             return "en", 1.0
         scores = {
@@ -286,7 +286,7 @@ class WhisperEngine:
         if absent:
             raise ModelError(
                 f"{self._folder} is not a CTranslate2 Whisper model: it lacks {', '.join(absent)}; "
-                f"name a folder made by ct2-transformers-converter with --copy_files tokenizer.json"
+                f"give a folder made by ct2-transformers-converter with --copy_files tokenizer.json"
             )
         return self._folder
 

@@ -1,1 +1,1 @@
-"""Synthesisers, from the reading of a text to its samples."""
+"""Synthesisers: from text to phonemes to samples."""

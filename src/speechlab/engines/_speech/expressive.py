@@ -1,12 +1,12 @@
 """The expressive Kokoro: the same model, with a temperature.
 
-Kokoro has no sampling of its own. Its style vector decides how a voice reads, and Gaussian noise on that vector,
-half of the standard deviation between the voices times the temperature, changes the reading without hurting the
-words (measured: no change of the error rate from temperature 0 to 1). The noise is drawn once for each utterance, so
-that the voice stays one voice through all of its pieces.
+Kokoro has no sampling. Its style vector determines the manner of reading. Gaussian noise on that vector changes the
+manner but not the words (measured: no change of the error rate from temperature 0 to 1). The standard deviation of
+the noise is half of that between the voices, times the temperature. The noise is drawn once for each utterance, so
+that the voice is the same in all of its pieces.
 
-Each call varies, as a sampler should. With ``seed`` the noise depends on the seed, the voice, the text and the
-temperature only, and the same call gives the same samples.
+Each call varies, as with any sampling. With ``seed`` the noise depends on the seed, the voice, the text and the
+temperature only, so that the same call gives the same samples.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ class ExpressiveEngine(KokoroEngine):
     """Kokoro with style noise.
 
     Args:
-        store: Where the model is; the user's cache by default.
+        store: Model store of the model; the user's cache by default.
         threads: Threads of one inference.
-        seed: Makes each call repeatable; None varies from call to call.
-        reader: Reads the texts; in this process by default.
+        seed: Seed that makes each call repeatable; None for calls that vary.
+        reader: Front end that reads the texts; by default in this process.
     """
 
     model = "kokoro-82m-int8-expressive"
@@ -78,12 +78,12 @@ class ExpressiveEngine(KokoroEngine):
         """Speak a text piece by piece (see the protocol).
 
         Args:
-            text: What to say.
+            text: Text to speak.
             voice: ``"q_tebukuro"`` or ``"q_kumo"``.
-            temperature: 0 for none; None for 0.5; above 2 it is taken as 2, where words begin to suffer.
+            temperature: Variation: 0 for none, None for 0.5. Values above 2, where words begin to suffer, count as 2.
 
         Raises:
-            EngineError: There is no such voice, or the inference failed.
+            EngineError: The voice does not exist, or the inference failed.
         """
         known = check_voice(voice, self.voices, "q")
         self.load()

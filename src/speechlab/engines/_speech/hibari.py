@@ -26,12 +26,12 @@ SAMPLE_RATE = 24_000
 class HibariEngine:
     """hibari as a :class:`~speechlab.engines.Synthesiser`.
 
-    Only the voice that lies in the package is offered; the others would be fetched from a network.
+    It has only the voice that the package contains. The other voices would need a download.
 
     Args:
-        seed: Seed of the breath noise that the vocoder adds; the same seed gives the same samples.
+        seed: Seed of the breath noise of the vocoder; the same seed gives the same samples.
         threads: Threads of one inference; one is enough.
-        reader: Reads the texts; in this process by default.
+        reader: Front end that reads the texts; by default in this process.
     """
 
     model = "hibari-heart"
@@ -49,7 +49,7 @@ class HibariEngine:
         return (EngineVoice("heart", ("en",), "Female", "hibari, American English, very fast"),)
 
     def load(self) -> None:
-        """Load the model now instead of at the first use (about 1 s).
+        """Load the model now instead of on first use (about 1 s).
 
         Raises:
             MissingDependencyError: hibari-tts is not installed.
@@ -60,19 +60,19 @@ class HibariEngine:
             )
 
     def close(self) -> None:
-        """Let go of the model; the next use loads it again."""
+        """Release the model; the next use loads it again."""
         self._voice = None
 
     def check_text(self, text: str, voice: str) -> None:
-        """Check that the voice can read a text, without loading anything.
+        """Check that the voice can read a text, without loading the model.
 
         Raises:
-            InvalidRequestError: The text has letters, but none that English reads.
+            InvalidRequestError: The text has letters, but none of English.
         """
         if any(char.isalpha() for char in text) and not any(
             char.isascii() and char.isalnum() for char in text
         ):
-            # the caller's mistake, not the engine's failure: nobody should try it again
+            # A mistake of the caller, not a failure of the engine, so that the request is not repeated.
             raise InvalidRequestError(
                 f"the voice {voice!r} reads English only, and this text has no Latin letter or digit; "
                 "choose a voice of the text's language",
@@ -86,8 +86,8 @@ class HibariEngine:
         """Speak a text piece by piece (see the protocol); ``temperature`` is ignored.
 
         Raises:
-            InvalidRequestError: The text has letters, but none that English reads.
-            EngineError: There is no such voice, or the inference failed.
+            InvalidRequestError: The text has letters, but none of English.
+            EngineError: The voice does not exist, or the inference failed.
         """
         del temperature
         check_voice(voice, self.voices, "hibari")

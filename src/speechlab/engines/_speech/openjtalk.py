@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from speechlab.engines._speech.reading import Reader
 
 SAMPLE_RATE = 48_000
-# The voice's loudest samples lie at about 1.25 of full scale; scaled by this they do not clip.
+# The voice peaks at about 1.25 of full scale. With this factor it does not clip.
 _FULL_SCALE = 32_768 * 1.3
 
 
@@ -32,7 +32,7 @@ class OpenJTalkEngine:
     """OpenJTalk as a :class:`~speechlab.engines.Synthesiser`.
 
     Args:
-        reader: Reads the texts; in this process by default.
+        reader: Front end that reads the texts; by default in this process.
     """
 
     model = "openjtalk-mei"
@@ -47,7 +47,7 @@ class OpenJTalkEngine:
         return (EngineVoice("mei", ("ja",), "Female", "OpenJTalk, Japanese, robotic but clear, very fast"),)
 
     def load(self) -> None:
-        """Load the dictionary and the voice now instead of at the first use (about 1 s).
+        """Load the dictionary and the voice now instead of on first use (about 1 s).
 
         Raises:
             MissingDependencyError: pyopenjtalk-plus is not installed.
@@ -63,7 +63,7 @@ class OpenJTalkEngine:
         """Speak a text piece by piece (see the protocol); ``temperature`` is ignored.
 
         Raises:
-            EngineError: There is no such voice, or the library failed.
+            EngineError: The voice does not exist, or the library failed.
         """
         del temperature
         check_voice(voice, self.voices, "openjtalk")
@@ -71,7 +71,7 @@ class OpenJTalkEngine:
         return speak_pieces(chunk_text(text), self._speak, SAMPLE_RATE)
 
     def _speak(self, text: str) -> NDArray[np.float32]:
-        # Without anything to read the library prints a warning of its own to the terminal.
+        # Without text to read, the library would print a warning to the terminal.
         if not any(char.isalnum() for char in text):
             return np.zeros(0, dtype=np.float32)
         library = require("pyopenjtalk")
@@ -83,5 +83,5 @@ class OpenJTalkEngine:
             raise EngineError(
                 f"OpenJTalk failed on a piece of {len(text)} characters: {type(error).__name__}"
             ) from error
-        # Some texts (a hundred times the same letter) make its filter diverge, beyond what float32 can hold.
+        # Some texts (one letter a hundred times) make its filter diverge, beyond the range of float32.
         return np.clip(np.asarray(samples, dtype=np.float64) / _FULL_SCALE, -1.0, 1.0).astype(np.float32)

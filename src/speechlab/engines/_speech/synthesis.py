@@ -1,4 +1,4 @@
-"""Steps that all synthesisers share: find the voice, trim the silence of a piece, soften the cuts, add the pause."""
+"""Shared steps of the synthesisers: finding the voice, trimming silence, fading edges of pieces, adding pauses."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def silence(seconds: float, sample_rate: int) -> NDArray[np.float32]:
 
 
 def trim(samples: NDArray[np.float32], sample_rate: int) -> NDArray[np.float32]:
-    """Cut leading and trailing silence, leaving 30 ms, and fade both edges so that nothing clicks.
+    """Cut leading and trailing silence except for 30 ms, and fade both edges to avoid clicks.
 
     Args:
         samples: Mono, float32, shape (frames,).
-        sample_rate: In Hz.
+        sample_rate: Sample rate in Hz.
 
     Returns:
-        A new array, clipped to [-1, 1]; empty if there is nothing but silence.
+        A new array, clipped to [-1, 1]; empty if all samples are silence.
     """
     loud = np.flatnonzero(np.abs(samples) > _THRESHOLD)
     if not loud.size:
@@ -67,16 +67,16 @@ def trim(samples: NDArray[np.float32], sample_rate: int) -> NDArray[np.float32]:
 def speak_pieces(
     pieces: Sequence[Piece], speak: Callable[[str], NDArray[np.float32]], sample_rate: int
 ) -> Iterator[NDArray[np.float32]]:
-    """Speak pieces one by one, with our own pauses between them.
+    """Speak pieces one by one, with pauses between them.
 
     Args:
-        pieces: The text, in pieces.
-        speak: Turns the text of a piece into samples; an empty array where there is nothing to say.
-        sample_rate: In Hz.
+        pieces: The pieces of the text.
+        speak: Function that converts the text of a piece to samples; an empty array if there is nothing to speak.
+        sample_rate: Sample rate in Hz.
 
     Yields:
-        Trimmed samples of each piece that is heard, a pause in front of all but the first. Where nothing at all
-        is heard (a text of punctuation or emoji), 0.3 s of silence, so that there is a sound to encode.
+        Trimmed samples of each audible piece, with a pause before all but the first. If no piece is audible (a text
+        of punctuation or emoji), 0.3 s of silence, so that there is audio to encode.
     """
     pause = 0.0
     heard = False

@@ -1,1 +1,1 @@
-"""Translators: prompts, and language models that follow them."""
+"""Translators: language models, and their prompts."""

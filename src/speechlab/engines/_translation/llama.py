@@ -1,10 +1,10 @@
-"""Small language models as translators, through llama.cpp (xllamacpp) on the CPU.
+"""Small language models as translators, by llama.cpp (xllamacpp) on the CPU.
 
-The library starts an HTTP server of its own around each model. We talk to it in process only, so the server gets a
-Unix socket in a private folder, whose name is removed once it listens, and a random key besides; where there are no
+The library starts an HTTP server for each model. This module calls it in process only. The server therefore listens
+on a Unix socket in a private folder, whose name is removed once it listens, and has a random key. On systems without
 such sockets it listens on a loopback port, and the random key keeps others out.
 
-A text is translated line by line, so that line breaks survive, and a line in sentences, so that any length fits.
+A text is translated line by line, which keeps line breaks, and a line in sentences, which allows any length.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from speechlab.engines._weights.specs import ModelSpec
 
 _JOIN_TIMEOUT_S = 60.0
-# Stands where a text would; no text begins with it.
+# Placeholder for a text; no text begins with it.
 _NO_TEXT = "§"
 
 
@@ -50,13 +50,13 @@ class LlamaEngine:
 
     Args:
         model: A pinned model, or the path of a ``.gguf`` file.
-        model_id: Id that is reported, of the form ``vendor/name``; made from the file's name by default.
+        model_id: Id of the model for clients, of the form ``vendor/name``; by default made from the file's name.
         prompt: ``"few-shot"`` for base models, ``"chat"`` for models with a chat template.
-        store: Where pinned models are; the user's cache by default.
-        threads: Threads of one inference; half of the cores by default, because llama.cpp's threads wait for each
-            other at every step: on a core that others use too, two are up to four times slower than one.
+        store: Model store of pinned models; the user's cache by default.
+        threads: Threads of one inference; by default half of the cores. The threads of llama.cpp wait for each other
+            at every step: on a core that other work uses, two threads are up to four times slower than one.
         context_tokens: Size of the model's window in tokens.
-        gpu_layers: Layers to put on a GPU; 0 for none, -1 for as many as fit.
+        gpu_layers: Number of layers on a GPU; 0 for none, -1 for as many as fit.
         simplified: Convert Chinese output to simplified characters, if OpenCC is installed.
     """
 
@@ -97,7 +97,7 @@ class LlamaEngine:
         return tuple(NAMES)
 
     def find(self) -> None:
-        """Find the model, joined and with the right hash, without loading it (seconds, the first time).
+        """Find the model, joined and with the right hash, without loading it; the first time takes seconds.
 
         Raises:
             ModelError: The weights are missing or damaged.
@@ -105,7 +105,7 @@ class LlamaEngine:
         self._model_file()
 
     def load(self) -> None:
-        """Load the model now instead of at the first use (2 to 5 s; the first time it is also assembled).
+        """Load the model now instead of on first use: 2 to 5 s, and longer the first time, when it is joined.
 
         Raises:
             MissingDependencyError: xllamacpp is not installed.
@@ -116,15 +116,15 @@ class LlamaEngine:
         self._server = _start(self._model_file(), self._threads, self._context_tokens, self._gpu_layers)
 
     def close(self) -> None:
-        """Let go of the model; the next use loads it again."""
+        """Release the model; the next use loads it again."""
         self._server = None
         self._primed = ""
 
     def translate(self, job: TranslationJob) -> Iterator[TranslationDelta]:
         """Translate, token by token (see the protocol).
 
-        A sentence that holds keywords comes in one piece, after it has been checked: if the model lost a term, the
-        sentence is tried again in another way. The last piece names the terms that are missing all the same.
+        A sentence with keywords comes in one piece, after a check: if the model lost a term, the sentence is
+        translated again in another way. The last piece names the terms that are still missing.
 
         Raises:
             EngineError: A language is not supported, or the inference failed.
@@ -141,7 +141,7 @@ class LlamaEngine:
         if not isinstance(self._source, Path):
             return next(iter(self._store.ensure(self._source).values()))
         if not self._source.is_file():
-            raise ModelError(f"there is no model file {str(self._source)!r}; name an existing .gguf file")
+            raise ModelError(f"there is no model file {str(self._source)!r}; give an existing .gguf file")
         return self._source
 
     def _run(self, job: TranslationJob) -> Iterator[TranslationDelta]:
@@ -165,9 +165,9 @@ class LlamaEngine:
     def _with_terms(
         self, text: str, wanted: Sequence[str], terms: Terms, job: TranslationJob, counts: list[int]
     ) -> str:
-        """Translate a piece that has terms: with placeholders first, and with the terms themselves if that fails."""
+        """Translate a piece with terms: with placeholders first, and with the terms themselves if that fails."""
         if not any(character.isalnum() for character in terms.without(text)):
-            return text  # nothing but terms, of which a model would make something
+            return text  # only terms, which a model would not leave unchanged
         hidden = terms.hide(text)
         marks = tuple(terms.hide(word) for word in wanted)
         best, kept = "", -1
@@ -184,8 +184,8 @@ class LlamaEngine:
     def _generate(
         self, text: str, job: TranslationJob, marks: Sequence[str], counts: list[int]
     ) -> Iterator[str]:
-        """Text of one piece as it comes; adds the tokens to ``counts``."""
-        # The model's memory is primed anew below, so that another text may come in between.
+        """Yield the text of one piece as the model generates it, and add its tokens to ``counts``."""
+        # The model's memory is set up again below, so another text may be translated in between.
         checkpoint()
         chat = self._prompt == "chat"
         request: dict[str, Any] = {"temperature": 0.0, "stream": True, "stop": ["\n"], "cache_prompt": True}
@@ -211,12 +211,12 @@ class LlamaEngine:
                     yield piece
 
     def _prime(self, request: dict[str, Any]) -> None:
-        """Bring the model's memory into one state before each piece: the instructions, and nothing else.
+        """Set the model's memory to one state before each piece: the instructions only.
 
-        The library reuses as much of the last prompt as the next one shares. That saves most of the time, but how
-        much is shared decides how the rest is batched, and so the last bits of the sums: the same sentence would be
-        translated differently from call to call. A tiny request in between makes the shared part the same each
-        time; it is computed anew only when the instructions change.
+        The library reuses the common beginning of the last prompt and the next one. That saves most of the time. But
+        the length of the common part determines the batches of the rest, and so the last bits of the sums: a sentence
+        would be translated differently from call to call. A tiny request in between makes the common part the same
+        each time. It is computed again only if the instructions change.
         """
         key = repr(request)
         chat = self._prompt == "chat"
@@ -239,7 +239,7 @@ def _start(path: Path, threads: int, context_tokens: int, gpu_layers: int) -> An
     params.model.path = str(path)
     params.n_ctx = context_tokens
     params.n_parallel = 1
-    # Without it a model with a sliding window (Gemma) reads the examples anew for each sentence.
+    # Without it, a model with a sliding window (Gemma) reads the examples again for each sentence.
     params.swa_full = True
     params.cpuparams.n_threads = threads
     params.cpuparams_batch.n_threads = threads
@@ -262,12 +262,12 @@ def _start(path: Path, threads: int, context_tokens: int, gpu_layers: int) -> An
         raise ModelError(f"llama.cpp cannot load {path}: {error}; is it a complete GGUF file?") from error
     finally:
         if private is not None:
-            # We never connect: without a name nobody else can either.
+            # No client connects to the socket. Without a name, no other process can.
             shutil.rmtree(private, ignore_errors=True)
 
 
 def _stream(server: Any, request: dict[str, Any], *, chat: bool) -> Iterator[dict[str, Any]]:
-    """Run a blocking request in a thread and hand its chunks over; closing the iterator stops the model."""
+    """Run a blocking request in a thread, and yield its chunks; closing the iterator stops the model."""
     chunks: queue.SimpleQueue[dict[str, Any] | BaseException | None] = queue.SimpleQueue()
     stop = threading.Event()
 

@@ -1,4 +1,4 @@
-"""Pieces of a text to translate: lines, so that line breaks survive, in sentences, so that any length fits."""
+"""Pieces of a text to translate: lines, to keep line breaks, and sentences in them, to allow any length."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _GROUP_LIMIT = 120.0
 
 
 def pieces(text: str, *, by_sentence: bool, target: str) -> Iterator[tuple[str, bool]]:
-    """Cut a text into pieces to translate (True) and pieces to copy (False): line breaks, blank lines, joints."""
+    """Cut a text into pieces to translate (True), and pieces to copy (False), such as line breaks and spaces."""
     joint = " " if target == "en" else ""
     for line in text.splitlines(keepends=True):
         body = line.rstrip("\r\n\v\f\x1c\x1d\x1e\x85\u2028\u2029")
@@ -52,7 +52,7 @@ def _sentences(line: str, *, by_sentence: bool) -> Iterator[str]:
 
 
 def tidy(parts: Iterator[str]) -> Iterator[str]:
-    """Drop white space around the whole, holding back what might be its end."""
+    """Remove white space around the whole text; white space is held back until text follows it."""
     held = ""
     begun = False
     for part in parts:

@@ -1,8 +1,8 @@
-"""Prompts that make a language model translate, and placeholders for terms that must survive.
+"""Prompts for translation by a language model, and placeholders for terms to preserve.
 
-Two ways: a base model continues a list of examples; a model that follows instructions gets them through its chat
-template. Terms to keep are replaced by placeholders (KW1, KW2, ...), which small models copy more faithfully than
-the terms themselves, and put back afterwards.
+There are two kinds of prompt. A base model continues a list of examples. A model that follows instructions gets them
+through its chat template. Terms to preserve are replaced by placeholders (KW1, KW2, ...), which small models copy
+more reliably than the terms themselves, and inserted again afterwards.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ _FEW_SHOT_CONTEXT = 300
 
 
 class Terms:
-    """Terms that must come out as they went in.
+    """Terms to preserve in a translation.
 
     Args:
-        keywords: The terms; the longest match first, whole words where a term begins or ends with a Latin letter.
+        keywords: The terms. The longest match counts, and Latin letters at the edge of a term match whole words only.
         text: The whole source text, so that the placeholders do not collide with it.
     """
 
@@ -87,23 +87,23 @@ def _bounded(word: str) -> str:
 
 
 def few_shot_prefix(job: TranslationJob) -> str:
-    """The examples, which are the same for all texts of a pair of languages."""
+    """Return the examples, which are the same for all texts of a pair of languages."""
     return _shots(job, _SHOTS)
 
 
 def few_shot_prompt(text: str, job: TranslationJob, mark: str | None) -> str:
-    """Examples, and the text as the next one; it begins with :func:`few_shot_prefix`.
+    """Return a prompt of examples with the text as the next one; it begins with :func:`few_shot_prefix`.
 
     Args:
         text: One sentence, in one line.
         job: Languages and context.
-        mark: Placeholder to show in an example; None where the text has none.
+        mark: Placeholder for an example; None if the text has none.
     """
     prompt = few_shot_prefix(job)
     if mark:
         prompt += _shots(job, [{code: shot.format(mark) for code, shot in _TERM_SHOT.items()}])
     if job.context:
-        # A base model of this size gets lost in a long context; its end is what the sentence follows.
+        # A base model of this size fails with a long context. Its end, which precedes the sentence, matters most.
         prompt += f"Context: {' '.join(job.context.split())[-_FEW_SHOT_CONTEXT:]}\n\n"
     return f"{prompt}{NAMES[job.source]}: {text}\n{NAMES[job.target]}:"
 
@@ -114,10 +114,10 @@ def _shots(job: TranslationJob, shots: Sequence[dict[str, str]]) -> str:
 
 
 def chat_messages(text: str, job: TranslationJob, marks: Sequence[str]) -> list[dict[str, str]]:
-    """Instructions and the text.
+    """Return the instructions and the text as chat messages.
 
     Args:
-        text: What to translate, in one line.
+        text: Text to translate, in one line.
         job: Languages and context.
         marks: Placeholders or terms that must be copied.
     """
@@ -137,6 +137,6 @@ def chat_messages(text: str, job: TranslationJob, marks: Sequence[str]) -> list[
 
 
 def token_budget(text: str) -> int:
-    """Most tokens that a translation of this text may take; a model that runs away is stopped there."""
+    """Return the maximum number of tokens for the translation of a text, which stops a model in a loop."""
     dense = sum(1 for char in text if ord(char) > 0x2E7F)
     return 32 + 3 * dense + (len(text) - dense)

@@ -1,1 +1,1 @@
-"""Weights that install as packages, joined and checked."""
+"""Weights from installed packages, joined and checked."""

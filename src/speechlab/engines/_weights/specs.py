@@ -1,7 +1,7 @@
-"""The weights that speechlab knows: where each file comes from, how large it is, and its SHA-256.
+"""The pinned weights: source, size and SHA-256 of each file.
 
-Nothing here opens a file. A model is pinned by the hash of every one of its files, so that what runs is what was
-measured, whichever package index, mirror or folder it came from.
+This module opens no files. A model is pinned by the hashes of all its files, so that the model in use is the measured
+one, whichever package index, mirror or folder it comes from.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ class Part:
     """A data file inside an installed package.
 
     Attributes:
-        package: Import name of a top-level package; it is located, and never imported.
+        package: Import name of a top-level package, which is located but never imported.
         path: Path of the file inside the package, with forward slashes.
     """
 
@@ -28,10 +28,10 @@ class ModelFile:
 
     Attributes:
         name: Name of the file in the model's folder.
-        size: Bytes.
+        size: Size in bytes.
         sha256: Hash of the whole file, lower-case hexadecimal.
-        parts: Where the bytes come from, in order.
-        in_place: True to use the package's own copy; only for a file that lies whole in one package.
+        parts: Data files whose bytes, joined in order, are the file.
+        in_place: Whether to use the package's own copy; only for a file that is complete in one package.
     """
 
     name: str
@@ -43,7 +43,7 @@ class ModelFile:
 
 @dataclass(frozen=True, slots=True)
 class ModelSpec:
-    """A model that comes in packages.
+    """A model whose files are in packages.
 
     Attributes:
         name: Name of the model, and of its folder in the cache.
@@ -59,12 +59,12 @@ class ModelSpec:
 
     @property
     def size(self) -> int:
-        """Bytes that the model takes in the cache."""
+        """Size of the model in the cache, in bytes."""
         return sum(file.size for file in self.files if not file.in_place)
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """Import names of the packages that carry it, each once."""
+        """Import names of the packages with its files, each once."""
         return tuple(dict.fromkeys(part.package for file in self.files for part in file.parts))
 
 
@@ -171,4 +171,4 @@ QWEN_CODER_1_5B = ModelSpec(
 SPECS: dict[str, ModelSpec] = {
     spec.name: spec for spec in (KOKORO, WHISPER_BASE, GEMMA_270M, QWEN_CODER_1_5B)
 }
-"""Every model that comes in packages, by name."""
+"""All models from packages, by name."""

