@@ -178,7 +178,7 @@ def test_half_an_ogg_stream_can_be_heard():
 
 def test_flac_does_not_stream():
     assert sorted(STREAMABLE_FORMATS) == ["mp3", "ogg", "pcm", "wav"]
-    with pytest.raises(UnsupportedAudioError, match="flac cannot be streamed, only written whole"):
+    with pytest.raises(UnsupportedAudioError, match="flac cannot be streamed, only written as a whole"):
         stream_encoder("flac")
 
 
