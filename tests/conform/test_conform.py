@@ -77,7 +77,7 @@ def test_options_keep_their_keys_to_themselves():
 
 
 def test_where_nobody_answers_it_cannot_run():
-    with pytest.raises(APIConnectionError, match="nothing answers"):
+    with pytest.raises(APIConnectionError, match="there is no reply from"):
         run(ProbeOptions("http://127.0.0.1:9", "sl:0123456789abcdef"))
 
 
@@ -261,7 +261,7 @@ def test_a_voice_that_is_not_there_is_no_success(live_service, option):
 def test_the_command_says_why_it_cannot_run():
     done = conform("--base-url", "http://127.0.0.1:9", SPEECHLAB_API_KEY="sl:0123456789abcdef")
     assert done.returncode == 2
-    assert "nothing answers at http://127.0.0.1:9" in done.stderr
+    assert "there is no reply from http://127.0.0.1:9" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -315,12 +315,12 @@ def test_an_empty_run_has_passed():
 @pytest.mark.parametrize(
     ("status", "page", "words"),
     [
-        *((status, b"<html></html>", f"no such service .* {status}, {status}") for status in (200, 301, 501)),
+        *((status, b"<html></html>", f"no speech service .* {status}, {status}") for status in (200, 301, 501)),
         *(
-            (status, b"<html></html>", f"a proxy answers .* {status}, .*running behind")
+            (status, b"<html></html>", f"a proxy replies .* {status}, .*behind it running")
             for status in (502, 503)
         ),
-        (400, b"The plain HTTP request was sent to HTTPS port", "speaks TLS; write https://"),
+        (400, b"The plain HTTP request was sent to HTTPS port", "requires TLS; write https://"),
     ],
 )
 def test_another_server_is_no_such_service(status, page, words):
@@ -399,13 +399,13 @@ def _silence(connection):
 @pytest.mark.parametrize(
     ("scheme", "answer", "words"),
     [
-        ("http", _echo, "speaks no HTTP, it says 'GET /tts/voices"),
-        ("http", _greet, "speaks no HTTP, it says 'SSH-2.0-OpenSSH"),
-        ("http", _greet_and_wait, "speaks no HTTP"),
-        ("http", _alert, "speaks TLS; write https://"),
-        ("http", _end, "ends them without an answer"),
-        ("http", _silence, "answers nothing within 1 s"),
-        ("https", _greet, "cannot be asked over TLS"),
+        ("http", _echo, "does not speak HTTP; its reply begins with 'GET /tts/voices"),
+        ("http", _greet, "does not speak HTTP; its reply begins with 'SSH-2.0-OpenSSH"),
+        ("http", _greet_and_wait, "does not speak HTTP"),
+        ("http", _alert, "requires TLS; write https://"),
+        ("http", _end, "closes them without a reply"),
+        ("http", _silence, "sends no reply within 1 s"),
+        ("https", _greet, "TLS with https://.* failed"),
     ],
 )
 def test_a_port_that_speaks_no_http_is_said_at_once(talker, scheme, answer, words):
@@ -419,7 +419,7 @@ def test_a_key_that_may_use_nothing_is_said_at_once():
     operator = "ops:the-key-of-the-operator"
     with (
         staged_service(operator_keys=(operator,)) as service,
-        pytest.raises(ConfigurationError, match="the key may use nothing"),
+        pytest.raises(ConfigurationError, match="the key has no access to any operation"),
     ):
         run(ProbeOptions(service.http.base_url, operator), ())
 
@@ -429,7 +429,7 @@ def test_a_wrong_key_or_path_is_said_at_once(live_service):
     wrong = ProbeOptions(live_service.base_url, "sl:a-key-that-nobody-has")
     with pytest.raises(ConfigurationError, match="key is not accepted"):
         run(wrong, ())
-    with pytest.raises(APIConnectionError, match="no such service"):
+    with pytest.raises(APIConnectionError, match="there is no speech service"):
         run(ProbeOptions(f"{live_service.base_url}/elsewhere", live_service.api_key), ())
     done = conform("--base-url", live_service.base_url, SPEECHLAB_API_KEY="sl:a-key-that-nobody-has")
     assert done.returncode == 2

@@ -57,7 +57,7 @@ class Check:
     Attributes:
         id: Name, beginning with the number of its first statement.
         statements: Numbers of the statements that it checks.
-        title: The expected behaviour, in a line.
+        title: The expected behaviour, in one line.
         area: Part of the service.
         binding: Whether the contract explicitly requires it; readings of ambiguous points do not bind.
         metered: Maximum of its calls that a service may charge for; shared calls count for each check.

@@ -57,10 +57,12 @@ def run(
         reason = error.verify_message
         raise APIConnectionError(f"the certificate of {options.base_url} is not trusted: {reason}") from error
     except ssl.SSLError as error:
-        message = f"{options.base_url} cannot be asked over TLS: {error.reason}; does it speak plain HTTP (http://)?"
+        message = (
+            f"TLS with {options.base_url} failed: {error.reason}; does the service use plain HTTP (http://)?"
+        )
         raise APIConnectionError(message) from error
     except OSError as error:
-        raise APIConnectionError(f"nothing answers at {options.base_url}: {error}") from error
+        raise APIConnectionError(f"there is no reply from {options.base_url}: {error}") from error
     _see_that_it_is_one(target)
     _find_voices(target)
     started = datetime.now(UTC).isoformat(timespec="seconds")
@@ -88,19 +90,21 @@ def _see_that_it_is_one(target: Target) -> None:
     if seen == [401, 401, 401]:
         raise ConfigurationError(f"the key is not accepted at {url}; give another with --api-key")
     if seen == [403, 403, 403]:
-        raise ConfigurationError(f"the key may use nothing at {url}; give another with --api-key")
+        raise ConfigurationError(
+            f"the key has no access to any operation at {url}; give another with --api-key"
+        )
     told = ", ".join(map(str, seen))
     if any(_is_json(reply) for reply in replies) and not all(status in {404, 405} for status in seen):
         return
     if all(status in _OF_PROXIES for status in seen):
         raise APIConnectionError(
-            f"a proxy answers at {url} in the service's place, with {told}: is the service running behind it?"
+            f"a proxy replies at {url} instead of the service, with {told}; is the service behind it running?"
         )
     if all(reply.status == 400 and b"https" in reply.body.lower() for reply in replies):
-        raise APIConnectionError(f"{url} is asked in plain and speaks TLS; write https://")
+        raise APIConnectionError(f"the service at {url} requires TLS; write https://")
     raise APIConnectionError(
-        f"there is no such service at {url}: its paths are answered with {told}; a base URL "
-        f"may need a path, such as https://host/speech"
+        f"there is no speech service at {url}: the reply to its paths is {told}; a base URL may need a path, such as "
+        f"https://host/speech"
     )
 
 
@@ -112,18 +116,20 @@ def _first_reply(target: Target, method: str, path: str) -> Exchange:
         return other.exchange
     except TimeoutError:
         patience = f"{target.options.timeout_s:g} s"
-        message = f"{target.options.base_url} takes connections and answers nothing within {patience}"
+        message = f"{target.options.base_url} accepts connections, but sends no reply within {patience}"
         raise APIConnectionError(message) from None
 
 
 def _other_protocol(target: Target, came: bytes) -> str:
     url = target.options.base_url
     if came.startswith(_TLS_ALERT):
-        return f"{url} is asked in plain and speaks TLS; write https://"
+        return f"the service at {url} requires TLS; write https://"
     if came == ENDED:
-        return f"{url} takes connections and ends them without an answer: is the service running behind it?"
+        return (
+            f"{url} accepts connections, and closes them without a reply; is the service behind it running?"
+        )
     shown = ascii(target.redacted(came.decode("latin-1"))[:_SHOWN_CHARS])
-    return f"what answers at {url} speaks no HTTP, it says {shown}; is the port right?"
+    return f"the program at {url} does not speak HTTP; its reply begins with {shown}; is the port right?"
 
 
 def _is_json(reply: Exchange) -> bool:
@@ -134,7 +140,7 @@ def _is_json(reply: Exchange) -> bool:
 
 
 def _find_voices(target: Target) -> None:
-    """Stop at a voice that is not in the catalogue: hardly any check could run with it, and none would fail."""
+    """Raise for a voice that is not in the catalogue: hardly any check could run with it, and none would fail."""
     wanted = [voice for voice in (target.options.voice, target.options.q_voice) if voice is not None]
     if not wanted:
         return
@@ -159,9 +165,9 @@ def _tried(target: Target, check: Check) -> CheckOutcome:
     except Closed:
         target.note(Unmet("the connection stays open"))
     except TimeoutError:
-        target.note(Unmet(f"an answer comes within {target.options.timeout_s:g} s"))
+        target.note(Unmet(f"a reply within {target.options.timeout_s:g} s"))
     except OSError as error:
-        target.note(Unmet(f"the connection holds; it broke: {error}"))
+        target.note(Unmet(f"the connection stays open; it broke: {error}"))
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         # One reply of an unexpected form must not end the whole run.
         said = f"replies have the form that the contract describes ({type(error).__name__}: {error})"

@@ -22,29 +22,29 @@ _AREAS = (
     *(handshake, session, speaking, frames),
 )
 
-_LOAD = "would take a flood of calls, which this tool never makes"
-_FAULT = "a backend has to fail at a moment that nobody outside can choose"
-_INSIDE = "is seen inside the service only"
-_SETTINGS = "the service has to be run with other settings"
+_LOAD = "needs a very high load, which this tool never makes"
+_FAULT = "needs the failure of a backend at a certain moment, which cannot be chosen from outside"
+_INSIDE = "visible only inside the service"
+_SETTINGS = "needs a service with other settings"
 
 OUT_OF_REACH: dict[int, str] = {
     16: _LOAD,
-    17: f"what is metered {_INSIDE.removeprefix('is ')}",
-    26: "somebody has to switch a voice off",
+    17: f"the metered amounts are {_INSIDE}",
+    26: "needs a voice that is switched off during the run",
     46: _FAULT,
     53: _SETTINGS,
-    63: "the service has to be run without its models",
-    72: "what an engine is told " + _INSIDE,
+    63: "needs a service without its models",
+    72: f"the options of an engine are {_INSIDE}",
     86: f"{_SETTINGS}, and {_FAULT}",
-    87: "would take a recording made to hurt, which this tool never sends",
-    97: "how well terms survive is a question of quality, for a study",
+    87: "needs a harmful recording, which this tool never sends",
+    97: "the preservation of terms is a question of quality, for a study",
     122: _LOAD,
-    123: "the service has to be stopped",
+    123: "needs a stop of the service",
     147: _FAULT,
     148: _FAULT,
     152: f"{_LOAD}; {_FAULT}",
-    153: "what is cancelled and metered once a client has left " + _INSIDE,
-    163: "would hold a connection unread for minutes",
+    153: f"cancellation and metering after a client has left are {_INSIDE}",
+    163: "needs a connection that is not read for minutes",
 }
 """Statements that cannot be checked from outside without harm, and the reasons."""
 

@@ -30,7 +30,7 @@ _JSON = (("Content-Type", "application/json"),)
 
 
 def refused_401(t: Target, reply: Exchange) -> None:
-    """Note what is wrong with a refusal of a key."""
+    """Record findings about the refusal of a key."""
     if not t.require(reply.status == 401, "401", reply):
         return
     body = full_body(reply)
@@ -39,10 +39,10 @@ def refused_401(t: Target, reply: Exchange) -> None:
         t.require(body["code"] == 104, "code 104", reply)
         t.require(body["name"] == "ErrAuthenticationFailed", "name ErrAuthenticationFailed", reply)
         t.require(body["error"] == AUTHENTICATION_MESSAGE, f"error {AUTHENTICATION_MESSAGE!r}", reply)
-        t.require(body["context"], "a context that names where it arose", reply)
+        t.require(body["context"], "a context that names the origin of the error", reply)
 
 
-@check("key-needed", 1, title="every operation asks for Authorization: Bearer")
+@check("key-needed", 1, title="every operation requires Authorization: Bearer")
 def _key_needed(t: Target) -> None:
     for method, path in ROUTES:
         reply = t.request(method, path, auth=None)
@@ -51,7 +51,7 @@ def _key_needed(t: Target) -> None:
         t.require(reply.status == 401, "401 for another scheme", reply)
 
 
-@check("one-way-in", 1, title="the key is taken from no other header and no cookie")
+@check("one-way-in", 1, title="keys in other headers or in cookies are ignored")
 def _one_way_in(t: Target) -> None:
     for name in ("X-API-Key", "Cookie", "Sec-WebSocket-Protocol"):
         value = f"api_key={t.unknown_key()}" if name == "Cookie" else t.unknown_key()
@@ -66,7 +66,7 @@ def _malformed(t: Target) -> None:
         t.require(reply.status == 401, "401", reply)
 
 
-@check("401-body", 3, 9, title="a refused key gives the body that the contract states")
+@check("401-body", 3, 9, title="the refusal of a key has the body of the contract")
 def _body_401(t: Target) -> None:
     for method, path in ROUTES:
         refused_401(t, t.request(method, path, auth=f"Bearer {t.unknown_key()}"))
@@ -90,7 +90,7 @@ def _expired(t: Target) -> None:
     refused_401(t, t.request("GET", VOICES_PATH, auth=f"Bearer {t.restricted('expired_key')}"))
 
 
-@check("context", 4, title="the context of a 401 tells the services apart", advisory=True)
+@check("context", 4, title="the context of a 401 identifies the service", advisory=True)
 def _context(t: Target) -> None:
     seen = []
     for path in (SPEECH_PATH, RECOGNITION_PATH, TRANSLATION_PATH):
@@ -98,14 +98,14 @@ def _context(t: Target) -> None:
         body = full_body(reply) or {}
         t.require(body.get("context"), "a context", reply)
         seen.append(tuple(body.get("context", ())))
-    t.require(len(set(seen)) == len(seen), f"a context for each service, not {seen}")
+    t.require(len(set(seen)) == len(seen), f"a different context for each service, not {seen}")
 
 
-@check("scheme", 5, title="the scheme in any case, the token exactly, and one header", advisory=True)
+@check("scheme", 5, title="the scheme ignores case, the token does not; one header only", advisory=True)
 def _scheme(t: Target) -> None:
     key = t.options.api_key
     reply = t.request("GET", VOICES_PATH, auth=f"bearer {key}")
-    t.require(reply.status == 200, "the scheme is read in any case", reply)
+    t.require(reply.status == 200, "the scheme is accepted in any case", reply)
     if key.swapcase() != key:
         reply = t.request("GET", VOICES_PATH, auth=f"Bearer {key.swapcase()}")
         t.require(reply.status == 401, "401 for a token in the other case", reply)
@@ -113,7 +113,7 @@ def _scheme(t: Target) -> None:
     t.require(reply.status in {400, 401}, "two headers are refused", reply)
 
 
-@check("before-the-body", 6, title="who asks is decided before the body is read or validated")
+@check("before-the-body", 6, title="the key is checked before the body is read or validated")
 def _before_the_body(t: Target) -> None:
     auth = f"Bearer {t.unknown_key()}"
     for path in (SPEECH_PATH, RECOGNITION_PATH, TRANSLATION_PATH):
@@ -124,11 +124,11 @@ def _before_the_body(t: Target) -> None:
                 "POST", path, b"x" * _LARGE, auth=auth, headers=_JSON, shown=f"{_LARGE:,} bytes"
             )
         except (Unmet, ConnectionError):
-            continue  # refused so early that the reset of the connection has overtaken the reply
+            continue  # refused so early that the reset of the connection arrived before the reply
         t.require(reply.status == 401, "401, whatever the body", reply)
 
 
-@check("order", 7, title="a bad key counts before an unknown path, voice or body", advisory=True)
+@check("order", 7, title="a bad key is reported before an unknown path, voice or body", advisory=True)
 def _order(t: Target) -> None:
     auth = f"Bearer {t.unknown_key()}"
     reply = t.request("GET", "/no/such/path", auth=auth)
@@ -169,7 +169,7 @@ def _body(t: Target) -> None:
         t.require(full_body(reply), "application/json with context, code, name and error", reply)
 
 
-@check("asr-body", 10, title="errors of recognition have the long form, or code (the status) and error")
+@check("asr-body", 10, title="errors of recognition have the long form, or the status as code, and error")
 def _asr_body(t: Target) -> None:
     t.need_recognition()
     for fields in ({}, {"audio": "@@@@"}, b"{"):
@@ -182,7 +182,7 @@ def _asr_body(t: Target) -> None:
             t.require(body["code"] == reply.status, "in the short form the code is the status", reply)
 
 
-@check("code-104", 12, title="104 stands for authentication only", advisory=True)
+@check("code-104", 12, title="the code 104 is for authentication only", advisory=True)
 def _code_104(t: Target) -> None:
     for reply in (t.post(SPEECH_PATH, {}), t.post(SPEECH_PATH, b"{"), t.form([("text", "a")])):
         body = reply.json()
@@ -198,8 +198,8 @@ def _no_such_thing(t: Target) -> None:
     t.require("POST" in (reply.header("allow") or ""), "Allow names POST", reply)
 
 
-@check("paths", 19, title="the four paths are there under the base URL, without a version")
+@check("paths", 19, title="the four paths exist below the base URL, without a version")
 def _paths(t: Target) -> None:
     for method, path in ROUTES:
         reply = t.request(method, path, auth=None)
-        t.require(reply.status not in {301, 302, 307, 308, 404, 405}, f"{method} {path} is there", reply)
+        t.require(reply.status not in {301, 302, 307, 308, 404, 405}, f"{method} {path} exists", reply)

@@ -24,28 +24,28 @@ _RANGES = {
 }
 
 check = partial(any_check, first=Target.need_recognition)
-"""Makes a check that is tried only where there is recognition."""
+"""Decorator of checks that run only if the service has recognition."""
 
 
 def refused_with(t: Target, reply: Exchange, message: str) -> None:
-    """Note a finding unless a refusal is a 400 with exactly this message."""
+    """Record a finding unless the reply is a 400 with exactly this message."""
     if t.require(reply.status == 400, f"400 with error {message!r}", reply):
         body = reply.json()
         t.require(isinstance(body, dict) and body.get("error") == message, f"error {message!r}", reply)
 
 
 def accepted(t: Target, **fields: Any) -> None:
-    """Note a finding if fields are refused; the audio is at fault on purpose, so that nothing is metered."""
+    """Record a finding if the fields are refused. The audio is invalid on purpose, so that nothing is metered."""
     refused_with(t, t.recognise(NOT_AUDIO, **fields), UNSUPPORTED_AUDIO)
 
 
 def recognised(t: Target) -> Exchange:
-    """Recognise speech of the service itself, once in a run."""
+    """Recognise speech that the service itself has made; one call in a run."""
     return t.kept("heard", lambda: t.recognise(speech(t).encode("wav")))
 
 
 def language_and_confidence(t: Target, body: dict[str, Any], reply: Exchange) -> None:
-    """Note what is wrong with the two fields that both forms of a reply have."""
+    """Record findings about the two fields of both forms of a reply."""
     t.require(isinstance(body.get("language"), str), "language is a string", reply)
     sure = body.get("confidence")
     t.require(type(sure) in {int, float} and 0 <= float(sure or 0) <= 1, "confidence is 0 to 1", reply)
@@ -60,7 +60,7 @@ def default_form(t: Target, reply: Exchange) -> dict[str, Any]:
     return body
 
 
-@check("happy", 54, 78, title="recognition takes JSON and gives text, language and confidence", metered=2)
+@check("happy", 54, 78, title="recognition takes JSON and returns text, language and confidence", metered=2)
 def _happy(t: Target) -> None:
     default_form(t, recognised(t))
 
@@ -82,7 +82,7 @@ def _no_base64(t: Target) -> None:
         refused_with(t, t.recognise(value), INVALID_BASE64)
 
 
-@check("no-string", 56, title="audio that is no string is no base64", advisory=True)
+@check("no-string", 56, title="audio that is not a string is not base64", advisory=True)
 def _no_string(t: Target) -> None:
     for value in (5, ["QUJD"], {"a": 1}, True):
         refused_with(t, t.recognise(value), INVALID_BASE64)
@@ -113,7 +113,7 @@ def _no_cousin(t: Target) -> None:
         refused_with(t, t.recognise(data), UNSUPPORTED_AUDIO)
 
 
-@check("formats", 59, 60, title="OGG, FLAC and MP3 are told by their header", metered=4, quick=False)
+@check("formats", 59, 60, title="OGG, FLAC and MP3 are detected by their header", metered=4, quick=False)
 def _formats(t: Target) -> None:
     clip = speech(t)
     for name in ("ogg", "flac", "mp3"):
@@ -122,7 +122,7 @@ def _formats(t: Target) -> None:
             default_form(t, t.recognise(data))
 
 
-@check("damaged", 61, title="a right header and nothing decodable behind it is 400", advisory=True)
+@check("damaged", 61, title="a valid header without decodable audio is 400", advisory=True)
 def _damaged(t: Target) -> None:
     for data in (b"fLaC" + b"\x81" * 60, b"OggS" + b"\xa5" * 60):
         refused_with(t, t.recognise(data), UNSUPPORTED_AUDIO)
@@ -151,28 +151,26 @@ def _invalid(t: Target) -> None:
 @check("session-id", 64, title="session_id is a string", advisory=True, metered=2)
 def _session_id(t: Target) -> None:
     for value in (5, {"a": 1}):
-        refused(t, t.recognise(silence(), session_id=value), "session_id is no string")
+        refused(t, t.recognise(silence(), session_id=value), "session_id is not a string")
 
 
 @check("order", 65, title="JSON, audio, other fields, base64, header: in this order", advisory=True)
 def _order(t: Target) -> None:
     refused_with(t, t.recognise("", top_p=7), NO_AUDIO)
     reply = t.recognise("@@@@", top_p=7)
-    t.require(reply.status == 400 and INVALID_BASE64.encode() not in reply.body, "top_p is told first", reply)
+    t.require(
+        reply.status == 400 and INVALID_BASE64.encode() not in reply.body, "top_p is reported first", reply
+    )
 
 
-@check(
-    "language", 66, title="a given language is echoed, and one of ja, en and zh found otherwise", metered=5
-)
+@check("language", 66, title="a given language is echoed; otherwise ja, en or zh is identified", metered=5)
 def _language(t: Target) -> None:
     known = {str(each) for each in Language}
     body = default_form(t, recognised(t))
-    t.require(body.get("language") in known, "ja, en or zh is found", recognised(t))
-    for code in sorted(known):  # only one of them can be that of the sound
+    t.require(body.get("language") in known, "ja, en or zh is identified", recognised(t))
+    for code in sorted(known):  # only one of them can be the language of the audio
         reply = t.recognise(speech(t).encode("wav"), language=code)
-        t.require(
-            default_form(t, reply).get("language") == code, f"the language that was specified, {code}", reply
-        )
+        t.require(default_form(t, reply).get("language") == code, f"the given language, {code}", reply)
 
 
 @check(
@@ -188,12 +186,12 @@ def _odd_language(t: Target) -> None:
 def _hotwords(t: Target) -> None:
     wrong: tuple[Any, ...] = ("word", [5], {"a": 1}, [["a"]])
     for value in wrong:
-        refused(t, t.recognise(silence(), hotwords=value), "hotwords is no array of strings")
+        refused(t, t.recognise(silence(), hotwords=value), "hotwords is not an array of strings")
     for words in ([], ["word", "言葉"]):
         accepted(t, hotwords=words)
 
 
-@check("ranges", 69, title="temperature, top_p and the penalties stay in their ranges, ends included")
+@check("ranges", 69, title="temperature, top_p and the penalties have ranges that include their ends")
 def _ranges(t: Target) -> None:
     for name, (low, high) in _RANGES.items():
         for value in (low - 0.01, high + 0.01):
@@ -202,7 +200,7 @@ def _ranges(t: Target) -> None:
             accepted(t, **{name: value})
 
 
-@check("ends", 69, title="the ends of all ranges are really used", metered=3, quick=False)
+@check("ends", 69, title="recognition works at the ends of all ranges", metered=3, quick=False)
 def _ends(t: Target) -> None:
     clip = speech(t).encode("wav")
     for end in (0, 1):
@@ -213,10 +211,10 @@ def _ends(t: Target) -> None:
 def _numbers(t: Target) -> None:
     for name in _RANGES:
         for value in (True, "1.0", [1]):
-            refused(t, t.recognise(silence(), **{name: value}), f"{name} is no number")
+            refused(t, t.recognise(silence(), **{name: value}), f"{name} is not a number")
         accepted(t, **{name: 1})
     body = b'{"audio": "' + base64.b64encode(silence()) + b'", "top_p": NaN}'
-    refused(t, t.post(RECOGNITION_PATH, body, shown='{"audio": …, "top_p": NaN}'), "NaN is no number")
+    refused(t, t.post(RECOGNITION_PATH, body, shown='{"audio": …, "top_p": NaN}'), "NaN is not a number")
 
 
 @check("vad", 71, title="vad is 0, 1, off, on or segments")
@@ -244,7 +242,7 @@ def _vad_case(t: Target) -> None:
 @check(
     "vad-filter",
     73,
-    title="vad_filter is no alias of vad: it is ignored",
+    title="vad_filter is not an alias of vad, and is ignored",
     advisory=True,
     metered=2,
     quick=False,
@@ -257,7 +255,7 @@ def _vad_filter(t: Target) -> None:
 def _silence(t: Target) -> None:
     reply = t.recognise(silence())
     body = default_form(t, reply)
-    t.require(body.get("text") == "" and body.get("confidence") == 0, "nothing is heard in silence", reply)
+    t.require(body.get("text") == "" and body.get("confidence") == 0, "no text for silence", reply)
 
 
 def _messages(part: dict[str, Any]) -> list[dict[str, Any]]:
@@ -286,7 +284,7 @@ def _legacy_empty(t: Target) -> None:
     refused_with(t, t.recognise(messages=_messages({"type": "text", "text": "a"})), NO_AUDIO)
 
 
-@check("legacy-both", 85, title="audio wins over messages", advisory=True)
+@check("legacy-both", 85, title="audio takes precedence over messages", advisory=True)
 def _legacy_both(t: Target) -> None:
     data = base64.b64encode(silence()).decode()
     part = {"type": "input_audio", "input_audio": {"data": data, "format": "wav"}}

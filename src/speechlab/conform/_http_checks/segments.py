@@ -41,17 +41,23 @@ def _recognised_late(t: Target) -> Exchange:
     return t.kept("late", lambda: t.recognise(with_silence(speech(t), _ONSET_S), vad="segments"))
 
 
-@check("form", 78, 79, title="vad=segments gives language, confidence and segments, and no text", metered=2)
+@check("form", 78, 79, title="vad=segments returns language, confidence and segments, but no text", metered=2)
 def _form(t: Target) -> None:
     reply = _recognised_late(t)
     found = _segments(t, reply)
-    t.require(found, "there is a segment where there is speech", reply)
+    t.require(found, "speech has a segment", reply)
     body = reply.json()
     t.require("text" not in body, "no top-level text", reply)
     language_and_confidence(t, body, reply)
 
 
-@check("sorted", 79, title="segments are in order, apart, and within the recording", advisory=True, metered=2)
+@check(
+    "sorted",
+    79,
+    title="segments are sorted, without overlap, and within the recording",
+    advisory=True,
+    metered=2,
+)
 def _sorted(t: Target) -> None:
     reply, end = _recognised_late(t), 0.0
     for each in _segments(t, reply):
@@ -59,7 +65,7 @@ def _sorted(t: Target) -> None:
         end = each["end"]
     t.require(
         end <= speech(t).duration_s + _ONSET_S + 0.5 + _ROUNDING_S,
-        "the last one ends with the recording",
+        "the last segment ends within the recording",
         reply,
     )
 
@@ -70,33 +76,33 @@ def _sorted(t: Target) -> None:
 def _pre_roll(t: Target) -> None:
     reply = _recognised_late(t)
     found = _segments(t, reply)
-    t.insist(found, "there is a segment where there is speech", reply)
+    t.insist(found, "speech has a segment", reply)
     # The padding of segments and of speech may add to the pre-roll, and voices begin with a breath.
     early = found[0]["start"] <= _ONSET_S - _PRE_ROLL_S + _TOLERANCE_S
     t.require(early, f"the first start is about {_ONSET_S - _PRE_ROLL_S:g} s", reply)
-    t.require(found[0]["start"] >= 0.5, "the silence before is left out", reply)
+    t.require(found[0]["start"] >= 0.5, "the silence before the speech is left out", reply)
     clip = with_silence(speech(t), _ONSET_S)
     tight = t.recognise(clip, vad="segments", initial_segment_padding_ms=0)
     starts = [each["start"] for each in _segments(t, tight)]
-    t.require(starts and starts[0] > found[0]["start"], "without pre-roll it begins later", tight)
+    t.require(
+        starts and starts[0] > found[0]["start"], "without pre-roll the first segment begins later", tight
+    )
 
 
-@check(
-    "gaps", 81, title="silence longer than min_silence_gap splits, shorter does not", metered=3, quick=False
-)
+@check("gaps", 81, title="a silence splits only if it is longer than min_silence_gap", metered=3, quick=False)
 def _gaps(t: Target) -> None:
     clip = with_silence(speech(t), 0.5, 1.5)
     own = {"vad": "segments", "min_segment_duration": 0.0}
     apart = t.recognise(clip, **own, min_silence_gap=400)
-    t.require(len(_segments(t, apart)) >= 2, "two segments, with 1.5 s between the speech", apart)
+    t.require(len(_segments(t, apart)) >= 2, "two segments, for 1.5 s of silence between the speech", apart)
     joined = t.recognise(clip, **own, min_silence_gap=5_000)
-    t.require(len(_segments(t, joined)) == 1, "one segment, when only 5 s would split", joined)
+    t.require(len(_segments(t, joined)) == 1, "one segment, with a min_silence_gap of 5 s", joined)
 
 
 @check("gap-values", 74, title="min_silence_gap, speech_pad_ms and min_segment_duration are numbers")
 def _gap_values(t: Target) -> None:
     for name in ("min_silence_gap", "speech_pad_ms", "min_segment_duration"):
-        refused(t, t.recognise(silence(), vad="segments", **{name: "long"}), f"{name} is no number")
+        refused(t, t.recognise(silence(), vad="segments", **{name: "long"}), f"{name} is not a number")
         accepted(t, vad="segments", **{name: 300})
 
 
@@ -121,10 +127,8 @@ def _ignored(t: Target) -> None:
     accepted(t, initial_segment_padding_ms=-5)
 
 
-@check(
-    "integers", 77, title="integer fields take no booleans, strings or fractions", advisory=True, metered=12
-)
+@check("integers", 77, title="booleans, strings and fractions are not integers", advisory=True, metered=12)
 def _integers(t: Target) -> None:
     for name in _INTEGERS:
         for value in (True, "100", 1.5):
-            refused(t, t.recognise(silence(), vad="segments", **{name: value}), f"{name} is no integer")
+            refused(t, t.recognise(silence(), vad="segments", **{name: value}), f"{name} is not an integer")

@@ -31,7 +31,7 @@ def _is_sound(t: Target, reply: Exchange, name: str) -> None:
     if t.require(looks_like(reply.body, name), f"the body is {name} and nothing else", reply):
         clip = clip_of(reply.body, name, DEFAULT_SAMPLE_RATE)
         t.require(
-            clip is not None and clip.duration_s > 0.05, "the audio decodes, and is more than a click", reply
+            clip is not None and clip.duration_s > 0.05, "the audio decodes, and is longer than 0.05 s", reply
         )
 
 
@@ -59,7 +59,7 @@ def _one_body(t: Target) -> None:
     for reply in (_whole(t, t.format), t.speak(stream=False)):
         t.insist(reply.status == 200, "200", reply)
         t.require(reply.framing == "length", "Content-Length, and not chunked", reply)
-        t.require(reply.complete and not reply.trailing, "as many bytes as it says", reply)
+        t.require(reply.complete and not reply.trailing, "as many bytes as Content-Length", reply)
 
 
 @check("chunked", 43, title="with stream=true: chunked, no Content-Length, nothing after the end", metered=2)
@@ -78,7 +78,9 @@ def _early(t: Target) -> None:
     reply = t.speak(text=t.several_sentences, format=t.stream_format, stream=True)
     t.insist(reply.status == 200, "200", reply)
     if reply.seconds < _SLOW_ENOUGH_S:
-        raise Untried(f"the voice is too fast to tell: all of it came within {reply.seconds:.2f} s")
+        raise Untried(
+            f"the voice is too fast for this check: the whole reply came within {reply.seconds:.2f} s"
+        )
     share = reply.first_s / reply.seconds
     t.require(share < _SOON, f"the first byte comes early, not after {share:.0%} of the time", reply)
 
@@ -94,9 +96,7 @@ def _decodes(t: Target) -> None:
             t.require(reply.complete, "the stream ends with the final chunk", reply)
 
 
-@check(
-    "left", 50, title="a client that leaves in the middle of a stream harms nobody", metered=3, quick=False
-)
+@check("left", 50, title="the service goes on after a client leaves during a stream", metered=3, quick=False)
 def _left(t: Target) -> None:
     t.speak(text=t.several_sentences, format=t.stream_format, stream=True, first_only=True)
     reply = t.speak()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _ODD_RATE = 12_345
 _BILINGUAL = "Hello. こんにちは。"
-"""A text for a voice whose language is not looked at."""
+"""Text for a request in which the language of the voice does not matter."""
 
 
 def _rate(t: Target, reply: Exchange, wanted: int) -> None:
@@ -30,10 +30,10 @@ def _rate(t: Target, reply: Exchange, wanted: int) -> None:
 
 def _needs_wav(voice: dict[str, Any]) -> None:
     if "wav" not in formats_of(voice):
-        raise Untried("rates are read from WAV headers, and the voice has no WAV")
+        raise Untried("rates are read from WAV headers, but the voice has no WAV")
 
 
-@check("voice-id", 27, title="voice_id missing, null, no string or no UUID is 400")
+@check("voice-id", 27, title="a voice_id that is missing, null, not a string or not a UUID is 400")
 def _voice_id(t: Target) -> None:
     values: tuple[Any, ...] = (..., None, 5, [], "", "no-uuid")
     for value in values:
@@ -45,13 +45,13 @@ def _unknown_voice(t: Target) -> None:
     refused(t, t.speak(voice_id=t.unknown_id()), "voice_id is not in the catalogue")
 
 
-@check("id-case", 27, title="voice ids are taken in any case", advisory=True, metered=1, quick=False)
+@check("id-case", 27, title="voice ids are accepted in any case", advisory=True, metered=1, quick=False)
 def _id_case(t: Target) -> None:
     reply = t.speak(voice_id=t.voice["id"].upper())
     t.require(reply.status == 200, "200", reply)
 
 
-@check("text", 28, title="text missing, null or no string is 400")
+@check("text", 28, title="a text that is missing, null or not a string is 400")
 def _text(t: Target) -> None:
     values: tuple[Any, ...] = (..., None, 5, ["a"], {})
     for value in values:
@@ -75,16 +75,16 @@ def _too_long(t: Target) -> None:
 )
 def _code_points(t: Target) -> None:
     reply = t.speak(text=t.longest_text, stream=True, format=t.stream_format, first_only=True)
-    t.require(reply.status == 200, "a text of exactly as many code points as are allowed is spoken", reply)
+    t.require(reply.status == 200, "a text of exactly the maximum of code points is spoken", reply)
 
 
-@check("format", 31, title="format missing or unknown is 400")
+@check("format", 31, title="a format that is missing or unknown is 400")
 def _format(t: Target) -> None:
     for value in (..., None, "", "aac", 5, ["wav"]):
         refused(t, t.speak(format=value), "format is missing or unknown")
 
 
-@check("format-case", 31, title="formats are told by their case", advisory=True, metered=1)
+@check("format-case", 31, title="formats are case-sensitive", advisory=True, metered=1)
 def _format_case(t: Target) -> None:
     refused(t, t.speak(format=t.format.upper()), "formats are lower case")
 
@@ -103,7 +103,7 @@ def _format_lacking(t: Target) -> None:
 def _stream_type(t: Target) -> None:
     values: tuple[Any, ...] = ("true", 1, 0, [])
     for value in values:
-        refused(t, t.speak(stream=value), "stream is no boolean")
+        refused(t, t.speak(stream=value), "stream is not a boolean")
     reply = t.speak(stream=None)
     t.require(reply.status == 200 and reply.framing != "chunked", "null is false", reply)
 
@@ -118,7 +118,7 @@ def _mute_stream(t: Target) -> None:
 @check(
     "unstreamable",
     33,
-    title="a format that cannot stream is 400 with stream=true, and fine without",
+    title="a format that cannot stream is 400 with stream=true, and valid without",
     metered=6,
 )
 def _unstreamable(t: Target) -> None:
@@ -129,10 +129,10 @@ def _unstreamable(t: Target) -> None:
     for name in found:
         refused(t, t.speak(format=name, stream=True), "the provider cannot stream it")
         reply = t.speak(format=name)
-        t.require(reply.status == 200, "without stream it is fine, for the voice lists it", reply)
+        t.require(reply.status == 200, "200 without stream, because the voice lists the format", reply)
 
 
-@check("default-rate", 34, title="no sample_rate, or 0, is 24,000 Hz in the audio itself", metered=2)
+@check("default-rate", 34, title="without a sample_rate, or with 0, the audio has 24,000 Hz", metered=2)
 def _default_rate(t: Target) -> None:
     _needs_wav(t.voice)
     for value in (..., 0):
@@ -145,7 +145,7 @@ def _null_rate(t: Target) -> None:
     _rate(t, t.speak(format="wav", sample_rate=None), DEFAULT_SAMPLE_RATE)
 
 
-@check("single-rate", 35, title="a voice with one rate takes no other", needs="a voice with one rate")
+@check("single-rate", 35, title="a voice with one rate accepts no other", needs="a voice with one rate")
 def _single_rate(t: Target) -> None:
     voice = t.voice_where(has_one_rate, "with one sample rate")
     reply = t.speak(voice_id=voice["id"], format=formats_of(voice)[0], sample_rate=unlisted_rate(voice))
@@ -155,7 +155,7 @@ def _single_rate(t: Target) -> None:
 @check(
     "single-rate-same",
     35,
-    title="… not even its own",
+    title="a voice with one rate does not accept this rate either",
     advisory=True,
     metered=1,
     needs="a voice with one rate",
@@ -166,7 +166,7 @@ def _single_rate_same(t: Target) -> None:
     refused(t, reply, "an override is only for voices with several rates")
 
 
-@check("odd-rate", 36, title="a rate that is not listed, negative or no integer is 400")
+@check("odd-rate", 36, title="a rate that is not listed, negative or not an integer is 400")
 def _odd_rate(t: Target) -> None:
     for value in (_ODD_RATE, -1, -24_000, 22_050.5, True, "16000"):
         refused(t, t.speak(sample_rate=value), "not a rate of the voice")
@@ -176,7 +176,7 @@ def _odd_rate(t: Target) -> None:
     "override",
     36,
     37,
-    title="a listed rate is what the audio has",
+    title="the audio has the requested rate",
     metered=1,
     needs="a voice with several rates",
 )
@@ -192,7 +192,7 @@ def _override(t: Target) -> None:
 @check(
     "q-ogg",
     37,
-    title="provider Q takes no rate with ogg, and takes it otherwise",
+    title="provider Q accepts a rate, but not with ogg",
     metered=2,
     needs="--q-voice",
 )
@@ -204,17 +204,19 @@ def _q_ogg(t: Target) -> None:
     said = {"voice_id": voice["id"], "text": _BILINGUAL}
     refused(t, t.speak(**said, format="ogg", sample_rate=rate), "provider Q rejects an override with ogg")
     reply = t.speak(**said, format="ogg", sample_rate=0)
-    t.require(reply.status == 200, "0 is no override", reply)
+    t.require(reply.status == 200, "0 is not an override", reply)
     _rate(t, t.speak(**said, format="wav", sample_rate=rate), rate)
 
 
-@check("q-ogg-24000", 37, title="… not even 24,000", advisory=True, metered=1, needs="--q-voice")
+@check(
+    "q-ogg-24000", 37, title="provider Q rejects 24,000 with ogg", advisory=True, metered=1, needs="--q-voice"
+)
 def _q_ogg_default(t: Target) -> None:
     reply = t.speak(voice_id=t.q_voice["id"], text=_BILINGUAL, format="ogg", sample_rate=24_000)
     refused(t, reply, "24,000 is an override, too")
 
 
-@check("q-temperature", 38, title="provider Q takes temperature, 0.0 included", metered=2, needs="--q-voice")
+@check("q-temperature", 38, title="provider Q accepts temperature, also 0.0", metered=2, needs="--q-voice")
 def _q_temperature(t: Target) -> None:
     for value in (0.0, 0.7):
         voice = t.q_voice
@@ -232,9 +234,9 @@ def _q_temperature(t: Target) -> None:
 )
 def _temperature(t: Target) -> None:
     for value in ("hot", True, [0.5]):
-        refused(t, t.speak(temperature=value), "temperature is no number")
+        refused(t, t.speak(temperature=value), "temperature is not a number")
     reply = t.speak(temperature=0.5)
-    t.require(reply.status == 200, "a number is fine", reply)
+    t.require(reply.status == 200, "a number is accepted", reply)
 
 
 @check("unknown-field", 40, title="unknown fields are ignored", advisory=True, metered=1, quick=False)
@@ -261,11 +263,11 @@ def _hostile(t: Target) -> list[bytes]:
     ]
 
 
-@check("hostile", 41, 13, title="bodies that are no JSON object are 400, and never 500")
+@check("hostile", 41, 13, title="bodies that are not a JSON object are 400, and never 500")
 def _hostile_bodies(t: Target) -> None:
     for body in _hostile(t):
         reply = t.post(SPEECH_PATH, body, shown=repr(body[:60]))
-        refused(t, reply, "the body is no JSON object")
+        refused(t, reply, "the body is not a JSON object")
         t.require(b"Traceback" not in reply.body, "no traceback", reply)
 
 
@@ -273,12 +275,12 @@ def _hostile_bodies(t: Target) -> None:
 def _odd_json(t: Target) -> None:
     start = f'{{"voice_id": "{t.voice["id"]}", "format": "{t.format}", "text": "{t.text}'.encode()
     for body in (b"\xef\xbb\xbf" + start + b'"}', start + b'", "sample_rate": NaN}', start + b'\\ud800"}'):
-        refused(t, t.post(SPEECH_PATH, body), "not the JSON of RFC 8259")
+        refused(t, t.post(SPEECH_PATH, body), "not valid JSON by RFC 8259")
 
 
-@check("refused-first", 45, title="with stream=true what is refused is refused before the first byte")
+@check("refused-first", 45, title="with stream=true, refusals come before the first byte of audio")
 def _refused_first(t: Target) -> None:
     for fields in ({"format": "aac"}, {"sample_rate": _ODD_RATE}, {"voice_id": "no-uuid"}):
         reply = t.speak(stream=True, **fields)
-        refused(t, reply, "decided before the stream begins")
-        t.require(reply.media_type == "application/json", "an error body and no audio", reply)
+        refused(t, reply, "refused before the stream begins")
+        t.require(reply.media_type == "application/json", "an error body instead of audio", reply)

@@ -21,7 +21,7 @@ def _streamed(t: Target) -> Exchange:
 
 
 def _events(t: Target) -> list[str]:
-    """Return the data of each event; each must be one line."""
+    """Return the data of each event, which must be one line."""
     reply = _streamed(t)
     t.insist(reply.status == 200, "200", reply)
     t.insist(reply.media_type == "text/event-stream", "text/event-stream", reply)
@@ -47,9 +47,9 @@ def _chunks(t: Target) -> list[dict[str, Any]]:
                 chunk = json.loads(data)
             except ValueError:
                 chunk = None
-            t.insist(isinstance(chunk, dict), "an event carries a JSON object", _streamed(t))
+            t.insist(isinstance(chunk, dict), "an event contains a JSON object", _streamed(t))
             found.append(chunk)
-    t.insist(found, "there is a chunk", _streamed(t))
+    t.insist(found, "at least one chunk", _streamed(t))
     return found
 
 
@@ -79,7 +79,7 @@ def _first(t: Target) -> None:
     echoed(t, _chunks(t)[0], _TEXT, _streamed(t))
 
 
-@check("usage", 106, title="usage, where a chunk has it, is three integers that add up", metered=1)
+@check("usage", 106, title="usage, if a chunk has it, is three integers that add up", metered=1)
 def _usage(t: Target) -> None:
     for chunk in _chunks(t):
         if chunk.get("usage") is not None:
@@ -96,7 +96,7 @@ def _done(t: Target) -> None:
     t.require(reply.complete and not reply.trailing, "the body ends there", reply)
 
 
-@check("no-finish", 107, title="chunks carry no finish_reason", advisory=True, metered=1)
+@check("no-finish", 107, title="chunks have no finish_reason", advisory=True, metered=1)
 def _no_finish(t: Target) -> None:
     for chunk in _chunks(t):
         for choice in chunk.get("choices") or [{}]:
@@ -104,18 +104,23 @@ def _no_finish(t: Target) -> None:
 
 
 @check(
-    "joined", 110, title="joined deltas are what comes without stream", advisory=True, metered=2, quick=False
+    "joined",
+    110,
+    title="joined deltas are the text of a reply without stream",
+    advisory=True,
+    metered=2,
+    quick=False,
 )
 def _joined(t: Target) -> None:
     whole = t.translate(text=_TEXT)
     t.insist(whole.status == 200, "200", whole)
     joined = "".join(str(first_choice(chunk, "delta")[1].get("content") or "") for chunk in _chunks(t))
     content = whole.json()["choices"][0]["message"]["content"]
-    t.require(joined == content, f"the same text, if the engine always says the same: {joined!r}", whole)
+    t.require(joined == content, f"the same text, if the engine always returns the same: {joined!r}", whole)
 
 
-@check("refused-first", 112, title="with stream=true what is refused is JSON with its status")
+@check("refused-first", 112, title="with stream=true, refusals are JSON with their status")
 def _refused_first(t: Target) -> None:
     for reply in (t.translate(text=None, stream="true"), t.translate(source_lang=None, stream="true")):
         t.require(reply.status == 400, "400", reply)
-        t.require(reply.media_type == "application/json", "application/json, and no stream", reply)
+        t.require(reply.media_type == "application/json", "application/json instead of a stream", reply)

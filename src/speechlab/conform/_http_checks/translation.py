@@ -22,23 +22,23 @@ _KIND = "multipart/form-data; boundary=b"
 _DAY_S = 86_400
 
 check = partial(any_check, first=Target.need_translation)
-"""Makes a check that is tried only where there is translation."""
+"""Decorator of checks that run only if the service has translation."""
 
 
 def translated(t: Target) -> Exchange:
-    """Translate, once in a run."""
+    """Translate a text; one call in a run."""
     return t.kept("translated", lambda: t.translate(text=_SOURCE))
 
 
 def right_usage(usage: object) -> bool:
-    """Whether usage has the three counters, and they add up."""
+    """Whether usage has three counters that add up."""
     if not isinstance(usage, dict) or any(type(usage.get(name)) is not int for name in COUNTERS):
         return False
     return bool(usage["total_tokens"] == usage["prompt_tokens"] + usage["completion_tokens"])
 
 
 def first_choice(body: dict[str, Any], part: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the first choice and its ``message`` or ``delta``, each empty where there is none."""
+    """Return the first choice and its ``message`` or ``delta``; each is empty if it is missing."""
     choices = body.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
     found = choice.get(part)
@@ -46,7 +46,7 @@ def first_choice(body: dict[str, Any], part: str) -> tuple[dict[str, Any], dict[
 
 
 def echoed(t: Target, body: dict[str, Any], text: str, reply: Exchange) -> None:
-    """Note a finding unless the source text and both languages come back as they were sent."""
+    """Record a finding unless the reply has the source text and both languages unchanged."""
     t.require(body.get("transcription") == text, f"transcription is {text!r}", reply)
     t.require(body.get("source_lang") == "en", "source_lang is en", reply)
     t.require(body.get("target_lang") == "ja", "target_lang is ja", reply)
@@ -76,7 +76,7 @@ def _role(t: Target) -> None:
     t.require(choice.get("finish_reason") == "stop", "finish_reason is stop", translated(t))
 
 
-@check("unique", 100, 93, title="each answer has an id of its own; stream=false is the default", metered=2)
+@check("unique", 100, 93, title="each reply has a different id; stream=false is the default", metered=2)
 def _unique(t: Target) -> None:
     first, second = translated(t), t.translate(stream="false")
     t.require(json_object(t, first).get("id") != json_object(t, second).get("id"), "another id", second)
@@ -99,13 +99,13 @@ def _usage(t: Target) -> None:
         t.require(right, "balance has integers", reply)
 
 
-@check("slash", 89, title="the path with the slash answers without a redirect")
+@check("slash", 89, title="the path with the slash works without a redirect")
 def _slash(t: Target) -> None:
     reply = t.form([("text", "a")])
     t.require(reply.status == 400, "400 for an incomplete form, and no redirect", reply)
 
 
-@check("no-slash", 89, title="the path without the slash answers, too", advisory=True)
+@check("no-slash", 89, title="the path without the slash works too", advisory=True)
 def _no_slash(t: Target) -> None:
     reply = t.form([("text", "a")], path=TRANSLATION_PATH.rstrip("/"))
     t.require(reply.status == 400, "the same as with the slash", reply)
@@ -129,12 +129,12 @@ def _multipart(t: Target) -> None:
         refused(t, t.post(TRANSLATION_PATH, data, headers=(("Content-Type", kind),)), "multipart only")
 
 
-@check("text", 91, title="text is required, and has 10,000 code points at most")
+@check("text", 91, title="text is required, and has at most 10,000 code points")
 def _text(t: Target) -> None:
     refused(t, t.translate(text=None), "text is missing")
     refused(t, t.translate(text=""), "text is empty")
     over = "a" * (LIMITS.translation_text_chars + 1)
-    refused(t, t.translate(text=over), "text has one code point more than 10,000")
+    refused(t, t.translate(text=over), "text has 10,001 code points")
 
 
 @check("languages", 92, title="source_lang and target_lang are required")
@@ -149,35 +149,37 @@ def _odd_languages(t: Target) -> None:
         refused(t, t.translate(**{name: "tlh"}), "an unsupported language")
 
 
-@check("stream-value", 93, title="stream is false or true and nothing else", advisory=True, metered=3)
+@check("stream-value", 93, title="stream is false or true only", advisory=True, metered=3)
 def _stream_value(t: Target) -> None:
     for value in ("1", "True", "yes"):
         refused(t, t.translate(stream=value), "stream is neither false nor true")
 
 
-@check("keywords", 94, 95, title="no 21 keywords, and none of 102 bytes")
+@check("keywords", 94, 95, title="21 keywords, or a keyword of 102 bytes, are 400")
 def _keywords(t: Target) -> None:
     many = [("keywords", f"k{number}") for number in range(LIMITS.translation_keywords + 1)]
     refused(t, t.translate(*many), "21 keywords")
     refused(t, t.translate(("keywords", "あ" * 34)), "a keyword of 102 bytes in UTF-8")
 
 
-@check("keywords-fit", 94, 95, title="20 keywords are fine, one of them of 99 bytes", metered=1, quick=False)
+@check("keywords-fit", 94, 95, title="20 keywords, one of 99 bytes, are accepted", metered=1, quick=False)
 def _keywords_fit(t: Target) -> None:
     terms = ["あ" * 33, ",".join(["term"] * 20), *(f"k{number}" for number in range(18))]
     reply = t.translate(*[("keywords", term) for term in terms])
     t.require(reply.status == 200, "20 keywords of at most 100 bytes each", reply)
 
 
-@check("context", 96, title="context has 2,000 code points at most")
+@check("context", 96, title="context has at most 2,000 code points")
 def _context(t: Target) -> None:
-    refused(t, t.translate(context="a" * (LIMITS.translation_context_chars + 1)), "context has 2,001")
+    refused(
+        t, t.translate(context="a" * (LIMITS.translation_context_chars + 1)), "context has 2,001 code points"
+    )
 
 
 @check(
     "context-fits",
     96,
-    title="… counted as code points, and is no part of transcription",
+    title="context is counted in code points, and is not part of transcription",
     metered=1,
     quick=False,
 )
@@ -196,19 +198,19 @@ def _model(t: Target) -> None:
 @check(
     "broken-form",
     99,
-    title="repeated fields, files, bad UTF-8 and cut forms are 400",
+    title="repeated fields, files, invalid UTF-8 and truncated forms are 400",
     advisory=True,
     metered=4,
 )
 def _broken_form(t: Target) -> None:
     whole, _ = form_body([("source_lang", "en"), ("target_lang", "ja"), ("text", "Hello.")], "b")
     file = whole.replace(b'name="text"', b'name="text"; filename="a.txt"')
-    refused(t, t.translate(("text", "Again.")), "text is there twice")
+    refused(t, t.translate(("text", "Again.")), "text is given twice")
     for data in (file, whole.replace(b"Hello.", b"\xc3\x28"), whole[: -len(b"--b--\r\n")]):
-        refused(t, t.post(TRANSLATION_PATH, data, headers=(("Content-Type", _KIND),)), "a broken form")
+        refused(t, t.post(TRANSLATION_PATH, data, headers=(("Content-Type", _KIND),)), "an invalid form")
 
 
-@check("errors", 113, title="errors of translation have the body of all others", advisory=True)
+@check("errors", 113, title="errors of translation have the same body as other errors", advisory=True)
 def _errors(t: Target) -> None:
     reply = t.translate(text=None)
     t.require(full_body(reply), "context, code, name and error", reply)

@@ -49,7 +49,7 @@ def _fields(t: Target) -> None:
         t.insist(isinstance(voice, dict), "each voice is an object", shown)
         identity = voice.get("id")
         if t.require(isinstance(identity, str) and _UUID.fullmatch(identity), "id is a UUID", shown):
-            t.require(identity not in seen, "no id is there twice", shown)
+            t.require(identity not in seen, "no id occurs twice", shown)
             seen.add(identity)
         for name in ("description", "language"):
             t.require(isinstance(voice.get(name), str), f"{name} is a string", shown)
@@ -72,10 +72,12 @@ def _values(t: Target) -> None:
             t.require(right, "sample_rates are positive integers", shown)
 
 
-@check("useful", 23, title="formats are not empty, nothing twice, and 24,000 Hz is a rate", advisory=True)
+@check(
+    "useful", 23, title="formats are not empty, without duplicates, and 24,000 Hz is a rate", advisory=True
+)
 def _useful(t: Target) -> None:
     for voice, shown in _listed(t):
         formats, rates = formats_of(voice), voice.get("sample_rates")
-        t.require(formats and len(set(formats)) == len(formats), "formats: some, and none twice", shown)
+        t.require(formats and len(set(formats)) == len(formats), "at least one format, and none twice", shown)
         if isinstance(rates, list):
             t.require(DEFAULT_SAMPLE_RATE in rates, "the default rate is among sample_rates", shown)

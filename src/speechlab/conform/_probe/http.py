@@ -1,6 +1,6 @@
 """HTTP/1.1 on a bare socket: exactly the bytes of a check, and exactly the bytes of the reply.
 
-A library would repair, follow, decode and hide what is checked here.
+A library would repair or hide faults, follow redirects, and decode bodies.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ class SpeakAttempt:
         """
         found = self.of(kind)
         if len(found) != 1:
-            raise Unmet(f"exactly one {kind} comes for a text that is spoken", self)
+            raise Unmet(f"exactly one {kind} for a spoken text", self)
         return found[0]
 
     @property
@@ -123,10 +123,10 @@ class Talk:
                 body = getattr(reply, "body", b"") or b""
                 self.came_lines.append(f"{status} {body[:300].decode('utf-8', 'replace')}")
                 if status == 429:
-                    raise Untried("the service has no place for a further connection") from None
-                raise Unmet("a good handshake is accepted", self) from None
+                    raise Untried("the service accepts no further connection") from None
+                raise Unmet("a valid handshake is accepted", self) from None
             return self
-        raise Untried("the service has no place for a further connection")
+        raise Untried("the service accepts no further connection")
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -135,12 +135,12 @@ class Talk:
 
     @property
     def sent(self) -> str:
-        """Sent messages, one a line."""
+        """Sent messages, one in each line."""
         return _both_ends(self.lines)
 
     @property
     def came(self) -> str:
-        """Received messages, one a line."""
+        """Received messages, one in each line."""
         return _both_ends(self.came_lines) or "nothing"
 
     def raw(self, data: Any, *, text: bool | None = None) -> None:
@@ -173,7 +173,7 @@ class Talk:
             raise self._closed(closed) from None
         except TimeoutError:
             self.came_lines.append("(nothing more)")
-            raise Unmet("an answer comes", self) from None
+            raise Unmet("a reply arrives in time", self) from None
         if isinstance(data, bytes):
             self._binary(len(data))
             return data
@@ -207,11 +207,11 @@ class Talk:
         except Closed:
             raise Unmet("the connection stays open", self) from None
         if isinstance(found, bytes):
-            raise Unmet("an answer comes, and not audio", self)
+            raise Unmet("a reply arrives before any audio", self)
         return found
 
     def ask(self, **message: Any) -> dict[str, Any]:
-        """Send a message and return the answer."""
+        """Send a message and return the reply."""
         self.send(**message)
         return self.message()
 
@@ -221,18 +221,18 @@ class Talk:
         return self.ask(type="session.update", id=_id, session=given(settings))
 
     def configured(self, **session: Any) -> dict[str, Any]:
-        """Send a good ``session.update`` and return ``session.created``.
+        """Send a valid ``session.update`` and return ``session.created``.
 
         Raises:
-            Unmet: It is refused.
+            Unmet: The update is refused.
         """
         found = self.update(**session)
         if found.get("type") != "session.created":
-            raise Unmet("a good session.update is answered by session.created", self)
+            raise Unmet("the reply to a valid session.update is session.created", self)
         return found
 
     def refused(self, found: dict[str, Any], code: str, kind: str = "tts.error") -> bool:
-        """Whether a message is an error of this code; a finding unless it is."""
+        """Record a finding unless a message is an error with this code; return whether it is."""
         right = found.get("type") == kind and found.get("code") == code
         return self.target.require(
             right and isinstance(found.get("message"), str), f"{kind} with code {code} and a message", self
@@ -247,7 +247,7 @@ class Talk:
         """Read to the end of an attempt.
 
         Raises:
-            Untried: The service has had too many calls.
+            Untried: The service reports too many calls.
         """
         events: list[Event] = []
         while True:
@@ -262,7 +262,7 @@ class Talk:
             if kind == "tts.audio.start":
                 self.target.metered += 1
             if kind == "tts.error" and event.get("code") in _RATE_CODES:
-                raise Untried(f"the service says {event['code']}")
+                raise Untried(f"the service replies {event['code']}")
             ends = kind == "tts.error" and event.get("code") not in {
                 "backend_request_failed",
                 "synthesis_in_progress",
@@ -289,7 +289,7 @@ class Talk:
 
 
 def _both_ends(lines: list[str]) -> str:
-    """Join lines; of very many, the first and the last, since a fault may be in either."""
+    """Join lines; of very many, only the first and the last ones, because a fault may be at either end."""
     left_out = len(lines) - 2 * _MAX_LINES
     if left_out > 0:
         lines = [*lines[:_MAX_LINES], f"… {left_out} more …", *lines[-_MAX_LINES:]]

@@ -1,4 +1,4 @@
-"""Recordings to send, and the format and content of those that come."""
+"""Recordings to send, and the format and content of received audio."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ MEDIA_TYPES = {
     "ogg": {"audio/ogg", "application/ogg"},
     "flac": {"audio/flac", "audio/x-flac"},
 }
-"""Content types by which a format may go; pcm has none of its own."""
+"""Content types of each format; pcm has none."""
 _RATE = 16_000
 
 
 def sniffs(data: bytes) -> str | None:
-    """Name the container that a header belongs to; None for raw samples and anything else."""
+    """Return the name of the container with this header; None for raw samples and other data."""
     if data[:4] == b"RIFF" and data[8:12] == b"WAVE":
         return "wav"
     if data[:4] == b"OggS":
@@ -36,14 +36,14 @@ def sniffs(data: bytes) -> str | None:
 
 
 def looks_like(data: bytes, name: str) -> bool:
-    """Whether bytes can be audio of a format; raw samples can be anything but a container or text."""
+    """Whether bytes can be audio of a format. Raw samples can be any bytes except a container or text."""
     if name == "pcm":
         return len(data) % 2 == 0 and sniffs(data[:16]) in {None, "mp3"} and data[:1] not in b"{[<"
     return sniffs(data) == name
 
 
 def clip_of(data: bytes, name: str, sample_rate: int) -> AudioClip | None:
-    """Decode what came; None if it cannot be decoded."""
+    """Decode received audio; None if it cannot be decoded."""
     from speechlab.audio import AudioClip
     from speechlab.errors import SpeechLabError
 
@@ -59,21 +59,21 @@ def speech(target: Target) -> AudioClip:
     """Return speech that the service itself has made, at 16 kHz.
 
     Raises:
-        Untried: It makes none.
+        Untried: Synthesis fails.
     """
 
     def make() -> AudioClip:
         reply = target.speak(text=target.text * 2)
         clip = clip_of(reply.body, target.format, 24_000) if reply.status == 200 else None
         if clip is None:
-            raise Untried("there is no speech to recognise: synthesis fails")
+            raise Untried("there is no speech to recognise, because synthesis fails")
         return clip.resample(_RATE)
 
     return target.kept("speech", make)
 
 
 def with_silence(clip: AudioClip, *seconds_between: float) -> bytes:
-    """Return a WAV of a clip, repeated, with silence before each time: (3,) or (1, 2)."""
+    """Return a WAV of a clip, repeated, with seconds of silence before each repetition: (3,) or (1, 2)."""
     import numpy as np
 
     from speechlab.audio import AudioClip
@@ -92,7 +92,7 @@ def silence(seconds: float = 1.0) -> bytes:
 
 
 def no_samples() -> bytes:
-    """Return a WAV that is a header only."""
+    """Return a WAV with a header only."""
     return _wav(b"")
 
 

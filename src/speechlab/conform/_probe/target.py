@@ -1,4 +1,4 @@
-"""The deployment that is tried: its address, its voices, and the replies and findings so far."""
+"""The deployment under test: its address, its voices, and the replies and findings so far."""
 
 from __future__ import annotations
 
@@ -47,21 +47,21 @@ class Target:
         self._kept: dict[str, Any] = {}
         self._secrets = [key for key in options.keys if key]
 
-    # Saying what is wrong
+    # Findings
 
     def require(self, condition: object, expected: str, evidence: Evidence | None = None) -> bool:
-        """Note a finding unless the condition holds; the check goes on."""
+        """Record a finding unless the condition holds; the check continues."""
         if not condition:
             self.note(Unmet(expected, evidence))
         return bool(condition)
 
     def insist(self, condition: object, expected: str, evidence: Evidence | None = None) -> None:
-        """Note a finding and end the check unless the condition holds."""
+        """Record a finding and end the check unless the condition holds."""
         if not condition:
             raise Unmet(expected, evidence)
 
     def note(self, unmet: Unmet) -> None:
-        """Keep a finding, without keys."""
+        """Record a finding, without keys."""
         sent, came = (unmet.evidence.sent, unmet.evidence.came) if unmet.evidence else ("", "")
         self.findings.append(Finding(unmet.expected, self.redacted(sent), self.redacted(came)))
 
@@ -73,9 +73,9 @@ class Target:
         return text
 
     def kept(self, name: str, make: Callable[[], _T]) -> _T:
-        """Return what was made under this name, and make it the first time.
+        """Return the object with this name, which is made on first use.
 
-        Trouble is kept as well: the check that has it first fails, and later ones are not tried.
+        A failure is kept as well: the first check with it fails, and later ones are not tried.
         """
         if name not in self._kept:
             try:
@@ -85,7 +85,7 @@ class Target:
                 raise
         found = self._kept[name]
         if isinstance(found, Unmet):
-            raise Untried(f"what it builds on fails: {found.expected}") from found
+            raise Untried(f"a precondition fails: {found.expected}") from found
         if isinstance(found, Exception):
             raise found
         return cast("_T", found)
@@ -106,8 +106,8 @@ class Target:
         """Send a request; ``auth`` is "" for the key, None for no header, else the values of the header.
 
         Raises:
-            Unmet: The reply is not HTTP, or none.
-            Untried: The service says again and again that there are too many calls.
+            Unmet: The reply is not HTTP, or there is none.
+            Untried: The service repeatedly replies that there are too many calls.
         """
         given_auth: tuple[str, ...] = (auth,) if isinstance(auth, str) else auth or ()
         if auth == "":
@@ -143,7 +143,7 @@ class Target:
         return reply
 
     def post(self, path: str, fields: Any, **options: Any) -> Exchange:
-        """Post JSON: a value, or bytes as they are."""
+        """Post JSON: a value, or unchanged bytes."""
         raw = fields if isinstance(fields, bytes) else json.dumps(fields).encode()
         if isinstance(fields, dict) and isinstance(fields.get("audio"), str):
             brief = {**fields, "audio": shortened(fields["audio"], 60)}
@@ -152,7 +152,7 @@ class Target:
         return self.request("POST", path, raw, headers=headers, **options)
 
     def speak(self, *, first_only: bool = False, auth: Any = "", **fields: Any) -> Exchange:
-        """``POST /tts`` with a small text; fields replace what is sent, and None as ``...`` leaves it out."""
+        """``POST /tts`` with a short text; fields replace those of the request, and ``...`` leaves one out."""
         sent = {"voice_id": self.voice["id"], "text": self.text, "format": self.format} | fields
         return self.post(SPEECH_PATH, given(sent), first_only=first_only, auth=auth)
 
@@ -163,7 +163,7 @@ class Target:
         return self.post(RECOGNITION_PATH, fields if audio is ... else {"audio": audio, **fields})
 
     def translate(self, *pairs: tuple[str, str], **fields: str | None) -> Exchange:
-        """``POST /translate/`` with a small text; None leaves a field out."""
+        """``POST /translate/`` with a short text; None leaves a field out."""
         sent = {"text": "Hello.", "source_lang": "en", "target_lang": "ja"} | fields
         return self.form([(name, value) for name, value in sent.items() if value is not None] + list(pairs))
 
@@ -173,7 +173,7 @@ class Target:
         shown = shortened(json.dumps(pairs, ensure_ascii=False))
         return self.request("POST", path, body, headers=[("Content-Type", kind)], shown=shown)
 
-    # What it has
+    # Voices, texts and keys
 
     @property
     def catalogue(self) -> Exchange:
@@ -182,7 +182,7 @@ class Target:
 
     @property
     def voices(self) -> list[dict[str, Any]]:
-        """Voices, in whichever of the two documented forms."""
+        """Voices, from either of the two documented forms."""
 
         def read() -> list[dict[str, Any]]:
             found = self.catalogue.json()
@@ -200,7 +200,7 @@ class Target:
 
     @property
     def voice(self) -> dict[str, Any]:
-        """The voice to try with."""
+        """The voice of the checks."""
         if self.options.voice is not None:
             return self._named(self.options.voice)
         return min(self.voices, key=lambda each: ("wav" not in formats_of(each), not each.get("streaming")))
@@ -213,19 +213,19 @@ class Target:
         return self._named(self.options.q_voice)
 
     def voice_where(self, wanted: Callable[[dict[str, Any]], bool], what: str) -> dict[str, Any]:
-        """Return the first voice of this kind.
+        """Return the first voice that fulfils a condition.
 
         Raises:
-            Untried: There is none.
+            Untried: No voice fulfils it.
         """
         found = next(filter(wanted, [self.voice, *self.voices]), None)
         if found is None:
-            raise Untried(f"no voice is listed {what}")
+            raise Untried(f"the catalogue has no voice {what}")
         return found
 
     @property
     def format(self) -> str:
-        """A format that the voice has; WAV if it can be."""
+        """A format of the voice; WAV if it has that."""
         found = formats_of(self.voice)
         return "wav" if "wav" in found or not found else found[0]
 
@@ -234,7 +234,7 @@ class Target:
         """A format in which the voice streams.
 
         Raises:
-            Untried: There is none.
+            Untried: The voice does not stream.
         """
 
         def find() -> str:
@@ -249,26 +249,26 @@ class Target:
 
     @property
     def text(self) -> str:
-        """A small text that the voice can read."""
+        """A short text that the voice can read."""
         return "Hello." if "en" in str(self.voice.get("language", "en")).lower() else "こんにちは。"
 
     @property
     def longest_text(self) -> str:
-        """A text of as many code points as are allowed, most of which need two units of UTF-16."""
+        """A text of the maximum number of code points, most of which need two units of UTF-16."""
         return self.text + "\U0001f600" * (self.options.text_limit - len(self.text))
 
     @property
     def several_sentences(self) -> str:
-        """A text that takes a moment."""
+        """A text whose synthesis takes a moment."""
         if self.text.isascii():
             return "This is the first of them. Here is the second one. And a third one ends it. " * 3
         return "これは最初の文です。ここに二つ目の文があります。三つ目でおしまいです。" * 3
 
     def restricted(self, name: str = "restricted_key") -> str:
-        """Return a further key.
+        """Return another key of the options.
 
         Raises:
-            Untried: It was not given.
+            Untried: The key was not given.
         """
         key = getattr(self.options, name)
         if key is None:
@@ -280,7 +280,7 @@ class Target:
         return str(uuid4())
 
     def unknown_key(self) -> str:
-        """Return a key of the right form that nobody has."""
+        """Return a key of the right form that does not exist."""
         prefix, colon, _ = self.options.api_key.partition(":")
         return f"{prefix if colon else 'sl'}:conform-{self.unknown_id()}"
 
@@ -292,25 +292,25 @@ class Target:
         return found
 
     def need_recognition(self) -> None:
-        """Go on only if recognition is there.
+        """Continue only if the service has recognition.
 
         Raises:
-            Untried: It is not.
+            Untried: The service has no recognition.
         """
         self._need("recognition", self.recognise)
 
     def need_translation(self) -> None:
-        """Go on only if translation is there.
+        """Continue only if the service has translation.
 
         Raises:
-            Untried: It is not.
+            Untried: The service has no translation.
         """
         self._need("translation", lambda: self.form([("target_lang", "ja")]))
 
     def _need(self, what: str, ask: Callable[[], Exchange]) -> None:
         reply = self.kept(f"{what} is there", ask)
         if reply.status in {403, 404} or reply.status >= 500:
-            raise Untried(f"{what} is not to be had here: {shortened(reply.came, 120)}")
+            raise Untried(f"{what} is not available here: {shortened(reply.came, 120)}")
 
 
 def given(fields: dict[str, Any]) -> dict[str, Any]:
@@ -319,7 +319,7 @@ def given(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _place(name: str) -> int:
-    # Raw samples come most promptly; formats that the contract does not know are tried last.
+    # Raw samples arrive earliest. Formats that are not in the contract are tried last.
     known = ("pcm", "wav", "mp3", "ogg", "flac")
     return known.index(name) if name in known else len(known)
 

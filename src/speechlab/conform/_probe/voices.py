@@ -1,4 +1,4 @@
-"""Voices as the catalogue lists them, read without trust in their form."""
+"""Fields of voices of the catalogue, whose form is not trusted."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from speechlab.contract import DEFAULT_SAMPLE_RATE
 
 
 def formats_of(voice: dict[str, Any]) -> list[str]:
-    """Return a voice's formats, as far as they are any."""
+    """Return a voice's formats that are strings."""
     found = voice.get("formats")
     return [each for each in found if isinstance(each, str)] if isinstance(found, list) else []
 
 
 def rates_of(voice: dict[str, Any]) -> list[int]:
-    """Return a voice's sample rates, which may be absent."""
+    """Return a voice's sample rates; none if the field is absent."""
     found = voice.get("sample_rates")
     return [each for each in found if type(each) is int] if isinstance(found, list) else []
 
 
 def another_rate(voice: dict[str, Any]) -> int | None:
-    """Return a rate of a voice that is not the default one, if it has any."""
+    """Return a rate of a voice other than the default, or None."""
     return next((rate for rate in rates_of(voice) if rate != DEFAULT_SAMPLE_RATE), None)
 
 
 def unlisted_rate(voice: dict[str, Any]) -> int:
-    """Return a usual rate that a voice with one rate does not have."""
+    """Return a usual rate that a voice with one rate does not list."""
     return 16_000 if rates_of(voice) != [16_000] else 8_000
 
 

@@ -36,7 +36,10 @@ def _router(t: Target) -> None:
 
 
 @check(
-    "router-types", 157, title="no object, or a type that is no string: missing_message_type", advisory=True
+    "router-types",
+    157,
+    title="not an object, or a type that is not a string: missing_message_type",
+    advisory=True,
 )
 def _router_types(t: Target) -> None:
     with Talk(t) as talk:
@@ -55,7 +58,7 @@ def _binary(t: Target) -> None:
                 talk.closes_with(_BINARY)
 
 
-@check("binary-busy", 158, title="… and while it speaks", metered=1)
+@check("binary-busy", 158, title="a binary frame during a synthesis closes with 1003 too", metered=1)
 def _binary_busy(t: Target) -> None:
     with Talk(t) as talk:
         talk.configured()
@@ -75,7 +78,7 @@ def _huge(t: Target) -> None:
             except Closed:
                 code = talk.socket.close_code
                 if code == _BROKEN and not last:
-                    continue  # on the way a reset may have overtaken the close frame
+                    continue  # a reset may have arrived before the close frame
                 t.require(code == _TOO_LARGE, f"close code 1009, and not {code}", talk)
                 return
             code = found.get("code") if isinstance(found, dict) else None
@@ -83,7 +86,9 @@ def _huge(t: Target) -> None:
             return
 
 
-@check("legal-size", 159, title="a text of the limit, every code point escaped as a pair, is not too large")
+@check(
+    "legal-size", 159, title="a text of the maximum length is not too large, even escaped as surrogate pairs"
+)
 def _legal_size(t: Target) -> None:
     with Talk(t) as talk:
         text = json.dumps("\U0001f600" * t.options.text_limit)
@@ -91,7 +96,9 @@ def _legal_size(t: Target) -> None:
         talk.refused(found, "session_not_configured")
 
 
-@check("large", 159, title="129 KiB: tts_control_frame_too_large, and the connection stays", advisory=True)
+@check(
+    "large", 159, title="129 KiB: tts_control_frame_too_large, and the connection stays open", advisory=True
+)
 def _large(t: Target) -> None:
     with Talk(t) as talk:
         found = _answer(talk, json.dumps({"type": "tts.speak", "text": "a" * 129 * 1024}))
@@ -113,11 +120,11 @@ def _bad_utf8(t: Target) -> None:
         talk.closes_with(_BAD_DATA)
 
 
-@check("pong", 160, title="pings are answered while it speaks", metered=1, quick=False)
+@check("pong", 160, title="pings are answered during a synthesis", metered=1, quick=False)
 def _pong(t: Target) -> None:
     with Talk(t) as talk:
         talk.configured()
         talk.send(type="tts.speak", text=t.several_sentences)
         answered = talk.socket.ping()
         attempt = talk.to_end(t.several_sentences, ...)
-        t.require(answered.wait(5.0), "a pong comes", attempt)
+        t.require(answered.wait(5.0), "a pong arrives", attempt)

@@ -27,7 +27,7 @@ def _handshake(
     version: str = "1.1",
     change: Iterable[tuple[str, str | None]] = (),
 ) -> Exchange:
-    """Send a handshake; ``change`` replaces headers, None leaves one out."""
+    """Send a handshake; ``change`` replaces headers, and None leaves one out."""
     headers = {
         "Host": t.ws.name,
         "Connection": "Upgrade",
@@ -44,7 +44,7 @@ def _handshake(
 
 
 def _named(reply: Exchange) -> str | None:
-    """Return the code of a refusal, wherever the body has it."""
+    """Return the code of a refusal, from any of its places in the body."""
     if reply.media_type != "application/json":
         return None
     body = reply.json()
@@ -57,7 +57,11 @@ def _refused(t: Target, reply: Exchange, *codes: HandshakeCode) -> None:
 
 
 @check(
-    "structured", 115, 1, 3, title="a handshake without a good key gets 401 and a structured body, no upgrade"
+    "structured",
+    115,
+    1,
+    3,
+    title="a handshake without a valid key gets 401 and a structured body, no upgrade",
 )
 def _structured(t: Target) -> None:
     for auth in (None, "Basic Y29uZm9ybTpjb25mb3Jt", "Bearer nocolon", f"Bearer {t.unknown_key()}"):
@@ -90,9 +94,9 @@ def _statuses(t: Target) -> None:
     _refused(t, reply, HandshakeCode.UNKNOWN_SERVICE)
     t.require(reply.status == HANDSHAKE_STATUS[HandshakeCode.UNKNOWN_SERVICE], "404", reply)
     reply = _handshake(t, change=[("Upgrade", None)])
-    t.require(reply.status == 400, "400 for what is no handshake", reply)
+    t.require(reply.status == 400, "400 for a request that is not a handshake", reply)
     reply = _handshake(t, change=[("Origin", "https://conform.invalid")])
-    t.require(reply.status == 403, "403 for an origin", reply)
+    t.require(reply.status == 403, "403 for an origin that is not listed", reply)
 
 
 @check("listed-order", 118, title="codes are decided in the order in which they are listed", advisory=True)
@@ -105,7 +109,7 @@ def _listed_order(t: Target) -> None:
     _refused(t, reply, HandshakeCode.WS_ORIGIN_DENIED)
 
 
-@check("no-upgrade", 119, title="what is no handshake: invalid_websocket_upgrade")
+@check("no-upgrade", 119, title="a request that is not a handshake: invalid_websocket_upgrade")
 def _no_upgrade(t: Target) -> None:
     changes: tuple[tuple[str, str | None], ...] = (
         ("Upgrade", None),
@@ -119,7 +123,7 @@ def _no_upgrade(t: Target) -> None:
     _refused(t, reply, HandshakeCode.INVALID_WEBSOCKET_UPGRADE)
 
 
-@check("http-1.0", 119, title="a handshake of HTTP/1.0 is none", advisory=True)
+@check("http-1.0", 119, title="a handshake over HTTP/1.0 is invalid", advisory=True)
 def _old_http(t: Target) -> None:
     _refused(t, _handshake(t, version="1.0"), HandshakeCode.INVALID_WEBSOCKET_UPGRADE)
 
@@ -154,4 +158,4 @@ def _origin(t: Target) -> None:
 def _no_deflate(t: Target) -> None:
     reply = _handshake(t, change=[("Sec-WebSocket-Extensions", "permessage-deflate")])
     t.insist(reply.status == 101, "101", reply)
-    t.require(reply.header("sec-websocket-extensions") is None, "no extension in the answer", reply)
+    t.require(reply.header("sec-websocket-extensions") is None, "no extension in the reply", reply)

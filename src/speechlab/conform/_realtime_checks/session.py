@@ -17,20 +17,20 @@ _ODD_RATE = 12_345
 
 
 def _all_refused(talk: Talk, *rows: tuple[dict[str, Any], str]) -> None:
-    """Send settings that each have one fault, on one connection, which stays unconfigured."""
+    """Send settings with one fault each, on one connection, which stays unconfigured."""
     for number, (session, code) in enumerate(rows):
         found = talk.update(f"wrong-{number}", **session)
         if talk.refused(found, code):
             talk.target.require(found.get("id") == f"wrong-{number}", "the id is echoed on the error", talk)
 
 
-@check("open", 114, 121, title="the path answers a good handshake, without an Origin")
+@check("open", 114, 121, title="the path accepts a valid handshake without an Origin")
 def _open(t: Target) -> None:
     with Talk(t) as talk:
         t.require(talk.socket.protocol.state.name == "OPEN", "the connection is open", talk)
 
 
-@check("silent", 125, title="nothing is sent before the first message of the client")
+@check("silent", 125, title="the service sends nothing before the client's first message")
 def _silent(t: Target) -> None:
     with Talk(t) as talk:
         try:
@@ -54,13 +54,15 @@ def _created(t: Target) -> None:
             t.require(right, "service is <vendor>/tts", talk)
             echoed = str(session.get("voice_id")).lower() == t.voice["id"].lower()
             t.require(echoed, "voice_id is the voice", talk)
-            t.require(session.get("format") == t.stream_format, "format is what was asked for", talk)
+            t.require(session.get("format") == t.stream_format, "format is the requested one", talk)
             rate_now = session.get("sample_rate")
             right = rate_now == DEFAULT_SAMPLE_RATE and type(rate_now) is int
-            t.require(right, "sample_rate is 24000, for 0 and for none", talk)
+            t.require(right, "sample_rate is 24000, for 0 and without one", talk)
 
 
-@check("override", 132, 126, title="a listed rate is taken and told", needs="a voice with several rates")
+@check(
+    "override", 132, 126, title="a listed rate is accepted and reported", needs="a voice with several rates"
+)
 def _override(t: Target) -> None:
     other = another_rate(t.voice)
     if other is None or len(rates_of(t.voice)) < 2:
@@ -80,7 +82,7 @@ def _id_on_errors(t: Target) -> None:
         talk.configured()
 
 
-@check("again", 128, title="a second update: session_already_configured, valid or not")
+@check("again", 128, title="a second update, valid or not: session_already_configured")
 def _again(t: Target) -> None:
     with Talk(t) as talk:
         talk.configured()
@@ -104,7 +106,7 @@ def _voice_form(t: Target) -> None:
         )
 
 
-@check("format", 131, title="unsupported_audio_format: absent, unknown or not of the voice")
+@check("format", 131, title="unsupported_audio_format: missing, unknown, or not a format of the voice")
 def _format(t: Target) -> None:
     rows = [({"format": value}, "unsupported_audio_format") for value in (..., "aac", "")]
     lacking = sorted({str(each) for each in AudioFormat} - set(formats_of(t.voice)))
@@ -113,9 +115,7 @@ def _format(t: Target) -> None:
         _all_refused(talk, *rows)
 
 
-@check(
-    "streaming-format", 131, 33, title="unsupported_streaming_format where HTTP refuses to stream", metered=5
-)
+@check("streaming-format", 131, 33, title="unsupported_streaming_format if HTTP refuses to stream", metered=5)
 def _streaming_format(t: Target) -> None:
     assert t.stream_format
     with_http = {name: t.speak(format=name, stream=True).status for name in formats_of(t.voice)}
@@ -165,13 +165,13 @@ def _transport(t: Target) -> None:
         _all_refused(talk, *(({"audio_transport": value}, "unsupported_audio_transport") for value in wrong))
 
 
-@check("temperature", 134, title="a temperature that is no number: invalid_message", advisory=True)
+@check("temperature", 134, title="a temperature that is not a number: invalid_message", advisory=True)
 def _temperature(t: Target) -> None:
     with Talk(t) as talk:
         _all_refused(talk, *(({"temperature": value}, "invalid_message") for value in ("hot", True)))
 
 
-@check("q-temperature", 134, title="provider Q takes temperature 0.0", needs="--q-voice")
+@check("q-temperature", 134, title="provider Q accepts temperature 0.0", needs="--q-voice")
 def _q_temperature(t: Target) -> None:
     with Talk(t) as talk:
         talk.configured(voice_id=t.q_voice["id"], temperature=0.0)
@@ -197,7 +197,7 @@ def _raw_update(talk: Talk, **fields: Any) -> dict[str, Any]:
     return talk.ask(type="session.update", **fields)
 
 
-@check("id", 137, title="an id that is no string: invalid_id, and the error has none")
+@check("id", 137, title="an id that is not a string: invalid_id, in an error without an id")
 def _id(t: Target) -> None:
     with Talk(t) as talk:
         for value in (5, ["a"], {"a": 1}):
@@ -206,7 +206,12 @@ def _id(t: Target) -> None:
             t.require(found.get("id") is None, "the error has no id", talk)
 
 
-@check("id-length", 137, title="an empty id: invalid_id; one of 129: id_too_long; 128 fit", advisory=True)
+@check(
+    "id-length",
+    137,
+    title="an empty id: invalid_id; 129 characters: id_too_long; 128 are accepted",
+    advisory=True,
+)
 def _id_length(t: Target) -> None:
     with Talk(t) as talk:
         talk.refused(talk.update(""), "invalid_id")

@@ -23,7 +23,7 @@ class _Spoken:
 
     def __init__(self, t: Target, transport: str) -> None:
         with Talk(t) as talk:
-            # Whoever takes binary for granted must get it without asking.
+            # binary is the default, so it is not requested.
             asked = {} if transport == "binary" else {"audio_transport": transport}
             self.created: dict[str, Any] = talk.configured(**asked).get("session") or {}
             self.first = talk.speak(t.text + _ASTRAL, "speak-1")
@@ -69,7 +69,7 @@ def _sequence(t: Target) -> None:
         )
 
 
-@check("start", 141, title="tts.audio.start has all its fields, and they are true", metered=4)
+@check("start", 141, title="tts.audio.start has all its fields with the right values", metered=4)
 def _start(t: Target) -> None:
     name = t.stream_format
     for spoken, attempt, transport in _every(t):
@@ -91,21 +91,21 @@ def _transports(t: Target) -> None:
     for _, attempt, transport in _every(t):
         deltas = attempt.of("tts.audio.delta")
         t.require(
-            bool(deltas) == (transport == "base64_json"), "audio comes by the transport asked for", attempt
+            bool(deltas) == (transport == "base64_json"), "audio comes by the requested transport", attempt
         )
-        t.require(len(attempt.frames) >= len(deltas), "audio of a delta is standard base64", attempt)
+        t.require(len(attempt.frames) >= len(deltas), "the audio of each delta is standard base64", attempt)
         data = b"".join(attempt.frames)
         clip = clip_of(data, name, DEFAULT_SAMPLE_RATE) if looks_like(data, name) else None
         t.require(clip is not None and clip.duration_s > 0.05, f"the joined audio is {name}", attempt)
 
 
-@check("seq", 143, title="seq grows by one with each delta", metered=4)
+@check("seq", 143, title="seq increases by one with each delta", metered=4)
 def _seq(t: Target) -> None:
     for attempt in _spoken(t, "base64_json").both:
         found = [delta.get("seq") for delta in attempt.of("tts.audio.delta")]
         t.insist(found and all(type(each) is int for each in found), "seq is an integer", attempt)
         counted = [int(found[0] or 0) + place for place in range(len(found))]
-        t.require(found == counted, f"seq counts up by one, and is not {found[:12]}", attempt)
+        t.require(found == counted, f"seq increases by one; it is {found[:12]}", attempt)
 
 
 @check("seq-zero", 143, title="seq begins with 0 for each text", advisory=True, metered=4)
@@ -115,7 +115,7 @@ def _seq_zero(t: Target) -> None:
         t.require(found[:1] == [0], "the first seq is 0", attempt)
 
 
-@check("done", 144, title="tts.audio.done has the bytes and the pieces that were sent", metered=4)
+@check("done", 144, title="tts.audio.done has the numbers of bytes and pieces sent", metered=4)
 def _done(t: Target) -> None:
     for _, attempt, _ in _every(t):
         done, frames = attempt.one("tts.audio.done"), attempt.frames
@@ -149,14 +149,14 @@ def _usage(t: Target) -> None:
         t.require(usage.get("final") is True, "final is true", attempt)
 
 
-@check("ids", 146, title="each text has a request_id of its own; the id is on all its events", metered=4)
+@check("ids", 146, title="each text has a different request_id; all its events have the id", metered=4)
 def _ids(t: Target) -> None:
     seen: set[str] = set()
     for _, attempt, _ in _every(t):
         messages = [each for each in attempt.events if isinstance(each, dict)]
         found = {str(each.get("request_id")) for each in messages}
         t.require(len(found) == 1 and "None" not in found, "one request_id on all events", attempt)
-        t.require(not found & seen, "another request_id than before", attempt)
+        t.require(not found & seen, "a request_id different from earlier ones", attempt)
         seen |= found
         if attempt.id is not ...:
             echoed = [each.get("id") for each in messages if each.get("type") != "tts.usage"]
@@ -171,11 +171,15 @@ def _base64(t: Target) -> None:
                 right = bool(base64.b64decode(delta.get("audio", ""), validate=True))
             except (binascii.Error, TypeError, ValueError):
                 right = False
-            t.require(right, "audio is standard base64 of something", attempt)
+            t.require(right, "audio is standard base64, and not empty", attempt)
 
 
 @check(
-    "busy", 149, 164, title="a second text while one is spoken: synthesis_in_progress, and no harm", metered=1
+    "busy",
+    149,
+    164,
+    title="a second text during a synthesis: synthesis_in_progress; the first goes on",
+    metered=1,
 )
 def _busy(t: Target) -> None:
     with Talk(t) as talk:
@@ -186,10 +190,12 @@ def _busy(t: Target) -> None:
         refusals = attempt.of("tts.error")
         t.insist(len(refusals) == 1, "one tts.error, for the second text", attempt)
         talk.refused(refusals[0], "synthesis_in_progress")
-        t.require(refusals[0].get("id") == "second", "it has the id of the second text", attempt)
+        t.require(refusals[0].get("id") == "second", "the error has the id of the second text", attempt)
         done, total = attempt.one("tts.audio.done"), sum(map(len, attempt.frames))
         t.require(
-            done.get("id") == "first" and done.get("audio_bytes") == total, "the first goes on", attempt
+            done.get("id") == "first" and done.get("audio_bytes") == total,
+            "the first text is completed",
+            attempt,
         )
         found = talk.ask(type="conform.unknown")
         t.require(found.get("type") == "router.error", "no usage for the second text", talk)
@@ -204,10 +210,10 @@ def _one_error(t: Target) -> None:
             talk.send(type="conform.unknown")
             first, second = talk.message(), talk.message()
             t.require(first.get("type") == "tts.error", "one tts.error", talk)
-            t.require(first.get("id") == "refused", "it has the id", talk)
-            t.require(second.get("type") == "router.error", "nothing more for the text", talk)
+            t.require(first.get("id") == "refused", "the error has the id of the text", talk)
+            t.require(second.get("type") == "router.error", "no further message about the text", talk)
         attempt = talk.speak(t.text)
-        t.require(attempt.of("tts.audio.done"), "the session takes the next text", attempt)
+        t.require(attempt.of("tts.audio.done"), "the session accepts the next text", attempt)
 
 
 @check("texts", 151, 30, title="empty_text, and tts_text_too_long over the limit")
@@ -219,7 +225,12 @@ def _texts(t: Target) -> None:
         talk.refused(talk.ask(type="tts.speak", text=over), "tts_text_too_long")
 
 
-@check("odd-texts", 151, title="missing or blank: empty_text; no string: invalid_message", advisory=True)
+@check(
+    "odd-texts",
+    151,
+    title="a missing or blank text: empty_text; not a string: invalid_message",
+    advisory=True,
+)
 def _odd_texts(t: Target) -> None:
     with Talk(t) as talk:
         talk.configured()
@@ -229,10 +240,17 @@ def _odd_texts(t: Target) -> None:
             talk.refused(talk.ask(type="tts.speak", text=wrong), "invalid_message")
 
 
-@check("most-text", 151, 29, title="as many code points as are allowed are spoken", metered=1, quick=False)
+@check(
+    "most-text",
+    151,
+    29,
+    title="a text of the maximum number of code points is spoken",
+    metered=1,
+    quick=False,
+)
 def _most_text(t: Target) -> None:
     with Talk(t) as talk:
         talk.configured()
         found = talk.ask(type="tts.speak", text=t.longest_text)
         t.metered += found.get("type") == "tts.audio.start"
-        t.require(found.get("type") == "tts.audio.start", "it begins to speak", talk)
+        t.require(found.get("type") == "tts.audio.start", "the synthesis begins", talk)
