@@ -1,7 +1,7 @@
-"""Figures for papers: a tidy table goes in, a matplotlib ``Figure`` comes out.
+"""Figures for papers: functions from a tidy table to a matplotlib ``Figure``.
 
-They keep no state in pyplot, read in grey, hold text as text of any script, and save as vectors. Live views are
-widgets; numbers are made in the rooms below. Used by people in notebooks, and by reports.
+The figures have no state in pyplot, remain readable in grey, support text of any script, and are saved as vectors.
+Live views are in ``widgets``; the numbers come from the rooms below. Used by people in notebooks, and by reports.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Parts of all figures: a figure without pyplot that is shown in notebooks, and fonts for any script."""
+"""Shared parts of the figures: a figure class without pyplot, and fonts for any script."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 INK, LINE, SHADE, BAR = "#1a1a1a", "#4d4d4d", "#ececec", "#c9d8e8"
-"""Colours that keep their order of lightness in grey."""
+"""Colours that have the same order of lightness in grey."""
 SMALL_PT = 8.0
 _NAME_COLUMNS = 36
-"""Room of a name in a line, in letters; wide ones of Chinese and Japanese count twice."""
+"""Maximum width of a line of a name, in letters; wide letters of Chinese and Japanese count twice."""
 
 
 class Style(NamedTuple):
     """The style of a series; series differ even without colour.
 
     Attributes:
-        color: Of Okabe and Ito's palette, which the colour-blind can tell apart.
-        marker: Shape of its points.
-        dash: Of its line.
+        color: A colour of Okabe and Ito's palette, which is safe for colour blindness.
+        marker: Shape of the points.
+        dash: Style of the line.
     """
 
     color: str
@@ -57,11 +57,11 @@ STYLES = (
 )
 """Source: M. Okabe, K. Ito, Color Universal Design (2008)."""
 _MARKERS = (*(style.marker for style in STYLES), "*", "<", ">", "p", "h", "d")
-"""Shapes for series without a colour of their own; none comes twice among thirteen."""
+"""Markers for series whose colour is used twice; thirteen series have different ones."""
 
 
 def style_of(number: int) -> Style:
-    """Return the style of a series; where there are more than colours, each comes again with another marker."""
+    """Return the style of a series. Series beyond the number of colours repeat a colour with another marker."""
     return STYLES[number % len(STYLES)]._replace(marker=_MARKERS[number % len(_MARKERS)])
 
 
@@ -74,7 +74,7 @@ UNITS = {
     "mixed": "mixed error rate",
 }
 _LATIN = ("DejaVu Sans",)
-"""It comes with matplotlib."""
+"""The font that comes with matplotlib."""
 _WIDE = {
     "ja": ("Noto Sans CJK JP", "Noto Sans JP", "IPAexGothic", "Hiragino Sans", "Yu Gothic", "MS Gothic"),
     "zh": (
@@ -90,7 +90,7 @@ _PROOF_DPI = 144
 
 
 class PaperFigure(Figure):
-    """A figure that belongs to nobody but its user: no window, no list of open figures."""
+    """A figure without a window, which is not in pyplot's list of open figures."""
 
     def _repr_png_(self) -> bytes:
         out = BytesIO()
@@ -98,7 +98,7 @@ class PaperFigure(Figure):
         return out.getvalue()
 
     def to_svg(self) -> bytes:
-        """Return the figure as SVG, the same bytes for the same figure; letters are outlines."""
+        """Return the figure as SVG, with letters as outlines; the same figure gives the same bytes."""
         out = BytesIO()
         with rc_context({"svg.hashsalt": "speechlab", "svg.fonttype": "path"}):
             self.savefig(out, format="svg", metadata={"Date": None})
@@ -109,8 +109,8 @@ def new_figure(width: float, height: float) -> PaperFigure:
     """Make an empty figure.
 
     Args:
-        width: Inches.
-        height: Inches.
+        width: Width in inches.
+        height: Height in inches.
     """
     figure = PaperFigure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
@@ -118,20 +118,20 @@ def new_figure(width: float, height: float) -> PaperFigure:
 
 
 def fonts(texts: str, language: str | None = None) -> list[str]:
-    """Return families of fonts that have the letters of some texts, the first that has a letter draws it.
+    """Return font families for some texts; each letter is drawn in the first family that has it.
 
-    Chinese and Japanese write many letters with one code and two shapes, so that the language chooses.
+    Many letters of Chinese and Japanese share a code point but differ in shape, so the language determines the font.
 
     Args:
-        texts: All that is drawn.
-        language: ISO 639-1 code; None takes Japanese shapes where there are kana, else Chinese ones.
+        texts: All texts of the figure.
+        language: ISO 639-1 code; None for Japanese shapes if a text has kana, and Chinese shapes otherwise.
     """
     code = language_code(language) if language else "ja" if any("぀" <= one <= "ヿ" for one in texts) else "zh"
     order = [code, *_WIDE] if code in _WIDE else list(_WIDE)
     found = [name for each in order for name in _WIDE[each] if name in _installed()]
     if not found and any("⺀" <= one <= "鿿" for one in texts):
         names = " or ".join(families[0] for families in _WIDE.values())
-        message = f"no font for Japanese or Chinese is installed, so that boxes are drawn; install {names}"
+        message = f"no font for Japanese or Chinese is installed, so boxes are drawn; install {names}"
         warnings.warn(message, stacklevel=4)
     return [*_LATIN, *dict.fromkeys(found)]
 
@@ -142,10 +142,10 @@ def _installed() -> frozenset[str]:
 
 
 def check_width(width: object) -> float:
-    """Return the width of a figure, in inches.
+    """Check the width of a figure in inches, and return it.
 
     Raises:
-        InvalidRequestError: It is none.
+        InvalidRequestError: The value is not a number from 2 to 50.
     """
     if not is_number(width) or not 2 <= width <= 50:
         raise refused("width", width, "a number of inches from 2 to 50")
@@ -153,16 +153,16 @@ def check_width(width: object) -> float:
 
 
 def tidy(table: object, *columns: object, argument: str, hint: str) -> pd.DataFrame:
-    """Return a table that has these columns, and at least one row.
+    """Check that a value is a table with these columns and at least one row, and return it.
 
     Args:
-        table: What was given.
-        columns: What it must have.
-        argument: What the caller calls it.
-        hint: What to give, for the errors.
+        table: The value.
+        columns: Required columns.
+        argument: Name of the argument, for messages.
+        hint: Advice on what to pass, for messages.
 
     Raises:
-        InvalidRequestError: It is no such table.
+        InvalidRequestError: The value is not such a table.
     """
     require_columns(table, *columns, argument=argument, hint=hint)
     if not len(table):  # type: ignore[arg-type]  # require_columns checks that it is a table
@@ -173,49 +173,49 @@ def tidy(table: object, *columns: object, argument: str, hint: str) -> pd.DataFr
 
 
 def numbers(table: pd.DataFrame, column: Any) -> NDArray[np.float64]:
-    """Return a column of numbers, NaN where one is missing.
+    """Return a column of numbers, with NaN for missing ones.
 
     Raises:
-        InvalidRequestError: It holds something else.
+        InvalidRequestError: The column has other values.
     """
     try:
         found: NDArray[np.float64] = table[column].to_numpy(dtype=np.float64, na_value=np.nan)
     except (TypeError, ValueError):
         kind = table[column].dtype
-        message = f"the column {column!r} holds {kind}, and must hold numbers; name another column"
+        message = f"the column {column!r} holds {kind}, and must hold numbers; choose another column"
         raise InvalidRequestError(message, parameter=str(column)) from None
     return found
 
 
 def names_of(table: pd.DataFrame, columns: Sequence[Any]) -> list[str]:
-    """Return a name for each row: its cells in some columns."""
+    """Return a name for each row, from its cells in some columns."""
     cells = table[list(columns)].astype(object)
     rows = cells.where(cells.notna(), "–").itertuples(index=False)
     return [", ".join(str(cell) for cell in row if str(cell)) or "–" for row in rows]
 
 
 def legend_room(width: float, labels: Sequence[str]) -> tuple[int, float]:
-    """Return how many labels of a legend stand beside each other, and what height it takes.
+    """Return the number of columns and the height of a legend.
 
     Args:
-        width: Inches of the figure.
-        labels: The labels; each has room for the widest.
+        width: Width of the figure in inches.
+        labels: The labels; each column is as wide as the widest label.
 
     Returns:
-        Columns, and inches.
+        Number of columns, and height in inches.
     """
     columns = max(1, min(len(labels), int(width / (0.5 + 0.075 * max(map(columns_of, labels))))))
     return columns, 0.1 + 0.2 * -(-len(labels) // columns)
 
 
 def draw_legend(figure: PaperFigure, axes: Axes, labels: Sequence[str], families: list[str]) -> None:
-    """Write the names of series above the panels, each beside its mark."""
+    """Draw a legend above the panels: the name of each series beside its mark."""
     marks = [
         axes.plot([], [], style.marker, color=style.color, markersize=5)[0]
         for style in map(style_of, range(len(labels)))
     ]
     columns, _ = legend_room(figure.get_figwidth(), labels)
-    # The names are written below, since matplotlib leaves out a label that begins with an underscore.
+    # The names are set below, because matplotlib ignores labels that begin with an underscore.
     legend = figure.legend(
         marks, list(map(str, range(len(labels)))), loc="outside upper center", ncols=columns, frameon=False,
         prop={"family": families, "size": SMALL_PT},
@@ -226,7 +226,7 @@ def draw_legend(figure: PaperFigure, axes: Axes, labels: Sequence[str], families
 
 
 def draw_scale(axes: Axes, label: str) -> None:
-    """Write the label of a scale of numbers from left to right, with lines to read it by."""
+    """Label a horizontal scale of numbers, and draw its grid lines."""
     axes.set_xlabel(label, fontsize=SMALL_PT)
     axes.tick_params(labelsize=SMALL_PT)
     axes.grid(axis="x", color=SHADE, linewidth=0.8)
@@ -235,12 +235,12 @@ def draw_scale(axes: Axes, label: str) -> None:
 
 
 def widen(axes: Axes, least: float, lowest: float = -np.inf) -> None:
-    """Let a scale of numbers span so much at least, so that nothing looks large that is not.
+    """Widen a scale to a minimum span, so that small differences do not look large.
 
     Args:
-        axes: Where the numbers are drawn already.
-        least: What the scale spans at least.
-        lowest: Where it begins at the lowest.
+        axes: Axes with the numbers drawn.
+        least: Minimum span of the scale.
+        lowest: Lower limit for the start of the scale.
     """
     low, high = axes.get_xlim()
     if high - low < least:
@@ -249,22 +249,22 @@ def widen(axes: Axes, least: float, lowest: float = -np.inf) -> None:
 
 
 def shortened(text: str, columns: int) -> str:
-    """Return a text on one line; what does not fit becomes an ellipsis.
+    """Return a text on one line, shortened with an ellipsis if necessary.
 
     Args:
         text: The text.
-        columns: Its room, in letters; wide ones count twice.
+        columns: Maximum width in letters; wide letters count twice.
     """
     line = " ".join(text.split())
     return line if columns_of(line) <= columns else line[: _fitting(line, columns - 1)].rstrip() + "…"
 
 
 def folded(name: str, lines: int = 2) -> str:
-    """Return a name in lines that leave room for what is drawn, at spaces where there are some.
+    """Break a name into short lines, at spaces if there are any, so that the panel has enough width.
 
     Args:
-        name: The name; what does not fit becomes an ellipsis.
-        lines: How many lines, at most.
+        name: The name; it is shortened with an ellipsis if necessary.
+        lines: Maximum number of lines.
     """
     rest = " ".join(name.split())
     found: list[str] = []
@@ -281,7 +281,7 @@ def folded(name: str, lines: int = 2) -> str:
 
 
 def columns_of(text: str) -> int:
-    """Return the room that a text takes in a line, in letters; wide ones count twice."""
+    """Return the width of a text in letters; wide letters count twice."""
     return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
 
 
@@ -296,7 +296,7 @@ def _fitting(text: str, columns: int) -> int:
 
 
 def draw_names(axes: Axes, names: Sequence[str], notes: Sequence[str], families: list[str]) -> None:
-    """Write the names of rows to their left, the first on top, and notes to their right."""
+    """Write the names of rows at the left, the first one on top, and notes at the right."""
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.set_yticks(range(len(names)), [folded(name) for name in names], fontfamily=families)
     axes.tick_params(axis="y", length=0, pad=8)

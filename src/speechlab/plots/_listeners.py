@@ -1,4 +1,4 @@
-"""Ratings of listeners: a row for each, with the mean of each system."""
+"""Ratings of listeners: one row for each listener, with the mean of each system."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 _GIVEN = "Pass the table of a listening report, or speechlab.evaluate.listening_answers(...)"
 _ROW_INCHES = 0.26
 _MAX_NAME, _MAX_NOTE, _MAX_SYSTEM = 24, 34, 60
-"""Room of a listener's name, of the reason beside it, and of a system's name, in letters."""
+"""Maximum width of a listener's name, of the note beside it, and of a system's name, in letters."""
 _LEAST = 4
-"""Fewest rows of listeners that can be asked for, and one in so many at most is of somebody excluded."""
+"""Minimum of ``most``; and at most one row in this number is of an excluded listener."""
 _MOST_SYSTEMS = 12
-"""More could not be told apart in rows of this height."""
+"""Maximum number of systems that can be distinguished in rows of this height."""
 _LABELS = {
     "mos": ("mean opinion score", (0.9, 5.1)),
     "mushra": ("MUSHRA score", (-2.0, 102.0)),
@@ -56,27 +56,27 @@ def listeners(
     language: str | None = None,
     width: float = 7.0,
 ) -> PaperFigure:
-    """Draw what listeners said of systems, all of them on top and each in a row below.
+    """Draw the mean ratings of systems: of all listeners in the top row, and of each listener in a row below.
 
-    Who is far from the others, gives all systems the same, or turns the scale round is seen at once. Listeners who
-    were excluded stand last, in grey. Of more than ``most`` listeners those have rows who are farthest from the means
-    of all; the others stand in one row together. Of more than twelve systems the first twelve are drawn, those with
-    the highest means if there is a summary.
+    The figure shows listeners who are far from the others, give all systems the same rating, or use the scale in
+    reverse. Excluded listeners come last, in grey. If there are more than ``most`` listeners, those farthest from the
+    overall means have rows, and the others share one row. If there are more than twelve systems, twelve are drawn:
+    those with the highest means if there is a summary, and the first ones otherwise.
 
     Args:
         answers: The table of :func:`speechlab.evaluate.listening`, or of ``listening_answers``.
-        summary: The summary of the same report, whose means and intervals stand on top.
-        notes: A few words on a listener, to the right.
-        most: Most listeners with a row of their own, at least 4; at most a quarter of the rows are of excluded ones
-            while others are left.
-        language: ISO 639-1 code of the names, which chooses the shapes of Chinese and Japanese letters.
-        width: Inches; the height follows from the rows.
+        summary: The summary of the same report; its means and intervals are in the top row.
+        notes: Short notes on listeners, at the right of their rows.
+        most: Maximum number of listeners with their own row, at least 4. At most a quarter of these rows are of
+            excluded listeners, unless there are not enough others.
+        language: ISO 639-1 code of the names, which determines the shapes of Chinese and Japanese letters.
+        width: Width in inches; the height follows from the rows.
 
     Returns:
         A matplotlib ``Figure``, as of :func:`segments`.
 
     Raises:
-        InvalidRequestError: A column is missing or holds no numbers, there are no rows, or ``most`` is too small.
+        InvalidRequestError: A column is missing or is not numeric, there are no rows, or ``most`` is too small.
     """
     check_width(width)
     if not is_whole_number(most) or most < _LEAST:
@@ -84,7 +84,7 @@ def listeners(
     needed = ("listener", "system", "other", "score", "method", "role")
     tidy(answers, *needed, argument="answers", hint=_GIVEN)
     asked = answers[answers["role"] != "check"]
-    tidy(asked, "score", argument="answers", hint="There are checks of attention only")
+    tidy(asked, "score", argument="answers", hint="All answers are to attention checks")
     asked = asked.assign(score=numbers(asked, "score"))
     method = str(asked["method"].iloc[0])
     means = _means(asked, method)
@@ -104,7 +104,7 @@ def listeners(
         values, places = means.loc[order, system].to_numpy(), np.arange(len(order)) + top + beside
         for chosen, color, edge in ((counts, style.color, INK), (~counts, SHADE, style.color)):
             drawn = chosen & np.isfinite(values)
-            if drawn.any():  # a line of no points has no place, which the layout would look for
+            if drawn.any():  # a line without points has no position, which the layout needs
                 axes.plot(
                     values[drawn], places[drawn], style.marker, color=color, markeredgecolor=edge,
                     markeredgewidth=0.5, markersize=5,
@@ -138,7 +138,7 @@ def listeners(
 
 
 def _rows(means: pd.DataFrame, excluded: Mapping[Any, str], most: int) -> tuple[list[Any], list[Any]]:
-    """Listeners with a row each, the highest means first and those who were excluded last, and all others."""
+    """Return the listeners with their own row (by mean, highest first, excluded ones last), and the other ones."""
     far = ((means - means[[name not in excluded for name in means.index]].mean()) ** 2).mean(axis=1)
     far = far.fillna(0.0).sort_values(ascending=False, kind="stable")
     good = [name for name in far.index if name not in excluded]
@@ -151,7 +151,7 @@ def _rows(means: pd.DataFrame, excluded: Mapping[Any, str], most: int) -> tuple[
 
 
 def _means(asked: pd.DataFrame, method: str) -> pd.DataFrame:
-    """Means by listener and system; of A/B the share preferred, of ABX the share right by pair."""
+    """Return means by listener and system: for A/B the share of preferences, for ABX the share right by pair."""
     if method == "ab":
         other = asked.assign(system=asked["other"].astype("str"), score=-asked["score"])
         asked = pd.concat([asked, other], ignore_index=True)
@@ -162,7 +162,7 @@ def _means(asked: pd.DataFrame, method: str) -> pd.DataFrame:
 
 
 def _excluded(answers: pd.DataFrame) -> dict[Any, str]:
-    """Listeners none of whose answers count, and why."""
+    """Return the listeners whose answers are all excluded, with the reasons."""
     if "excluded" not in answers.columns:
         return {}
     parts = answers.groupby("listener")["excluded"]

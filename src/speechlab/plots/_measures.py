@@ -1,4 +1,4 @@
-"""Measures of rows: error rates against them, how they are spread, and tokens taken for others."""
+"""Figures of measures: error rates against a measure, distributions of a measure, and confused tokens."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ _ROWS = (
 _ROW_INCHES = 0.5
 _NAME = "speechlab: name of the line"
 _TOKEN, _FLAT, _LETTER_INCHES = 20, 4, 0.09
-"""Room of a token, and of one that lies flat above its column, in letters; and what a letter takes, about."""
+"""Maximum width of a token, and of a horizontal one above its column, in letters; approximate width of a letter."""
 _ABOVE = 1.08
-"""Height of an axis over its highest value, so that no mark is cut."""
+"""Height of an axis relative to its highest value, so that no mark is cut off."""
 _NAME_STEP_PT = 1.3 * SMALL_PT
 _BELOW_PT = 51.0
-"""What a panel has besides its lines, in points, about."""
+"""Approximate height of a panel besides its lines, in points."""
 _MEASURES = {
     "duration_s": "length (s)",
     "latency_s": "latency (s)",
@@ -80,23 +80,23 @@ def error_by_measure(
 ) -> PaperFigure:
     """Draw error rates against a measure of the recordings: their length, speed or loudness.
 
-    A point for each bin at the mean of its rows, a line across for its edges and one upwards for its interval. The
-    number of utterances stands below.
+    Each bin has a point at the mean of its rows, a horizontal line between its edges, and a vertical line for its
+    interval. The number of utterances is below.
 
     Args:
-        bins: What :func:`speechlab.metrics.by_bins` returned: ``<column>_from``, ``<column>_to``, ``<column>_mean``,
+        bins: The result of :func:`speechlab.metrics.by_bins`: ``<column>_from``, ``<column>_to``, ``<column>_mean``,
             ``unit``, ``error_rate``, ``error_rate_low``, ``error_rate_high`` and ``utterances_scored``. Bins without
             edges or without a rate are left out.
-        column: The measure; None takes the only one that the table has.
-        by: Column or columns that name a line, where tables of several groups were put below each other.
-        language: ISO 639-1 code of the names, which chooses the shapes of Chinese and Japanese letters.
-        width: Inches.
+        column: The measure; None for the only one of the table.
+        by: Column or columns that identify a line, for the concatenated tables of several groups.
+        language: ISO 639-1 code of the names, which determines the shapes of Chinese and Japanese letters.
+        width: Width in inches.
 
     Returns:
-        A matplotlib ``Figure``, as of :func:`segments`; an axes for each unit.
+        A matplotlib ``Figure``, as of :func:`segments`, with one axes for each unit.
 
     Raises:
-        InvalidRequestError: A column is missing or holds no numbers, or no bin has a rate.
+        InvalidRequestError: A column is missing or is not numeric, or no bin has a rate.
     """
     check_width(width)
     keys = column_names(by, "by")
@@ -106,7 +106,7 @@ def error_by_measure(
     ends = [f"{measure}_{end}" for end in ("from", "to", "mean")]
     tidy(bins, *ends, argument="bins", hint=_BINNED)
     known = bins[np.isfinite(numbers(bins, "error_rate")) & np.isfinite(numbers(bins, ends[2]))]
-    tidy(known, argument="bins", hint="No bin with edges has a rate: score the rows first")
+    tidy(known, argument="bins", hint="No bin with edges has a rate; score the rows first")
     units = list(dict.fromkeys(known["unit"].astype(str)))
     lines = len(set(names_of(known, keys))) if keys else 0
     height = max(2.8, 0.9 + _NAME_STEP_PT * lines / 72)  # room for the names of all lines
@@ -142,11 +142,11 @@ def distributions(
     language: str | None = None,
     width: float = 7.0,
 ) -> PaperFigure:
-    """Draw how a measure is spread, by group: latency, speed, loudness or any other.
+    """Draw the distribution of a measure by group: latency, speed, loudness or any other.
 
-    A row for each group, in the order in which they come: every value as a point, a box from the first to the third
-    quartile, a line for the median, and the number of values. Rows without a value are left out; what came from a
-    store should be left out before, because its times are of another day.
+    Each group has a row, in the order of the table: a point for each value, a box from the first to the third
+    quartile, a line for the median, and the number of values. Rows without a value are left out. Leave out rows from
+    a store yourself, because their times are those of an earlier run.
 
     >>> import pandas as pd
     >>> from speechlab import plots
@@ -158,17 +158,17 @@ def distributions(
     Args:
         table: One row for each call or recording, with ``column`` and the columns of ``by``.
         column: Column of the numbers, such as ``"latency_s"``, ``"first_sound_s"`` or ``"rtf"``.
-        by: Column or columns that name a group; none for all rows together.
-        line: Where to draw a line to compare with, such as 1.0 for a real-time factor; None for none.
-        log: Whether the scale is logarithmic, for values above 0 alone.
-        language: ISO 639-1 code of the names, which chooses the shapes of Chinese and Japanese letters.
-        width: Inches; the height follows from the groups.
+        by: Column or columns that identify a group; none for all rows together.
+        line: Position of a reference line, such as 1.0 for a real-time factor; None for no line.
+        log: Whether the scale is logarithmic, which requires values above 0.
+        language: ISO 639-1 code of the names, which determines the shapes of Chinese and Japanese letters.
+        width: Width in inches; the height follows from the groups.
 
     Returns:
         A matplotlib ``Figure``, as of :func:`segments`.
 
     Raises:
-        InvalidRequestError: A column is missing or holds no numbers, or no row has a value that can be drawn.
+        InvalidRequestError: A column is missing or is not numeric, or no row has a value that can be drawn.
     """
     check_width(width)
     if line is not None and (not is_number(line) or not np.isfinite(line)):
@@ -178,7 +178,7 @@ def distributions(
     values = numbers(table, column)
     kept = np.isfinite(values)
     if log and (values[kept] <= 0).any():
-        message = f"{column!r} has values that are not above 0, which a logarithmic scale cannot show; leave out log"
+        message = f"{column!r} has values of 0 or less, which a logarithmic scale cannot show; leave out log"
         raise InvalidRequestError(message, parameter="log")
     if not kept.any():
         raise InvalidRequestError(f"no row has a value in {column!r}. {_ROWS}", parameter=str(column))
@@ -209,25 +209,25 @@ def confusions(
     language: str | None = None,
     width: float | None = None,
 ) -> PaperFigure:
-    """Draw which tokens were taken for which, as a matrix.
+    """Draw the confusions of tokens as a matrix.
 
-    Its rows and columns are the tokens of the most frequent errors, a row for what was said and a column for what was
-    recognised; each cell has its count, and is darker the higher that is. What was left out stands in the first
-    column, what was put in in the first row, both called ``∅``.
+    Rows are tokens of the reference, columns are tokens of the hypothesis, both from the most frequent errors. Each
+    cell has its count, and is darker for a higher count. Deletions are in the first column and insertions in the
+    first row, both labelled ``∅``.
 
     Args:
-        table: What :func:`speechlab.metrics.confusions` returned: ``unit``, ``operation``, ``reference``,
+        table: The result of :func:`speechlab.metrics.confusions`: ``unit``, ``operation``, ``reference``,
             ``hypothesis`` and ``count``.
-        most: How many of the most frequent errors choose rows and columns.
-        unit: Which unit is drawn, where the table has several, such as ``"char"``.
-        language: ISO 639-1 code of the tokens, which chooses the shapes of Chinese and Japanese letters.
-        width: Inches; None for what the columns need.
+        most: Number of the most frequent errors whose tokens are rows and columns.
+        unit: Unit to draw, such as ``"char"``; required if the table has several.
+        language: ISO 639-1 code of the tokens, which determines the shapes of Chinese and Japanese letters.
+        width: Width in inches; None for the width that the columns need.
 
     Returns:
         A matplotlib ``Figure``, as of :func:`segments`.
 
     Raises:
-        InvalidRequestError: A column is missing, there is no error to draw, or it is not said which unit is.
+        InvalidRequestError: A column is missing, there is no error to draw, or the unit is not given.
     """
     hint = "Pass what speechlab.metrics.confusions returned"
     tidy(table, "unit", "operation", "reference", "hypothesis", "count", argument="table", hint=hint)
@@ -246,7 +246,7 @@ def confusions(
         for name in ("reference", "hypothesis")
     )
     top = np.argsort(-counts, kind="stable")[:most].tolist()
-    rows = sorted(dict.fromkeys(said[at] for at in top), key=bool)  # nothing comes first
+    rows = sorted(dict.fromkeys(said[at] for at in top), key=bool)  # the empty token first
     columns = sorted(dict.fromkeys(heard[at] for at in top), key=bool)
     matrix = np.zeros((len(rows), len(columns)))
     for one, other, count in zip(said, heard, counts, strict=True):
@@ -311,7 +311,7 @@ def _draw_bins(
 
 
 def _name_lines(axes: Axes, part: pd.DataFrame, middle: str, language: str | None, height_pt: float) -> None:
-    """Write the name of each line at its end, those that would lie on each other apart."""
+    """Write the name of each line at its end, and move names apart that would overlap."""
     top = axes.get_ylim()[1]
     lasts = (
         part.groupby(_NAME, sort=False).tail(1).sort_values("error_rate", kind="stable").to_dict("records")
@@ -321,7 +321,7 @@ def _name_lines(axes: Axes, part: pd.DataFrame, middle: str, language: str | Non
     for place in own:
         places.append(max(place, places[-1] + _NAME_STEP_PT if places else place))
     above = height_pt
-    for number in reversed(range(len(places))):  # none stands above the panel
+    for number in reversed(range(len(places))):  # no name above the panel
         places[number] = min(places[number], above)
         above = places[number] - _NAME_STEP_PT
     series = list(dict.fromkeys(part[_NAME].tolist()))
@@ -342,7 +342,7 @@ def _name_lines(axes: Axes, part: pd.DataFrame, middle: str, language: str | Non
 def _draw_spread(axes: Axes, place: int, found: NDArray[np.float64]) -> None:
     low, middle, high = np.quantile(found, [0.25, 0.5, 0.75])
     axes.barh(place, high - low, left=low, height=0.5, color=BAR, edgecolor=INK, linewidth=0.7, zorder=1)
-    # Points beside each other in a fixed pattern, so that the same table gives the same picture.
+    # Points are spread in a fixed pattern, so that the same table gives the same picture.
     beside = (np.arange(len(found)) * 0.618_034 % 1 - 0.5) * 0.4
     axes.plot(found, place + beside, "o", color=LINE, markersize=2.5, alpha=0.6, linestyle="none", zorder=2)
     axes.vlines(middle, place - 0.3, place + 0.3, color=INK, linewidth=2, zorder=3)

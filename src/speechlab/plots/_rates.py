@@ -1,4 +1,4 @@
-"""Rates and scores of groups, and differences of systems: points with their intervals, a row for each."""
+"""Rates and scores of groups, and differences of systems: one row for each, with points and intervals."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ _COMPARED = "Pass what speechlab.metrics.compare_all returned, or compare(...).f
 _SCORED = "Pass what speechlab.metrics.score_translations returned"
 _ROW_INCHES = 0.3
 _STEP_INCHES = 0.066
-"""Between the points of one row."""
+"""Distance between the points of one row."""
 _LEAST_POINTS, _LEAST_SCORES = 2.0, 10.0
-"""What scales of differences and of scores span at least."""
+"""Minimum span of the scales of differences and of scores."""
 _LABELS = {
     "reading_cer": "reading error rate",
     "tolerant_cer": "tolerant character error rate",
@@ -73,8 +73,8 @@ def error_rates(
 ) -> PaperFigure:
     """Draw the error rates of groups, with their intervals.
 
-    A row for each group, in the order of the table. Rates of words and of characters stand in panels of their own,
-    because they cannot be compared.
+    Each group has a row, in the order of the table. Rates of words and of characters have separate panels, because
+    they cannot be compared.
 
     >>> from speechlab import metrics, plots
     >>> summary = metrics.summarize(["a b", "c d"], ["a x", "c d"], language="en")
@@ -83,24 +83,24 @@ def error_rates(
     ['25.0%, n = 2']
 
     Args:
-        summary: What :func:`speechlab.metrics.summarize` returned: ``unit``, ``utterances_scored``, the columns of
-            ``by`` and of ``rates``. If it has ``<rate>_low`` and ``<rate>_high`` (fractions), they are drawn as a
-            line; where they are missing, the note says that there is no interval.
-        by: Column or columns that name a row; None takes those that stand before ``unit``.
-        rates: Column of the rates (fractions); or several, which get a mark each in every row.
-        language: ISO 639-1 code of the names, which chooses the shapes of Chinese and Japanese letters.
-        width: Inches; the height follows from the rows.
+        summary: The result of :func:`speechlab.metrics.summarize`: ``unit``, ``utterances_scored``, the columns of
+            ``by`` and of ``rates``. ``<rate>_low`` and ``<rate>_high`` (fractions) are drawn as a line; without them,
+            a note says that there is no interval.
+        by: Column or columns that identify a row; None for the columns before ``unit``.
+        rates: Column of the rates (fractions), or several columns, with one mark each in every row.
+        language: ISO 639-1 code of the names, which determines the shapes of Chinese and Japanese letters.
+        width: Width in inches; the height follows from the rows.
 
     Returns:
-        A matplotlib ``Figure``, as of :func:`segments`; an axes for each unit.
+        A matplotlib ``Figure``, as of :func:`segments`, with one axes for each unit.
 
     Raises:
-        InvalidRequestError: A column is missing or holds no numbers, or there are no rows.
+        InvalidRequestError: A column is missing or is not numeric, or there are no rows.
     """
     check_width(width)
     named = column_names(rates, "rates")
     if not named:
-        raise InvalidRequestError("rates names no column; give 'error_rate', say", parameter="rates")
+        raise InvalidRequestError("rates names no column; give one such as 'error_rate'", parameter="rates")
     tidy(summary, "unit", "utterances_scored", *named, argument="summary", hint=_SUMMARIZED)
     keys = (
         list(summary.columns[: list(summary.columns).index("unit")]) if by is None else column_names(by, "by")
@@ -148,19 +148,19 @@ def translation_scores(
     """Draw the scores of translations by group, with their intervals.
 
     Args:
-        table: What :func:`speechlab.metrics.score_translations` returned, or the summary of a report: the columns of
+        table: The result of :func:`speechlab.metrics.score_translations`, or the summary of a report: the columns of
             ``by``, and the score. ``utterances_scored`` (or ``utterances``), ``<score>_low`` and ``<score>_high`` are
-            drawn where they are.
+            drawn if they exist.
         score: Column of the scores.
-        by: Column or columns that name a row.
-        language: ISO 639-1 code of the names, which chooses the shapes of Chinese and Japanese letters.
-        width: Inches; the height follows from the rows.
+        by: Column or columns that identify a row.
+        language: ISO 639-1 code of the names, which determines the shapes of Chinese and Japanese letters.
+        width: Width in inches; the height follows from the rows.
 
     Returns:
         A matplotlib ``Figure``, as of :func:`segments`.
 
     Raises:
-        InvalidRequestError: A column is missing or holds no numbers, or there are no rows.
+        InvalidRequestError: A column is missing or is not numeric, or there are no rows.
     """
     check_width(width)
     keys = column_names(by, "by")
@@ -178,7 +178,7 @@ def translation_scores(
     names = names_of(table, keys)
     draw_names(axes, names, notes, fonts("".join(names), language))
     if np.isfinite(values).any():
-        widen(axes, _LEAST_SCORES, lowest=-0.5)  # so that a mark at 0 is whole
+        widen(axes, _LEAST_SCORES, lowest=-0.5)  # so that a mark at 0 is not cut off
     else:
         axes.set_xlim(0, 100)
     draw_scale(axes, _SCORES.get(score, score))
@@ -188,10 +188,10 @@ def translation_scores(
 def differences(
     compared: pd.DataFrame, *, score: str | None = None, language: str | None = None, width: float = 7.0
 ) -> PaperFigure:
-    """Draw the differences between systems, with their intervals and whether they could be chance.
+    """Draw the differences between systems, with their intervals and significance.
 
-    A row for each pair. A full mark is a significant difference, an empty one may be chance. The p-value is the one
-    that ``significant`` goes by: Holm's, where the table has it.
+    Each pair has a row. A filled mark is a significant difference; an empty mark is a difference that may be chance.
+    The p-value is the one that determines ``significant``: that of Holm's correction, if the table has it.
 
     >>> from speechlab import metrics, plots
     >>> systems = {
@@ -203,19 +203,19 @@ def differences(
     ['two − one']
 
     Args:
-        compared: What :func:`speechlab.metrics.compare_all` returned, or ``compare(...).frame()``: ``a``, ``b``,
+        compared: The result of :func:`speechlab.metrics.compare_all`, or ``compare(...).frame()``: ``a``, ``b``,
             ``difference``, ``difference_low``, ``difference_high`` (fractions), ``significant``, and ``p_holm`` or
             ``p``.
-        score: Name of the score that was compared, such as ``"chrF"``, of which more is better and whose points are
-            drawn as they are; None for error rates.
-        language: ISO 639-1 code of the names, which chooses the shapes of Chinese and Japanese letters.
-        width: Inches; the height follows from the rows.
+        score: Name of a compared score, such as ``"chrF"``, of which more is better and whose differences are drawn
+            in points; None for error rates.
+        language: ISO 639-1 code of the names, which determines the shapes of Chinese and Japanese letters.
+        width: Width in inches; the height follows from the rows.
 
     Returns:
         A matplotlib ``Figure``, as of :func:`segments`.
 
     Raises:
-        InvalidRequestError: A column is missing or holds no numbers, or there are no rows.
+        InvalidRequestError: A column is missing or is not numeric, or there are no rows.
     """
     check_width(width)
     needed = ("a", "b", "difference", "difference_low", "difference_high", "significant")
@@ -250,7 +250,7 @@ def _label(rate: str, unit: str) -> str:
 
 
 def _points(value: float) -> str:
-    """A difference with its sign; 0 without one, and a dash for none."""
+    """A difference with its sign; 0 has no sign, and a missing difference is a dash."""
     if value != value:
         return "–"
     rounded = round(value, 1)
@@ -294,7 +294,7 @@ def _draw_points(
     filled = np.ones(len(values), dtype=bool) if full is None else full
     known = np.isfinite(values)
     for chosen, face in ((known & filled, style.color), (known & ~filled, "white")):
-        if not chosen.any():  # a line of no points has no place, which the layout would look for
+        if not chosen.any():  # a line without points has no position, which the layout needs
             continue
         axes.plot(
             values[chosen], places[chosen], style.marker, color=style.color, markerfacecolor=face,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from speechlab.plots._figure import PaperFigure
 
 _POINTS = 2_000
-"""Across the figure; more would be drawn on each other."""
+"""Number of points across the figure; more points would overlap."""
 _WINDOW_S = 0.025
 _LOWEST_DB = -120.0
 _RANGE_DB = 70.0
@@ -45,10 +45,10 @@ def segments(
     language: str | None = None,
     width: float = 8.0,
 ) -> PaperFigure:
-    """Draw segments over time, below the sound that they are of.
+    """Draw segments over time, below the waveform and the spectrogram of their recording.
 
-    Each table is a tier of bars with their texts; segments that overlap stand below each other. The first tier also
-    shades the waveform, so that what it leaves out can be seen. Instants are lines.
+    Each table is a tier of bars with texts; overlapping segments are below each other. The first tier also shades the
+    waveform, which shows the parts of the recording without a segment. Instants are lines.
 
     >>> from speechlab import plots, segments
     >>> said = segments.frame([(0.5, 2.0, "Hello."), (2.4, 3.0, "Yes.")], file="talk.wav")
@@ -56,22 +56,22 @@ def segments(
     >>> figure.savefig("talk.pdf")  # doctest: +SKIP
 
     Args:
-        tiers: A segment frame of one recording; or several, by the names that stand beside them.
-        audio: The recording: a clip, a path or bytes; None draws the tiers alone.
-        start: Where the figure begins, in seconds.
-        end: Where it ends, in seconds; None for the end of the recording, or of the last segment.
-        spectrogram: Whether there is one, with the waveform.
-        language: ISO 639-1 code of the texts, which chooses the shapes of Chinese and Japanese letters.
-        width: Inches; the height follows from what is drawn.
+        tiers: A segment frame of one recording; or several frames, by the names of their tiers.
+        audio: The recording: a clip, a path or bytes; None for the tiers alone.
+        start: Start of the figure in seconds.
+        end: End of the figure in seconds; None for the end of the recording, or of the last segment.
+        spectrogram: Whether to draw the spectrogram below the waveform.
+        language: ISO 639-1 code of the texts, which determines the shapes of Chinese and Japanese letters.
+        width: Width in inches; the height follows from the content.
 
     Returns:
-        A matplotlib ``Figure`` that pyplot knows nothing of: ``figure.savefig("talk.pdf")``; ``figure.axes`` are the
-        waveform, the spectrogram and the tiers, as far as they are there. It shows itself in a notebook.
+        A matplotlib ``Figure`` outside pyplot; save it with ``figure.savefig("talk.pdf")``. ``figure.axes`` are the
+        waveform, the spectrogram and the tiers, as far as they are drawn. A notebook displays the figure.
 
     Raises:
         SegmentError: A tier is not a segment frame, or has several recordings.
-        AudioError: The recording is none that can be decoded.
-        OSError: Its file cannot be read.
+        AudioError: The recording cannot be decoded.
+        OSError: The file of the recording cannot be read.
         InvalidRequestError: There is nothing to draw, or a number is not usable.
     """
     named = dict(tiers) if isinstance(tiers, Mapping) else {"segments": tiers}
@@ -135,7 +135,7 @@ def _stretch(
 
 
 def _within(table: pd.DataFrame, begin: float, stop: float) -> pd.DataFrame:
-    """The segments of a stretch, sorted, and cut at its edges."""
+    """The segments within a stretch, sorted, and cut at its edges."""
     if not len(table):
         return table
     extent = frame([(begin, stop)], file=table["file"].iloc[0])
@@ -191,7 +191,7 @@ def _draw_spectrogram(axes: Axes, clip: AudioClip, begin: float, stop: float) ->
 
 
 def _levels(samples: NDArray[np.float32], rate: int, highest: float) -> NDArray[np.float32]:
-    """Levels in dB: a row for each moment, a column for each frequency."""
+    """Return levels in dB, shape (times, frequencies)."""
     size = max(16, int(_WINDOW_S * rate))
     if len(samples) < size:
         return np.zeros((0, 0), dtype=np.float32)
@@ -230,10 +230,10 @@ def _draw_tiers(axes: Axes, tiers: Mapping[str, pd.DataFrame], families: list[st
 
 
 def _write_texts(axes: Axes, bars: list[tuple[Any, ...]], families: list[str]) -> None:
-    """Write texts into their bars, on two lines at most, and shortened where they do not fit."""
+    """Write texts into their bars, on at most two lines, shortened if necessary."""
     figure = axes.get_figure(root=True)
     assert figure is not None
-    figure.draw_without_rendering()  # only then the axes know their width
+    figure.draw_without_rendering()  # sets the widths of the axes
     renderer: RendererAgg = figure.canvas.get_renderer()  # type: ignore[attr-defined]  # Agg canvases have it
     corners = np.array([(one[at], 0.0) for one in bars for at in (0, 1)]).reshape(-1, 2)
     places = axes.transData.transform(corners)[:, 0]
@@ -255,7 +255,7 @@ def _write_texts(axes: Axes, bars: list[tuple[Any, ...]], families: list[str]) -
 
 
 def _fitted(text: str, fits: Any) -> str:
-    """Break a text into lines that fit, the last of which may be shortened; nothing where not even a letter fits."""
+    """Break a text into lines that fit, and shorten the last one if necessary; empty if not even a letter fits."""
     lines: list[str] = []
     rest = text
     while rest and len(lines) < _LINES:
@@ -276,7 +276,7 @@ def _fitted(text: str, fits: Any) -> str:
 
 
 def _longest(text: str, fits: Any, end: str) -> int:
-    """The number of letters that fit with their suffix."""
+    """The number of letters of a text that fit, together with a suffix."""
     low, high = 0, len(text)
     while low < high:
         middle = (low + high + 1) // 2
