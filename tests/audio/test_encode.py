@@ -69,7 +69,7 @@ def test_what_a_format_lacks_is_refused_with_a_remedy():
         encode(tone(), "mp3", 96_000)
     with pytest.raises(UnsupportedAudioError, match="cannot be empty"):
         encode(np.zeros(0), "mp3", 24_000)
-    with pytest.raises(UnsupportedAudioError, match="up to 2 channels, not 3"):
+    with pytest.raises(UnsupportedAudioError, match="at most 2 channels, not 3"):
         encode(np.zeros((10, 3)), "ogg", 24_000)
     with pytest.raises(UnsupportedAudioError, match="choose one of: mp3, wav, ogg, pcm, flac"):
         encode(tone(), "aac", 24_000)
