@@ -323,6 +323,14 @@ def test_malformed_files_name_the_line(name, content, line, text, tmp_path):
     assert f"{name}, line {line}" in str(caught.value)
 
 
+def test_an_annotation_of_elan_without_a_time_is_refused(tmp_path):
+    path = tmp_path / "x.eaf"
+    segments.write(VALID, path)
+    path.write_text(path.read_text("utf-8").replace(' TIME_VALUE="1250"', ""), "utf-8")
+    with pytest.raises(SegmentFileError, match="annotation of the tier 'x' has no time"):
+        segments.read(path)
+
+
 @pytest.mark.parametrize("name", ["x.parquet", "x.TextGrid", "x.eaf", "x.json"])
 def test_malformed_files_without_lines(name, tmp_path):
     path = tmp_path / name

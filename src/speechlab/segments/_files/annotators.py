@@ -100,6 +100,10 @@ def read_elan(source: SourceFile) -> pd.DataFrame:
             tiers = {name: document.get_annotation_data_for_tier(name) for name in document.get_tier_names()}
         except Exception as error:  # noqa: BLE001 - the library passes on all errors of its XML reader
             source.fault(f"pympi cannot read this as an ELAN file: {error!r:.200}")
+    # A time slot of ELAN need not have a time.
+    for name, entries in tiers.items():
+        if any(None in entry[:2] for entry in entries):
+            source.fault(f"an annotation of the tier {name!r:.60} has no time; set it in ELAN first")
     # An annotation that refers to another one has four parts, and the times of that one. It is left out.
     rows = [
         {"start": entry[0] / 1000, "end": entry[1] / 1000, "text": entry[2] or "", "speaker": name}
