@@ -117,7 +117,7 @@ def test_what_python_sets_wins_over_edits_that_it_did_not_have(editor):
 def test_an_edit_that_cannot_be_is_dropped_whole_and_the_browser_gets_what_is_there(editor, row):
     before = editor.frame
     [(told, data)] = edit(editor, [1, 0.0, 0.1, "x", "", 1], row, removed=[2])
-    assert "not taken over" in told["error"]
+    assert "not applied" in told["error"]
     assert [one[0] for one in orjson.loads(data)] == [1, 0, 2]
     pd.testing.assert_frame_equal(editor.frame, before)
 

@@ -344,7 +344,7 @@ def test_an_edit_of_another_window_and_one_that_python_refuses_show(show_editor,
         [],
     )
     deliver(page)
-    assert "The edit was not taken over" in status(page)
+    assert "The edit was not applied" in status(page)
     assert page.locator(".sl-segments li").count() == 2
 
 

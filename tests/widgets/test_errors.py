@@ -196,7 +196,7 @@ def test_a_table_of_sound_filters_lists_too():
         (lambda a, _: ErrorBrowser(a, names=["x", "y"]), "leave them out for one"),
         (lambda a, _: ErrorBrowser(a, hypothesis=["hypothesis", "text"]), "a table without scores"),
         (lambda a, _: ErrorBrowser(a, hypothesis=list("abc")), "hypothesis names 3 columns"),
-        (lambda _a, _b: ErrorBrowser([1]), "is no scored table"),
+        (lambda _a, _b: ErrorBrowser([1]), "is not a scored table"),
         (lambda a, _: ErrorBrowser(a[["voice"]]), "'text'"),
         (lambda a, b: ErrorBrowser(a, metrics.score(b, unit="char")), "scored in different ways, as in row"),
         (

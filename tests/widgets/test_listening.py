@@ -288,7 +288,7 @@ def test_a_recording_that_is_gone_does_not_name_its_system(frame, sent, tmp_path
     test = ListeningTest(rows)
     (tmp_path / "secret.wav").unlink()
     test._asked(test, {"type": "sound", "token": shown_sounds(test)[0]}, [])
-    assert sent[0][0]["error"] == "The recording cannot be read any more. Tell whoever made this test."
+    assert sent[0][0]["error"] == "The recording can no longer be read. Please tell the author of this test."
 
 
 # -- the page
@@ -351,7 +351,7 @@ def test_questions_are_counted_before_sounds_are_read(tmp_path):
         for system in range(30)
     ]
     with pytest.raises(
-        InvalidRequestError, match=r"3,915 questions count, with 435 for practice.*some pairs="
+        InvalidRequestError, match=r"3,915 questions and 435 for practice.*some pairs="
     ):
         ListeningTest(pd.DataFrame(rows), "ab")
     with pytest.raises(InvalidRequestError, match="recordings of 'v0' alone"):
@@ -365,7 +365,7 @@ def test_names_may_be_numbers_and_systems_may_share_no_item(frame):
     assert "1 question, 3 systems" in repr(test)
     pairs = ListeningTest(numbers, "ab", pairs=[(1, 2)], training=0, checks=0)
     assert len(pairs.trials) == 1
-    with pytest.raises(InvalidRequestError, match="no item that counts has recordings of two systems"):
+    with pytest.raises(InvalidRequestError, match="no item of the test has recordings of two compared systems"):
         ListeningTest(numbers.assign(item=[1, 2, 3]), "ab", training=0)
     with pytest.raises(InvalidRequestError, match="the frame has no rows"):
         ListeningTest(numbers[:0])
@@ -398,17 +398,17 @@ def test_half_a_surrogate_pair_is_refused_before_it_reaches_a_page(frame, column
         ({"title": "\ud800"}, "half surrogate pairs"),
         ({"method": "guess"}, "method is 'guess'"),
         ({"method": "mushra"}, "reference is None.*one of 'secret one', 'secret two', 'original'"),
-        ({"method": "mushra", "reference": "nobody"}, "the system that MUSHRA compares with, one of 'secret"),
+        ({"method": "mushra", "reference": "nobody"}, "the reference system of MUSHRA, one of 'secret"),
         ({"system": "voice"}, "no column 'voice'"),
         ({"checks": -1}, "checks is -1"),
         ({"training": "sentence 1"}, "training is"),
         ({"training": ["sentence 9"]}, "an item of the table"),
-        ({"training": 4}, r"every item is for practice.*training=0"),
+        ({"training": 4}, r"all items are for practice.*training=0"),
         ({"method": "ab", "pairs": [("secret one", "nobody")]}, "pairs is"),
         ({"method": "ab", "pairs": [5]}, "pairs is 5"),
         (
             {"method": "ab", "pairs": [("secret one", "original"), ("original", "secret one")]},
-            "in the list once",
+            "occurs once in the list",
         ),
         ({"method": "ab", "pairs": 5}, "pairs is 5"),
         ({"seed": -1}, "seed is -1"),
@@ -428,7 +428,7 @@ def test_rows_that_cannot_be_heard_or_told_apart_are_refused(frame, tmp_path):
         ListeningTest(frame.assign(audio=str(tmp_path / "no.wav")), equal_level=False)
     with pytest.raises(InvalidRequestError, match="occurs twice for 'secret one'"):
         ListeningTest(pd.concat([frame, frame]))
-    with pytest.raises(InvalidRequestError, match="row 0 names no item or no system"):
+    with pytest.raises(InvalidRequestError, match="row 0 has no item or no system"):
         ListeningTest(frame.assign(item=None))
     with pytest.raises(InvalidRequestError, match="no recording of 'secret one'"):
         ListeningTest(frame[1:], "mushra", reference="original")

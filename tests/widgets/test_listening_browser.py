@@ -302,7 +302,7 @@ def test_a_sound_that_is_gone_is_said_in_words_and_holds_nobody_up(show_test, fr
     (tmp_path / "gone.wav").unlink()
     page = show_test(test)
     begin(page)
-    page.get_by_text("The recording cannot be read any more.").wait_for()
+    page.get_by_text("The recording can no longer be read.").wait_for()
     page.locator(".sl-option").first.click()
     page.get_by_role("button", name="Next").click()
     assert heading(page) == "Question 2 of 6"

@@ -143,7 +143,7 @@ def test_takes_are_deleted_and_cleared():
     told(recorder, {"type": "drop", "take": "a"})
     assert [clip.title for clip in recorder.clips] == ["Recording 2"]
     [(answer,)] = told(recorder, {"type": "sound", "take": "a"})
-    assert answer["error"] == "this take is not in Python any more"
+    assert answer["error"] == "this take is no longer in Python"
     recorder.clear()
     assert (recorder.clips, recorder.takes) == ([], [])
     chunk(recorder, 0, [1], take="c")

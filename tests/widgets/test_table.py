@@ -284,7 +284,7 @@ def test_each_view_of_a_table_learns_what_was_noted_in_another(frame):
         ({"rating": [3.7] * 6}, "column 'rating' .* 3.7 .* rename"),
         ({"rating": [float("inf")] * 6}, "rating inf"),
         ({"mark": ["False"] * 6}, "column 'mark' .* 'False' must be True or False"),
-        ({1: "a", "1": "b"}, "two columns read '1'"),
+        ({1: "a", "1": "b"}, "two columns are displayed as '1'"),
     ],
 )
 def test_columns_that_cannot_be_what_they_are_called_are_refused(frame, change, said):
@@ -296,7 +296,7 @@ def test_columns_that_cannot_be_what_they_are_called_are_refused(frame, change, 
 
 def test_frames_of_other_kinds_say_what_to_give(frame):
     with pytest.raises(
-        InvalidRequestError, match=r"polars\.\S+ is no pandas DataFrame; give frame.to_pandas"
+        InvalidRequestError, match=r"polars\.\S+ is not a pandas DataFrame; give frame.to_pandas"
     ):
         AudioTable(pl.DataFrame({"audio": ["a.wav"]}))
     with pytest.raises(InvalidRequestError, match="give each one name"):

@@ -194,7 +194,7 @@ def test_the_page_for_others_holds_what_was_heard(explorer, tmp_path):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"lab": 3}, "no client"),
+        ({"lab": 3}, "not a client"),
         ({"voices": ["quiet"]}, "catalogue"),
         ({"text": 3}, "sentence"),
         ({"text": "x" * 5001}, "5,000"),
@@ -207,7 +207,7 @@ def test_what_does_not_fit_is_refused(voices_lab, options, words):
 
 
 def test_what_cannot_be_chosen_is_refused(explorer, voices_lab):
-    with pytest.raises(InvalidRequestError, match="no voice is chosen"):
+    with pytest.raises(InvalidRequestError, match="no voice is selected"):
         explorer.speak("Hello.")
     with pytest.raises(InvalidRequestError, match="fits no voice"):
         explorer.voice = "nobody"

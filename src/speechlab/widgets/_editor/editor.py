@@ -170,7 +170,7 @@ class SegmentEditor(RefreshedWidget, Player):
 
     @property
     def segments(self) -> list[dict[str, Any]]:
-        """The segments of the tier that is listed; setting them is setting :attr:`frame`."""
+        """The segments of the listed tier. Setting them sets :attr:`frame`."""
         tiers = self._all_tiers()
         return list(tiers[self.tier]["segments"])
 
@@ -192,7 +192,7 @@ class SegmentEditor(RefreshedWidget, Player):
             super()._asked(widget, content, buffers)
 
     def _take(self, edit: dict[str, Any]) -> None:
-        """Take over an edit, unless it was made of segments that are others by now; send all where it cannot be."""
+        """Apply an edit, unless the segments have been replaced since; if it fails, send all segments again."""
         if edit.get("revision") != self._revision:
             return
         try:
@@ -200,7 +200,7 @@ class SegmentEditor(RefreshedWidget, Player):
             self._rows.edit(put, removed)
         except (KeyError, TypeError, ValueError) as error:
             self._revision += 1
-            self._send_rows(f"The edit was not taken over: {error}")
+            self._send_rows(f"The edit was not applied: {error}")
             return
         told = {
             "type": "kept",
@@ -220,7 +220,7 @@ class SegmentEditor(RefreshedWidget, Player):
     # -- the saved notebook
 
     def _show_later(self) -> None:
-        """Put the segments as they are now into the notebook, once no edit has come for a while."""
+        """Update the HTML in the notebook with the current segments, after a while without edits."""
         if self._later is not None:
             self._later.cancel()
         if self._shown is not None:

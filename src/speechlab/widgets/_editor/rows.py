@@ -1,4 +1,4 @@
-"""The segments that are edited: rows with ids, made of a segment frame and made into one again."""
+"""The edited segments: rows with ids, converted from a segment frame and back to one."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class EditedRow(NamedTuple):
     """One segment in the form of the browser.
 
     Attributes:
-        start: Seconds.
-        end: Seconds, not before the start.
+        start: Start in seconds.
+        end: End in seconds, not before the start.
         text: Text of the segment.
-        speaker: Name; empty where unknown.
-        like: Position in the given frame of the row with its other columns; -1 for none.
+        speaker: Name of the speaker; empty if unknown.
+        like: Position in the given frame of the row whose other columns it has; -1 for none.
     """
 
     start: float
@@ -41,12 +41,12 @@ class EditedRow(NamedTuple):
 
 
 class EditedRows:
-    """Segments with ids, which stay while they are moved; those of the given frame are its positions.
+    """Segments with ids that do not change when segments are moved; ids of given segments are their positions.
 
     Args:
         given: A segment frame of one recording.
-        file: Name of the recording, for rows that are added where the frame names none.
-        duration_s: Nothing is moved to a place behind it.
+        file: Name of the recording for added rows, if the frame has none.
+        duration_s: Duration of the recording in seconds; no segment can be moved beyond it.
 
     Raises:
         InvalidRequestError: The frame has several recordings, or too many rows.
@@ -82,21 +82,21 @@ class EditedRows:
         """Apply edits of the browser: all of them or none.
 
         Args:
-            put: ``[id, start, end, text, speaker, like]`` of each row that is new or other than it was.
-            removed: Ids of those that are gone.
+            put: ``[id, start, end, text, speaker, like]`` of each new or changed row.
+            removed: Ids of the removed rows.
 
         Raises:
-            ValueError: There is no such row, or it cannot be one.
+            ValueError: A row does not exist, or its values are not valid.
         """
         rows = dict(self._rows)
         for number in removed:
             rows.pop(number, None)
         for number, *values in put:
             if not is_whole_number(number):
-                raise ValueError(f"{number!r} is no id")
+                raise ValueError(f"{number!r} is not an id")
             rows[int(number)] = self._checked(rows.get(number), *values)
         if len(rows) > MAX_SEGMENTS:
-            raise ValueError(f"there can be {MAX_SEGMENTS:,} segments")
+            raise ValueError(f"there are too many segments; the maximum is {MAX_SEGMENTS:,}")
         self._rows = rows
 
     def _checked(
@@ -104,13 +104,13 @@ class EditedRows:
     ) -> EditedRow:
         for value in (start, end):
             if not is_number(value) or not math.isfinite(value):
-                raise ValueError(f"{value!r} is no time")
+                raise ValueError(f"{value!r} is not a time")
         latest = max(self._duration_s, before.end if before else 0.0, self._end_of(like)) + _TOLERANCE_S
         if not 0 <= start <= end <= latest:
             raise ValueError(f"a segment cannot go from {start} to {end} s")
         for value in (text, speaker):
             if not isinstance(value, str) or len(value) > _MAX_CHARACTERS:
-                raise ValueError(f"texts have {_MAX_CHARACTERS:,} characters at most")
+                raise ValueError(f"texts have at most {_MAX_CHARACTERS:,} characters")
         known = is_whole_number(like) and 0 <= like < len(self.given)
         return EditedRow(float(start), float(end), text, speaker, int(like) if known else -1)
 

@@ -52,7 +52,7 @@ def errors_of_one(scored: pd.DataFrame, reference: Any, hypothesis: Any, languag
     Args:
         scored: A scored table; a table without scores is scored first.
         reference: Column of references; a scored table without it uses its normalised references.
-        hypothesis: Column of hypotheses; likewise.
+        hypothesis: Column of hypotheses; a scored table without it uses its normalised hypotheses.
         language: Column with the language of each row, or the language of all.
 
     Raises:
@@ -115,13 +115,15 @@ def with_errors(table: pd.DataFrame, reference: Any, hypothesis: Any, language: 
     import pandas as pd
 
     if not is_frame(table):
-        message = f"a {type(table).__name__} is no scored table; give what speechlab.metrics.score returns"
+        message = (
+            f"a {type(table).__name__} is not a scored table; give the result of speechlab.metrics.score"
+        )
         raise InvalidRequestError(message, parameter="scored")
     if not {"errors", "signature"} <= set(table.columns):
         table = score(table, reference=reference, hypothesis=hypothesis, language=language)
-    hint = "Give what speechlab.metrics.score returns"
+    hint = "Give the result of speechlab.metrics.score"
     require_columns(table, "error_rate", "errors", *_NEEDED, argument="scored", hint=hint)
-    # by position, since an index may hold a label twice; without the texts as written, which are not needed
+    # by position, because an index may contain a label twice; without the original texts, which are not needed
     bare = table[["errors", *_NEEDED]].reset_index(drop=True)
     confusions: list[list[str]] = [[] for _ in range(len(bare))]
     found = edits(bare)
@@ -136,7 +138,7 @@ def with_errors(table: pd.DataFrame, reference: Any, hypothesis: Any, language: 
 def _joined(
     first: pd.DataFrame, second: pd.DataFrame, names: tuple[str, str], said: Any, own: set[Any]
 ) -> pd.DataFrame:
-    """Two tables as one: columns that differ once for each system, those of ``own`` always, the others once."""
+    """Join two tables. Columns that differ and those of ``own`` occur for each system, and the other columns once."""
     import pandas as pd
 
     columns: dict[Any, Any] = {}
@@ -170,7 +172,7 @@ def _by_rate(frame: pd.DataFrame) -> Any:
 
 
 def _by_difference(first: pd.DataFrame, second: pd.DataFrame) -> Any:
-    """Positions of the rows: by how many errors they differ, then whether their texts do, then the higher rate."""
+    """Positions of the rows: by the difference in errors, then by whether texts differ, then by the higher rate."""
     import pandas as pd
 
     rates = pd.concat([first["error_rate"], second["error_rate"]], axis=1)
@@ -207,14 +209,14 @@ def _classes(bare: pd.DataFrame, table: pd.DataFrame) -> list[list[str]]:
 
 
 def _groups(frame: pd.DataFrame, language: Any) -> list[Any]:
-    """Columns of categories to filter by, those that there are."""
+    """The existing columns of categories for filters."""
     named = "voice_name" in frame.columns and frame["voice_name"].fillna("").ne("").any()
-    voice = "voice_name" if named else "voice"  # a name says more than an identifier
+    voice = "voice_name" if named else "voice"  # a name is more helpful than an id
     return [name for name in dict.fromkeys([language, "language", "system", voice]) if name in frame.columns]
 
 
 def _faults(frame: pd.DataFrame, names: Sequence[str] = ()) -> list[Any]:
-    """The columns that say why rows failed or have no score, where there are such rows."""
+    """The columns with the reasons for failed rows and for rows without a score, if there are such rows."""
     told = ["score_error", "error", *(f"error_{name}" for name in names)]
     return [name for name in told if name in frame.columns and frame[name].notna().any()]
 

@@ -77,8 +77,8 @@ def encoded_sounds(stimuli: Stimuli, sounds: Mapping[str, Stimulus]) -> dict[str
     """Return the sounds of a page as base64 of FLAC, by their names in order.
 
     Raises:
-        InvalidRequestError: They are more than a page can hold, which is told from a few of them where that is clear;
-            or a recording is gone.
+        InvalidRequestError: The sounds exceed the size of a page (estimated from a few of them if the result is
+            clear), or the file of a recording is gone.
     """
     names = sorted(sounds)
     made: dict[str, str] = {}
@@ -106,7 +106,7 @@ def encoded_sounds(stimuli: Stimuli, sounds: Mapping[str, Stimulus]) -> dict[str
 
 def _too_large(count: int, size: str) -> InvalidRequestError:
     message = (
-        f"{count:,} sounds take {size}, and a page holds {_MAX_PAGE_BYTES / 1e6:.0f} MB; ask about fewer items or "
-        "systems, or about recordings of a lower sample rate"
+        f"{count:,} sounds take {size}, and a page holds {_MAX_PAGE_BYTES / 1e6:.0f} MB; use fewer items or systems, "
+        "or recordings with a lower sample rate"
     )
     return InvalidRequestError(message, parameter="frame")

@@ -1,4 +1,4 @@
-"""The material of a listening test, read from the arguments of its author."""
+"""The material of a listening test, from the arguments of its author."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def checked_words(name: str, value: object) -> str:
 
 
 def well_formed(text: str, parameter: str) -> str:
-    """Return a text; refuse one with half a surrogate pair, which neither a page nor a key can hold."""
+    """Return a text; refuse one with half a surrogate pair, which cannot be written to a page or a key."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -52,7 +52,7 @@ def well_formed(text: str, parameter: str) -> str:
 
 
 def instructions_of(instructions: object, method: str, level: float) -> list[str]:
-    """Return the paragraphs of the first page, of which the last says how loud sounds are."""
+    """Return the paragraphs of the first page; the last one is about the loudness."""
     if instructions is None:
         told = [_INSTRUCTIONS[method], _HEADPHONES]
     elif isinstance(instructions, Iterable) and not isinstance(instructions, str):
@@ -64,7 +64,7 @@ def instructions_of(instructions: object, method: str, level: float) -> list[str
 
 
 def training_of(training: object, items: Iterable[str]) -> list[str]:
-    """Return the items for practice: the first ones, or those that are named."""
+    """Return the practice items: the first ones, or the given ones."""
     known = list(items)
     if is_whole_number(training) and training >= 0:
         return known[: int(training)]
@@ -77,7 +77,7 @@ def training_of(training: object, items: Iterable[str]) -> list[str]:
 
 
 def chosen_pairs(pairs: object, systems: Iterable[str], method: str) -> list[tuple[str, str]]:
-    """Return the pairs that are compared; none for all of them."""
+    """Return the pairs to compare; none for all pairs."""
     if pairs is None or method not in {"ab", "abx"}:
         return []
     if isinstance(pairs, str) or not isinstance(pairs, Iterable):
@@ -90,7 +90,7 @@ def chosen_pairs(pairs: object, systems: Iterable[str], method: str) -> list[tup
             raise refused("pairs", pair, f"two of the systems {', '.join(map(repr, sorted(known)))}")
         if set(both) in map(set, chosen):
             raise refused(
-                "pairs", pair, "a pair that stands in the list once; in either order it is the same"
+                "pairs", pair, "a pair that occurs once in the list; the order of its systems does not count"
             )
         chosen.append((both[0], both[1]))
     return chosen
@@ -107,7 +107,7 @@ def material_of(
     *,
     refers: bool,
 ) -> Material:
-    """Look the table up.
+    """Read the material from the table.
 
     Args:
         frame: The table.
@@ -115,12 +115,12 @@ def material_of(
         system: Column of the systems.
         item: Column of the items.
         text: Column of a text that listeners see, or None.
-        language: Column of its language, or a tag.
-        reference: The system that others are compared with.
-        refers: Whether the method has one.
+        language: Column of the language of that text, or a tag.
+        reference: The reference system, with which others are compared.
+        refers: Whether the method has a reference.
 
     Raises:
-        InvalidRequestError: A column is missing, a name is, or a system speaks an item twice.
+        InvalidRequestError: A column or a name is missing, or a system has two recordings of an item.
     """
     hint = "Name the columns with audio=, system= and item="
     require_columns(frame, audio, system, item, *([] if text is None else [text]), hint=hint)
@@ -130,11 +130,11 @@ def material_of(
     said = [""] * len(frame) if text is None else frame[text].tolist()
     for row, (name, own) in enumerate(zip(frame[item].tolist(), frame[system].tolist(), strict=True)):
         if is_missing(name) or is_missing(own) or not str(name) or not str(own):
-            message = f"row {row} names no item or no system; fill the columns {item!r} and {system!r}"
+            message = f"row {row} has no item or no system; fill the columns {item!r} and {system!r}"
             raise InvalidRequestError(message, parameter="frame")
         place = _name(name), _name(own)
         if place in rows:
-            message = f"item {place[0]!r} occurs twice for {place[1]!r}; leave one recording for each item and system"
+            message = f"item {place[0]!r} occurs twice for {place[1]!r}; keep one recording for each item and system"
             raise InvalidRequestError(message, parameter="frame")
         rows[place] = row
         if not is_missing(said[row]) and said[row]:
@@ -148,11 +148,11 @@ def material_of(
         )
     known = None if is_missing(reference) or not refers else _name(reference)
     if refers and known not in systems:
-        what = f"the system that MUSHRA compares with, one of {', '.join(map(repr, systems[:_TOLD]))}"
+        what = f"the reference system of MUSHRA, one of {', '.join(map(repr, systems[:_TOLD]))}"
         raise refused("reference", reference, what + (" …" if len(systems) > _TOLD else ""))
     return Material(rows, items, systems, texts, known)
 
 
 def _name(value: object) -> str:
-    """Return the name of an item or a system; whole, since those of sentences can begin alike."""
+    """Return the full name of an item or a system, because sentences can have the same beginning."""
     return well_formed(str(value), "frame")

@@ -27,8 +27,8 @@ class Material:
         rows: Row of the table by item and system.
         items: Names of the items, in order.
         systems: Names of the systems, in order.
-        texts: What is said in an item, and its language, where listeners are to see it.
-        reference: The system that others are compared with (MUSHRA).
+        texts: Text of an item and its language, if listeners see it.
+        reference: The reference system (MUSHRA).
     """
 
     rows: Mapping[tuple[str, str], int]
@@ -44,10 +44,10 @@ class Questions:
 
     Attributes:
         test: Name of the test.
-        order_seed: Seed of the order for each listener.
-        shown: The questions as the browser knows them.
-        key: The questions as the author knows them.
-        sounds: What each sound is made of.
+        order_seed: Seed of each listener's order.
+        shown: The questions for the browser.
+        key: The questions for the author, with the systems.
+        sounds: Recording and treatment of each sound.
     """
 
     test: str
@@ -63,7 +63,7 @@ def asked_of(
     """Return the systems of each question about an item.
 
     Raises:
-        InvalidRequestError: MUSHRA lacks one of them.
+        InvalidRequestError: An item lacks a recording for MUSHRA.
     """
     rows, systems = material.rows, material.systems
     if method == "mos":
@@ -83,16 +83,16 @@ def asked_of(
 def check_count(
     material: Material, method: str, pairs: Sequence[tuple[str, str]], training: Sequence[str]
 ) -> None:
-    """Refuse a test of no question that counts, or of too many; before its recordings are read.
+    """Check the number of questions before the recordings are read.
 
     Raises:
-        InvalidRequestError: It is one of these, or MUSHRA lacks a recording.
+        InvalidRequestError: No question would count, there are too many questions, or MUSHRA lacks a recording.
     """
     systems = material.systems
     if method != "mos" and len(systems) == 1:
         message = (
-            f"there are recordings of {systems[0]!r} alone, and {method!r} compares systems; give those of another "
-            "one too, or rate it by method='mos'"
+            f"there are only recordings of {systems[0]!r}, and {method!r} compares systems; add those of another "
+            "system, or use method='mos'"
         )
         raise InvalidRequestError(message, parameter="system")
     practised = set(training)
@@ -100,34 +100,34 @@ def check_count(
     counted = sum(count for item, count in counts.items() if item not in practised)
     asked = sum(counts.values())
     if practised and not counted and practised.issuperset(material.items):
-        message = "every item is for practice, so that no answer would count; give training=0, or more items"
+        message = "all items are for practice, so no answer would count; give training=0, or more items"
         raise InvalidRequestError(message, parameter="training")
     if not counted:
         message = (
-            "there is nothing to ask: no item that counts has recordings of two systems that are compared"
+            "there are no questions: no item of the test has recordings of two compared systems"
             if material.rows
-            else "there is nothing to ask: the frame has no rows"
+            else "there are no questions: the frame has no rows"
         )
         raise InvalidRequestError(message, parameter="frame")
     if asked > _MAX_QUESTIONS:
         message = (
-            f"{counted:,} questions count, with {asked - counted:,} for practice, and {_MAX_QUESTIONS:,} in all is "
-            "the most; give fewer items or systems"
+            f"the test has {counted:,} questions and {asked - counted:,} for practice, but at most "
+            f"{_MAX_QUESTIONS:,} in all are allowed; give fewer items or systems"
         )
         more = ", or only some pairs=" if method in {"ab", "abx"} else ""
         raise InvalidRequestError(message + more, parameter="frame")
 
 
 class Planner:
-    """Makes the questions of a test; all names in it are drawn by chance from the seed.
+    """Makes the questions of a test; all names are random, drawn from the seed.
 
     Args:
         material: The recordings and texts.
-        method: How listeners are asked.
-        seed: A whole number that listeners do not know, and what else makes this test another one.
-        pairs: Pairs of systems that are compared; none for all.
-        training: Items for practice alone.
-        checks: How many checks of attention.
+        method: Method of the test.
+        seed: A whole number that listeners do not know, and other values that distinguish this test from others.
+        pairs: Pairs of systems to compare; none for all.
+        training: Practice items.
+        checks: Number of attention checks.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class Planner:
         self._material = material
         self._method = method
         self._pairs, self._training, self._checks = pairs, training, checks
-        # so that a test of other items, systems or settings has other names, even with the same seed
+        # A test with other items, systems or settings has other names, even with the same seed.
         drawn_from = repr(
             (seed, method, pairs, list(material.rows), material.texts, material.reference, training, checks)
         )
@@ -163,7 +163,7 @@ class Planner:
         """Make the questions of all items.
 
         Args:
-            recordings: Where the sample rates of references are known.
+            recordings: The recordings, with the sample rates of the references.
         """
         asked = [item for item in self._material.items if item not in self._training]
         for items, role in ((self._training, "training"), (asked, "test")):
@@ -172,9 +172,9 @@ class Planner:
         for _ in range(self._checks):
             self._check(asked)
         order = self._random.sample(range(len(self.plan.shown)), len(self.plan.shown))
-        # practice first; the place of a question does not reveal its systems
+        # Practice comes first. The position of a question does not reveal its systems.
         order.sort(key=lambda place: not self.plan.shown[place]["practice"])
-        # by a sound of the first one listeners set the volume: no check, which may be noise
+        # Listeners set the volume with a sound of the first question. It is not a check, which may be noise.
         first = next(place for place in order if self.plan.key[place]["role"] != _CHECKED)
         order.remove(first)
         order.insert(0, first)
@@ -191,7 +191,7 @@ class Planner:
                 self._compare(item, role, [(system, "clip", system) for system in systems])
 
     def _compare(self, item: str, role: str, sides: list[tuple[str, str, str]]) -> None:
-        """Ask about two sounds: the systems that speak, how the sounds are made, and their names in the key."""
+        """Add a question about two sounds; each side has a system, a kind of sound, and its name in the key."""
         sounds = {self._sound(item, system, kind): name for system, kind, name in sides}
         if self._method == "ab":
             self._add(item, role, sounds, right=next(iter(sounds)) if role == _CHECKED else None)

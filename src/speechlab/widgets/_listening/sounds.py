@@ -31,12 +31,12 @@ _STOP_DB = 60.0
 
 
 class Stimulus(NamedTuple):
-    """Which recording a sound is made of, and how.
+    """The recording of a sound, and its treatment.
 
     Attributes:
-        row: Row of the table.
-        kind: ``"clip"`` as it is, ``"noise"`` below noise, or the name of an anchor.
-        seed: Of its dither and its noise.
+        row: Row of the recording in the table.
+        kind: ``"clip"`` for no treatment, ``"noise"`` for added noise, or the name of an anchor.
+        seed: Seed of the dither and the noise.
     """
 
     row: int
@@ -48,7 +48,7 @@ class Stimuli:
     """The recordings of a test, at one loudness.
 
     Attributes:
-        level_lufs: The loudness of all of them; NaN where they are as they were.
+        level_lufs: The common loudness in LUFS; NaN if the recordings keep their own levels.
         digest: Digest that identifies the recordings.
     """
 
@@ -84,7 +84,7 @@ class Stimuli:
         size = 2 * clip.samples.size
         if clip.duration_s > _MAX_S or size > _MAX_BYTES:
             taken = f"{self._names[row]} takes {clip.duration_s:.0f} s, {size / 1e6:.1f} MB at 16 bits"
-            message = f"{taken}; a sound of a test takes {_MAX_S:.0f} s and {_MAX_BYTES / 1e6} MB at most"
+            message = f"{taken}; the maximum for a test is {_MAX_S:.0f} s and {_MAX_BYTES / 1e6} MB"
             raise InvalidRequestError(message, parameter="audio")
         return clip
 
@@ -93,17 +93,17 @@ class Stimuli:
         return self._clip(row).sample_rate
 
     def size(self, sound: Stimulus) -> int:
-        """Return the bytes of a sound before it is encoded, at 16 bits."""
+        """Return the size of a sound in bytes before encoding, at 16 bits."""
         return int(self._sizes[sound.row])
 
     def data(self, sound: Stimulus) -> bytes:
-        """Return a sound as FLAC of 16 bits.
+        """Return a sound as FLAC with 16 bits.
 
-        Dither of one step makes equal recordings unequal bytes, so that the hidden reference cannot be found by
-        comparing them.
+        Dither of one step gives equal recordings different bytes, so that the hidden reference cannot be found by a
+        comparison of bytes.
 
         Raises:
-            InvalidRequestError: The recording is gone.
+            InvalidRequestError: The file of the recording is gone.
         """
         clip = self._clip(sound.row)
         random = np.random.default_rng(sound.seed)
@@ -119,7 +119,7 @@ class Stimuli:
 
 
 def _noisy(samples: NDArray[np.float32], random: np.random.Generator) -> NDArray[np.float32]:
-    """The same below white noise, no louder than before."""
+    """Add white noise to samples without an increase of the level."""
     noise = random.standard_normal(samples.shape, np.float32)
     power = float(np.sqrt(np.mean(samples.astype(np.float64) ** 2))) or 0.05
     mixed = samples + noise * np.float32(power * 10 ** (-_NOISE_DB / 20))
@@ -128,14 +128,14 @@ def _noisy(samples: NDArray[np.float32], random: np.random.Generator) -> NDArray
 
 
 def _low_passed(samples: NDArray[np.float32], rate: int, cutoff_hz: float) -> NDArray[np.float32]:
-    """Return samples without what lies above a frequency, and without a delay.
+    """Return low-passed samples, without a delay.
 
-    The response is even within 0.1 dB up to the frequency, and 60 dB down 500 Hz above it, where ITU-R BS.1534-3
-    asks for 25 dB, and 50 dB another 500 Hz above. It is a sinc below Kaiser's window (J. F. Kaiser, 1974).
+    The response is flat within 0.1 dB up to the cutoff, and 60 dB down from 500 Hz above it. ITU-R BS.1534-3 requires
+    25 dB there, and 50 dB another 500 Hz above. The filter is a sinc with Kaiser's window (J. F. Kaiser, 1974).
 
     Args:
         samples: Shape (frames,) or (frames, channels).
-        rate: In Hz; more than twice the end of the stop band.
+        rate: Sample rate in Hz, above twice the start of the stop band.
         cutoff_hz: End of the pass band in Hz.
     """
     width = _STOP_HZ / rate

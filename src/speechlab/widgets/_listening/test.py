@@ -58,7 +58,7 @@ class ListeningTest(LiveWidget):
     drawn from the seed, and equal recordings have different bytes. Only Python and the file of the key have the key.
     A person with the key is no longer blind.
 
-    Checks of attention look like all other questions. They have a recording under loud noise, which must be rated 1
+    Attention checks look like all other questions. They have a recording with loud noise, which must be rated 1
     or 2 (MOS), must not be preferred (A/B), or must be distinguished from the clean recording (ABX). In MUSHRA the
     hidden reference is the check. The anchors are the reference low-passed at 3.5 and 7 kHz (ITU-R BS.1534-3), if its
     sample rate has higher frequencies.
@@ -80,7 +80,7 @@ class ListeningTest(LiveWidget):
         question: The question; None for the default question of the method.
         instructions: Paragraphs of the first page; None for the default instructions.
         training: Number of practice items, or the items themselves.
-        checks: Number of checks of attention, 0 to 20.
+        checks: Number of attention checks, 0 to 20.
         no_preference: Whether A/B allows "no preference".
         equal_level: Play all recordings at one loudness: -23 LUFS (EBU R128, ITU-R BS.1770-4), or the highest
             loudness below it without clipping. The first page says so.
@@ -274,8 +274,8 @@ class ListeningTest(LiveWidget):
         try:
             data, error = self._stimuli.data(stimulus), None
         except InvalidRequestError:
-            # its words name the system
-            data, error = b"", "The recording cannot be read any more. Tell whoever made this test."
+            # The message of the error names the system.
+            data, error = b"", "The recording can no longer be read. Please tell the author of this test."
         self.send({"type": "sound", "token": token, "error": error}, [data])
 
     def _begin(self, asked: dict[str, Any]) -> None:
@@ -295,7 +295,7 @@ class ListeningTest(LiveWidget):
         try:
             listening_answers(self._file(given), self._key)
         except InvalidRequestError:
-            return  # it did not come from this test's own page
+            return  # not from the page of this test
         with self._lock:
             session = _joined(self._sessions.get(given["listener"]), given)
             self._sessions[given["listener"]] = session
@@ -306,7 +306,7 @@ class ListeningTest(LiveWidget):
         self.session = {}
 
     def _reply(self, kind: str, asked: dict[str, Any], **more: Any) -> None:
-        """Answer one view. The answer is sent to all views."""
+        """Reply to one view; the message goes to all views."""
         self.send({"type": kind, "view": str(asked.get("view", ""))[:40], **more})
 
 
@@ -315,7 +315,7 @@ def _counted(count: int, what: str) -> str:
 
 
 def _joined(kept: dict[str, Any] | None, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a listener's answers with those of another window: nothing that is kept is lost or replaced."""
+    """Return a listener's answers joined with those of another window; kept answers are never lost or replaced."""
     session = kept or {"listener": given["listener"], "started": given.get("started", ""), "answers": []}
     known = {one["trial"] for one in session["answers"]}
     more = [one for one in given["answers"] if one["trial"] not in known]

@@ -1,1 +1,1 @@
-"""The player: a recording, its segments, and what plays them."""
+"""The player of recordings and their segments."""

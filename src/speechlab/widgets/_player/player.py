@@ -1,4 +1,4 @@
-"""The player widget: its traits, and what its browser's side asks for."""
+"""The player widget: its traits, and the replies to requests of the browser."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ class Player(LiveWidget):
             segments = audio.segments
         self._format = str(format)
         if self._format not in FORMATS:
-            raise AudioError(f"format is {format!r}; players take 'flac', 'wav', 'ogg' or 'mp3'")
+            raise AudioError(f"format is {format!r}; it has to be 'flac', 'wav', 'ogg' or 'mp3' for a player")
         self._readers = readers_of(audio, title)
         self._sounds = list(self._readers.values())
         self._figures: list[Html] | None = None
@@ -155,7 +155,7 @@ class Player(LiveWidget):
         self.on_msg(self._asked)
 
     def static_html(self) -> Html:
-        """Return the clips as they show themselves, and their first segments."""
+        """Return the figures of the clips, and their first segments."""
         if self._figures is None:
             self._figures = static_clips(self._readers, [clip["facts"] for clip in self.clips])
         return static_player(self._figures, self._all_tiers())
@@ -170,12 +170,12 @@ class Player(LiveWidget):
     # -- segments
 
     def _all_tiers(self) -> list[Tier]:
-        """All that is shown as tiers, in order."""
+        """All displayed tiers, in order."""
         return self.layers
 
     @property
     def segments(self) -> list[dict[str, Any]]:
-        """The segments of the tier that is listed; setting them takes what ``Player`` takes, and shows it."""
+        """The segments of the listed tier. They can be set to any ``segments`` of ``Player``."""
         tiers = self._all_tiers()
         return list(tiers[self.tier]["segments"]) if self.tier < len(tiers) else []
 
@@ -214,10 +214,10 @@ class Player(LiveWidget):
         self.send({"type": "pause"})
 
     def seek(self, seconds: float) -> None:
-        """Move to a time in seconds; beyond the ends is the nearer end.
+        """Move to a time in seconds; a time beyond an end moves to that end.
 
         Raises:
-            InvalidRequestError: The time is no number.
+            InvalidRequestError: The time is not a number.
         """
         self.current_time = min(max(_seconds("seconds", seconds), 0.0), self.duration)
 
@@ -255,7 +255,7 @@ class Player(LiveWidget):
     # -- from the browser
 
     def _asked(self, _widget: object, content: Any, _buffers: object) -> None:
-        """Answer a request of the browser. A failure is answered with its reason; an invalid request is dropped."""
+        """Reply to a request of the browser, with the reason if it fails. Invalid requests are ignored."""
         answers: dict[Any, Callable[[dict[str, Any]], tuple[dict[str, Any], bytes]]]
         answers = {"sound": self._sound, "peaks": self._peaks, "spectrogram": self._spectrogram}
         answer = answers.get(content.get("type")) if isinstance(content, dict) else None

@@ -1,4 +1,4 @@
-"""Answers to the browser's requests: sound in pieces, and waveforms and spectrograms of the visible part."""
+"""Replies to requests of the browser: audio in pieces, and waveforms and spectrograms of the visible part."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 PIECE_S = 10.0
-"""A piece of sound that is sent at once: short enough to be there soon, and far below ten million bytes."""
+"""Length of a piece of audio in seconds: short enough to arrive soon, and far below ten million bytes."""
 OVERVIEW = 1_500
 FORMATS = {"flac": "", "wav": "", "mp3": "lossy (MP3)", "ogg": "lossy preview (Opus)"}
 MAX_COLUMNS = 4_000
 MAX_SPECTROGRAM_S = 300.0
 _LEAD_S = 0.1
-"""Lossy codecs fade in and out, so an encoded piece begins earlier and ends later than its played part."""
+"""Extra seconds at both ends of an encoded piece, because lossy codecs fade in and out."""
 _WINDOW_S = 0.02
 _TOP_HZ = 8_000.0
 _RANGE_DB = 65.0
@@ -44,15 +44,15 @@ def readers_of(audio: Any, title: str | None) -> dict[str, SoundReader]:
 
     Args:
         audio: A clip, a path, bytes, a transcript with its audio; or a mapping of names to these.
-        title: Name of a recording that is alone.
+        title: Name of a single recording.
 
     Raises:
-        AudioError: Something is no sound, or empty.
-        FileNotFoundError: A file is not there.
+        AudioError: A value is not a recording, or is empty.
+        FileNotFoundError: A file does not exist.
     """
     if isinstance(audio, Mapping):
         if not audio:
-            raise AudioError("there is no clip in the mapping; give at least one name with its clip")
+            raise AudioError("the mapping of clips is empty; give at least one name with its clip")
         return {str(name): _reader(one) for name, one in audio.items()}
     reader = _reader(audio)
     return {title or reader.title or "": reader}
@@ -65,7 +65,7 @@ def _reader(audio: Any) -> SoundReader:
     if not isinstance(inner, AudioClip | bytes | str | os.PathLike):
         kind = type(audio).__name__
         raise AudioError(
-            f"a {kind} is no sound; give an AudioClip, a path, bytes, or a transcript that has its audio"
+            f"a {kind} is not a recording; give an AudioClip, a path, bytes, or a transcript with its audio"
         )
     reader = SoundReader(inner)
     if reader.frames == 0:
@@ -76,7 +76,7 @@ def _reader(audio: Any) -> SoundReader:
 def described(readers: Mapping[str, SoundReader], sound_format: str) -> list[dict[str, Any]]:
     """Return the description of each recording for the browser.
 
-    With its ``gain`` each is as loud as the quietest that is not silent.
+    The ``gain`` of a recording gives it the level of the quietest recording that is not silent.
     """
     levels = [reader.rms_dbfs() for reader in readers.values()]
     heard = [level for level in levels if math.isfinite(level)]
@@ -109,15 +109,15 @@ def _length(reader: SoundReader) -> str:
 
 
 def outline_of(reader: SoundReader, start_s: float, end_s: float, count: int) -> bytes:
-    """Return a waveform as int8: lowest and highest of each of ``count`` stretches in turn."""
+    """Return a waveform as int8: minimum and maximum of each of ``count`` sections in turn."""
     return np.rint(reader.outline(start_s, end_s, count) * 127).astype(np.int8).tobytes()
 
 
 def piece_of(reader: SoundReader, number: int, sound_format: str) -> SentPiece:
-    """Return one of the pieces of ten seconds that a recording is sent in.
+    """Return one of the pieces of ten seconds in which a recording is sent.
 
     Raises:
-        AudioError: There is no such piece, or it cannot be read any more.
+        AudioError: The piece does not exist, or can no longer be read.
         OSError: The file is gone.
     """
     start, end = number * PIECE_S, min((number + 1) * PIECE_S, reader.duration_s)
@@ -131,7 +131,7 @@ def piece_of(reader: SoundReader, number: int, sound_format: str) -> SentPiece:
 
 
 def spectrogram_of(reader: SoundReader, start_s: float, end_s: float, columns: int) -> tuple[bytes, float]:
-    """Draw a spectrogram: dark where there is energy, on a transparent ground, 65 dB from the loudest down.
+    """Draw a spectrogram of the upper 65 dB, dark for high energy, on a transparent background.
 
     Each column is one Hann window of 20 ms around its time.
 
@@ -139,7 +139,7 @@ def spectrogram_of(reader: SoundReader, start_s: float, end_s: float, columns: i
         The bytes of a PNG, and its highest frequency in Hz.
 
     Raises:
-        AudioError: The stretch is too long, or cannot be read.
+        AudioError: The section is too long, or cannot be read.
         OSError: The file is gone.
     """
     if end_s - start_s > MAX_SPECTROGRAM_S:

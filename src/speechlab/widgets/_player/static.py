@@ -22,7 +22,7 @@ _WIDTH = 480
 
 
 def static_clips(readers: Mapping[str, SoundReader], facts: Sequence[str]) -> list[Html]:
-    """Return the clips as they show themselves, with a preview of their sound."""
+    """Return the figures of the clips, each with a preview of its sound."""
     return [_figure(name, reader, fact) for (name, reader), fact in zip(readers.items(), facts, strict=True)]
 
 

@@ -1,4 +1,4 @@
-"""Tiers of segments: how tables, transcripts and triples become them."""
+"""Tiers of segments, from tables, transcripts and tuples."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from speechlab.errors import AudioError
 
 Tier = dict[str, Any]
-"""A tier as it crosses to the browser: ``name``, ``lang`` and ``segments``."""
+"""A tier in the form of the browser: ``name``, ``lang`` and ``segments``."""
 
 
 def tiers_of(segments: Any, duration_s: float, lang: str) -> list[Tier]:
@@ -17,11 +17,11 @@ def tiers_of(segments: Any, duration_s: float, lang: str) -> list[Tier]:
 
     Args:
         segments: A DataFrame, a transcript, an iterable of segments; or a mapping of names to these.
-        duration_s: Segments that end later end here.
-        lang: Language of tiers that do not know theirs.
+        duration_s: Duration of the recording in seconds; segments that end later are cut there.
+        lang: Language of tiers without their own.
 
     Raises:
-        AudioError: Something is no segment.
+        AudioError: A value is not a segment.
     """
     if segments is None:
         return []
@@ -36,7 +36,7 @@ def _tier(name: str, given: Any, duration_s: float, lang: str) -> Tier:
 
 
 def _segments_of(segments: Any, duration_s: float) -> list[dict[str, Any]]:
-    """Plain dicts with start, end and text, which is what crosses to the browser."""
+    """Return dicts with start, end and text for the browser."""
     inner = getattr(segments, "segments", segments)
     if inner is None:
         return []
@@ -60,7 +60,7 @@ def _segment(item: Any, duration_s: float) -> dict[str, Any]:
             (text,) = rest or ("",)
         first, last = float(start), float(end)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise AudioError(f"{item!r} is no segment; it needs start and end in seconds, and text") from error
+        raise AudioError(f"{item!r} is not a segment; it needs start and end in seconds, and text") from error
     if not (0 <= first <= last and math.isfinite(last)):
         raise AudioError(f"segment from {first!r} to {last!r} s; give 0 <= start <= end, in seconds")
     # Recognisers round: the last segment often ends a few milliseconds after the recording.

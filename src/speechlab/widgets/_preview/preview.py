@@ -1,4 +1,4 @@
-"""The preview of a batch: its last rows, and how far it is."""
+"""The preview of a batch: its last rows, and its progress."""
 
 from __future__ import annotations
 
@@ -79,12 +79,12 @@ class BatchPreview(RefreshedWidget):
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         if self._counts is not None and not self.running:
-            # nothing will change any more, so that it needs no live view
+            # Nothing will change any more, so no live view is needed.
             return {"text/html": str(notebook_output(self.static_html())), "text/plain": repr(self)}
         return super()._repr_mimebundle_(**kwargs)
 
     def static_html(self) -> Html:
-        """Return how far it is, and the last rows."""
+        """Return the progress and the last rows."""
         lines = [*self.earlier, {"title": self.title, "summary": self.summary}]
         heads = [
             element(
@@ -96,7 +96,7 @@ class BatchPreview(RefreshedWidget):
         return element("div", *heads, body if self.recent else None, style=_BOX)
 
     def begin(self, operation: str) -> None:
-        """A run begins; the batch calls this."""
+        """Note the start of a run; called by the batch."""
         ended = self._counts is not None
         if ended:
             self.earlier = [*self.earlier, {"title": self.title, "summary": self.summary}][-_MAX_EARLIER:]
@@ -109,14 +109,14 @@ class BatchPreview(RefreshedWidget):
             self._show_again(with_view=True)
 
     def update(self, outcomes: Sequence[Outcome], counts: Counts) -> None:
-        """Show the calls that ended. The batch calls this; the browser is updated at most five times a second."""
+        """Show the calls that ended; called by the batch. The browser is updated at most five times a second."""
         self._last.extend(_entry(outcome) for outcome in outcomes)
         self._counts = counts
         if time.monotonic() - self._pushed >= _EVERY_S:
             self._push(running=True)
 
     def end(self) -> None:
-        """The run is over; the batch calls this."""
+        """Note the end of a run; called by the batch."""
         self._push(running=False)
         self._show_again(with_view=True)
 
@@ -131,7 +131,7 @@ class BatchPreview(RefreshedWidget):
 
 
 def _entry(outcome: Outcome) -> dict[str, str]:
-    """Return a call for the page: plain and short texts, and never its audio."""
+    """Return a call for the page: short plain texts, without audio."""
     text, lang = outcome.error_text or "", ""
     if outcome.error is not None:
         text = str(outcome.error)

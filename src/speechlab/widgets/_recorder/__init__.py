@@ -1,1 +1,1 @@
-"""A microphone in the notebook, whose recordings become clips."""
+"""A microphone in the notebook, which records clips."""

@@ -116,7 +116,7 @@ class Recorder(RefreshedWidget):
         return clips[-1] if clips else None
 
     def clear(self) -> None:
-        """Forget all takes."""
+        """Remove all takes."""
         with self._lock:
             self._clips.clear()
             self._figures.clear()
@@ -124,7 +124,7 @@ class Recorder(RefreshedWidget):
         self._show_again()
 
     def static_html(self) -> Html:
-        """Return the last takes as they show themselves."""
+        """Return the figures of the last takes."""
         with self._lock:
             shown = list(self._clips.items())[-_MAX_STATIC:]
             for name, clip in shown:
@@ -142,7 +142,7 @@ class Recorder(RefreshedWidget):
     # -- from the browser
 
     def _asked(self, _widget: object, content: Any, buffers: Any) -> None:
-        """Answer the browser; a message that makes no sense is dropped."""
+        """Reply to the browser; invalid messages are ignored."""
         answers: dict[Any, Callable[[dict[str, Any], Any], None]] = {
             "chunk": self._keep_chunk,
             "end": self._finish,
@@ -215,7 +215,7 @@ class Recorder(RefreshedWidget):
         answer = {"type": "sound", "take": told["take"]}
         clip = self._clips.get(told["take"])
         if clip is None:
-            self.send({**answer, "error": "this take is not in Python any more"})
+            self.send({**answer, "error": "this take is no longer in Python"})
             return
         try:
             data = clip.encode("flac")
@@ -229,10 +229,10 @@ class Recorder(RefreshedWidget):
 
 
 def _take_s(given: object) -> float:
-    """Return how long a take may be, in seconds.
+    """Check the maximum length of a take in seconds, and return it.
 
     Raises:
-        InvalidRequestError: It is no such time.
+        InvalidRequestError: The value is not a number of seconds within the limits.
     """
     if not is_number(given) or not 0 < given <= _LONGEST_S:
         raise refused("max_s", given, f"more than 0 and at most {_LONGEST_S:.0f} seconds")

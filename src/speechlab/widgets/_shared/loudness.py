@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 LEVEL_LUFS = -23.0
 """Loudness at which sounds are compared; source: EBU R128, section 1."""
 PEAK = 0.99
-"""The highest sample that gains may lead to."""
+"""Maximum of a sample after a gain."""
 
 
 def loudness_of(clip: AudioClip) -> float:

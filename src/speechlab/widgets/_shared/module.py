@@ -8,7 +8,7 @@ from pathlib import Path
 
 _HERE = Path(__file__).parent
 _IMPORT = re.compile(r"^import \{[^}]*\} from \"(?P<path>\./[^\"]+|\.\./[^\"]+)\";\n", re.MULTILINE)
-# Only whole lines, so that a text in quotes is never mistaken for a comment.
+# Only whole lines, so that no text in quotes is taken for a comment.
 _COMMENT = re.compile(r"^[ \t]*(?://[^\n]*|/\*\*(?:(?!\*/).)*\*/[ \t]*)\n", re.MULTILINE | re.DOTALL)
 _INDENT = re.compile(r"^[ \t]+|\n(?=\n)", re.MULTILINE)
 _EXPORT = re.compile(r"^export (?!default)", re.MULTILINE)
@@ -18,8 +18,8 @@ _EXPORT = re.compile(r"^export (?!default)", re.MULTILINE)
 def module_source(entry: Path) -> str:
     """Return an ES module with the modules that it imports, each once and before its users.
 
-    There is no renaming: names at the top of modules that meet have to differ. Comments and indents stay behind,
-    since every widget sends its source to the browser.
+    Names are not changed, so top-level names of joined modules have to differ. Comments and indents are removed,
+    because every widget sends its source to the browser.
     """
     parts: dict[Path, str] = {}
     _collect(entry.resolve(), parts)
@@ -37,5 +37,5 @@ def _collect(path: Path, parts: dict[Path, str]) -> None:
 
 @cache
 def style_sheet(*sheets: Path) -> str:
-    """Return the colours that all widgets share, and the sheets of one of them."""
+    """Return the shared colours of all widgets, and the style sheets of one widget."""
     return "\n".join(path.read_text(encoding="utf-8") for path in (_HERE / "colors.css", *sheets))

@@ -98,7 +98,7 @@ def _held(texts: Mapping[str, str]) -> str:
 
 
 def json_text(value: object) -> str:
-    """Return JSON that cannot end the element that holds it, nor, by the two separators, a line of it."""
+    """Return JSON that ends neither its HTML element nor, with U+2028 or U+2029, a line."""
     data = orjson.dumps(value).decode()
     return data.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
@@ -109,5 +109,5 @@ def base64_text(data: bytes) -> str:
 
 
 def _hash_of(text: str) -> str:
-    """Return the hash by which a policy knows a script or a style sheet."""
+    """Return the hash of a script or a style sheet for the policy."""
     return base64_text(hashlib.sha256(text.encode("utf-8")).digest())

@@ -1,4 +1,4 @@
-"""Columns of a table of sound: which holds the sound, and what kind each of the others is."""
+"""Columns of a table of recordings: the column of recordings, and the kinds of the others."""
 
 from __future__ import annotations
 
@@ -40,23 +40,23 @@ _MAX_CHARACTERS = 5_000
 _MAX_LISTED = 100
 MAX_WHOLE = 2**53
 """Largest whole number that JavaScript represents exactly."""
-# Names and numbers of things hold neither spaces nor the letters of scripts that write without them.
+# Names and ids have neither spaces nor letters of scripts without spaces.
 _GAP = re.compile(r"[\s\u3040-\u30ff\u4e00-\u9fff]")
 _LOOKED_AT = 50
 
 
 @dataclass(frozen=True)
 class ShownColumn:
-    """A column that is shown.
+    """A column of the widget.
 
     Attributes:
-        name: Its name in the table.
+        name: Name of the column in the table.
         title: The name as text.
-        kind: How it is sorted, filtered and drawn.
+        kind: Kind of the column, which determines sorting, filters and display.
         shown: Whether the column is visible at first.
-        lang: Language code of all its texts; empty if rows have their own, or the language is unknown.
-        compared: Whether its texts are shown as differences from those of the reference.
-        decimals: Decimals of a number.
+        lang: Language code of all texts; empty if each row has its own, or the language is unknown.
+        compared: Whether the texts are shown as differences from those of the reference.
+        decimals: Number of decimals, for numbers.
     """
 
     name: Any
@@ -75,12 +75,12 @@ class ShownColumn:
 
 @dataclass(frozen=True)
 class Layout:
-    """Columns of a table, sorted by what they are for.
+    """The columns of a table by their roles.
 
     Attributes:
-        audio: Name of the column of sound, or None for a table without sound.
-        columns: The others, in order.
-        reference: Title of the text column that others are compared with; empty for none.
+        audio: Name of the column of recordings, or None for a table without recordings.
+        columns: The other columns, in order.
+        reference: Title of the column of references; empty for none.
         language: Name of the column with the language of each row, or None.
         lang: Language code of all rows, or empty.
     """
@@ -108,22 +108,21 @@ def layout_of(
     aside: Iterable[str] = (),
     silent: bool = False,
 ) -> Layout:
-    """Look at a table.
+    """Determine the roles of the columns of a table.
 
     Args:
         frame: The table.
-        audio: Name of the column of sound; None to find it.
+        audio: Name of the column of recordings; None to detect it.
         columns: Names of the columns that are visible at first, in order; None for a default choice.
-        reference: Name of the text column that others are compared with; None to choose where some look like
-            hypotheses.
+        reference: Name of the column of references; None to detect it, if there are columns of hypotheses.
         hypotheses: Name or names of the columns of hypotheses; None to detect them by name.
         language: Name of a column with languages, or the language of all rows; None for a column ``language``.
         categories: Names of columns that are categories, for any number of distinct texts.
         aside: Names of columns that are shown in another form.
-        silent: Whether a table may be without sound.
+        silent: Whether a table without recordings is allowed.
 
     Raises:
-        InvalidRequestError: A column is missing, or no column holds sound.
+        InvalidRequestError: A column is missing, or no column has recordings.
     """
     _check_names(frame)
     sound = _audio_column(frame, audio, silent=silent)
@@ -152,7 +151,7 @@ def _check_names(frame: pd.DataFrame) -> None:
     titles = [str(name) for name in frame.columns]
     twice = next((title for title in titles if titles.count(title) > 1), None)
     if twice is not None:
-        message = f"two columns read {twice!r}, as a text and as something else; rename one of them"
+        message = f"two columns are displayed as {twice!r}, but only one name is a text; rename one of them"
         raise InvalidRequestError(message, parameter=twice)
 
 
@@ -165,7 +164,7 @@ def _column(
 ) -> ShownColumn:
     title = str(name)
     kind, decimals = _kind(series)
-    # a few sentences that many voices say are texts all the same
+    # A few sentences spoken by many voices are texts, not categories.
     if known is None and (title.lower() in _REFERENCES or _HYPOTHESIS_TEXT.fullmatch(title)):
         known = "text"
     if known is not None and kind not in {"number", "list"}:
@@ -193,7 +192,7 @@ def _language(frame: pd.DataFrame, given: Any) -> tuple[Any, str]:
 
 
 def cell_value(value: Any, kind: Kind) -> Any:
-    """Return a cell as plain JSON: text, a number, a list of texts, or None; ``∞`` and ``-∞`` for what JSON lacks."""
+    """Return a cell as JSON: a text, a number, a list of texts, or None; infinities are ``∞`` and ``-∞``."""
     if kind == "list" and _is_list(value):
         return [cell_value(str(one), "text") for one in list(value)[:_MAX_LISTED]]
     if is_missing(value):
@@ -216,12 +215,12 @@ def _audio_column(frame: pd.DataFrame, given: Any, *, silent: bool) -> Any:
     for name in [*named, *frame.columns]:
         if _holds_sound(frame[name]):
             return name
-    for name in named:  # its rows say what else they hold
+    for name in named:  # its rows have the reasons for missing recordings
         if any(_is_sound(value) for value in frame[name].head(_LOOKED_AT)):
             return name
     if silent:
         return None
-    for name in named:  # where all rows failed, or none is left
+    for name in named:  # if all rows failed, or there are no rows
         if frame[name].isna().all():
             return name
     have = ", ".join(repr(str(name)) for name in frame.columns) or "none"
@@ -256,14 +255,14 @@ def _kind(series: pd.Series[Any]) -> tuple[Kind, int]:
     if values and all(is_number(value) for value in values):
         numbers = [plain_number(value) for value in values]
         if all(isinstance(number, int) for number in numbers) and max(map(abs, numbers)) > MAX_WHOLE:
-            return "label", 0  # identifiers, whose digits a browser would lose
+            return "label", 0  # ids, whose last digits a browser would change
         return "number", _decimals(numbers)
     if not values and str(series.dtype) in {"float64", "Int64"}:
         return "number", 2 if series.dtype.kind == "f" else 0  # to be filled later
     if str(series.dtype) in {"category", "bool", "boolean"}:
         return "category", 0
     if series.dtype.kind in "mM":
-        return "label", 0  # points in time, and lengths of it
+        return "label", 0  # dates and durations
     texts = [value if isinstance(value, str) else str(value) for value in values]
     kinds = set(texts)
     few = len(kinds) <= min(_MAX_CATEGORIES, max(len(texts) // 2, 1))
@@ -275,7 +274,7 @@ def _kind(series: pd.Series[Any]) -> tuple[Kind, int]:
 
 
 def _is_list(value: object) -> bool:
-    """Whether a cell holds texts, each of which is filtered by; Parquet gives lists back as arrays."""
+    """Whether a cell is a list of texts for a filter, or such an array, which Parquet returns for a list."""
     return isinstance(value, list | tuple | np.ndarray) and all(isinstance(one, str) for one in value)
 
 

@@ -1,4 +1,4 @@
-"""Differences between the texts of two columns, in the spelling in which they were written."""
+"""Differences between the texts of two columns, in their original spelling."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table of sound as one page that needs no kernel and no network."""
+"""A table of recordings as one page without a kernel and a network."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 _STAND_IN = Path(__file__).parent / "browser" / "page.js"
 _MAX_BYTES = 270_000_000
-"""Largest page: browsers hold no text above about half a gigabyte."""
+"""Maximum size of a page: browsers do not support texts above about half a gigabyte."""
 _BINS = 100
 _AT_ONCE = 64
-"""Sounds encoded before the room that is left is looked at again."""
+"""Number of sounds that are encoded between two checks of the remaining space."""
 _MARGIN = 1_000
-"""Bytes for the sentence about sounds that have no room."""
+"""Bytes for the sentence about sounds that are left out."""
 _NO_ROOM = "not in this page, which is full"
 
 
@@ -41,16 +41,16 @@ def table_page(
 
     Args:
         rows: The table.
-        described: Its traits, as the browser's side knows them.
+        described: Traits of the widget for the browser.
         module: Source of the widget.
-        style: Its style sheet.
+        style: Style sheet of the widget.
         above: Markup before the table, for a page with more than the table.
         below: Markup after the table.
-        max_bytes: Size of the page; sounds for which there is no room say so. None for the largest page, into which
-            all sounds must fit.
+        max_bytes: Maximum size of the page in bytes. Sounds that do not fit are left out, with a note. None for the
+            largest possible page, into which all sounds must fit.
 
     Raises:
-        InvalidRequestError: The sounds are more than a page can hold.
+        InvalidRequestError: The sounds do not fit into the largest possible page.
     """
     held = json_text({"state": described, "max_rating": rows.max_rating, **_held(rows)})
 
@@ -96,7 +96,7 @@ def _held(rows: Rows) -> dict[str, Any]:
 
 
 def _sounds(rows: Rows, room: int) -> list[tuple[str, str]]:
-    """Sound and note of each row while there is room. The notes of further rows say that there is none."""
+    """Return the sound and the note of each row. Rows whose sound does not fit have a note only."""
     found: list[tuple[str, str]] = []
     room -= (len(_NO_ROOM) + 8) * len(rows)
     for data, note in _encoded(rows):

@@ -1,4 +1,4 @@
-"""The rows behind a table of sound: its frame, its sounds, and what people noted of them."""
+"""The rows of a table of recordings: its frame, its sounds, and its marks, ratings and notes."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Rows:
 
     Args:
         frame: The table. Values in its columns ``mark``, ``rating`` and ``note`` are kept.
-        layout: What its columns are.
-        max_rating: The best rating; 0 for none.
+        layout: Roles of the columns.
+        max_rating: The best rating; 0 for no ratings.
     """
 
     def __init__(self, frame: pd.DataFrame, layout: Layout, max_rating: int) -> None:
@@ -79,7 +79,7 @@ class Rows:
         return {**cells, **noted, "lang": [self.lang_of(row) for row in range(start, min(end, len(self)))]}
 
     def text(self, row: int, title: str) -> str | None:
-        """Return the text of a cell, or None if it has none or there is no such column."""
+        """Return the text of a cell, or None if the cell is empty or the column does not exist."""
         column = self.layout.by_title.get(title)
         value = None if column is None else cell_value(self.frame[column.name].iloc[row], "text")
         return value if value is None else str(value)
@@ -87,7 +87,7 @@ class Rows:
     def differences(
         self, rows: Iterable[int], reference: str, title: str, *, classes: bool = True
     ) -> list[list[Piece] | None]:
-        """Return texts of a column as differences from those of another, or None where one is missing.
+        """Return texts of a column as differences from those of another column, with None for missing ones.
 
         Args:
             rows: Positions of the rows.
@@ -107,10 +107,10 @@ class Rows:
 
         Args:
             name: ``mark``, ``rating`` or ``note``.
-            value: A bool, a whole number from 1, or a text; missing or nothing for none.
+            value: A bool, a whole number from 1, or a text; a missing or empty value for none.
 
         Raises:
-            InvalidRequestError: It is something else.
+            InvalidRequestError: The value is not allowed.
         """
         if is_missing(value):
             return _NOTHING[name]

@@ -1,4 +1,4 @@
-"""The sound of a cell: bytes that a browser plays, outlines that it draws, or the reason for its absence."""
+"""The sound of a cell: bytes for playback, outlines for drawing, or the reason why there is none."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _MAX_EXACT_BYTES = 8_000_000
 """Maximum size in bytes of sound that is sent unchanged; larger sound is sent as a preview."""
 _DRAWN = DecodeLimits(max_seconds=1_200.0, max_decoded_bytes=2**28)
-"""Longer recordings are played but not drawn, since drawing needs all of their samples."""
+"""Limit above which recordings are played but not drawn, because drawing needs all samples."""
 _MAX_FILE_BYTES = 200_000_000
 _MAX_KEPT = 20_000
 
@@ -41,12 +41,12 @@ class Sound(NamedTuple):
 
 
 class NoSound(NamedTuple):
-    """A cell without sound that says why.
+    """A cell without sound, with the reason.
 
     Attributes:
-        words: Why, for people.
+        words: The reason, as text.
         makeable: Whether a press of play makes the sound.
-        coming: Whether it is being made.
+        coming: Whether the sound is being made.
     """
 
     words: str
@@ -55,11 +55,11 @@ class NoSound(NamedTuple):
 
 
 class Outline(NamedTuple):
-    """A waveform in few numbers.
+    """The outline of a waveform.
 
     Attributes:
-        peaks: int8, lowest and highest sample of each stretch in turn.
-        seconds: Length; 0 if it is unknown.
+        peaks: int8, minimum and maximum of each section in turn.
+        seconds: Duration in seconds; 0 if it is unknown.
         error: Reason for the missing sound; empty if there is sound.
     """
 
@@ -76,14 +76,14 @@ class Sounds:
         self._outlines: OrderedDict[tuple[int, int], Outline] = OrderedDict()
 
     def missing(self, row: int) -> NoSound | None:
-        """Return why a row has no sound, where its cell says so."""
+        """Return the reason why a row has no sound, if its cell has one."""
         cell = self._cells[row]
         return cell if isinstance(cell, NoSound) else None
 
     def replace(self, row: int, cell: Any) -> None:
         """Put another sound into a row."""
         self._cells[row] = cell
-        for key in list(self._outlines):  # others may draw meanwhile
+        for key in list(self._outlines):  # other threads may draw at the same time
             if key[0] == row:
                 self._outlines.pop(key, None)
 
@@ -95,7 +95,7 @@ class Sounds:
             preview: Return the preview also for a small sound.
 
         Raises:
-            AudioError: There is none, or it is no sound.
+            AudioError: The row has no sound, or the value is not a recording.
             OSError: The file cannot be read.
         """
         cell = self._cells[row]
@@ -114,7 +114,7 @@ class Sounds:
         """Return the sound of a row as a clip.
 
         Raises:
-            AudioError: There is none, or it is no sound.
+            AudioError: The row has no sound, or the value is not a recording.
             OSError: The file cannot be read.
         """
         cell = self._cells[row]
@@ -154,7 +154,7 @@ class Sounds:
 
 
 def reason(error: Exception) -> str:
-    """Return the fault in a few words, for a cell of a table."""
+    """Return a short description of an error, for a cell of a table."""
     if isinstance(error, FileNotFoundError):
         return "the file is gone"
     if isinstance(error, OSError):
@@ -164,12 +164,12 @@ def reason(error: Exception) -> str:
 
 def _path(cell: Any) -> Path:
     if not isinstance(cell, str | os.PathLike):
-        raise AudioError(f"a {type(cell).__name__} is no sound; give a clip, a path or bytes")
+        raise AudioError(f"a {type(cell).__name__} is not a recording; give a clip, a path or bytes")
     return user_path(cell)
 
 
 def _exact(cell: Any) -> Sound | None:
-    """The sound as it is, where a browser can play that."""
+    """Return the original sound if a browser can play it, else None."""
     if isinstance(cell, AudioClip):
         if not cell.frames or 4 * cell.samples.size > 4 * _MAX_EXACT_BYTES:
             return None

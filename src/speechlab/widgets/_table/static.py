@@ -31,15 +31,15 @@ _NAME = "opacity:.74;font-size:.88em"
 
 
 def static_table(rows: Rows, count: int, title: str, first: Sequence[int] = ()) -> Html:
-    """Return the first rows, with sound as long as it takes no more than half a megabyte.
+    """Return the first rows, with at most half a megabyte of sound.
 
-    A row is a line that breaks where there is no room, since a table in a narrow cell would be cut off.
+    A row is a line with breaks, because a table in a narrow cell would be cut off.
 
     Args:
         rows: The table.
-        count: How many rows.
+        count: Number of rows.
         title: Title above the rows.
-        first: Rows that come before the others.
+        first: Positions of rows that come before the others.
     """
     shown = [column for column in rows.layout.columns if column.shown][:_MAX_COLUMNS]
     room = _MAX_BYTES
@@ -88,7 +88,7 @@ def _differences(rows: Rows, shown: Sequence[int], columns: list[ShownColumn]) -
 
 
 def _texts(rows: Rows, row: int, columns: list[ShownColumn], differences: _Differences) -> Html:
-    """The cells of a row: short values together in one line, each text in a separate line."""
+    """Return the cells of a row: short values in one line, and each text in its own line."""
     short = [_named(rows, row, column, differences) for column in columns if column.kind != "text"]
     texts = [_named(rows, row, column, differences) for column in columns if column.kind == "text"]
     line = join(Html(" &ensp;"), [cell for cell in short if cell is not None])

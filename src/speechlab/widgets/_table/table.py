@@ -1,4 +1,4 @@
-"""The table widget: its traits, and what its browser's side asks for."""
+"""The table widget: its traits, and the replies to requests of the browser."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ class AudioTable(LiveWidget):
         return static_table(self._rows, self._static, self.title)
 
     def _put(self, row: int, sound: Any, cells: Mapping[str, Any]) -> None:
-        """Put another sound and other cells into a row, and show them in the browser."""
+        """Replace the sound and some cells of a row, and show them in the browser."""
         with self._lock:
             rows = self._rows
             rows.sounds.replace(row, sound)
@@ -161,11 +161,11 @@ class AudioTable(LiveWidget):
             }
         self.send({"type": "changed", "row": row, "cells": told, "revision": self.revision})
 
-    # -- what people chose and noted
+    # -- selection, marks, ratings and notes
 
     @property
     def selected(self) -> Any:
-        """Index label of the row that was chosen last, or None; setting it shows the row. See :attr:`frame`."""
+        """Index label of the selected row, or None. Setting it selects and shows a row. See :attr:`frame`."""
         return self._label(self.chosen) if 0 <= self.chosen < len(self._rows) else None
 
     @selected.setter
@@ -190,9 +190,9 @@ class AudioTable(LiveWidget):
 
     @property
     def frame(self) -> pd.DataFrame:
-        """A copy of the table with the columns ``mark``, ``rating`` and ``note``; setting one shows another table.
+        """A copy of the table with the columns ``mark``, ``rating`` and ``note``. Setting it shows another table.
 
-        Where an index has a label twice, rows are called by their positions instead of their labels.
+        If an index label occurs twice, positions identify the rows instead of labels.
         """
         with self._lock:
             return self._rows.with_notes()
@@ -208,10 +208,10 @@ class AudioTable(LiveWidget):
             self.revision += 1
 
     def rate(self, label: Any, rating: int | None) -> None:
-        """Rate a row, as a click does; None takes the rating away.
+        """Rate a row, as a click does; None removes the rating.
 
         Raises:
-            InvalidRequestError: No such row, or no such rating.
+            InvalidRequestError: The row does not exist, or the rating is not allowed.
         """
         with self._lock:
             self._note(self._position(label), "rating", rating)
@@ -220,21 +220,21 @@ class AudioTable(LiveWidget):
         """Write the note of a row.
 
         Raises:
-            InvalidRequestError: No such row.
+            InvalidRequestError: The row does not exist.
         """
         with self._lock:
             self._note(self._position(label), "note", text)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write one page that holds the table and its sounds, and needs no kernel and no network.
+        """Write one page with the table and its sounds, which needs no kernel and no network.
 
-        The sounds are previews (Opus, 1.6 kB a second). The page's own policy lets nothing in and nothing out.
+        The sounds are previews (Opus, 1.6 kB a second). The content security policy of the page forbids all requests.
 
         Args:
             path: The file; an existing one is replaced.
 
         Raises:
-            InvalidRequestError: The table is larger than a page can hold.
+            InvalidRequestError: The table is too large for a page.
             OSError: The file cannot be written.
         """
         file = user_path(path)
@@ -244,13 +244,13 @@ class AudioTable(LiveWidget):
         return file
 
     def page(self, title: str, above: Html, below: Html, max_bytes: int) -> str:
-        """Return a page as :meth:`save` writes it, with more than the table in it.
+        """Return a page as :meth:`save` writes it, with further content.
 
         Args:
             title: Title of the page.
-            above: What stands before the table, finished markup.
-            below: What stands after it.
-            max_bytes: Size of the page; sounds for which there is no room say so.
+            above: Markup before the table.
+            below: Markup after the table.
+            max_bytes: Maximum size of the page in bytes; sounds that do not fit are left out, with a note.
         """
         described = {**self._described(), "title": title}
         return table_page(
@@ -263,7 +263,7 @@ class AudioTable(LiveWidget):
         if not is_frame(frame):
             kind = f"{type(frame).__module__.partition('.')[0]}.{type(frame).__name__}"
             way = "frame.to_pandas()" if hasattr(frame, "to_pandas") else "one"
-            message = f"a {kind} is no pandas DataFrame; give {way}"
+            message = f"a {kind} is not a pandas DataFrame; give {way}"
             raise InvalidRequestError(message, parameter="frame")
         if len(frame) > _MAX_ROWS:
             message = f"{len(frame):,} rows are more than the {_MAX_ROWS:,} that a page can hold; give a part of them"
@@ -301,7 +301,7 @@ class AudioTable(LiveWidget):
         self.send({"type": "noted", "row": row, "name": name, "value": kept})
 
     def _asked(self, _widget: object, content: Any, _buffers: object) -> None:
-        """Answer a request of the browser. A failure is answered with its reason; an invalid request is dropped."""
+        """Reply to a request of the browser, with the reason if it fails. Invalid requests are ignored."""
         answers: dict[Any, Callable[[dict[str, Any]], None]] = {
             "rows": self._send_rows,
             "sound": self._send_sound,
@@ -350,7 +350,7 @@ class AudioTable(LiveWidget):
             self.send({**told, **facts}, [part])
 
     def _make(self, asked: dict[str, Any]) -> None:
-        """Called on a press of play in a row whose sound can be made."""
+        """Make the sound of a row, after a press of play."""
 
     def _send_outlines(self, asked: dict[str, Any]) -> None:
         bins = min(max(int(asked["bins"]), 1), _MAX_BINS)
@@ -372,12 +372,12 @@ class AudioTable(LiveWidget):
     def _keep_noted(self, noted: dict[str, Any]) -> None:
         name, row = noted["name"], int(noted["row"])
         if name in NOTED and 0 <= row < len(self._rows):
-            with self._lock:  # the browser gets it as well, because it may show the table twice
+            with self._lock:  # also sent to the browser, which may show the table twice
                 self._note(row, name, noted["value"])
 
 
 def show(frame: pd.DataFrame, **options: Any) -> AudioTable:
-    """Hear a table: any DataFrame with a column of sound, as an :class:`AudioTable`.
+    """Show any DataFrame with a column of recordings as an :class:`AudioTable`.
 
     Args:
         frame: The table.

@@ -1,4 +1,4 @@
-"""A catalogue of voices as a table: what people choose by, and what each voice said."""
+"""A catalogue of voices as a table: the properties of each voice, and its results."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def frame_of(voices: Sequence[Voice]) -> pd.DataFrame:
 
 
 def seen_at_first(frame: pd.DataFrame) -> list[str]:
-    """Return the columns that people choose by, which are those in which voices differ, and what they compare."""
+    """Return the columns that are visible at first: properties in which voices differ, and results."""
     differ = [name for name in _CHOSEN_BY if len({str(value) for value in frame[name]}) > 1]
     return ["voice", "description", *differ, *_COMPARED]
 

@@ -88,7 +88,7 @@ class VoiceExplorer(RefreshedWidget, AudioTable):
     ) -> None:
         given: object = lab
         if not isinstance(given, Client):
-            message = f"a {type(given).__name__} is no client; give what sl.connect() returns"
+            message = f"a {type(given).__name__} is not a client; give the result of sl.connect()"
             raise InvalidRequestError(message, parameter="lab")
         self._lab = lab
         self._catalogue = _catalogue(lab, voices)
@@ -135,7 +135,7 @@ class VoiceExplorer(RefreshedWidget, AudioTable):
 
     @property
     def voice(self) -> Voice | None:
-        """The voice that was chosen last, or None; set it by the voice, its id or part of its description."""
+        """The selected voice, or None; set it by the voice, its id or part of its description."""
         return self._catalogue[self.chosen] if 0 <= self.chosen < len(self._catalogue) else None
 
     @voice.setter
@@ -204,7 +204,7 @@ class VoiceExplorer(RefreshedWidget, AudioTable):
             self.text = text
         rows = self._meant() if voices is None else [self._row_of(voice) for voice in voices]
         if not rows:
-            message = "no voice is chosen; mark some, or give voices="
+            message = "no voice is selected; mark some, or give voices="
             raise InvalidRequestError(message, parameter="voices")
         try:
             self._start(rows)
@@ -234,14 +234,14 @@ class VoiceExplorer(RefreshedWidget, AudioTable):
         for row, one in enumerate(self._catalogue):
             if one.id == wanted.id:
                 return row
-        message = f"voice {wanted.short_name!r} is not among the voices that are shown"
+        message = f"voice {wanted.short_name!r} is not among the displayed voices"
         raise InvalidRequestError(message, parameter="voice")
 
     def _sentence_of(self, row: int) -> str:
         return self.text.strip() or sample_of(self._catalogue[row])
 
     def _start(self, rows: Iterable[int]) -> None:
-        """Have the voices of some rows speak, in a thread of their own."""
+        """Have the voices of some rows speak, in a separate thread."""
         wanted = [(row, self._sentence_of(row)) for row in rows]
         with self._turns:
             wanted = [one for one in wanted if one not in self._done and one not in self._queue]
@@ -287,7 +287,7 @@ class VoiceExplorer(RefreshedWidget, AudioTable):
             self._finish(row, Spoken(text, error=words, words=words))
         else:
             self._finish(row, spoken)
-            if spoken.gone:  # each would take as long to find out
+            if spoken.gone:  # each further voice would wait as long
                 for other, sentence in self._left():
                     self._finish(other, replace(spoken, text=sentence))
 
@@ -296,7 +296,7 @@ class VoiceExplorer(RefreshedWidget, AudioTable):
             self._done[row, spoken.text] = spoken
         if spoken.text == self._sentence_of(row):
             self._show_row(row, spoken)
-        else:  # another sentence was typed meanwhile
+        else:  # another sentence was typed in the meantime
             self._show_row(row, self._done.get((row, self._sentence_of(row))))
 
     def _show_row(self, row: int, spoken: Spoken | None, instead: NoSound = _UNSPOKEN) -> None:

@@ -32,14 +32,14 @@ class Spoken:
 
     Attributes:
         text: The sentence.
-        clip: The clip as the service gave it; None where there is an error.
-        first_sound_s: Seconds from the call to the first samples; of a voice that does not stream, to all of them.
+        clip: The clip as received from the service; None after an error.
+        first_sound_s: Seconds from the call to the first samples; for a voice without streaming, to all samples.
         total_s: Seconds from the call to the end.
-        loudness_lufs: Integrated loudness (ITU-R BS.1770-4); NaN for silence and for less than 0.4 s.
-        gain_db: What brings the clip to ``LEVEL_LUFS`` without clipping; 0 where the loudness is unknown.
-        error: Why there is no clip; empty if there is one.
-        words: The same in the service's words alone.
-        gone: Whether there was no service, so that no other voice of it speaks either.
+        loudness_lufs: Integrated loudness in LUFS (ITU-R BS.1770-4); NaN for silence and for less than 0.4 s.
+        gain_db: Gain of the clip to ``LEVEL_LUFS`` without clipping, in dB; 0 if the loudness is unknown.
+        error: Reason for a missing clip; empty if there is one.
+        words: The reason in the words of the service alone.
+        gone: Whether the service could not be reached, so that its other voices would fail too.
     """
 
     text: str
@@ -54,7 +54,7 @@ class Spoken:
 
     @property
     def characters(self) -> int | None:
-        """Characters that were spoken, which is what services count; None where nothing was."""
+        """Number of spoken characters, as services count them; None if nothing was spoken."""
         return None if self.clip is None else len(self.text)
 
     def sound(self, *, level: bool) -> AudioClip | None:
@@ -70,16 +70,16 @@ class StoppedError(Exception):
 
 
 def speak(lab: Client, voice: Voice, text: str, stopped: Callable[[], bool]) -> Spoken:
-    """Have a sentence spoken; errors of the service become words.
+    """Have a sentence spoken. Errors of the service become texts of the result.
 
     Args:
         lab: The service.
         voice: The voice.
         text: The sentence.
-        stopped: Asked between the pieces of the sound.
+        stopped: Whether to stop; called between the pieces of the sound.
 
     Raises:
-        StoppedError: It was stopped.
+        StoppedError: The call was stopped.
     """
     begun = time.perf_counter()
     try:
@@ -105,7 +105,7 @@ def _heard(
     formats = set(map(str, voice.formats))
     streamed = next((one for one in _IN_PIECES if one in formats), None) if voice.streaming else None
     if streamed is not None:
-        # a provider may stream only other formats; a refused request costs nothing
+        # A provider may stream other formats only. A refused request costs nothing.
         with contextlib.suppress(BadRequestError):
             return _in_pieces(lab, voice, text, streamed, begun, stopped)
     whole = next((one for one in _WHOLE if one in formats), "wav")

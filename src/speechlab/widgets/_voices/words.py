@@ -14,8 +14,8 @@ def asked_for(left: Sequence[tuple[int, str]], *, any_meant: bool) -> str:
     """Label of the button: the effect of a press.
 
     Args:
-        left: Row and sentence of each voice that has not spoken it.
-        any_meant: Whether any voice is chosen.
+        left: Row and sentence of each voice that has not spoken it yet.
+        any_meant: Whether any voice is selected.
     """
     if not left:
         return "Spoken already" if any_meant else "Speak: mark voices first"
