@@ -315,7 +315,10 @@ def test_an_empty_run_has_passed():
 @pytest.mark.parametrize(
     ("status", "page", "words"),
     [
-        *((status, b"<html></html>", f"no speech service .* {status}, {status}") for status in (200, 301, 501)),
+        *(
+            (status, b"<html></html>", f"no speech service .* {status}, {status}")
+            for status in (200, 301, 501)
+        ),
         *(
             (status, b"<html></html>", f"a proxy replies .* {status}, .*behind it running")
             for status in (502, 503)

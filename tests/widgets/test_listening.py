@@ -350,9 +350,7 @@ def test_questions_are_counted_before_sounds_are_read(tmp_path):
         for item in range(10)
         for system in range(30)
     ]
-    with pytest.raises(
-        InvalidRequestError, match=r"3,915 questions and 435 for practice.*some pairs="
-    ):
+    with pytest.raises(InvalidRequestError, match=r"3,915 questions and 435 for practice.*some pairs="):
         ListeningTest(pd.DataFrame(rows), "ab")
     with pytest.raises(InvalidRequestError, match="recordings of 'v0' alone"):
         ListeningTest(pd.DataFrame(rows[:1]), "abx")
@@ -365,7 +363,9 @@ def test_names_may_be_numbers_and_systems_may_share_no_item(frame):
     assert "1 question, 3 systems" in repr(test)
     pairs = ListeningTest(numbers, "ab", pairs=[(1, 2)], training=0, checks=0)
     assert len(pairs.trials) == 1
-    with pytest.raises(InvalidRequestError, match="no item of the test has recordings of two compared systems"):
+    with pytest.raises(
+        InvalidRequestError, match="no item of the test has recordings of two compared systems"
+    ):
         ListeningTest(numbers.assign(item=[1, 2, 3]), "ab", training=0)
     with pytest.raises(InvalidRequestError, match="the frame has no rows"):
         ListeningTest(numbers[:0])
