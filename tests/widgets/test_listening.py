@@ -352,7 +352,7 @@ def test_questions_are_counted_before_sounds_are_read(tmp_path):
     ]
     with pytest.raises(InvalidRequestError, match=r"3,915 questions and 435 for practice.*some pairs="):
         ListeningTest(pd.DataFrame(rows), "ab")
-    with pytest.raises(InvalidRequestError, match="recordings of 'v0' alone"):
+    with pytest.raises(InvalidRequestError, match="only recordings of 'v0'"):
         ListeningTest(pd.DataFrame(rows[:1]), "abx")
 
 
