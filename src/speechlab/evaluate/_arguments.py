@@ -1,4 +1,4 @@
-"""Checks of what studies are given, made before anything is sent."""
+"""Checks of the arguments of studies, before anything is sent."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 def need_columns(frame: object, *columns: object) -> None:
-    """Refuse what is no table, has no rows, or lacks a column; names of columns are texts, as batches want them.
+    """Check that a value is a table with rows and with these columns. Names of columns must be texts, as in batches.
 
-    Columns of one's own are carried over, and so two of them may not have one name, nor one of them none, and none
-    holds half of a surrogate pair, which no report can be saved with.
+    The user's own columns are copied to the report, so each column needs a unique name, without half of a surrogate
+    pair, with which no report can be saved.
 
     Raises:
-        InvalidRequestError: What is wrong.
+        InvalidRequestError: The value is not such a table.
     """
     require_columns(frame, *columns, hint="Rename the column that holds this, or name it in the call")
     for name in columns:
@@ -60,14 +60,14 @@ def _is_torn(cell: object) -> bool:
 
 
 def keep_free(frame: pd.DataFrame, names: frozenset[str]) -> None:
-    """Refuse a table with columns that the study makes or can make.
+    """Refuse a table with columns that the study can make.
 
     Args:
         frame: The table.
-        names: Of the columns, as of :mod:`speechlab.evaluate._made`.
+        names: Names of these columns, from :mod:`speechlab.evaluate._made`.
 
     Raises:
-        InvalidRequestError: Names those that are taken.
+        InvalidRequestError: The table has such columns; the message names them.
     """
     taken = [str(name) for name in frame.columns if name in names or str(name).startswith("speechlab: ")]
     if taken:
@@ -78,30 +78,30 @@ def keep_free(frame: pd.DataFrame, names: frozenset[str]) -> None:
 
 
 def check_client(argument: str, given: object, more: str = "") -> None:
-    """Refuse what is no client.
+    """Check that a value is a client.
 
     Args:
-        argument: What was given.
-        given: What it is.
-        more: What else the message says may stand there.
+        argument: Name of the argument.
+        given: The value.
+        more: Further allowed values, for the message.
 
     Raises:
-        InvalidRequestError: It is none.
+        InvalidRequestError: The value is not a client.
     """
     if not isinstance(given, Client):
         raise refused(argument, given, f"a Client, as sl.connect() gives it{more}")
 
 
 def count_of(argument: str, given: object, what: str) -> int:
-    """Return how many of something were asked for.
+    """Check a requested number, and return it.
 
     Args:
         argument: Name of the argument.
-        given: What was given for it.
-        what: What is counted, with what 0 means: ``"texts for each voice, or 0 for none"``.
+        given: The value.
+        what: The counted objects, with the meaning of 0: ``"texts for each voice, or 0 for none"``.
 
     Raises:
-        InvalidRequestError: It is no whole number from 0 on.
+        InvalidRequestError: The value is not a whole number of 0 or more.
     """
     if not is_whole_number(given) or given < 0:
         raise refused(argument, given, f"a whole number of {what}")
@@ -109,7 +109,7 @@ def count_of(argument: str, given: object, what: str) -> int:
 
 
 def code_or_none(language: object) -> str | None:
-    """Return the plain code of a language, such as ``en`` for ``en-US``, or None if it is none."""
+    """Return the plain code of a language, such as ``en`` for ``en-US``, or None if the value is not a language."""
     try:
         return language_code(language) if isinstance(language, str) else None
     except InvalidRequestError:
@@ -117,18 +117,18 @@ def code_or_none(language: object) -> str | None:
 
 
 def no_language(cell: object) -> str:
-    """Say that a row has no code of a language, and what stands in its place."""
+    """Return the message for a row without a language code, with its value instead."""
     there = f"{cell!r:.60} is" if isinstance(cell, str) and cell.strip() else "the row has"
     return f"{there} no code of a language; give one, such as 'ja' or 'en'"
 
 
 def clip_of(recording: object) -> AudioClip:
-    """Return a recording as a clip, from itself, its bytes or its path.
+    """Return a recording as a clip, from a clip, bytes or a path.
 
     Raises:
-        AudioError: It cannot be read.
-        OSError: The file is not there.
-        TypeError: It is no recording.
+        AudioError: The recording cannot be read.
+        OSError: The file does not exist.
+        TypeError: The value is not a recording.
     """
     if isinstance(recording, AudioClip):
         return recording
@@ -138,7 +138,7 @@ def clip_of(recording: object) -> AudioClip:
 
 
 def recording_seconds(recording: object) -> float:
-    """Return the length of a recording; one that cannot be read becomes an error row later, not here."""
+    """Return the duration of a recording in seconds. An unreadable recording becomes an error row later, not here."""
     try:
         return recording_length_s(recording)  # type: ignore[arg-type]  # errors of any type are caught
     except (SpeechLabError, OSError, TypeError, ValueError):

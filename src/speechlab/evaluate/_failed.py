@@ -1,4 +1,4 @@
-"""Rows that failed, in words: the warning of a study, whose batches leave it to the study, and the page."""
+"""Descriptions of failed rows, for the warning of a study (its batches give none) and for the page."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _TOLD = 3
-"""Reasons that are told."""
+"""Maximum number of reasons in a description."""
 _LONGEST = 200
 
 
 def tell_failed(errors: pd.Series[str], rows: int, see: str) -> None:
-    """Warn of rows that failed, with the commonest reasons; say nothing if none did.
+    """Warn of failed rows, with the commonest reasons; no warning if none failed.
 
     Called by the study itself, which is decorated with ``briefly``.
 
     Args:
-        errors: What is wrong, for each row that failed.
-        rows: How many rows there are in all.
-        see: Where the user finds them.
+        errors: Error of each failed row.
+        rows: Number of all rows.
+        see: Sentence about the place of these rows.
     """
     words = failures(errors, rows)
     if words:
@@ -29,11 +29,11 @@ def tell_failed(errors: pd.Series[str], rows: int, see: str) -> None:
 
 
 def failures(errors: pd.Series[str], rows: int) -> str:
-    """Return how many rows failed, with the commonest reasons, as a sentence; empty if none did.
+    """Return a sentence with the number of failed rows and the commonest reasons; empty if none failed.
 
     Args:
-        errors: What is wrong, for each row that failed.
-        rows: How many rows there are in all.
+        errors: Error of each failed row.
+        rows: Number of all rows.
     """
     if not len(errors):
         return ""

@@ -1,16 +1,15 @@
 """Names of the columns that studies make.
 
-A table that has such a column is refused, whether or not this call makes it. Columns of any other name are carried
-over to the report as they are, and mean nothing to it. So nothing of the user's is overwritten, taken for a group, or
-told in the methods.
+A table with such a column is refused, even if this call does not make it. All other columns are copied to the report
+and not interpreted. So no column of the user is overwritten, used as a group, or described in the methods.
 """
 
 from __future__ import annotations
 
 SIDES = ("system", "condition")
-"""Columns of studies that hold several systems, or conditions of the recordings, beside each other."""
+"""Columns of studies with several systems, or with several conditions of the recordings."""
 WHY = "speechlab: why"
-"""Column of the reason why nobody speaks or hears a row, while a study is made."""
+"""Column, during a study, with the reason why a row is not spoken or not recognised."""
 _SCORES = frozenset(
     {
         *("unit", "signature", "reference_normalized", "hypothesis_normalized", "alignment", "score_error"),
@@ -22,18 +21,18 @@ _SCORES = frozenset(
         *(f"{kind}_differences" for kind in ("notation", "homophone", "tone", "recognition")),
     }
 )
-"""As :func:`speechlab.metrics.score` adds them."""
+"""Columns that :func:`speechlab.metrics.score` adds."""
 SPEECH = _SCORES | {
     *("voice", "voice_name", "gender", "audio", "duration_s", "sample_rate"),
     *("hypothesis", "hypothesis_language", "confidence", "loop", "status", "error", *SIDES),
 }
-"""Of all studies of speech."""
+"""Columns of all studies of speech."""
 RECOGNITION = SPEECH | {
     *("hallucination", "tail_lost", "recording", "snr_db"),
     *("hotwords_said", "hotwords_hit", "hotwords_added", "unbiased_errors", "unbiased_length"),
 }
 GIVEN = frozenset({"audio", "voice", "gender", "duration_s", "sample_rate"})
-"""Of those, what a table of recordings may have: the study takes it."""
+"""Those of them that a table of recordings may have, as input of the study."""
 VOICES = SPEECH | {
     *("take", "engine", "loudness_lufs", "morae_per_s", "words_per_s", "characters_per_s"),
     *("leading_silence_s", "trailing_silence_s", "longest_pause_s"),
@@ -43,7 +42,7 @@ VOICES = SPEECH | {
     *("clipping_ratio", "peak_dbfs", "rms_dbfs", "silence_ratio", "speech_s", "morae", "words", "characters"),
     *("duration_per_mora_s", "duration_per_character_s", "duration_z", "measure_error"),
 }
-"""With the measures of :func:`speechlab.metrics.speech_measures`."""
+"""Columns of studies with the measures of :func:`speechlab.metrics.speech_measures`."""
 TRANSLATION = frozenset(
     {
         *("system", "translation", "chrf", "length_ratio", "copied", "loop", "terms_expected", "terms_found"),

@@ -133,7 +133,7 @@ def round_trip(
 
 
 def spoken_by(cast: Cast, text: str, *, needed: bool = True, **how: Any) -> tuple[Cast, list[pd.DataFrame]]:
-    """Have each service speak its texts; one that cannot be asked any more stops none of the others."""
+    """Have each service speak its texts. If a service can no longer be asked, the others continue."""
     sounds, gone = asked_of_each(
         cast.services, lambda name, client: spoken(client, cast.part(name), text, **how), needed=needed
     )
@@ -143,12 +143,12 @@ def spoken_by(cast: Cast, text: str, *, needed: bool = True, **how: Any) -> tupl
 def recognisers_of(
     cast: Cast, services: Mapping[str, Client], recogniser: Client | None
 ) -> Mapping[str, Client]:
-    """The recognisers to try for all voices, in order: the services, unless another one is given."""
+    """Return the recognisers to try for all voices, in order: the services, or the given recogniser."""
     return {"": recogniser} if recogniser is not None else cast.services or services
 
 
 def stage_of(progress: object, stage: str) -> Progress:
-    """The progress of one stage of a study, as a batch takes it."""
+    """Return the progress of one stage of a study, in the form for a batch."""
     if isinstance(progress, bool | batch.Watcher):
         return progress
     if not callable(progress):

@@ -1,4 +1,4 @@
-"""Student's distribution, and the ratio of times that were measured in pairs."""
+"""Student's distribution, and ratios of paired times."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 _STEPS = 4_000
 FEWEST = 6
-"""Pairs below which no ratio is told from 1, and none has an interval, as in tests of other differences."""
+"""Minimum number of pairs for a test and an interval of a ratio, as in tests of other differences."""
 
 
 class PairedRatio(NamedTuple):
@@ -21,9 +21,9 @@ class PairedRatio(NamedTuple):
 
     Attributes:
         ratio: The geometric mean of the ratios.
-        low: Lower end of its interval; NaN for fewer than six pairs, as are the others.
-        high: Upper end.
-        p: Two-sided p-value of the hypothesis that it is 1.
+        low: Lower end of its interval; NaN for fewer than six pairs.
+        high: Upper end of its interval; NaN for fewer than six pairs.
+        p: Two-sided p-value of the hypothesis that the ratio is 1; NaN for fewer than six pairs.
     """
 
     ratio: float
@@ -36,8 +36,8 @@ def paired_ratio(now: NDArray[np.float64], earlier: NDArray[np.float64], level: 
     """Compare positive measures in pairs, by Student's t of the logarithms of their ratios.
 
     Args:
-        now: The measures, shape (pairs,).
-        earlier: What they are compared with, shape (pairs,).
+        now: The later measures, shape (pairs,).
+        earlier: The earlier measures, shape (pairs,).
         level: Confidence level of the interval.
     """
     logs = np.log(now / earlier)
@@ -52,10 +52,10 @@ def paired_ratio(now: NDArray[np.float64], earlier: NDArray[np.float64], level: 
 
 
 def student_p(t: float, freedom: float) -> float:
-    """Two-sided p-value of Student's t: the integral of its density from ``abs(t)`` on, both ways.
+    """Return the two-sided p-value of Student's t: the integral of both tails of its density from ``abs(t)`` on.
 
     With t = sqrt(freedom) tan(angle) the density becomes cos(angle) ** (freedom - 1), up to a factor (Abramowitz and
-    Stegun 1964, 26.7), which midpoints integrate to eight digits.
+    Stegun 1964, 26.7). The midpoint rule integrates it to eight digits.
 
     Args:
         t: The statistic.
@@ -73,7 +73,7 @@ def student_p(t: float, freedom: float) -> float:
 
 @cache
 def student_quantile(p: float, freedom: float) -> float:
-    """The t whose two-sided p-value is ``p``."""
+    """Return the t with the two-sided p-value ``p``."""
     low, high = 0.0, 1.0
     while student_p(high, freedom) > p:
         low, high = high, 2 * high

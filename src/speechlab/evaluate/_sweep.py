@@ -161,7 +161,7 @@ def _combinations(grid: object) -> list[dict[str, Any]]:
 
 
 def _names(cells: pd.Series[Any]) -> tuple[list[str], list[str]]:
-    """The references' names of recordings, which are paths or else row labels; and unique short names."""
+    """Return the names of recordings for references (paths, or else row labels), and unique short names."""
     files = [
         os.fspath(cell) if isinstance(cell, str | os.PathLike) else str(label)
         for label, cell in zip(cells.index, cells, strict=True)

@@ -1,4 +1,4 @@
-"""Systems of a study: services, settings of one, or both."""
+"""Systems of a study: services, settings of a service, or both."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 UNUSABLE = (APIConnectionError, AuthenticationError, PermissionDeniedError, ServerError, ContractError)
-"""What a service is that cannot be asked at all."""
+"""Errors of a service that cannot be asked at all."""
 
 
 def services_of(lab: Client | Mapping[str, Client]) -> dict[str, Client]:
-    """The clients of a study by name; one without a name where a client was given.
+    """Return the clients of a study by name; a single client has no name.
 
     Raises:
-        InvalidRequestError: What is given is no such thing, or there is nothing in it.
+        InvalidRequestError: The argument has a wrong type, or is empty.
     """
     return _named("lab", lab, "a client for each name") if isinstance(lab, Mapping) else {"": lab}
 
@@ -38,20 +38,20 @@ def services_of(lab: Client | Mapping[str, Client]) -> dict[str, Client]:
 def asked_of_each(
     clients: Mapping[str, Client], ask: Callable[[str, Client], T], *, needed: bool = True
 ) -> tuple[dict[str, T], dict[str, str]]:
-    """Ask the client of each system; a service that cannot be asked stops none of the others.
+    """Ask the client of each system. If a service cannot be asked, the others continue.
 
-    It is not asked again for its other systems.
+    The service is then not asked for its other systems.
 
     Args:
-        clients: The client of each system, by its name.
-        ask: What is asked, of the name and the client.
-        needed: Whether there is nothing to tell where no service can be asked; not so once something was done.
+        clients: The client of each system, by name of the system.
+        ask: Function of the name and the client.
+        needed: Whether to raise if no service can be asked; False after earlier stages had results.
 
     Returns:
-        What each system gave, and why others gave nothing, both by name.
+        The result of each system, and the reasons of the systems that could not be asked, both by name.
 
     Raises:
-        SpeechLabError: No service could be asked, and that is needed.
+        SpeechLabError: No service could be asked, and ``needed`` is true.
     """
     found: dict[str, T] = {}
     errors: dict[int, SpeechLabError] = {}
@@ -68,7 +68,7 @@ def asked_of_each(
 
 
 def told_gone(gone: Mapping[str, str]) -> list[str]:
-    """Say of each system that could not be asked why that is so."""
+    """Return a sentence with the reason for each system that could not be asked."""
     return [f"{name or 'The service'} could not be asked: {why.rstrip('.')}." for name, why in gone.items()]
 
 
@@ -78,16 +78,16 @@ def services_with_settings(
     options: Mapping[str, Any],
     allowed: str,
 ) -> dict[str, tuple[Client, dict[str, Any]]]:
-    """Each service with each of the settings, by name; the name is empty where neither has one.
+    """Return each service with each of the settings, by name; the name is empty if neither has one.
 
     Args:
         lab: A client, or clients by name.
-        settings: Parameters by name, which go before ``options``; None for one setting.
-        options: Parameters of all of them.
-        allowed: What settings are, for whom gives something else.
+        settings: Parameters by name of the setting, which override ``options``; None for one setting.
+        options: Parameters of all settings.
+        allowed: Description of settings, for messages.
 
     Raises:
-        InvalidRequestError: What is given is no such thing, there is nothing in it, or two names are alike.
+        InvalidRequestError: An argument has a wrong type or is empty, or two systems have the same name.
     """
     chosen: dict[str, Any] = {"": {}} if settings is None else _named("settings", settings, allowed)
     found: dict[str, tuple[Client, dict[str, Any]]] = {}

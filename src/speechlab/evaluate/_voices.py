@@ -1,4 +1,4 @@
-"""Voices of a study: which were chosen, and which texts each of them speaks."""
+"""Voices of a study: the chosen voices, and the texts of each voice."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def speaks(voice: Voice, language: str) -> bool:
 
 
 def voice_name(voice: Voice) -> str:
-    """Return a short name: what a description ends with in brackets, or else what it begins with.
+    """Return a short name: the brackets at the end of the description, or else the beginning of the description.
 
     Example:
         >>> voice_name(sl.Voice(id="1", description="A calm voice (mei)"))
@@ -46,15 +46,15 @@ def voice_name(voice: Voice) -> str:
 def catalogue_of(
     client: Client, store: Store | str | None, give_up_after_s: float | None = None
 ) -> VoiceCatalogue:
-    """The voices of a service, which is waited for as a batch waits.
+    """Return the voices of a service, with the waiting times of a batch.
 
     Args:
-        client: Its client.
-        store: What a client that replays takes them from.
+        client: The client of the service.
+        store: Store for a client that only replays.
         give_up_after_s: As for :func:`speechlab.batch.run`.
 
     Raises:
-        InvalidRequestError: It is no client.
+        InvalidRequestError: The value is not a client.
         SpeechLabError: The service could not be asked.
     """
     check_client("lab", client, "; several stand in a dict by name")
@@ -70,7 +70,7 @@ def catalogue_of(
 
 
 def named_voices(catalogue: VoiceCatalogue, voices: object, service: str) -> list[Voice]:
-    """As :func:`chosen_voices`; with several services the error names the one without the voice."""
+    """The same as :func:`chosen_voices`; with several services, the error names the service without the voice."""
     try:
         return chosen_voices(catalogue, voices)
     except InvalidRequestError as error:
@@ -80,10 +80,10 @@ def named_voices(catalogue: VoiceCatalogue, voices: object, service: str) -> lis
 
 
 def chosen_voices(catalogue: VoiceCatalogue, voices: object) -> list[Voice]:
-    """Return the voices that were asked for: one or several, by themselves, their ids or names; None for all.
+    """Return the requested voices: one or several voices, ids or names; None for all.
 
     Raises:
-        InvalidRequestError: Something is no voice.
+        InvalidRequestError: A value is not a voice.
     """
     if voices is None:
         return list(catalogue)
@@ -94,7 +94,7 @@ def chosen_voices(catalogue: VoiceCatalogue, voices: object) -> list[Voice]:
             message = f"voices holds {voice!r}; give voices of the catalogue, or their ids or names"
             raise InvalidRequestError(message, parameter="voices")
         chosen.append(catalogue[voice] if isinstance(voice, str) else voice)
-    return list({voice.id: voice for voice in chosen}.values())  # one that is named twice speaks once
+    return list({voice.id: voice for voice in chosen}.values())  # a repeated voice speaks once
 
 
 def one_voice(
@@ -105,11 +105,11 @@ def one_voice(
     store: Store | str | None,
     give_up_after_s: float | None,
 ) -> Voice:
-    """The one voice that was asked for, by itself, its id or name.
+    """Return the requested voice, given as a voice, an id or a name.
 
     Raises:
-        InvalidRequestError: The service lacks it, several are given, or the catalogue names languages of it, of which
-            this is none.
+        InvalidRequestError: The service lacks the voice, several are given, or the catalogue has other languages for
+            the voice.
         SpeechLabError: The service could not be asked.
     """
     if not isinstance(voice, str | Voice):
@@ -125,15 +125,15 @@ def one_voice(
 
 
 class Cast(NamedTuple):
-    """Texts with the voices that are to speak them.
+    """Texts with their voices.
 
     Attributes:
-        pairs: One row for each text and voice, with ``voice``, ``voice_name``, ``gender`` and, of several services,
-            ``system``. Rows that nobody speaks have the reason in the column ``WHY``, and a ``status``:
-            ``skipped`` where no voice fits, ``error`` where the service could not be asked.
+        pairs: One row for each text and voice, with ``voice``, ``voice_name``, ``gender`` and, for several services,
+            ``system``. Rows without a voice have the reason in the column ``WHY``, and a ``status``: ``skipped`` if
+            no voice speaks the language, ``error`` if the service could not be asked.
         services: The clients that can be asked, by name.
         catalogues: Their voices, by the name of the client.
-        gone: Why other services could not be asked, by name.
+        gone: Reasons of services that could not be asked, by name.
     """
 
     pairs: pd.DataFrame
@@ -142,12 +142,12 @@ class Cast(NamedTuple):
     gone: dict[str, str]
 
     def part(self, name: str) -> pd.DataFrame:
-        """The rows for a service to speak."""
+        """Return the rows that a service speaks."""
         spoken = self.pairs[self.pairs["voice"].notna()]
         return spoken[spoken["system"] == name] if name else spoken
 
     def without(self, gone: Mapping[str, str]) -> Cast:
-        """The same without services that could not be asked later: their rows fail."""
+        """Return the same without services that could not be asked later, whose rows fail."""
         if not gone:
             return self
         import pandas as pd
@@ -161,7 +161,7 @@ class Cast(NamedTuple):
 
     @property
     def unspoken(self) -> pd.DataFrame:
-        """Rows that nobody speaks."""
+        """Rows without a voice."""
         return self.pairs[self.pairs["status"].notna()]
 
     def told_skipped(self, language: str) -> list[str]:
@@ -194,18 +194,18 @@ def cast_of(
     store: Store | str | None,
     give_up_after_s: float | None = None,
 ) -> Cast:
-    """Every text with every voice of each service that speaks its language.
+    """Return every text with every voice of each service that speaks its language.
 
     Args:
-        services: The clients by name; one without a name.
+        services: The clients by name; a single client has no name.
         frame: The texts.
-        voices: As of :func:`chosen_voices`, for all of the services or by their names.
+        voices: As for :func:`chosen_voices`, for all of the services or by their names.
         language: Column of the languages.
-        store: What catalogues are replayed from.
-        give_up_after_s: How long a service is waited for.
+        store: Store for replayed catalogues.
+        give_up_after_s: As for :func:`speechlab.batch.run`.
 
     Raises:
-        InvalidRequestError: Something is no voice, ``voices`` names other services, or no voice speaks a text.
+        InvalidRequestError: A value is not a voice, ``voices`` names other services, or no voice speaks any text.
         SpeechLabError: No service could be asked for its voices.
     """
     import pandas as pd
@@ -234,7 +234,7 @@ def _rows(count: int) -> str:
 
 
 def _mute(chosen: Mapping[str, Sequence[Voice]], gone: Mapping[str, str]) -> str:
-    """The message if no voice speaks a text: the languages of each service's voices."""
+    """Return the message if no voice speaks a text, with the languages of each service's voices."""
     if not gone and not any(chosen.values()):
         return "voices names none; name one or more, or leave it out for all that speak the texts"
     known = []
@@ -246,10 +246,10 @@ def _mute(chosen: Mapping[str, Sequence[Voice]], gone: Mapping[str, str]) -> str
 
 
 def by_service(given: Any, services: Mapping[str, object], argument: str) -> dict[str, Any]:
-    """The value of an argument for each service: one for all, or by name.
+    """Return the value of an argument for each service: one value for all, or by name.
 
     Raises:
-        InvalidRequestError: The names are not those of the services, or there is one client without a name.
+        InvalidRequestError: The names are not those of the services, or a single client has no name.
     """
     if not isinstance(given, Mapping):
         return dict.fromkeys(services, given)
@@ -268,16 +268,16 @@ def by_service(given: Any, services: Mapping[str, object], argument: str) -> dic
 
 
 def engines_of(cast: Cast, engines: Mapping[str, Any] | None) -> pd.Series[str]:
-    """The engine of each pair's voice: what was given, or what stands before a colon in the voice's short name.
+    """Return the engine of each pair's voice: the given one, or the part of the voice's short name before a colon.
 
-    Of several services, voices without either are of an engine called like their service.
+    With several services, voices without either have the name of their service as the engine.
 
     Args:
-        cast: Who spoke.
-        engines: Engines by voice; of several services by their names, and there by voice.
+        cast: The texts with their voices.
+        engines: Engines by voice; for several services by the name of the service, then by voice.
 
     Raises:
-        InvalidRequestError: An engine was given for what is no voice, or no service.
+        InvalidRequestError: An engine is given for an unknown voice or service.
     """
     import pandas as pd
 
@@ -299,10 +299,10 @@ def engines_of(cast: Cast, engines: Mapping[str, Any] | None) -> pd.Series[str]:
 
 
 def cross(frame: pd.DataFrame, chosen: Sequence[Voice], language: str) -> pd.DataFrame:
-    """Every text with every voice that speaks its language; texts that none speaks stand alone, with the reason."""
+    """Return every text with every voice that speaks its language, and the texts without a voice with the reason."""
     import pandas as pd
 
-    # plain lists, because an index may hold a label twice
+    # plain lists, because an index may contain a label twice
     codes = [code_or_none(value) for value in frame[language]]
     parts = []
     heard = [False] * len(frame)

@@ -1,1 +1,1 @@
-"""A report compared with an earlier one: what changed, and whether by more than chance."""
+"""Comparisons of a report with an earlier one: changes, and their significance."""

@@ -64,7 +64,7 @@ def speed_changes(now: Report, earlier: Report) -> pd.DataFrame:
 
 
 def _calls(report: Report) -> pd.DataFrame:
-    """Calls that were timed and came to an end, with the group that each belongs to."""
+    """Timed calls without errors, each with its group."""
     timed = getattr(report, "speed", None)
     if not isinstance(timed, pd.DataFrame) or "error" not in timed.columns:
         return pd.DataFrame()
@@ -78,7 +78,7 @@ def _calls(report: Report) -> pd.DataFrame:
 
 
 def _names_twice(calls: pd.DataFrame) -> bool:
-    """Whether voices share a name, so that only their ids differ."""
+    """Whether several voices have the same name, so that only their ids differ."""
     if "voice" not in calls.columns:
         return False
     return bool(calls.drop_duplicates(["_group", "voice"])["_group"].duplicated().any())
@@ -150,6 +150,6 @@ def _interval(row: Mapping[Hashable, Any]) -> str | None:
 
 
 def chance(row: Mapping[Hashable, Any]) -> str | None:
-    """The corrected p-value of a row to three places, or None where nothing was tested."""
+    """The corrected p-value of a row with three decimals, or None without a test."""
     p = row["p_holm"]
     return None if is_missing(p) else "< 0.001" if p < 0.001 else f"{p:.3f}"

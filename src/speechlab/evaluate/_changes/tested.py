@@ -1,4 +1,4 @@
-"""Rows of two reports in pairs, and what was tested by voice and language."""
+"""Pairs of rows of two reports, and tests of their differences by voice and language."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _HOW = {"unit": "unit", "norm": "normaliser", "counts": "way of counting"}
 _FAILED = "rows that failed"
 NAMES = ("earlier", "now")
 SCORES = (CHRF, BACK)
-"""Units of which more is better."""
+"""Units in which more is better."""
 _SCORED = (
     *("unit", "reference_normalized", "hypothesis_normalized", "error_rate", "errors", "reference_length"),
     *("hits", "substitutions", "deletions", "insertions"),
 )
-"""What :func:`speechlab.metrics.compare` needs of a scored table, beside its signature."""
+"""Columns of a scored table for :func:`speechlab.metrics.compare`, besides its signature."""
 _NEEDED = {"text", "language", "hypothesis", "status", "signature", "unit", "errors", "reference_length"}
 _ADDED = ("_group", "_block", "_key")
 _RATES = ("error_rate_earlier", "error_rate", "difference", "difference_low", "difference_high")
@@ -49,10 +49,10 @@ def changes(now: Report, earlier: Report) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Compare the rows of two reports.
 
     Returns:
-        The rows that both have, and the summary, as :class:`speechlab.evaluate.Changes` describes them.
+        The common rows, and the summary, as in :class:`speechlab.evaluate.Changes`.
 
     Raises:
-        InvalidRequestError: They hold no scores of speech, or were scored in different ways.
+        InvalidRequestError: The reports have no scores of speech, or were scored in different ways.
     """
     later, former = (_tidy(report) for report in (now, earlier))
     check_systems(now, earlier)
@@ -66,7 +66,7 @@ def changes(now: Report, earlier: Report) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def _tidy(report: Report) -> pd.DataFrame:
-    """Rows of a report under the names of studies, with the group that each belongs to."""
+    """Rows of a report with the column names of studies, each with its group."""
     rows = plain_rows(report) if isinstance(report, SpeechReport) else None
     if rows is None or not set(rows.columns) >= _NEEDED:
         message = (
@@ -80,7 +80,7 @@ def _tidy(report: Report) -> pd.DataFrame:
         rows = rows.assign(voice_name=rows["voice"])
     speaker = rows["voice_name"].where(rows["voice"] != NO_SPEAKER, NO_SPEAKER).fillna("no voice")
     group = speaker.astype(str) + ", " + rows["language"].astype("string").fillna("no language")
-    for name in SIDES[::-1]:  # of a report without conditions, nothing is paired with one that has them
+    for name in SIDES[::-1]:  # rows without conditions are not paired with rows that have conditions
         sides = rows[name].astype("string") if name in rows.columns else None
         group = group if sides is None else sides + ", " + group
         rows = rows.assign(**{name: "" if sides is None else sides})
@@ -88,7 +88,7 @@ def _tidy(report: Report) -> pd.DataFrame:
 
 
 def _check_alike(later: pd.DataFrame, former: pd.DataFrame) -> None:
-    """Refuse reports whose rows of one language were scored in different ways; versions of tools may differ."""
+    """Refuse reports that score a language in different ways. Versions of tools may differ."""
     ways = [_ways(rows) for rows in (later, former)]
     differ = []
     for code in ways[0].keys() & ways[1].keys():
@@ -116,10 +116,10 @@ def _ways(rows: pd.DataFrame) -> dict[str, dict[str, set[str]]]:
 
 
 def check_systems(now: Report, earlier: Report) -> None:
-    """Refuse a report of several systems beside one of a single service.
+    """Refuse to compare a report of several systems with a report of a single service.
 
     Raises:
-        InvalidRequestError: Names the systems.
+        InvalidRequestError: Only one report has systems; the message names them.
     """
     several = [report for report in (now, earlier) if "system" in report.table.columns]
     if len(several) == 1:
@@ -132,10 +132,10 @@ def check_systems(now: Report, earlier: Report) -> None:
 
 
 def check_scored(summary: list[dict[str, Any]]) -> None:
-    """Refuse reports of which nothing can be said.
+    """Refuse reports without anything to compare.
 
     Raises:
-        InvalidRequestError: No row of them has a score, and none failed.
+        InvalidRequestError: No row has a score, and none failed.
     """
     if not summary:
         message = "the two reports have no scored row; their tables say why"
@@ -145,13 +145,13 @@ def check_scored(summary: list[dict[str, Any]]) -> None:
 def paired(
     later: pd.DataFrame, former: pd.DataFrame, keys: Sequence[str], kept: Sequence[str]
 ) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """Rows of both side by side, and those of each alone.
+    """Return the rows of both reports side by side, and the rows of each report only.
 
     Args:
         later: Rows of the later report.
-        former: Rows of the earlier one.
-        keys: Columns in which rows that are the same agree; those that one lacks do not count.
-        kept: Columns of the earlier rows that are put beside the later ones, with ``_earlier`` behind their names.
+        former: Rows of the earlier report.
+        keys: Columns that identify a row; columns that one of the reports lacks are ignored.
+        kept: Columns of the earlier rows beside the later ones, with ``_earlier`` at the end of their names.
     """
     shared = [name for name in keys if name in later.columns and name in former.columns]
     here, there = (_keyed(rows, shared) for rows in (later, former))
@@ -163,12 +163,12 @@ def paired(
 def _keyed(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     texts = rows[keys].astype("string").fillna("")
     rows = rows.assign(_block=["\x1f".join(cells) for cells in texts.itertuples(index=False, name=None)])
-    which = rows.groupby("_block").cumcount()  # rows that are the same twice have partners in order
+    which = rows.groupby("_block").cumcount()  # equal rows are paired in order
     return rows.assign(_key=rows["_block"] + "\x1f" + which.astype(str))
 
 
 def _groups(pairs: pd.DataFrame, new: pd.DataFrame, gone: pd.DataFrame) -> list[dict[str, Any]]:
-    """A row of the summary for each group of which something was scored."""
+    """Return a row of the summary for each group with scores."""
     both = pairs[pairs["errors"].notna() & pairs["errors_earlier"].notna()]
     found = []
     for name in dict.fromkeys([*pairs["_group"], *new["_group"], *gone["_group"]]):
@@ -179,7 +179,7 @@ def _groups(pairs: pd.DataFrame, new: pd.DataFrame, gone: pd.DataFrame) -> list[
 
 
 def _group(name: str, both: pd.DataFrame, new: pd.DataFrame, gone: pd.DataFrame) -> dict[str, Any]:
-    """One row of the summary: tested if rows are paired, else told as what it is."""
+    """Return a row of the summary: tested if rows are paired, otherwise the rates only."""
     scored = next(part for part in (both, new, gone) if part["errors"].notna().any()).dropna(subset="errors")
     facts = {
         "group": name,
@@ -194,7 +194,7 @@ def _group(name: str, both: pd.DataFrame, new: pd.DataFrame, gone: pd.DataFrame)
         difference = rates["error_rate"] - rates["error_rate_earlier"]
         unit = str(scored["unit"].iloc[0])
         return {**facts, **rates, "unit": unit, "utterances": 0, "difference": difference}
-    # Takes of one sentence are no new sentences: they are swapped and drawn together.
+    # Takes of one sentence are not new sentences: they are swapped and drawn together.
     groups = None if both["_block"].is_unique else both["_block"].tolist()
     found = compare(*_sides(both), names=NAMES, level=_LEVEL, groups=groups)
     low, high = found.interval if found.blocks >= ENOUGH else (None, None)
@@ -213,7 +213,7 @@ def _group(name: str, both: pd.DataFrame, new: pd.DataFrame, gone: pd.DataFrame)
 
 
 def _sides(scored: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The scores of both, as :func:`speechlab.metrics.compare` takes them; Japanese by how it sounds."""
+    """Return the scores of both reports for :func:`speechlab.metrics.compare`; Japanese by readings."""
     texts = scored[["text", "language"]]
     sides = [texts.assign(hypothesis=scored[name]) for name in ("hypothesis_earlier", "hypothesis")]
     read = [name for name in ("reading_errors", "reading_errors_earlier") if name in scored.columns]
@@ -224,7 +224,7 @@ def _sides(scored: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
             pass
     now = scored[[*_SCORED, "signature"]]
     before = scored[[f"{name}_earlier" for name in _SCORED]].set_axis(list(_SCORED), axis="columns")
-    # What matters in the signatures was compared; versions of tools may differ.
+    # The relevant parts of the signatures were compared. Versions of tools may differ.
     return before.assign(signature=now["signature"]), now
 
 
@@ -234,7 +234,7 @@ def _pooled(rows: pd.DataFrame) -> float:
 
 
 def failed_rows(pairs: pd.DataFrame) -> list[dict[str, Any]]:
-    """Rows that failed in one report and not in the other, by the exact test of McNemar (1947)."""
+    """Compare the failed rows of both reports by the exact test of McNemar (1947)."""
     now, before = (pairs[name].isin(["error", "skipped"]) for name in ("status", "status_earlier"))
     if not (now | before).any():
         return []
@@ -261,7 +261,7 @@ def failed_rows(pairs: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def corrected(rows: list[dict[str, Any]]) -> pd.DataFrame:
-    """The summary, with p-values corrected for their number, and verdicts."""
+    """Return the summary with corrected p-values and verdicts."""
     import numpy as np
     import pandas as pd
 
@@ -277,11 +277,11 @@ def corrected(rows: list[dict[str, Any]]) -> pd.DataFrame:
 
 
 def changed_rows(pairs: pd.DataFrame, old: Sequence[str], difference: str) -> pd.DataFrame:
-    """Rows that both reports have, those first that changed most.
+    """Return the common rows of both reports, the largest changes first.
 
     Args:
-        pairs: As :func:`paired` gives them, with the column of the differences.
-        old: Columns of the earlier rows that stay.
+        pairs: The pairs of :func:`paired`, with the column of the differences.
+        old: Columns of the earlier rows to keep.
         difference: Column of the differences.
     """
     none = {name for name in SIDES if name in pairs.columns and pairs[name].eq("").all()}

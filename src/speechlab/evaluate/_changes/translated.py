@@ -1,4 +1,4 @@
-"""Translations of two reports in pairs, and what was tested by direction."""
+"""Pairs of translations of two reports, and tests of their differences by direction."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _KEPT = ("translation", "back_translation", "chrf", "back_chrf", "status")
 def translation_changes(
     now: TranslationReport, earlier: TranslationReport
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Compare the rows of two reports of translations, by chrF; without references by that of the way back.
+    """Compare the rows of two reports of translations, by chrF; without references by the chrF of back-translations.
 
     Returns:
-        The rows that both have, and the summary, as :class:`speechlab.evaluate.Changes` describes them.
+        The common rows, and the summary, as in :class:`speechlab.evaluate.Changes`.
 
     Raises:
-        InvalidRequestError: They hold no scores.
+        InvalidRequestError: The reports have no scores.
     """
     check_systems(now, earlier)
     later, former = (_tidy(report) for report in (now, earlier))
@@ -60,7 +60,7 @@ def _numbers(rows: pd.DataFrame, name: str) -> Any:
 
 
 def _tidy(report: TranslationReport) -> pd.DataFrame:
-    """Rows under the names of the study, with the direction that each belongs to."""
+    """Rows with the column names of the study, each with its direction."""
     rows = report.plain_rows()
     group = rows["source_lang"].astype(object).map(str) + " → " + rows["target_lang"].astype(object).map(str)
     if "system" in rows.columns:
@@ -71,7 +71,7 @@ def _tidy(report: TranslationReport) -> pd.DataFrame:
 def _groups(
     pairs: pd.DataFrame, new: pd.DataFrame, gone: pd.DataFrame, said: str, heard: str, unit: str
 ) -> list[dict[str, Any]]:
-    """A row of the summary for each direction of which something has a score."""
+    """Return a row of the summary for each direction with scores."""
     found = []
     for name in dict.fromkeys([*pairs["_group"], *new["_group"], *gone["_group"]]):
         here, alone, before = (rows[rows["_group"] == name] for rows in (pairs, new, gone))
@@ -102,7 +102,7 @@ def _answered(rows: pd.DataFrame, *names: str) -> pd.DataFrame:
 
 
 def _tested(both: pd.DataFrame, said: str, heard: str) -> dict[str, Any]:
-    # One text that stands there twice is one text: its translations are swapped together.
+    # A repeated text counts as one text: its translations are swapped together.
     groups = None if both["_block"].is_unique else both["_block"].tolist()
     found = compare_translations(
         both[said].tolist(),

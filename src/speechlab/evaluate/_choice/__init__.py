@@ -1,1 +1,1 @@
-"""Which voice to take: the study of voices, its figures, and what it advises."""
+"""The choice of a voice: the study of voices, its ranking, and its advice."""

@@ -1,4 +1,4 @@
-"""Advice: which voice to take, how sure that is, and how many more sentences would settle it."""
+"""Advice on the choice of a voice: the best voice, the certainty, and the number of sentences for certainty."""
 
 from __future__ import annotations
 
@@ -27,19 +27,20 @@ _TYPES = {
 }
 _LIKELY = 0.8
 _NAMED = 4
-"""How many voices a sentence names; of more it tells the number."""
+"""Maximum number of voices that a sentence names; of more voices it gives the number."""
 _FAR = 5_000
-"""Sentences from which more of them are no way to settle it."""
+"""Number of further sentences above which more sentences are no practical solution."""
 
 
 def choices(rankings: dict[str, Ranking], unranked: dict[str, str], speed: pd.DataFrame) -> pd.DataFrame:
-    """The advice for each language.
+    """Return the advice for each language.
 
     Returns:
-        ``language``; ``voice_name``, the voice to take; ``certainty``: *settled* (significantly better than all
-        others), *likely* (first in four of five resampled sets of six sentences or more), *open*, or *none*;
-        ``first_share`` as of :func:`speechlab.metrics.rank`; ``more_sentences`` that would tell the voice from the
-        runner-up (missing if it is told already, or if no number would); ``order``, a sentence; and ``advice``.
+        ``language``; ``voice_name``, the recommended voice; ``certainty``: *settled* (significantly better than all
+        others), *likely* (first in four of five resampled sets of at least six sentences), *open*, or *none*;
+        ``first_share`` as in :func:`speechlab.metrics.rank`; ``more_sentences``, the further sentences that would
+        distinguish the voice from the runner-up (missing if they differ already, or if no number suffices);
+        ``order``, a sentence; and ``advice``.
     """
     import pandas as pd
 
@@ -121,7 +122,7 @@ def _settling(best: str, more: dict[str, int], equal: list[str]) -> list[str]:
 
 
 def _fastest(tied: list[str], code: str, speed: pd.DataFrame) -> list[str]:
-    """Which of the voices that cannot be told apart is faster in each of its calls than all others in theirs."""
+    """Return a sentence on the one of the indistinguishable voices whose slowest call is faster than all others."""
     done = speed[speed["error"].isna() & (speed["language"] == code) & speed["voice_name"].isin(tied)]
     spans = done.groupby("voice_name")["first_sound_s"].agg(["min", "max", "count"])
     if len(spans) < 2 or spans["count"].min() < 2:
@@ -135,7 +136,7 @@ def _fastest(tied: list[str], code: str, speed: pd.DataFrame) -> list[str]:
 
 
 def _about(count: int) -> str:
-    """A number of which only the size is known, to two figures."""
+    """Write an estimated number with two significant digits."""
     return f"{count}" if count < 100 else f"{round(count, 2 - len(str(count))):,}"
 
 

@@ -1,4 +1,4 @@
-"""HTML of the report of voices: the advice, and tables of what each voice is like."""
+"""HTML of the report of voices: the advice, and tables of the voices."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def advice_parts(choice: pd.DataFrame, patterns: Sequence[str], notes: Sequence[str]) -> Html:
-    """Return what to do, what stands out, and what was left out."""
+    """Return the advice, the patterns among the errors, and the notes."""
     parts = [
         element("p", element("strong", row["order"]), " ", row["advice"], dir="auto")
         for row in choice.to_dict("records")
@@ -33,7 +33,7 @@ def _items(lines: Sequence[str]) -> Html:
 
 
 def voices_table(summary: pd.DataFrame) -> Html:
-    """Return how well voices are understood, and how sure their order is."""
+    """Return the error rates of the voices, and the certainty of their order."""
     rows = []
     for row in summary.to_dict("records"):
         rate, share = element("strong", percent(row["ranking_rate"])), _share(row["first_share"])
@@ -50,7 +50,7 @@ def voices_table(summary: pd.DataFrame) -> Html:
 
 
 def errors_table(summary: pd.DataFrame) -> Html:
-    """Return whose the errors are."""
+    """Return the attribution of the errors."""
     rows = [
         [
             _name(row),
@@ -77,7 +77,7 @@ def errors_table(summary: pd.DataFrame) -> Html:
 
 
 def sound_table(summary: pd.DataFrame, *, timed: bool) -> Html:
-    """Return how fast voices are, and how they sound."""
+    """Return the speed and the sound of the voices."""
     rows = [
         [
             _name(row),
@@ -141,7 +141,7 @@ def _pair(row: dict[Any, Any], one: str, other: str) -> str:
 
 
 def _ranged(row: dict[Any, Any], name: str) -> Html | str:
-    """A median, with the lowest and the highest below it."""
+    """A median, with the lowest and the highest value below it."""
     if not _known(row.get(name)):
         return "–"
     span = unbroken(f"{_number(row.get(f'{name}_low'), 2)} to {_number(row.get(f'{name}_high'), 2)}")

@@ -17,15 +17,15 @@ _MEDIANS = (
     "dnsmos_background",
 )
 _RATED = 3
-"""Clips of each voice and language that are rated by DNSMOS, unless told."""
+"""Default number of clips of each voice and language that DNSMOS rates."""
 _CODES = "speechlab: language codes"
 
 
 def rated_clips(count: object) -> int:
-    """Return how many clips of each voice are rated by DNSMOS.
+    """Return the number of clips of each voice that DNSMOS rates.
 
     Raises:
-        InvalidRequestError: It is no such number.
+        InvalidRequestError: The value is not such a number.
     """
     if count is None:
         installed = all(find_spec(name) is not None for name in ("onnxruntime", "speechmos"))
@@ -34,12 +34,12 @@ def rated_clips(count: object) -> int:
 
 
 def voice_keys(table: pd.DataFrame, language: str = "language") -> list[str]:
-    """Columns that tell voices apart, in each language; of several services theirs as well."""
+    """Columns that identify a voice in each language; with several services also that of the service."""
     return [*(["system"] if "system" in table.columns else []), "voice", language]
 
 
 def measured(table: pd.DataFrame, text: str, language: str, rated: int) -> pd.DataFrame:
-    """Measure the clips of a study; of each voice and language, so many are rated by DNSMOS."""
+    """Measure the clips of a study. DNSMOS rates ``rated`` clips of each voice and language."""
     import pandas as pd
 
     codes = table[language].map(code_or_none)
@@ -61,12 +61,12 @@ def measured(table: pd.DataFrame, text: str, language: str, rated: int) -> pd.Da
 
 
 def sounds(table: pd.DataFrame, language: str) -> pd.DataFrame:
-    """The sound of each voice: medians of the measures of its clips, and the number of suspect clips.
+    """Return the sound of each voice: medians of the measures of its clips, and the numbers of suspect clips.
 
     Returns:
-        ``system`` (of several), ``voice``, ``language``, medians of measures under their names; ``clipped``,
-        ``truncated`` and ``repeated`` (clips with samples at full scale, that stop within a sound, that say their end
-        twice), and ``rated`` (clips with DNSMOS).
+        ``system`` (if there are several), ``voice``, ``language``, medians of the measures under their names;
+        ``clipped``, ``truncated`` and ``repeated`` (numbers of clips with samples at full scale, that stop within a
+        sound, that repeat their end), and ``rated`` (number of clips with DNSMOS).
     """
     keys = voice_keys(table, language)
     groups = table[table["voice"].notna()].groupby(keys, observed=True)

@@ -1,4 +1,4 @@
-"""The order of voices: ranked by language with what they are ranked by, and their errors attributed."""
+"""The order of voices: rankings by language, and the attribution of errors."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class Order(NamedTuple):
     """Voices in order.
 
     Attributes:
-        rankings: The ranking of each language that has one.
-        attribution: Whose the errors are; None where nothing was scored.
-        notes: What was left out.
-        open: Why a language has no ranking.
+        rankings: The rankings by language.
+        attribution: The attribution of the errors; None without scored rows.
+        notes: Notes on sentences and voices that were left out.
+        open: The reasons of languages without a ranking.
     """
 
     rankings: dict[str, Ranking]

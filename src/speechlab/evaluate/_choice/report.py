@@ -165,7 +165,7 @@ def _fully_named(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _of_services(choice: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
-    """The advice with the service of each voice in a column of its own, where there are several."""
+    """Return the advice, with a column for the service of each voice if there are several services."""
     if "system" not in table.columns:
         return choice
     voices = table[table["voice"].notna()].drop_duplicates(["system", "voice"])

@@ -144,7 +144,7 @@ def voices(
 
 
 def _named(pairs: pd.DataFrame) -> pd.DataFrame:
-    """Give voices of one short name a part of their ids as well, since figures go by the names."""
+    """Add a part of the id to short names that several voices share, because figures identify voices by name."""
     whose = ["system"] if "system" in pairs.columns else []
     names = pairs[[*whose, "voice", "voice_name"]].dropna().drop_duplicates()
     twice = set(names.loc[names.duplicated([*whose, "voice_name"], keep=False), "voice"])
@@ -157,7 +157,7 @@ def _named(pairs: pd.DataFrame) -> pd.DataFrame:
 def _takes(
     cast: Cast, text: str, takes: int, progress: StageProgress, how: dict[str, Any]
 ) -> tuple[Cast, list[pd.DataFrame]]:
-    """Each sentence by each voice, as often as was asked for; without services that could not be asked."""
+    """Have each voice speak each sentence ``takes`` times, without services that could not be asked."""
     import pandas as pd
 
     stages = (

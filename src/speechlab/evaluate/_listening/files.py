@@ -1,4 +1,4 @@
-"""The key of a listening test and the answers of its listeners, as they stand in files; read strictly."""
+"""The files of a listening test: its key, and the answers of its listeners; read strictly."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class KeyTrial(_Read):
     """One question, with the systems behind its sounds.
 
     Attributes:
-        id: Its name in the page, which says nothing.
-        role: What it is for: counted, for practice, or a check of attention.
-        item: What is said; the same for all systems.
+        id: Random name of the question in the page.
+        role: Role of the question: test, practice, or attention check.
+        item: The item, such as a sentence; the same for all systems.
         sounds: System of each sound.
-        right: The sound that is the right answer: of ABX, and of checks with a choice.
+        right: The sound that is the right answer, for ABX and for checks with a choice.
     """
 
     id: _Token
@@ -42,11 +42,11 @@ class ListeningKey(_Read):
 
     Attributes:
         format: Name and version of the file format.
-        test: Name of the test, drawn by chance.
+        test: Random name of the test.
         title: Title of the page.
-        method: How listeners were asked.
-        question: What they were asked.
-        seed: What the order was drawn from.
+        method: Method of the test.
+        question: The question to the listeners.
+        seed: Seed of the order.
         systems: Names of the systems, in the author's order.
         reference: Name of the hidden reference (MUSHRA).
         anchors: Names of the anchors (MUSHRA), the lowest first.
@@ -96,11 +96,11 @@ def parse(model: type[_Model], data: object, what: str) -> _Model:
 
     Args:
         model: :class:`ListeningKey` or :class:`AnswerFile`.
-        data: Bytes of JSON, or what they hold.
-        what: What the caller calls it, for the error.
+        data: Bytes of JSON, or their content.
+        what: Name of the file, for messages.
 
     Raises:
-        InvalidRequestError: It is no such file; says where it departs.
+        InvalidRequestError: The file is not of this kind; the message names the first wrong place.
     """
     try:
         return (
@@ -120,7 +120,7 @@ def parse(model: type[_Model], data: object, what: str) -> _Model:
 
 
 def _plain(data: bytes) -> bytes:
-    """JSON as UTF-8 without a byte-order mark, which some editors put before it."""
+    """Return JSON as UTF-8 without the byte-order mark that some editors add."""
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return data.decode("utf-16", "replace").encode()
     return data.removeprefix(codecs.BOM_UTF8)

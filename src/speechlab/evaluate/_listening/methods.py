@@ -1,4 +1,4 @@
-"""The ways in which listeners are asked, and what follows from each."""
+"""The methods of listening tests, and their properties."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from typing import NamedTuple
 
 
 class Method(NamedTuple):
-    """A way of asking.
+    """A method of a listening test.
 
     Attributes:
-        measure: What the mean of a system is called.
-        difference: What the difference of a pair is called.
+        measure: Name of a system's mean.
+        difference: Name of a pair's difference.
         scale: Scale of the answers, for the agreement.
-        digits: Decimals that are shown.
-        smallest: The smallest difference that matters, unless the author says otherwise.
-        largest: The largest difference that there can be.
-        ratings: The lowest and the highest rating; None where listeners choose.
+        digits: Number of displayed decimals.
+        smallest: Default of the smallest difference that matters.
+        largest: Largest possible difference.
+        ratings: Lowest and highest rating; None for a choice instead of a rating.
     """
 
     measure: str

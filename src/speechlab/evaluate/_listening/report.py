@@ -221,7 +221,7 @@ class ListeningReport(Report):
 
 
 def _worse_than(system: object, better: pd.DataFrame) -> list[str]:
-    """Systems that one is significantly better than, by the pairs in which either is."""
+    """The systems that are significantly worse than a system, by the pairs with it."""
     found = []
     for row in better.to_dict("records"):
         first, second = (
@@ -232,7 +232,7 @@ def _worse_than(system: object, better: pd.DataFrame) -> list[str]:
 
 
 def _listed(names: Sequence[str]) -> str | None:
-    """A few names, or how many there are; None for none."""
+    """A few names, or the number of many names; None for no names."""
     if len(names) > _LISTED:
         return f"{len(names)} systems"
     return ", ".join(names) or None

@@ -1,4 +1,4 @@
-"""Which answers count: sessions given twice, failed checks of attention, MUSHRA's post-screening."""
+"""Screening of answers: repeated sessions, failed attention checks, and the post-screening of MUSHRA."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _MAX_MISSED = 0.15
-"""Share of items whose hidden reference may be missed; source: ITU-R BS.1534-3, 4.1.2 (post-screening)."""
+"""Maximum share of items with a missed hidden reference; source: ITU-R BS.1534-3, 4.1.2 (post-screening)."""
 _TOO_GOOD = 0.25
-"""Share of listeners above which an anchor is no worse than its reference; source: as above."""
+"""Share of listeners above which an anchor counts as not worse than its reference; source: as above."""
 _TOLD = 5
 
 
 def screened(table: pd.DataFrame, max_failed_checks: int) -> tuple[pd.DataFrame, list[str]]:
-    """Return the answers with a column ``excluded``, which says why one does not count, and what is to be told.
+    """Return the answers with a column ``excluded`` (the reason, or empty), and sentences about the exclusions.
 
     Args:
         table: The tidy answers.
-        max_failed_checks: Checks of attention that a listener may fail.
+        max_failed_checks: Maximum number of attention checks that a listener may fail.
     """
     told: list[str] = []
     same = [name for name in table.columns if name != "finished"]
@@ -86,7 +86,7 @@ def _exclude_by_reference(table: pd.DataFrame, told: list[str]) -> None:
 
 
 def _exclude_by_anchor(table: pd.DataFrame, told: list[str]) -> None:
-    """The rule of the mid-range anchor, which the best of the anchors is."""
+    """Apply the rule of the mid-range anchor, which is the best of the anchors."""
     anchors = table[(table["role"] == "anchor") & (table["excluded"] == "")]
     names = sorted(
         anchors["system"].unique(), key=lambda one: anchors.loc[anchors["system"] == one, "score"].mean()

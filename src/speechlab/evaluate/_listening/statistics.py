@@ -1,9 +1,10 @@
-"""Statistics of listening tests, in which listeners and items are both drawn by chance.
+"""Statistics of listening tests, with random listeners and random items.
 
-An average over listeners and items varies with both, and a test that knows one of them only calls chance significant
-far too often (H. H. Clark, The language-as-fixed-effect fallacy, Journal of Verbal Learning and Verbal Behavior 12,
-1973). Intervals of means come from a bootstrap that draws listeners and items alike (A. B. Owen, The pigeonhole
-bootstrap, Annals of Applied Statistics 1, 2007). Differences are tested by Student's t with the variance of both
+An average over listeners and items varies with both. A test that accounts for only one of them finds significant
+differences by chance far too often (H. H. Clark, The language-as-fixed-effect fallacy, Journal of Verbal Learning and
+Verbal Behavior 12, 1973). Intervals of means come from a bootstrap over both listeners and items (A. B. Owen, The
+pigeonhole bootstrap, Annals of Applied Statistics 1, 2007). Differences are tested by Student's t with the variance
+of both
 (A. C. Cameron, J. B. Gelbach, D. L. Miller, Robust inference with multiway clustering, Journal of Business & Economic
 Statistics 29, 2011).
 """
@@ -22,28 +23,28 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _ONE_SIDED, _POWER = NormalDist().inv_cdf(0.95), NormalDist().inv_cdf(0.8)
-"""Standard errors of a one-sided test at 5 %, and those that make it find a difference in 80 % of tests."""
+"""Standard errors of a one-sided test at the 5 % level, and those for a power of 80 %."""
 _FOUND = 0.8
 _FEWEST = 6
-"""Listeners and items below which nothing is found, since 2^(1-n) is above 5 %."""
+"""Number of listeners and of items below which no difference is found, because 2^(1-n) is above 5 %."""
 _EXACT = 2_000
-"""Answers from which on the normal distribution stands for the binomial one."""
+"""Number of answers from which the normal distribution replaces the binomial distribution."""
 
 
 class TwoWay(NamedTuple):
-    """A mean over listeners and items, and what is known of its chance.
+    """A mean over listeners and items, with its interval, test and variance components.
 
     Attributes:
         mean: The estimate.
-        low: Lower end of the interval; NaN where there is none.
-        high: Upper end.
+        low: Lower end of the interval; NaN without an interval.
+        high: Upper end of the interval.
         p: Two-sided p-value of the hypothesis that the mean is 0; NaN with fewer than two listeners or items.
         deviation: Standard error.
-        by_listener: Variance component of listeners, for one listener and endless items.
-        by_item: The same of items.
-        by_answer: The rest, for one answer.
-        listeners: How many.
-        items: How many.
+        by_listener: Variance component of listeners, for one listener and infinitely many items.
+        by_item: Variance component of items.
+        by_answer: Residual variance, for one answer.
+        listeners: Number of listeners.
+        items: Number of items.
     """
 
     mean: float
@@ -65,18 +66,18 @@ def two_way(
     items: NDArray[np.int64],
     level: float,
 ) -> TwoWay:
-    """Test a mean, or a difference of means, over listeners and items that are both drawn by chance.
+    """Test a mean, or a difference of means, over random listeners and random items.
 
-    The variance is that between listeners, plus that between items, less what both count, and never less than one of
-    them alone; Student's t has one degree of freedom less than there are listeners or items, whichever are fewer. The
-    p-value is never lower than 2^(1-n) of these n, the least that tosses of as many coins can give: fewer than six
-    listeners or items show nothing.
+    The variance is the sum of those between listeners and between items, minus their common part, and at least each
+    of the two. With n as the number of listeners or of items, whichever is lower, Student's t has n - 1 degrees of
+    freedom. The p-value is at least 2^(1-n), the minimum of a sign test with n signs, so fewer than six listeners or
+    items show no difference.
 
     Args:
         mean: The estimate.
-        shares: What each answer adds to the estimate, less its expectation, shape (answers,); their sum is 0.
-        listeners: Number of each answer's listener.
-        items: Number of each answer's item.
+        shares: Contribution of each answer to the estimate, minus its expectation, shape (answers,); their sum is 0.
+        listeners: Number of each answer's listener, shape (answers,).
+        items: Number of each answer's item, shape (answers,).
         level: Confidence level of the interval.
     """
     codes = [np.unique(one, return_inverse=True)[1] for one in (listeners, items)]
@@ -100,7 +101,7 @@ def two_way(
 
 
 def _clustered(shares: NDArray[np.float64], codes: NDArray[np.int64]) -> float:
-    """Variance of a sum of which the parts within a cluster belong together."""
+    """Variance of a sum with dependent parts within each cluster."""
     sums = np.bincount(codes, shares)
     clusters = len(np.unique(codes))
     return float((sums**2).sum()) * clusters / max(clusters - 1, 1)
@@ -109,7 +110,7 @@ def _clustered(shares: NDArray[np.float64], codes: NDArray[np.int64]) -> float:
 def _components(
     by_listener: float, by_item: float, by_cell: float, listeners: int, items: int
 ) -> tuple[float, float, float]:
-    """Solve what the three variances are made of: ``a/L + e/LI``, ``b/I + e/LI`` and ``(a + b + e)/LI``."""
+    """Solve the three variances ``a/L + e/LI``, ``b/I + e/LI`` and ``(a + b + e)/LI`` for their components."""
     rest = 1 - 1 / listeners - 1 / items
     total = listeners * items * by_cell
     if rest <= 0:
@@ -128,23 +129,23 @@ def two_way_bootstrap(
     draws: int,
     seed: int,
 ) -> tuple[float, float]:
-    """Interval of a mean: listeners and items are drawn with replacement, independently of each other.
+    """Return the interval of a mean. Listeners and items are drawn with replacement, independently of each other.
 
-    The middle part of the draws is made as much wider as Student's distribution is than the normal one, with one
-    degree of freedom less than there are listeners or items, whichever are fewer (T. C. Hesterberg, What teachers
-    should know about the bootstrap, The American Statistician 69, 2015). What varies within a listener and an item is
-    counted three times (Owen, 2007), so that the interval is wide rather than narrow.
+    The percentile interval is widened by the ratio of Student's distribution to the normal one, with n - 1 degrees of
+    freedom, where n is the number of listeners or of items, whichever is lower (T. C. Hesterberg, What teachers
+    should know about the bootstrap, The American Statistician 69, 2015). The residual variance is counted three times
+    (Owen, 2007), so the interval is conservative.
 
     Args:
         scores: The answers, shape (answers,).
-        listeners: Number of each answer's listener.
-        items: Number of each answer's item.
+        listeners: Number of each answer's listener, shape (answers,).
+        items: Number of each answer's item, shape (answers,).
         level: Confidence level.
-        draws: How many.
-        seed: The same seed gives the same interval.
+        draws: Number of draws.
+        seed: Seed; the same seed gives the same interval.
 
     Returns:
-        Both ends; NaN with fewer than two listeners or items, and where all answers are the same.
+        Both ends; NaN with fewer than two listeners or items, or if all answers are equal.
     """
     _, rows = np.unique(listeners, return_inverse=True)
     _, columns = np.unique(items, return_inverse=True)
@@ -167,31 +168,31 @@ def two_way_bootstrap(
 
 
 def detectable(found: TwoWay) -> float:
-    """The smallest difference that a test of this size finds in 80 % of cases at 5 %; NaN if it finds none."""
+    """Return the smallest difference that a test of this size finds with a power of 80 % at 5 %; NaN if none."""
     fewest = min(found.listeners, found.items)
     return _width(fewest) * found.deviation if fewest >= _FEWEST and found.deviation else math.nan
 
 
 def _width(fewest: int) -> float:
-    """Standard errors that a difference needs to be found at 5 % in 80 % of tests, two-sided.
+    """Return the difference, in standard errors, that a two-sided test at 5 % finds with a power of 80 %.
 
     Args:
-        fewest: Listeners or items, whichever are fewer: one more than the degrees of freedom.
+        fewest: Number of listeners or of items, whichever is lower; one more than the degrees of freedom.
     """
     return student_quantile(0.05, fewest - 1) + student_quantile(2 * (1 - _FOUND), fewest - 1)
 
 
 def more_needed(found: TwoWay, smallest: float) -> tuple[float, float]:
-    """The number of further listeners, or else items, that finds a difference in 80 % of tests at the 5 % level.
+    """Return the number of further listeners, or of further items, for a power of 80 % at the 5 % level.
 
     Args:
         found: The variance so far.
-        smallest: The smallest difference that matters. The difference seen says nothing of it (J. M. Hoenig,
+        smallest: The smallest difference that matters. The observed difference is no substitute for it (J. M. Hoenig,
             D. M. Heisey, The abuse of power, The American Statistician 55, 2001).
 
     Returns:
-        More listeners with the same items, more items with the same listeners; 0 if there are enough, infinite if no
-        number of them is.
+        Further listeners with the same items, and further items with the same listeners; 0 if there are enough,
+        infinite if no number suffices.
     """
     if math.isnan(found.deviation):
         return math.nan, math.nan
@@ -204,7 +205,7 @@ def more_needed(found: TwoWay, smallest: float) -> tuple[float, float]:
             room = (smallest / _width(min(count, others))) ** 2 - other / others
             return (own + found.by_answer / others) / room if room > 0 else math.inf
 
-        least = needed(others)  # more of them than of the others make nothing better known
+        least = needed(others)  # beyond the number of the others, further ones add no precision
         if math.isinf(least):
             return math.inf
         count = max(math.ceil(least), _FEWEST)
@@ -217,20 +218,20 @@ def more_needed(found: TwoWay, smallest: float) -> tuple[float, float]:
 
 
 def binomial_p(right: int, asked: int) -> float:
-    """One-sided p-value of that many right answers or more where all is guessed, exact."""
+    """Return the exact one-sided p-value of at least this number of right answers if all are guessed."""
     return sum(math.comb(asked, one) for one in range(right, asked + 1)) / 2**asked if asked else math.nan
 
 
 def guesses_told_apart(asked: int) -> float:
-    """The share of right answers above a half that so many find in 80 % of tests by the exact test, about."""
+    """Return about the share of right answers above one half that the exact test finds with a power of 80 %."""
     return (_ONE_SIDED + _POWER) * 0.5 / math.sqrt(asked)
 
 
 def answers_needed(above: float) -> int:
-    """The number of answers with which the exact binomial test finds a share of right ones in 80 % of tests, at 5 %.
+    """Return the number of answers for a power of 80 % of the exact binomial test at 5 %.
 
     Args:
-        above: The share, less a half.
+        above: The share of right answers, minus one half.
     """
     spread = _ONE_SIDED * 0.5 + _POWER * math.sqrt(0.25 - above**2)
     asked = max(math.ceil((spread / above) ** 2), 5)
@@ -255,13 +256,13 @@ def _power(asked: int, share: float) -> float:
 
 
 def krippendorff_alpha(values: NDArray[np.float64], scale: str) -> float:
-    """Agreement of raters: 1 if all agree, 0 if as by chance.
+    """Return the agreement of raters: 1 for full agreement, 0 for chance level.
 
     Source: K. Krippendorff, Computing Krippendorff's alpha-reliability (2011). (The package krippendorff, which
     computes it, is under GPL-3.0-or-later.)
 
     Args:
-        values: Shape (raters, units); NaN where one has not rated.
+        values: Ratings, shape (raters, units); NaN for missing ones.
         scale: ``"nominal"``, ``"ordinal"`` or ``"interval"``.
 
     Returns:

@@ -111,7 +111,7 @@ def _record(
     draws: int,
     seed: int,
 ) -> dict[str, Any]:
-    """The record of the study; nothing of it says which sound was of which system."""
+    """Return the record of the study, which does not contain the systems of the sounds."""
     settings = {
         "max_failed_checks": int(max_failed_checks),
         "smallest": smallest,

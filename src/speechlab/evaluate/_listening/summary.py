@@ -1,4 +1,4 @@
-"""Systems, pairs of systems and listeners, each as a table, from answers that count."""
+"""Tables of systems, of pairs of systems and of listeners, from the counted answers."""
 
 from __future__ import annotations
 
@@ -50,18 +50,18 @@ _PAIRS = (
 
 
 def counted(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the answers that count."""
+    """Return the answers that are not excluded."""
     return table[(table["excluded"] == "") & (table["role"] != "check")]
 
 
 def summary_of(table: pd.DataFrame, method: str, draws: int, seed: int) -> pd.DataFrame:
-    """Return a row for each system, or of ABX for each pair, with its interval.
+    """Return a row for each system, or for each pair in ABX, with its interval.
 
     Args:
-        table: Answers that count.
-        method: How listeners were asked.
-        draws: Of the bootstrap.
-        seed: Of the bootstrap.
+        table: Counted answers.
+        method: Method of the test.
+        draws: Number of draws of the bootstrap.
+        seed: Seed of the bootstrap.
     """
     if method == "ab":
         mirrored = table.assign(system=table["other"].astype("str"), score=-table["score"])
@@ -85,11 +85,11 @@ def summary_of(table: pd.DataFrame, method: str, draws: int, seed: int) -> pd.Da
 
 
 def pairs_of(table: pd.DataFrame, method: str, smallest: float) -> pd.DataFrame:
-    """Return a row for each pair of systems: which is better, and whether that could be chance.
+    """Return a row for each pair of systems: the difference, and its significance.
 
     Args:
-        table: Answers that count.
-        method: How listeners were asked.
+        table: Counted answers.
+        method: Method of the test.
         smallest: The smallest difference that matters.
     """
     rows = [
@@ -116,7 +116,7 @@ def _compared(table: pd.DataFrame, method: str) -> list[tuple[str, str, pd.DataF
 
 
 def _difference(part: pd.DataFrame, first: str) -> tuple[float, NDArray[np.float64]]:
-    """Mean of one system less that of the other, and what each answer adds to it."""
+    """Return the difference of the means of two systems, and the contribution of each answer to it."""
     score, own = part["score"].to_numpy(), (part["system"] == first).to_numpy()
     means = score[own].mean(), score[~own].mean()
     shares = np.where(own, (score - means[0]) / own.sum(), -(score - means[1]) / (~own).sum())
@@ -159,7 +159,7 @@ def _rated(first: str, second: str, part: pd.DataFrame, method: str, smallest: f
 
 
 def _told_apart(first: str, second: str, part: pd.DataFrame, smallest: float) -> dict[str, Any]:
-    """ABX: as X is drawn by chance, guesses are tosses whoever makes them, and the binomial test is exact."""
+    """Test a pair of ABX. X is random, so guesses of all listeners are independent, and the test is exact."""
     asked, right = len(part), int(part["score"].sum())
     shares = (part["score"].to_numpy() - right / asked) / asked
     found = two_way(right / asked - 0.5, shares, _codes(part["listener"]), _codes(part["item"]), _LEVEL)
@@ -170,7 +170,7 @@ def _told_apart(first: str, second: str, part: pd.DataFrame, smallest: float) ->
 
 
 def listeners_of(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each listener: answers, checks, agreement with the others, and why one does not count.
+    """Return a row for each listener: answers, checks, agreement with the others, and the reason of an exclusion.
 
     Args:
         table: All answers, with ``excluded``.
@@ -178,7 +178,7 @@ def listeners_of(table: pd.DataFrame) -> pd.DataFrame:
     rows = []
     counts = table["excluded"] == ""
     good = table.loc[counts, "listener"].unique()
-    # of listeners who count, what counts; of the others all
+    # the counted answers of listeners who are not excluded, and all answers of the others
     table = table[counts | ~table["listener"].isin(good)]
     matrix = _matrix(table[table["role"] != "check"]).reindex(table["listener"].unique())
     counting = matrix[matrix.index.isin(good)]
@@ -206,12 +206,12 @@ def listeners_of(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def agreement_of(table: pd.DataFrame, method: str) -> float:
-    """Return Krippendorff's alpha of answers that count."""
+    """Return Krippendorff's alpha of the counted answers."""
     return krippendorff_alpha(_matrix(table).to_numpy(), METHODS[method].scale)
 
 
 def _matrix(table: pd.DataFrame) -> pd.DataFrame:
-    """Answers, a row for each listener and a column for each thing that was rated."""
+    """Return the answers, shape (listeners, rated units)."""
     other = table["other"].astype("object").where(table["other"].notna(), "")
     rated = [table["item"], table["system"], other]
     first = table["score"].groupby([table["listener"], *rated]).first()

@@ -1,4 +1,4 @@
-"""Answers and their key become one tidy table, a row for each sound that was rated or each choice that was made."""
+"""One tidy table from answers and their key, with a row for each rated sound or each choice."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ COLUMNS = {
 _FILLED = ("listener", "item", "system", "score", "role", "method", "trial", "test", "session")
 _MAX_FILES = 10_000
 HIDDEN_REFERENCE_LEAST = 90.0
-"""A hidden reference that is rated lower was not found; source: ITU-R BS.1534-3, 4.1.2."""
+"""Rating below which a hidden reference counts as missed; source: ITU-R BS.1534-3, 4.1.2."""
 _WORST_MOS = 2.0
 
 
 def read_key(key: Any) -> ListeningKey | None:
-    """Return a key: of a file, a mapping or a test that has it.
+    """Return the key from a file, a mapping or a test.
 
     Raises:
-        InvalidRequestError: It is none, or the file cannot be read.
+        InvalidRequestError: The value is not a key, or the file cannot be read.
     """
     inner = getattr(key, "key", key)
     if inner is None:
@@ -67,10 +67,10 @@ def read_key(key: Any) -> ListeningKey | None:
 
 
 def tidy_answers(answers: Any, key: ListeningKey | None) -> pd.DataFrame:
-    """Return the answers as one table; see :func:`speechlab.evaluate.listening` for what may be given.
+    """Return the answers as one table; see :func:`speechlab.evaluate.listening` for the allowed values.
 
     Raises:
-        InvalidRequestError: Something is no answers, does not fit the key, or cannot be read.
+        InvalidRequestError: A value is not a set of answers, does not match the key, or cannot be read.
     """
     frames = []
     for name, one in _each(answers):
@@ -99,7 +99,7 @@ def tidy_answers(answers: Any, key: ListeningKey | None) -> pd.DataFrame:
 
 
 def _filled(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a frame of answers; refuse one with a gap, which would take answers away without a word."""
+    """Return a frame of answers; refuse one with missing cells, which would silently remove answers."""
     for name in _FILLED:
         missing = frame[name].isna().to_numpy()
         if missing.any():
@@ -129,7 +129,7 @@ def _each(answers: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _folder(path: Path) -> Iterator[tuple[str, bytes]]:
-    # a hidden file is of the system that packed the folder
+    # Hidden files come from the system that packed the folder.
     files = sorted(file for file in path.glob("*.json") if not file.name.startswith("."))
     if len(files) > _MAX_FILES:
         message = f"{path.name} has {len(files):,} files; at most {_MAX_FILES:,} are read"
@@ -229,11 +229,11 @@ def _rated(answer: Answer, trial: KeyTrial, key: ListeningKey, name: str) -> Ite
 
 def _chosen(answer: Answer, trial: KeyTrial, key: ListeningKey, name: str) -> Iterator[dict[str, Any]]:
     choice = answer.choice
-    offered = list(trial.sounds)[:2]  # X, the third of ABX, is not among the answers
+    offered = list(trial.sounds)[:2]  # X, the third sound of ABX, is not an answer
     if choice is None or (choice not in offered and (choice or key.method == "abx")):
         message = f"{name} chooses {choice!r} in question {trial.id}, which is none of its sounds"
         raise InvalidRequestError(message, parameter="answers")
-    # in the author's order; sounds of a check are of none of the systems
+    # in the author's order; sounds of a check belong to no system
     order = {system: place for place, system in enumerate(key.systems)}
     systems = sorted(trial.sounds.values(), key=lambda system: order.get(system, len(order)))
     first, second = systems[0], systems[-1]

@@ -1,1 +1,1 @@
-"""Studies of recognition: services and settings side by side, noise, hotwords, and what goes wrong."""
+"""Studies of recognition: services and settings side by side, noise, hotwords, and suspect hypotheses."""

@@ -1,4 +1,4 @@
-"""Conditions of recordings: as they are, with noise at given levels, and limited to bands."""
+"""Conditions of recordings: unchanged, with noise at given levels, and limited to bands."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 AS_RECORDED = "as recorded"
 RATE = 16_000
-"""Hz: what recognisers take. Noise above its half would count in the level and be heard by none of them."""
+"""Sample rate of recognisers in Hz. Noise above half of it would count in the level, but not reach a recogniser."""
 _NOMINAL_DB = -26.0
-"""Level of speech that a recording without any is taken to have (ITU-T P.56, nominal)."""
+"""Assumed level of speech of a recording without speech (ITU-T P.56, nominal)."""
 _SLOPE_HZ = 100.0
 _NOISES = "'speech' (shaped like the recording), 'white', or a recording of noise"
 
@@ -33,9 +33,9 @@ class Condition(NamedTuple):
     """A change of a recording, such as added noise.
 
     Attributes:
-        name: What it is called.
-        snr_db: Level of the speech over that of the noise; None for no noise.
-        band_hz: Lowest and highest frequency; None for all of them.
+        name: Name of the condition.
+        snr_db: Signal-to-noise ratio in dB; None for no noise.
+        band_hz: Lowest and highest frequency in Hz; None for all frequencies.
     """
 
     name: str
@@ -44,14 +44,14 @@ class Condition(NamedTuple):
 
 
 def conditions_of(noise_db: object, band_hz: object) -> list[Condition]:
-    """Return the conditions, as recorded first; none if nothing is asked for.
+    """Return the conditions, with the unchanged recordings first; none if no change is requested.
 
     Args:
-        noise_db: Signal-to-noise ratios.
-        band_hz: Bands, each of two frequencies.
+        noise_db: Signal-to-noise ratios in dB.
+        band_hz: Bands, each of two frequencies in Hz.
 
     Raises:
-        InvalidRequestError: They are no such numbers.
+        InvalidRequestError: A value is not such a number.
     """
     levels = noise_db if isinstance(noise_db, Iterable) and not isinstance(noise_db, str) else [noise_db]
     found = []
@@ -79,18 +79,18 @@ def under(
 ) -> pd.DataFrame:
     """Return the rows under each of the conditions, with ``condition`` and ``snr_db``.
 
-    The recordings are made mono at 16 kHz, changed, and kept in the store as FLAC. What cannot be read stays as it
-    is, and fails later.
+    The recordings are converted to mono at 16 kHz, changed, and kept in the store as FLAC. Unreadable recordings stay
+    unchanged, and fail later.
 
     Args:
         rows: Rows with ``audio``.
-        conditions: As of :func:`conditions_of`, as recorded first.
+        conditions: The conditions of :func:`conditions_of`.
         noise: ``"speech"``, ``"white"``, or a recording of noise.
-        seed: The same seed gives the same noise.
-        store: Where the recordings are kept.
+        seed: Seed of the noise; the same seed gives the same noise.
+        store: The store for the changed recordings.
 
     Raises:
-        InvalidRequestError: The noise is none.
+        InvalidRequestError: ``noise`` is not a usable value.
     """
     own = _own_noise(noise)
     changed: dict[str, list[object]] = {one.name: [] for one in conditions[1:]}
@@ -124,7 +124,7 @@ def under(
 
 
 def white_noise(count: int, rms_dbfs: float, generator: np.random.Generator) -> NDArray[np.float32]:
-    """White noise of a level in dB below full scale (of a square wave)."""
+    """Return white noise at a level in dB relative to a full-scale square wave."""
     return (10 ** (rms_dbfs / 20) * generator.standard_normal(count)).clip(-1, 1).astype(np.float32)
 
 
@@ -142,7 +142,7 @@ def _own_noise(noise: object) -> NDArray[np.float32] | None:
 
 
 def _noise(samples: NDArray[np.float32], noise: object, seed: int) -> NDArray[np.float64]:
-    """Noise as long as the recording, of any level; the same for the same recording and seed."""
+    """Return noise of the length of the recording, at any level; the same recording and seed give the same noise."""
     digest = hashlib.sha256(samples.tobytes()).digest()[:8]
     generator = np.random.default_rng([seed, int.from_bytes(digest, "big")])
     count = len(samples)
@@ -157,7 +157,7 @@ def _noise(samples: NDArray[np.float32], noise: object, seed: int) -> NDArray[np
 
 
 def _noisy(samples: NDArray[np.float32], noise: NDArray[np.float64], snr_db: float) -> NDArray[np.float32]:
-    """The recording with noise; quieter as a whole where it would be beyond full scale."""
+    """Return the recording with noise, attenuated as a whole if it would exceed full scale."""
     speech = active_level_db(samples, RATE)
     wanted = (_NOMINAL_DB if speech is None else speech) - snr_db
     there = level_db(noise)
@@ -167,8 +167,8 @@ def _noisy(samples: NDArray[np.float32], noise: NDArray[np.float64], snr_db: flo
 
 
 def _banded(samples: NDArray[np.float32], low_hz: float, high_hz: float) -> NDArray[np.float32]:
-    """The recording between two frequencies, without a shift in phase; a raised cosine of 100 Hz on either side."""
-    size = len(samples) + RATE  # the end must not come round to the beginning
+    """Return the recording limited to a band, with zero phase and edges of raised cosines of 100 Hz."""
+    size = len(samples) + RATE  # padding, so that the end does not wrap to the beginning
     at = np.fft.rfftfreq(size, 1 / RATE)
     outside = np.maximum(np.maximum(low_hz - at, at - high_hz), 0.0) / _SLOPE_HZ
     gain = np.where(outside < 1, 0.5 + 0.5 * np.cos(np.pi * np.minimum(outside, 1)), 0.0)

@@ -2,10 +2,12 @@
 
 The rules:
 
-- *hallucination*: a text although the reference has none; or a run of inserted text, five words or more, or ten
-  characters in languages without spaces (and in rows of two languages), that is no loop.
-- *lost tail*: the reference ends with three words or more, or six characters, that have no counterpart, and something
-  was recognised.
+- *hallucination*: a text for an empty reference; or a run of inserted text that is not a loop, of at least five
+words,
+  or ten characters in languages without spaces (and in rows of two languages).
+- *lost tail*: the last three words or more of the reference, or six characters, have no counterpart, and the
+hypothesis
+  is not empty.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ _NEEDED = [
 
 
 def flagged(table: pd.DataFrame) -> pd.DataFrame:
-    """Return scored rows with ``hallucination`` and ``tail_lost``, missing where nothing was scored."""
+    """Return scored rows with ``hallucination`` and ``tail_lost``; missing for rows without a score."""
     bare = table[_NEEDED].reset_index(drop=True)
     found = edits(bare, equal=True)
     operations = found.groupby("utterance", observed=True)["operation"].agg(list).to_dict()

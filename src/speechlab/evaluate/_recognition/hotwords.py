@@ -29,7 +29,7 @@ class Hotwords(NamedTuple):
     Attributes:
         table: The rows, with the counts of :func:`speechlab.metrics.hotword_counts`.
         summary: One row for each language, condition and system.
-        verdicts: What they help and cost, in sentences.
+        verdicts: Benefits and costs, in sentences.
     """
 
     table: pd.DataFrame
@@ -42,7 +42,7 @@ def hotword_effects(table: pd.DataFrame, systems: Sequence[System], language: st
 
     Args:
         table: Scored rows.
-        systems: The systems; those of one service are compared.
+        systems: The systems; systems of the same service are compared.
         language: Column of the language.
     """
     words = list(dict.fromkeys(word for one in systems for word in one.words))
@@ -106,7 +106,7 @@ def _counted(table: pd.DataFrame, words: Sequence[str], language: str) -> pd.Dat
 
 
 def _pairs(systems: Sequence[System]) -> list[tuple[System, System]]:
-    """Each setting with hotwords, and the first of the same service without."""
+    """Pairs of the first setting without hotwords of a service, and each of its settings with hotwords."""
     found = []
     for one in systems:
         base = next((other for other in systems if other.lab is one.lab and not other.words), None)
@@ -116,7 +116,7 @@ def _pairs(systems: Sequence[System]) -> list[tuple[System, System]]:
 
 
 def _test(part: pd.DataFrame, base: str, name: str, measure: str) -> Any:
-    """The exact paired test of one measure, recording by recording."""
+    """Return the exact test of one measure, paired by recording."""
     sides = [part[part["system"] == one].set_index("recording") for one in (base, name)]
     counted = []
     for side in sides:
@@ -129,7 +129,7 @@ def _test(part: pd.DataFrame, base: str, name: str, measure: str) -> Any:
         counted.append(side.assign(errors=errors, reference_length=length))
     try:
         return compare(*counted, names=(base, name), draws=2)
-    except InvalidRequestError:  # no recording that both have
+    except InvalidRequestError:  # no common recording
         return None
 
 

@@ -1,4 +1,4 @@
-"""HTML of a report of recognition: differences of systems, hotwords, and what was recognised where nobody spoke."""
+"""HTML of a report of recognition: differences of systems, hotwords, and recordings without speech."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 def pairs_table(pairs: pd.DataFrame) -> Html:
-    """Return the differences of all pairs of systems, with what the test says of each."""
+    """Return the differences of all pairs of systems, with test results."""
     names = [
         name for name in ("language", "condition") if name in pairs.columns and pairs[name].nunique() > 1
     ]
     rows = []
     for row in pairs.to_dict("records"):
-        # Plus zero, since there is a zero below zero.
+        # Adding 0 turns -0.0 into 0.0.
         points, low, high = (round(100 * row[f"difference{end}"], 1) + 0.0 for end in ("", "_low", "_high"))
         better = row["a"] if row["difference"] > 0 else row["b"]
         verdict = element("strong", f"{better} is better") if row["significant"] else ALIKE
@@ -47,7 +47,7 @@ def pairs_table(pairs: pd.DataFrame) -> Html:
 
 
 def hotwords_table(hotwords: pd.DataFrame) -> Html:
-    """Return how often hotwords came through, and what else happened, by system; with p against the one without."""
+    """Return the counts of hotwords and the error rates of the rest by system, with p against the setting without."""
     names = [name for name in ("language", "condition", "system") if name in hotwords.columns]
     rows = [
         [
@@ -77,7 +77,7 @@ def hotwords_table(hotwords: pd.DataFrame) -> Html:
 
 
 def speechless_table(speechless: pd.DataFrame, *, clips: int | None = None) -> Html:
-    """Return what was recognised in recordings without speech: those with a text, which can be heard."""
+    """Return the recordings without speech in which a text was recognised, with their sound."""
     found = speechless[speechless["hallucination"].fillna(value=False).astype(bool)]
     shown = found if clips is None else found.head(clips)
     rows = [

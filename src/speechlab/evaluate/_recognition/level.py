@@ -15,22 +15,22 @@ if TYPE_CHECKING:
 
 _TIME_S, _HANGOVER_S, _MARGIN_DB = 0.03, 0.2, 15.9
 _STEP_S = 0.005
-"""How often the envelope, whose time constant is 30 ms, is looked at."""
+"""Rate at which the envelope, with a time constant of 30 ms, is sampled."""
 _THRESHOLDS = 2.0 ** -np.arange(16)
 
 
 def level_db(samples: NDArray[Any]) -> float | None:
-    """Level of all samples (root mean square) in dB of full scale; None for silence."""
+    """Return the level of all samples (root mean square) in dB relative to full scale; None for silence."""
     power = float(np.square(samples, dtype=np.float64).mean()) if len(samples) else 0.0
     return 10 * math.log10(power) if power > 0 else None
 
 
 def active_level_db(samples: NDArray[np.float32], rate: int) -> float | None:
-    """Level of the speech while there is some, in dB of full scale; None for silence.
+    """Return the level of the active speech in dB relative to full scale; None for silence.
 
     Args:
-        samples: Mono.
-        rate: In Hz.
+        samples: Mono, shape (frames,).
+        rate: Sample rate in Hz.
     """
     whole = level_db(samples)
     if whole is None:
@@ -48,7 +48,7 @@ def active_level_db(samples: NDArray[np.float32], rate: int) -> float | None:
 
 
 def _envelope(sound: NDArray[np.float64], rate: int) -> NDArray[np.float64]:
-    """Two exponential averages, one after the other."""
+    """Return the envelope: two exponential averages in series."""
     decay = math.exp(-1 / (_TIME_S * rate))
     at = np.arange(round(10 * _TIME_S * rate))
     weights = (1 - decay) ** 2 * (at + 1) * decay**at

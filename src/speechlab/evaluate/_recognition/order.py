@@ -1,4 +1,4 @@
-"""The order of systems: ranked by language, and by what was done to the recordings."""
+"""The order of systems: rankings by language and condition."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class SystemOrder(NamedTuple):
     Attributes:
         systems: One row for each language, condition and system, the best first.
         pairs: All pairs of each language and condition.
-        verdicts: The order in sentences.
+        verdicts: The order, in sentences.
     """
 
     systems: pd.DataFrame
@@ -32,9 +32,9 @@ class SystemOrder(NamedTuple):
 
 
 def ordered(table: pd.DataFrame, text: str, language: str) -> SystemOrder:
-    """Rank the systems of each language and condition on the recordings that all have; Japanese by readings.
+    """Rank the systems of each language and condition on their common recordings, Japanese by readings.
 
-    P-values are corrected for all pairs of a language, under all of its conditions together.
+    P-values are corrected for all pairs of a language, all conditions together.
     """
     places, pairs, verdicts = [], [], []
     known = table[table[language].notna()]
@@ -52,7 +52,7 @@ def ordered(table: pd.DataFrame, text: str, language: str) -> SystemOrder:
         for name, one in found.items():
             facts = {"language": code, **({_CONDITION: name} if _CONDITION in table.columns else {})}
             places.append(one.systems[list(_PLACES)].assign(**facts))
-            # Intervals of differences, as of rates, are given where their coverage is sound.
+            # Intervals of differences, like those of rates, are given only if their coverage is sound.
             rough = one.pairs["blocks"] < ENOUGH
             ends = {end: one.pairs[end].mask(rough) for end in ("difference_low", "difference_high")}
             pairs.append(one.pairs.assign(**ends, **facts))
@@ -64,7 +64,7 @@ def ordered(table: pd.DataFrame, text: str, language: str) -> SystemOrder:
 def _rankable(
     rows: pd.DataFrame, text: str, language: str, code: str
 ) -> tuple[dict[str, pd.DataFrame], list[str]]:
-    """The scored rows of a language, by condition, where two systems have a recording in common; else why not."""
+    """Return the rows of a language that can be ranked, by condition, and sentences on those that cannot."""
     found: dict[str, pd.DataFrame] = {}
     said = []
     conditions = rows.groupby(_CONDITION, observed=True, sort=False) if _CONDITION in rows else [("", rows)]
@@ -89,7 +89,7 @@ def _rankable(
 
 
 def _parts(parts: dict[str, pd.DataFrame]) -> Iterator[str]:
-    """The condition of each row of the tables below each other."""
+    """Yield the condition of each row of the concatenated tables."""
     for name, rows in parts.items():
         yield from [name] * len(rows)
 

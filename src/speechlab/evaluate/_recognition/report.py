@@ -292,13 +292,13 @@ class RecognitionReport(SpeechReport):
 
 
 def _labels(table: pd.DataFrame) -> list[str]:
-    """A label for each row of a system: the recording, and what was done to it."""
+    """A label for each row of a system: the recording and its condition."""
     parts = [table[name].astype(str) for name in ("recording", "condition") if name in table.columns]
     return [", ".join(one) for one in zip(*parts, strict=True)] if parts else list(map(str, table.index))
 
 
 def _told_apart(pairs: pd.DataFrame) -> pd.DataFrame:
-    """Pairs of several languages and conditions, whose names say which."""
+    """Pairs of several languages and conditions, with these in their names."""
     keys = [name for name in ("condition", "language") if name in pairs.columns and pairs[name].nunique() > 1]
     if not keys:
         return pairs

@@ -1,4 +1,4 @@
-"""Recordings in which nobody speaks: silence and noise, and what is recognised there."""
+"""Recordings without speech (silence and noise), and the texts recognised in them."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from speechlab.store import Store
 
 _LEVELS_DB = (None, -60.0, -40.0, -25.0)
-"""Levels of white noise; None is silence."""
+"""Levels of white noise in dBFS; None is silence."""
 _LENGTHS_S = (1.0, 15.0)
 
 
 def speechless_rows(count: int, languages: Sequence[str], seed: int, store: Store) -> pd.DataFrame:
-    """Make recordings of silence and of noise at three levels, 1 to 15 s long, for each language."""
+    """Make recordings of silence and of noise at three levels, of 1 to 15 s, for each language."""
     generator = np.random.default_rng(seed)
     rows = []
     for number in range(count):
@@ -43,7 +43,7 @@ def speechless_rows(count: int, languages: Sequence[str], seed: int, store: Stor
 
 
 def heard_in_nothing(systems: Sequence[System], rows: pd.DataFrame, how: dict[str, Any]) -> pd.DataFrame:
-    """Return what each system recognises: ``system``, ``hypothesis``, ``hallucination``, ``status`` and ``error``."""
+    """Return the results of each system: ``system``, ``hypothesis``, ``hallucination``, ``status`` and ``error``."""
     by_name = {one.name: one for one in systems}
 
     def hear(name: str, lab: Client) -> pd.DataFrame:
@@ -75,7 +75,7 @@ def heard_in_nothing(systems: Sequence[System], rows: pd.DataFrame, how: dict[st
 
 
 def told_of_nothing(found: pd.DataFrame) -> list[str]:
-    """Say in how many recordings without speech a text was recognised, system by system."""
+    """Return a sentence for each system: the number of recordings without speech in which it recognised a text."""
     said = []
     for name in found["system"].unique():
         part = found[found["system"] == name]

@@ -177,13 +177,13 @@ def recognition(
 
 
 def _left_out(unknown: pd.DataFrame, language: str, systems: Sequence[System]) -> list[pd.DataFrame]:
-    """Rows in no known language, for each system, with the reason."""
+    """Rows without a known language, for each system, with the reason."""
     why = unknown[language].astype(object).map(no_language)
     return [unknown.assign(system=one.name, **{WHY: why}) for one in systems]
 
 
 def _told_unscored(unknown: pd.DataFrame, rows: int, table: pd.DataFrame, text: str) -> list[str]:
-    """How many rows were not recognised, and how many references are missing, or empty after normalisation."""
+    """Return notes on rows that were left out, and on references that are missing or empty after normalisation."""
     told = []
     if len(unknown):
         told.append(f"{len(unknown):,} of {rows:,} rows were left out; mostly: {unknown[WHY].mode()[0]}.")
@@ -207,13 +207,13 @@ def _are(count: int) -> str:
 
 
 def _prepared(frame: pd.DataFrame, audio: str, voice: str | None) -> tuple[list[str], pd.DataFrame]:
-    """The columns that were given, with the name of the file; and the rows as they are recognised."""
+    """Return the names of the given columns, with that of the file; and the rows for recognition."""
     import pandas as pd
 
     files = _files(frame[audio].tolist(), frame.index.tolist())
     speaker = NO_SPEAKER if voice is None else frame[voice]
     if voice is None and "voice" in frame.columns and "speaker" not in frame.columns:
-        frame = frame.rename(columns={"voice": "speaker"})  # which is not lost where nobody asks for it
+        frame = frame.rename(columns={"voice": "speaker"})  # the column is kept, even if it is not requested
     given = frame if "file" in frame.columns else frame.assign(file=pd.array(files, dtype="string"))
     rows = given.assign(
         audio=frame[audio],
@@ -227,7 +227,7 @@ def _prepared(frame: pd.DataFrame, audio: str, voice: str | None) -> tuple[list[
         if "sample_rate" in frame.columns
         else pd.array([pd.NA] * len(frame), dtype="Int64"),
         recording=range(len(frame)),
-        **{f"{SPEAK}status": "cached", f"{SPEAK}error": None},  # nothing had to be spoken
+        **{f"{SPEAK}status": "cached", f"{SPEAK}error": None},  # there was no synthesis
     )
     return list(given.columns), rows.reset_index(drop=True)
 
@@ -235,7 +235,7 @@ def _prepared(frame: pd.DataFrame, audio: str, voice: str | None) -> tuple[list[
 def _heard_by(
     systems: Sequence[System], rows: pd.DataFrame, language: str, how: dict[str, Any]
 ) -> tuple[dict[str, pd.DataFrame], dict[str, str]]:
-    """The hypotheses of each system, and the reasons why some could not be asked."""
+    """Return the hypotheses of each system, and the reasons of systems that could not be asked."""
     by_name = {one.name: one for one in systems}
 
     def hear(name: str, client: Client) -> pd.DataFrame:
@@ -249,7 +249,7 @@ def _heard_by(
 def _timed(
     systems: Sequence[System], rows: pd.DataFrame, text: str, language: str, count: int
 ) -> tuple[pd.DataFrame, list[str]]:
-    """The timed calls of the systems, or none and the reason; hypotheses are not lost if calls cannot be timed."""
+    """Return the timed calls of the systems, or none and the reason, so that no hypotheses are lost."""
     clean = rows[rows["condition"] == AS_RECORDED] if "condition" in rows.columns else rows
     if not count or not len(clean):
         return no_speed(), []
@@ -259,7 +259,7 @@ def _timed(
 
 
 def _below(tables: list[pd.DataFrame], rows: int) -> pd.DataFrame:
-    """Tables of the systems below each other, so that the rows of each stay in their order."""
+    """Concatenate the tables of the systems; the rows of each keep their order."""
     import pandas as pd
 
     return pd.concat([table.set_axis(table.index + at * rows) for at, table in enumerate(tables)])
@@ -277,7 +277,7 @@ def _opened(store: Store | str | None) -> Iterator[Store]:
 
 
 def _files(cells: Sequence[object], labels: Sequence[object]) -> list[str]:
-    """Names of recordings: of their files, with as many folders as tell them apart, or else of their rows."""
+    """Names of recordings: their files, with as many folders as distinguish them, or else their row labels."""
     paths = [Path(os.fspath(cell)) if isinstance(cell, str | os.PathLike) else None for cell in cells]
     names = {path: path.name for path in paths if path is not None}
     for depth in range(2, max((len(path.parts) for path in names), default=0) + 1):

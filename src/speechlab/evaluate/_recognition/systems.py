@@ -1,4 +1,4 @@
-"""Systems of a study of recognition: services, settings of one, or both."""
+"""Systems of a study of recognition: services, settings of a service, or both."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class System(NamedTuple):
     """A recogniser: a client with its settings.
 
     Attributes:
-        name: What it is called; empty where it is the only one.
+        name: Name of the system; empty if it is the only one.
         lab: The client.
-        identify: Whether it must identify the language instead of being told.
+        identify: Whether it must identify the language, which is then not sent.
         options: Parameters of ``Client.transcribe``.
     """
 
@@ -29,7 +29,7 @@ class System(NamedTuple):
 
     @property
     def words(self) -> list[str]:
-        """The hotwords that all of its rows have."""
+        """The hotwords for all of its rows."""
         given = self.options.get("hotwords")
         return list(given) if isinstance(given, list | tuple | set | frozenset) else []
 
@@ -41,12 +41,12 @@ def systems_of(
 
     Args:
         lab: A client, or clients by name.
-        settings: Parameters by name, which go before ``options``; None for one setting.
-        identify: For settings that do not say it.
-        options: Parameters of all of them.
+        settings: Parameters by name of the setting, which override ``options``; None for one setting.
+        identify: Value of ``identify`` for settings without it.
+        options: Parameters of all settings.
 
     Raises:
-        InvalidRequestError: What is given is no such thing, or there is nothing in it.
+        InvalidRequestError: An argument has a wrong type, or is empty.
     """
     asking = services_with_settings(lab, settings, {"identify": identify, **options}, _PARAMETERS)
     return [System(name, client, bool(own.pop("identify")), own) for name, (client, own) in asking.items()]

@@ -1,4 +1,4 @@
-"""HTML of a report of speech: the tables of voices, and rows that can be heard."""
+"""HTML of a report of speech: the tables of voices, and rows with their sound."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _UNITS = {"word": "words", "char": "characters", "reading": "readings", "mixed":
 
 
 def summary_table(summary: pd.DataFrame) -> Html:
-    """Return the error rates by voice, and by system and condition where there are several."""
+    """Return the error rates by voice, and by system and condition if there are several."""
     rows = []
     sides = [name for name in SIDES if name in summary.columns]
     flags = [name for name in FLAGS if name in summary.columns]
@@ -76,7 +76,7 @@ def summary_table(summary: pd.DataFrame) -> Html:
 
 
 def speed_table(summary: pd.DataFrame) -> Html:
-    """Return how fast the voices speak, or the recognisers hear."""
+    """Return the speed of the voices, or of the recognisers."""
     hears = "result_s" in summary.columns
     first = "result_s" if hears else "first_sound_s"
     sides = [name for name in SIDES if name in summary.columns]
@@ -105,11 +105,11 @@ def speed_table(summary: pd.DataFrame) -> Html:
 
 
 def clip_rows(rows: pd.DataFrame, *, max_rows: int | None = None) -> Html:
-    """Return a table in which each utterance can be heard.
+    """Return a table of the utterances with their sound.
 
     Args:
         rows: Scored rows of a round trip.
-        max_rows: Show no more than these, the worst first; None for all of them, text by text.
+        max_rows: Maximum number of rows, the worst first; None for all rows, in order of the texts.
     """
     by = ["id", "voice_name"] if "id" in rows.columns else ["voice_name"]
     shown = (
@@ -134,7 +134,7 @@ def _line(row: Mapping[Hashable, Any]) -> list[object]:
     codes = languages_of(language)
     way: dict[str, Any] = {"normalize": mixed_normalizer(codes)} if len(codes) > 1 else {"language": language}
     difference = alignment_html(str(row["text"]), str(row["hypothesis"]), unit=str(row["unit"]), **way)
-    language = next(iter(codes), "")  # a page knows one language for a text
+    language = next(iter(codes), "")  # HTML has one language for a text
     said = element("span", difference, lang=language)
     text = element("small", "text: ", element("span", str(row["text"]), lang=language))
     heard = element("small", "heard: ", element("span", str(row["hypothesis"]), lang=language))
@@ -155,7 +155,7 @@ def _line(row: Mapping[Hashable, Any]) -> list[object]:
 
 
 def player(path: str) -> Html:
-    """Return a player of a preview of a file, or that it is gone."""
+    """Return a player with a preview of a file, or a note that the file is gone."""
     try:
         preview = AudioClip.from_file(path).encode("mp3")
     except (AudioError, OSError):
@@ -172,7 +172,7 @@ def player(path: str) -> Html:
 def filled_table(
     heads: Sequence[str], rows: list[list[Any]], caption: str, *, optional: set[str], right: set[int]
 ) -> Html:
-    """A table without the optional columns that have nothing to tell."""
+    """Return a table without optional columns that are empty."""
     keep = [
         place
         for place, head in enumerate(heads)
@@ -186,7 +186,7 @@ def filled_table(
 
 
 def interval_cell(row: Mapping[Hashable, Any], what: str) -> Html:
-    """The 95 % interval of a line of the summary, or how many more clips or sentences one takes."""
+    """The 95 % interval of a row of the summary, or the number of further clips or sentences for an interval."""
     low, high = percent(row["ranking_rate_low"]), percent(row["ranking_rate_high"])
     interval = f"{low} to {high}" if low != "–" else "–"
     if is_number(row["interval_needs"]) and row["interval_needs"] > 0:
@@ -195,7 +195,7 @@ def interval_cell(row: Mapping[Hashable, Any], what: str) -> Html:
 
 
 def unbroken(text: str) -> str:
-    """A text that is one line in a table."""
+    """A text without line breaks in a table."""
     return text.replace(" ", "\N{NO-BREAK SPACE}")
 
 

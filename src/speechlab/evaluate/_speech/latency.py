@@ -81,7 +81,7 @@ def latency(
 
 
 def _texts(given: object) -> list[str]:
-    """A text, or several, as a list; nothing of what is neither."""
+    """Return one or several texts as a list; an empty list for other values."""
     found = [given] if isinstance(given, str) else list(given) if isinstance(given, Iterable) else []
     return found if all(isinstance(one, str) for one in found) else []
 
@@ -99,7 +99,7 @@ def _timed(lab: Client, way: str, text: str, voice: Voice, session: RealtimeSess
 def _heard(
     lab: Client, way: str, text: str, voice: Voice, session: RealtimeSession | None
 ) -> tuple[float | None, float, float]:
-    """When the first and the last sound of a text came, and its length; in seconds."""
+    """Return the times of the first and of the last sound of a text, and its duration; in seconds."""
     if way == "whole":
         clip = lab.synthesize(text, voice=voice, format="pcm")
         return clip.timing.latency_s, clip.timing.latency_s, clip.duration_s

@@ -1,7 +1,8 @@
-"""Recognisers that loop: a text that says the same thing again and again, though its reference does not.
+"""Loops of recognisers: repetitions in a hypothesis that are not in its reference.
 
-The rule: a stretch of at least four characters (signs and spaces do not count) stands three times in a row or more,
-or one of at least twelve stands twice in a row; and in the reference, if there is one, it does not stand so.
+The rule: a string of at least four characters (punctuation and spaces do not count) occurs three or more times in a
+row, or one of at least twelve characters occurs twice in a row; and the reference, if there is one, does not have
+this repetition.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ _SHORT, _LONG = re.compile(r"(.{4,200}?)\1{2,}"), re.compile(r"(.{12,400}?)\1+")
 
 
 def loops(hypothesis: object, reference: object = None) -> bool:
-    """Return whether a hypothesis repeats itself as no reference does.
+    """Return whether a hypothesis has a repetition that its reference does not have.
 
     Args:
-        hypothesis: The text that was recognised; what is no text does not loop.
-        reference: What was said, if it is known.
+        hypothesis: The hypothesis; False for a value that is not a text.
+        reference: The reference, if it is known.
     """
     if not isinstance(hypothesis, str):
         return False

@@ -1,6 +1,6 @@
-"""Rows of two languages, such as ``ja+en``: what they are called, and how their texts are compared.
+"""Rows of several languages, such as ``ja+en``: their codes, and the comparison of their texts.
 
-They are scored by the mixed error rate: characters of languages without spaces between words, words of all others.
+They are scored by the mixed error rate: characters in languages without spaces between words, words in all others.
 Source: N. T. Vu et al., A first speech recognition system for Mandarin-English code-switch conversational speech
 (ICASSP 2012).
 """
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 _SEPARATOR = re.compile(r"\s*[+/,]\s*")
 _SPACED = re.compile(r"([^\W\d_⺀-鿿豈-﫿　-ヿ㐀-䶿가-힯]+(?:[ '’-]+[^\W\d_⺀-鿿豈-﫿　-ヿ㐀-䶿가-힯]+)*)")
-"""Words of a script that has spaces between them."""
+"""Words of scripts with spaces between words."""
 
 
 def languages_of(value: object) -> tuple[str, ...]:
-    """Return the codes of a row's language: one, several of a mixed row, or none if one of them is no language."""
+    """Return the language codes of a row: one, several for a mixed row, or none if one of them is not a language."""
     if not isinstance(value, str):
         return ()
     try:
@@ -36,25 +36,26 @@ def languages_of(value: object) -> tuple[str, ...]:
 
 
 def languages_of_rows(values: pd.Series[Any]) -> pd.Series[Any]:
-    """Return the codes of each row, by which rows can be grouped whatever the type of the column."""
+    """Return the codes of each row for grouping, for any type of the column."""
     import pandas as pd
 
     return pd.Series([languages_of(value) for value in values], index=values.index, dtype="object")
 
 
 def is_mixed(value: object) -> bool:
-    """Return whether a row is of several languages."""
+    """Return whether a row has several languages."""
     return len(languages_of(value)) > 1
 
 
 @cache
 def mixed_normalizer(languages: tuple[str, ...]) -> Callable[[str], str]:
-    """Return a function that makes a text tokens with a space between them: words, and single characters.
+    """Return a function that splits a text into tokens with spaces between them: words, and single characters.
 
-    Each stretch is normalised by the rules of its own language, so that Japanese rules glue no English words.
+    Each stretch is normalised by the rules of its own language, so that Japanese rules do not join English words.
 
     Args:
-        languages: Codes; the first without spaces between words has all characters of such scripts, and all digits.
+        languages: Codes. The first language without spaces between words gets all characters of such scripts, and all
+            digits.
     """
     dense = next((code for code in languages if writes_without_spaces(code)), None)
     spaced = next((code for code in languages if not writes_without_spaces(code)), None)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from speechlab.display import Html
 _BINS = 5
-"""Of the figure of errors by length; it is drawn if each has as many utterances as an interval takes."""
+"""Number of bins of the figure of errors by length, which is drawn if each has enough utterances for an interval."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -220,7 +220,7 @@ class SpeechReport(Report):
 
 
 def _by_system(speed: pd.DataFrame) -> pd.DataFrame:
-    """Calls under the names of their voices, before which stand those of their services if there are several."""
+    """Calls with the names of their voices, after the names of the services if there are several."""
     if "system" not in speed.columns:
         return speed
     if (speed["voice"] == NO_SPEAKER).all():
@@ -229,7 +229,7 @@ def _by_system(speed: pd.DataFrame) -> pd.DataFrame:
 
 
 def plain_rows(report: SpeechReport) -> pd.DataFrame:
-    """The rows of a report, with its texts and languages under these names in place of other columns."""
+    """Return the rows of a report, with its texts and languages as columns ``text`` and ``language``."""
     names = {report.text: "text", report.language: "language"}
     others = set(names.values()) - set(names)
     return report.table.drop(columns=list(others), errors="ignore").rename(columns=names)

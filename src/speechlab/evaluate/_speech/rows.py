@@ -1,4 +1,4 @@
-"""Rows of a study of speech: recognised, scored, and put into a report with those that nothing could be done for."""
+"""Rows of a study of speech: recognised, scored, and joined in a report with the rows that could not be processed."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 _CODES = "speechlab: language codes"
 _PLACES = "speechlab: places"
 SPEAK, HEAR = "speechlab: spoken ", "speechlab: heard "
-"""What stands before the names of the columns of batches, which no column of a user has."""
+"""Prefixes of the columns of batches, which no column of a user has."""
 _NAMES = {f"{HEAR}{name}": name for name in ("hypothesis", "hypothesis_language", "confidence")}
 SEE = "report.failed() has them"
-"""Where the rows are that failed."""
+"""Sentence about the place of failed rows."""
 
 
 def spoken(lab: Client, pairs: pd.DataFrame, text: str, **how: Any) -> pd.DataFrame:
@@ -40,9 +40,9 @@ def spoken(lab: Client, pairs: pd.DataFrame, text: str, **how: Any) -> pd.DataFr
 
 
 def recognised(lab: Client, rows: pd.DataFrame, language: str, *, identify: bool, **how: Any) -> pd.DataFrame:
-    """Recognise rows; the recogniser identifies the language of rows of several."""
+    """Recognise rows. For rows of several languages the recogniser identifies the language."""
     codes = rows[language].map(code_or_none)
-    # a code, if all rows are asked for in one
+    # a single code, if all rows have the same language
     asked = how.pop("language", None if identify else batch.Column(_CODES))
     with batch.failures_told_elsewhere():
         heard = batch.transcribe(
@@ -52,10 +52,10 @@ def recognised(lab: Client, rows: pd.DataFrame, language: str, *, identify: bool
 
 
 def unheard(rows: pd.DataFrame, why: str | None) -> pd.DataFrame:
-    """Rows that no recogniser could be asked for, as :func:`recognised` gives those that failed."""
+    """Return rows that no recogniser could process, in the form of failed rows of :func:`recognised`."""
     texts = dict.fromkeys(_NAMES, None)
     table = rows.assign(**texts, **{f"{HEAR}key": None, f"{HEAR}status": "error", f"{HEAR}error": why})
-    table.attrs.clear()  # of the batch that spoke them
+    table.attrs.clear()  # those of the batch of syntheses
     return table
 
 
@@ -69,21 +69,21 @@ def heard_by_one(
     store: Store | str | None,
     **how: Any,
 ) -> tuple[pd.DataFrame, list[str]]:
-    """The hypotheses of one recogniser: the first that can be asked and stays until the end.
+    """Return the hypotheses of one recogniser: the first that can be asked until the end.
 
-    What was spoken is not lost where there is none: then the rows say why, or one heard a part of them.
+    The syntheses are not lost if there is none: then the rows have the reason, or a part of them has hypotheses.
 
     Args:
-        ears: The clients to ask, in this order, by name; one without a name.
-        rows: What was spoken.
-        language: Column of its language.
-        usual: Who hears unless it cannot be asked.
-        identify: As of :func:`recognised`.
-        store: Where results are kept.
-        **how: As of :func:`recognised`.
+        ears: The clients to try, in order, by name; a single client has no name.
+        rows: The rows with synthesised speech.
+        language: Column of their language.
+        usual: Name of the usual recogniser.
+        identify: As for :func:`recognised`.
+        store: Store of the results.
+        **how: As for :func:`recognised`.
 
     Returns:
-        The rows, and what is to be said of the recognisers.
+        The rows, and notes on the recognisers.
     """
     parts: list[tuple[int, pd.DataFrame]] = []
     notes: list[str] = []
@@ -106,14 +106,14 @@ def heard_by_one(
 def _heard(
     lab: Client, rows: pd.DataFrame, language: str, store: Store | str | None, **how: Any
 ) -> tuple[pd.DataFrame, str | None]:
-    """The hypotheses of a recogniser, and the reason if it could not be asked from the start or until the end."""
+    """Return the hypotheses of a recogniser, and the reason if it could not be asked at all or until the end."""
     try:
         heard = recognised(lab, rows, language, store=store, **how)
     except UNUSABLE as error:
         return unheard(rows, f"not recognised: {error}"), str(error)
     try:
         run = batch.load(heard, store)
-    except (StoreError, InvalidRequestError):  # nobody could write it down
+    except (StoreError, InvalidRequestError):  # the run was not recorded
         return heard, None
     return heard, str(run.manifest.get("reason")) if run.status == "stopped" else None
 
@@ -132,9 +132,9 @@ def reported(
     notes: Sequence[str] = (),
     summary: bool = True,
 ) -> SpeechReport:
-    """Score what was heard, and put rows that nobody could speak or hear beside it.
+    """Score the recognised rows, and join them with the rows that were not spoken or not recognised.
 
-    Without ``summary`` that of the report is empty, for studies that add to the rows before they summarise them.
+    Without ``summary``, the summary of the report is empty, for studies that add columns to the rows first.
     """
     import pandas as pd
 
@@ -145,7 +145,7 @@ def reported(
         tidy["error"] = [faults.get(position, error) for position, error in enumerate(errors)]
     rows = pd.concat([tidy, _untried(skipped, given)]).sort_index(kind="stable").reset_index(drop=True)
     places = pd.Series(rows.index, index=rows.pop(_PLACES))
-    places = places[places.index.notna()]  # without rows that nobody could hear
+    places = places[places.index.notna()]  # without rows that were not recognised
     timed = timed.assign(position=places.reindex(timed["position"]).to_numpy(dtype="int64"))
     scored = _scored(rows, text, language)
     scored["loop"] = pd.array(
@@ -176,12 +176,12 @@ def errors_of(report: SpeechReport) -> pd.Series[str]:
 
 def _timed(heard: pd.DataFrame, store: Store | str | None) -> pd.DataFrame:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # the report's rows say it
+        warnings.simplefilter("ignore", UserWarning)  # the rows of the report have the errors
         return batch.segments(heard, store, prefix=HEAR, audio="audio")
 
 
 def _scored(rows: pd.DataFrame, text: str, language: str) -> pd.DataFrame:
-    """Score rows by the rules of their languages; of several languages by words and single characters."""
+    """Score rows by the rules of their languages; mixed rows by words and single characters."""
     import pandas as pd
 
     of_several = rows[language].map(is_mixed).to_numpy(dtype=bool)
@@ -202,7 +202,7 @@ def _scored(rows: pd.DataFrame, text: str, language: str) -> pd.DataFrame:
             unit="word",
             normalize=mixed_normalizer(codes),
         )
-        # Characters of such a text would count the spaces that part its tokens.
+        # Characters of such a text would include the spaces between its tokens.
         parts.append(mixed.drop(columns=["cer", "char_errors", "char_length"], errors="ignore"))
     if len(parts) == 1:
         return parts[0]
@@ -213,15 +213,15 @@ def _scored(rows: pd.DataFrame, text: str, language: str) -> pd.DataFrame:
 
 
 def _untried(skipped: pd.DataFrame, given: list[str]) -> pd.DataFrame:
-    """Keep the rows that nobody could speak or hear, with the reason."""
+    """Keep the rows that were not spoken or not recognised, with the reason."""
     kept = skipped[[*given, *(name for name in ("voice", "voice_name", "gender") if name not in given)]]
     return kept.assign(status=skipped.get("status", "skipped"), error=skipped.get(WHY))
 
 
 def _tidy(table: pd.DataFrame, given: list[str]) -> pd.DataFrame:
-    """Give the columns of the batches the names of one study."""
+    """Rename the columns of the batches to those of the study."""
     known = ["ok", "cached"]
-    unspoken = ~table[f"{SPEAK}status"].isin(known)  # an error, or a batch that stopped before its turn came
+    unspoken = ~table[f"{SPEAK}status"].isin(known)  # an error, or a batch that stopped before the row
     failed = unspoken | ~table[f"{HEAR}status"].isin(known)
     both = table[f"{SPEAK}status"].isin(["cached"]) & (table[f"{HEAR}status"] == "cached")
     status = both.map({True: "cached", False: "ok"}).mask(failed, "error")

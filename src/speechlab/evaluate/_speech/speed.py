@@ -1,4 +1,4 @@
-"""Speed of voices and recognisers: calls made for their times alone, one at a time, systems in turns."""
+"""Speed of voices and recognisers: separate timed calls, one at a time, systems in turns."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _HEARD_TYPES = {
 
 
 def no_speed() -> pd.DataFrame:
-    """The table of calls that were timed, without rows."""
+    """The table of timed calls, without rows."""
     import pandas as pd
 
     return pd.DataFrame(columns=list(_TYPES)).astype(_TYPES)
@@ -62,22 +62,22 @@ def timed_voices(
 ) -> pd.DataFrame:
     """Time the voices of a study, each with the same texts of a language.
 
-    Each voice speaks once before the clock counts. Then all voices speak the first text, then all the second; each
-    turn begins with another voice. One call is under way at a time, nothing comes from a store, and nothing is tried
-    again.
+    Each voice speaks once to warm up. Then all voices speak the first text, then all voices the second one, and so
+    on; each turn begins with another voice. There is one call at a time, nothing comes from a store, and there are no
+    retries.
 
     Args:
-        services: The clients by name; one without a name.
+        services: The clients by name; a single client has no name.
         catalogues: Their voices, by the name of the client.
-        rows: Rows of the study: texts with voices, of several clients with the name of each in ``system``.
+        rows: Rows of the study: texts with voices; for several clients with the name of the client in ``system``.
         text: Column of the texts.
         language: Column of their languages.
         count: Texts for each voice and language; 0 for none.
 
     Returns:
-        A row for each call: ``system`` (of several clients), ``voice``, ``voice_name``, ``language``, ``text``,
-        ``turn`` (from 0), ``first_sound_s`` (from the call to the first sound; missing where the voice cannot
-        stream), ``total_s`` (to the last sound), ``duration_s`` (of the sound), ``rtf`` (total over duration),
+        A row for each call: ``system`` (for several clients), ``voice``, ``voice_name``, ``language``, ``text``,
+        ``turn`` (from 0), ``first_sound_s`` (from the call to the first sound; missing for a voice that cannot
+        stream), ``total_s`` (to the last sound), ``duration_s`` (of the speech), ``rtf`` (total over duration),
         ``concurrency`` (1) and ``error``.
     """
     import pandas as pd
@@ -117,17 +117,19 @@ def timed_recognisers(
 ) -> pd.DataFrame:
     """Time the recognisers of a study, each with the same recordings of a speaker and language.
 
-    As :func:`timed_voices` times voices. A transcription comes whole, so that the first result is the result.
+    The calls are made as in :func:`timed_voices`. A transcription is not streamed, so there is one time for each
+    call.
 
     Args:
-        systems: The client and the options of each system by name; one without a name.
+        systems: The client and the options of each system by name; a single system has no name.
         rows: Recordings, with ``audio``, ``file``, ``voice`` (the speaker) and ``duration_s``.
-        text: Column of what is said.
-        language: Column of their languages.
+        text: Column of the references.
+        language: Column of the languages.
         count: Recordings of each speaker and language; 0 for none.
 
     Returns:
-        A row for each call: ``system`` (of several), ``voice``, ``voice_name``, ``language``, ``file``, ``text``,
+        A row for each call: ``system`` (if there are several), ``voice``, ``voice_name``, ``language``, ``file``,
+            ``text``,
         ``turn`` (from 0), ``result_s`` (from the call to the text), ``duration_s`` (of the recording), ``rtf``
         (``result_s`` over duration), ``concurrency`` (1) and ``error``.
     """
@@ -153,16 +155,16 @@ def timed_recognisers(
 
 
 def in_turns(parts: Mapping[K, Sequence[T]], call: Callable[[K, T], dict[str, Any]]) -> list[dict[str, Any]]:
-    """Make calls for the clock, one after the other: of all parts the first item, then of all the second.
+    """Make timed calls one after the other: the first item of all parts, then the second of all parts, and so on.
 
-    One call of each part comes before, and does not count; each turn begins with another part.
+    One call of each part to warm up comes before. Each turn begins with another part.
 
     Args:
         parts: The items of each part.
-        call: Makes the call of an item and returns what is to be told of it.
+        call: Function that makes the call of an item and returns its measurements.
 
     Returns:
-        What was told, with the ``turn`` (from 0).
+        The measurements of each call, with the ``turn`` (from 0).
     """
     keys = [key for key, items in parts.items() if items]
     for key in keys:
@@ -178,7 +180,7 @@ def in_turns(parts: Mapping[K, Sequence[T]], call: Callable[[K, T], dict[str, An
 def row_options(
     call: Callable[..., object], options: Mapping[str, Any], row: Mapping[Hashable, Any]
 ) -> dict[str, Any]:
-    """The options of a batch as a call for one row takes them: cells for columns, without what only batches know."""
+    """Return options of a batch for a call of one row: cells instead of columns, without options of batches only."""
     known = inspect.signature(call).parameters
 
     def of_row(value: Any) -> Any:
@@ -193,11 +195,11 @@ def row_options(
 
 
 def timed_or_why(measure: Callable[[], pd.DataFrame], none: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """Return the calls that were timed, or none and why: a study is not lost where nothing can be timed.
+    """Return the timed calls, or none and the reason, so that a study is not lost if no call can be timed.
 
     Args:
-        measure: Makes the calls.
-        none: Their table, without rows.
+        measure: Function that makes the calls.
+        none: The table of the calls, without rows.
     """
     try:
         timed = measure()
@@ -211,7 +213,7 @@ def timed_or_why(measure: Callable[[], pd.DataFrame], none: pd.DataFrame) -> tup
 def _heard(
     lab: Client, row: Mapping[Hashable, Any], language: str, options: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """One recording recognised with the options of a system."""
+    """Recognise one recording with the options of a system."""
     given = row_options(lab.transcribe, options, row)
     found = options.get("identify") or "language" in options
     asked: dict[str, Any] = {"language": None if found else code_or_none(language), **given}

@@ -1,4 +1,4 @@
-"""The summary of a study of speech: rates by voice and language, in order, with intervals where they are sound."""
+"""The summary of a study of speech: rates by voice and language, in order, with intervals of sound coverage."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ READING, _READING_ERRORS = "reading_cer", "reading_errors"
 _BLOCKS = "speechlab: blocks"
 NO_SPEAKER = "all recordings"
 TIMES = ("first_sound_s", "result_s", "rtf")
-"""Columns of calls that were timed, whose medians, lowest and highest stand in the summary."""
+"""Columns of timed calls whose median, minimum and maximum are in the summary."""
 FLAGS = {"loops": "loop", "hallucinations": "hallucination", "tails_lost": "tail_lost"}
-"""Columns of the summary that count rows, and the columns of rows that flag them."""
+"""Columns of the summary with counts of rows, and the columns of flags that they count."""
 
 
 def summarized(
@@ -29,17 +29,17 @@ def summarized(
 ) -> pd.DataFrame:
     """Summarise scored rows by voice and language, the best voice of each language first.
 
-    Where the rows have columns ``system`` or ``condition``, each of those has lines of its own.
+    If the rows have columns ``system`` or ``condition``, each value has its own lines.
 
     Args:
         scored: Rows of a study, with ``voice``, ``voice_name``, ``gender`` and ``duration_s``.
         language: Column of their language.
-        speed: Calls that were timed, as :func:`speechlab.evaluate._speech.speed.timed_voices` gives them.
-        groups: Column of blocks that intervals draw as wholes, such as sentences that were spoken more than once.
+        speed: Timed calls, as from :func:`speechlab.evaluate._speech.speed.timed_voices`.
+        groups: Column of blocks that are drawn as a whole for intervals, such as sentences spoken more than once.
     """
     by = [*(name for name in SIDES if name in scored.columns), "voice", language]
     spoken = scored[scored["voice"].notna()]
-    if "loop" not in spoken.columns:  # tables that no study of this version made
+    if "loop" not in spoken.columns:  # tables of studies of other versions
         spoken = spoken.assign(loop=False)
     rates = _without_rough(_rated(spoken, by, groups))
     ranking = _ranking(spoken, rates, by, groups)
@@ -48,7 +48,7 @@ def summarized(
         voice_name=("voice_name", _only), gender=("gender", _only), duration_s=("duration_s", "sum"), **counts,
     )  # fmt: skip
     merged = rates.merge(facts.reset_index(), on=by, how="left").assign(**ranking)
-    # Without speakers, rows are named by their files.
+    # Rows without speakers have the names of their files.
     several = merged["voice_name"].isna() | (merged["voice"] == NO_SPEAKER)
     merged["voice_name"] = merged["voice_name"].mask(several, merged["voice"])
     first = [*by[:-2], "voice", "voice_name", "gender", language, "unit"]
@@ -58,20 +58,20 @@ def summarized(
         whose = [*(name for name in SIDES if name in speed.columns and name in by), "voice", "language"]
         merged = merged.merge(_speeds(speed, whose), on=whose, how="left")
     merged = merged.sort_values("ranking_rate", kind="stable")
-    if "condition" in by:  # in the order in which they were asked for
+    if "condition" in by:  # in the order of the request
         places = {name: at for at, name in enumerate(scored["condition"].unique())}
         merged = merged.sort_values("condition", key=lambda names: names.map(places), kind="stable")
     return merged.sort_values("language", kind="stable", ignore_index=True)
 
 
 def ranking_scores(part: pd.DataFrame, text: str, language: str, keep: list[str]) -> pd.DataFrame:
-    """Rows of one language, scored by what they are ranked by: Japanese by readings, others as they are.
+    """Return rows of one language with the scores of the ranking: readings for Japanese, the usual scores otherwise.
 
     Args:
         part: Scored rows of a study.
-        text: Column of what was said.
+        text: Column of the references.
         language: Column of the language.
-        keep: Columns that tell the rows apart.
+        keep: Columns that identify the rows.
     """
     if code_or_none(part[language].iloc[0]) != "ja" or _READING_ERRORS not in part.columns:
         return part
@@ -80,9 +80,9 @@ def ranking_scores(part: pd.DataFrame, text: str, language: str, keep: list[str]
 
 
 def ranking_rates(table: pd.DataFrame) -> pd.Series[float]:
-    """The rate by which each row is ranked: of readings where a row has one, else of what the row counts.
+    """Return the rate for the ranking of each row: that of readings if the row has one, otherwise the error rate.
 
-    How a word is spelled is not the voice's doing, so Japanese is ranked by how it sounds.
+    Japanese is ranked by readings, because a voice does not determine the spelling of a word.
     """
     if READING not in table.columns:
         return table["error_rate"]
@@ -100,13 +100,13 @@ def _only(values: pd.Series[str]) -> str | None:
 
 
 def _without_rough(rates: pd.DataFrame) -> pd.DataFrame:
-    """Take away the intervals of too few utterances, and say how many more it takes."""
+    """Remove the intervals of too few utterances, and add the number of further utterances for an interval."""
     missing = (ENOUGH - rates.pop(_BLOCKS)).clip(lower=0).astype("Int64")
     return rates.assign(**{end: rates[end].mask(missing > 0) for end in _ENDS}, interval_needs=missing)
 
 
 def _rated(spoken: pd.DataFrame, by: list[str], groups: str | None) -> pd.DataFrame:
-    """The rates, and of how many blocks they are."""
+    """The rates, and their numbers of blocks."""
     rates = summarize(spoken, by=by, groups=groups)
     if groups is None:
         return rates.assign(**{_BLOCKS: rates["utterances_scored"]})
@@ -118,7 +118,7 @@ def _rated(spoken: pd.DataFrame, by: list[str], groups: str | None) -> pd.DataFr
 def _ranking(
     spoken: pd.DataFrame, rates: pd.DataFrame, by: list[str], groups: str | None
 ) -> dict[str, pd.Series[float]]:
-    """The rate that voices are ranked by, with its interval."""
+    """The rate for the ranking of voices, with its interval."""
     names = ("ranking_rate", "ranking_rate_low", "ranking_rate_high")
     figures = {name: rates[name.replace("ranking", "error")].copy() for name in names}
     figures["ranked_by"] = rates["error_rate"].notna().map({True: "error_rate", False: None}).astype("string")
@@ -138,7 +138,7 @@ def _ranking(
 
 
 def _speeds(speed: pd.DataFrame, whose: list[str]) -> pd.DataFrame:
-    """Medians of the calls of each voice and language, with the lowest and the highest."""
+    """Medians of the calls of each voice and language, with the lowest and the highest value."""
     done = speed[speed["error"].isna()]
     figures = {
         f"{name}{end}": (name, how)

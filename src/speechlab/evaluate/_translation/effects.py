@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from speechlab.evaluate._translation.measures import Columns
 
 CHRF, BACK, KEPT = MEASURES = ("chrF", "chrF of the translation back", "terms kept")
-"""What systems are compared by; of each more is better, from 0 to 100."""
+"""Measures for the comparison of systems, from 0 to 100; more is better."""
 WITH, WITHOUT, ALL = "texts with terms", "texts without terms", "all texts"
 _LEVEL = 0.95
 _COLUMNS = (
@@ -30,17 +30,17 @@ _FIGURES = ("score_baseline", "score", "difference", "difference_low", "differen
 
 
 def effects(table: pd.DataFrame, columns: Columns) -> pd.DataFrame:
-    """Compare each system with the first, by the texts that all of them translated.
+    """Compare each system with the first one, on the texts that all of them translated.
 
     Args:
         table: The rows of the study.
-        columns: Of them.
+        columns: Their columns.
 
     Returns:
-        For each system but the first, direction, set of texts and measure a row: ``system``, ``baseline``,
+        A row for each further system, direction, set of texts and measure: ``system``, ``baseline``,
         ``source_lang``, ``target_lang``, ``texts`` (all texts, or those with and without terms of the glossary),
-        ``measure`` (chrF; chrF of the translation back, where there are no references; terms kept, in percent, the
-        mean of the texts), ``utterances``, ``score_baseline``, ``score``, ``difference`` with ``difference_low`` and
+        ``measure`` (chrF; chrF of the back-translation, without references; terms kept, in percent, the mean of the
+        texts), ``utterances``, ``score_baseline``, ``score``, ``difference`` with ``difference_low`` and
         ``difference_high`` (95 %, from 20 texts on), ``p``, ``p_holm`` (corrected for the number of rows),
         ``significant``, ``verdict`` and ``test``. Empty with one system.
     """
@@ -82,7 +82,7 @@ def effects(table: pd.DataFrame, columns: Columns) -> pd.DataFrame:
 
 
 def effects_in_words(table: pd.DataFrame) -> tuple[str, ...]:
-    """The effects in sentences that a person can quote."""
+    """Return the effects as sentences for quotation."""
     said = []
     for (system, baseline, source, target), part in table.assign(
         p=[f"p {'< 0.001' if p < 0.001 else f'= {p:.3f}'}" for p in table["p_holm"]]
@@ -99,7 +99,7 @@ def effects_in_words(table: pd.DataFrame) -> tuple[str, ...]:
 
 
 def _score(row: Mapping[Hashable, Any], name: str) -> str:
-    """A score as it is, a share in percent."""
+    """Write a score; shares are in percent."""
     return f"{row[name]:.1f}{'%' if row['measure'] == KEPT else ''}"
 
 
@@ -109,7 +109,7 @@ def _interval(row: Mapping[Hashable, Any]) -> str:
 
 
 def _of_all(systems: dict[str, pd.DataFrame], names: Sequence[str]) -> list[int]:
-    """Places of the texts of which all systems have something."""
+    """Positions of the texts for which all systems have a result."""
     places: set[int] | None = None
     for rows in systems.values():
         there = set(rows.dropna(subset=list(names)).index) if set(names) <= set(rows.columns) else set()
@@ -125,7 +125,7 @@ def _compared(
     here = {name: rows.loc[places] for name, rows in systems.items()}
     first = next(iter(here.values()))
     sources = first[columns.text].tolist()
-    # One text that stands there twice is one text: its translations are swapped together.
+    # A repeated text counts as one text: its translations are swapped together.
     how: dict[str, Any] = {
         "groups": None if len(set(sources)) == len(sources) else sources,
         "metrics": ["chrf"],
@@ -170,7 +170,7 @@ def _compared(
 
 
 def compared_difference(row: Mapping[Hashable, Any]) -> dict[str, Any]:
-    """The difference that a row of a comparison tells, with its interval where its coverage is sound."""
+    """Return the difference of a row of a comparison, with its interval if the coverage is sound."""
     ends = ("difference_low", "difference_high")
     sound = row["blocks"] >= ENOUGH
     return {

@@ -20,7 +20,7 @@ _SPEED = ("first_word_s", "total_s")
 
 
 class Columns(NamedTuple):
-    """Columns of a table of texts; ``reference`` is empty where there are no references."""
+    """Columns of a table of texts; ``reference`` is empty without references."""
 
     text: str
     reference: str
@@ -29,10 +29,10 @@ class Columns(NamedTuple):
 
 
 def as_glossary(glossary: object) -> dict[str, Any]:
-    """Terms of the sources with what will do for them; a list of terms is kept as it is.
+    """Return the source terms with their accepted translations; terms of a list must stay unchanged.
 
     Raises:
-        InvalidRequestError: It is neither a list nor a dict.
+        InvalidRequestError: The glossary is neither a list nor a dict.
     """
     if isinstance(glossary, Mapping):
         return dict(glossary)
@@ -46,7 +46,7 @@ def as_glossary(glossary: object) -> dict[str, Any]:
 
 
 def measured(done: pd.DataFrame, columns: Columns, glossary: Mapping[str, Any]) -> pd.DataFrame:
-    """Rows with a score, a ratio of lengths, whether the text was copied or repeats itself, and the terms kept."""
+    """Return rows with scores, length ratios, flags for copies and loops, and counts of kept terms."""
     import pandas as pd
 
     text, reference, source_lang, target_lang = columns
@@ -85,12 +85,12 @@ def measured(done: pd.DataFrame, columns: Columns, glossary: Mapping[str, Any]) 
 
 
 def with_back(done: pd.DataFrame, back: pd.DataFrame, columns: Columns) -> pd.DataFrame:
-    """Rows with their translation back and how close that is to the source; a copied text says nothing there.
+    """Return rows with back-translations and their chrF against the source, which is missing for copied texts.
 
     Args:
-        done: Rows that were measured.
-        back: What came back, with ``back_translation`` and ``back_error``, and the places of the rows as its index.
-        columns: Of both.
+        done: Measured rows.
+        back: The back-translations: ``back_translation`` and ``back_error``, with the positions of the rows as index.
+        columns: Columns of both tables.
     """
     import pandas as pd
 
@@ -106,7 +106,7 @@ def with_back(done: pd.DataFrame, back: pd.DataFrame, columns: Columns) -> pd.Da
 
 
 def summarized(done: pd.DataFrame, columns: Columns, speed: pd.DataFrame) -> pd.DataFrame:
-    """One row for each direction, of each system if there are several."""
+    """Return one row for each direction, and for each system if there are several."""
     import pandas as pd
 
     text, reference, source_lang, target_lang = columns
@@ -149,11 +149,11 @@ def summarized(done: pd.DataFrame, columns: Columns, speed: pd.DataFrame) -> pd.
     table = pd.DataFrame(rows, columns=[*(name for name in names if name != "signature"), "signature"])
     numbers = [name for name in table.columns if name not in {*keys, "signature"}]
     kinds = {name: "float64" for name in numbers if table[name].dtype == object}
-    return table.astype(dict.fromkeys(kinds, "Float64")).astype(kinds)  # medians of no call are pandas.NA
+    return table.astype(dict.fromkeys(kinds, "Float64")).astype(kinds)  # medians without calls are pandas.NA
 
 
 def kept_terms(done: pd.DataFrame, columns: Columns, glossary: Mapping[str, Any]) -> pd.DataFrame:
-    """The counts of kept terms: the table of :func:`speechlab.metrics.glossary_terms` of each direction."""
+    """Return the counts of kept terms: the table of :func:`speechlab.metrics.glossary_terms` for each direction."""
     import pandas as pd
 
     text, _, source_lang, target_lang = columns

@@ -1,4 +1,4 @@
-"""Latency of translations: streams opened for their times alone, one at a time, settings in turns."""
+"""Latency of translations: separate timed streams, one at a time, settings in turns."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _TYPES = {
 
 
 def no_times() -> pd.DataFrame:
-    """The table of streams that were timed, without rows."""
+    """The table of timed streams, without rows."""
     import pandas as pd
 
     return pd.DataFrame(columns=list(_TYPES)).astype(_TYPES)
@@ -43,18 +43,18 @@ def timed_translations(
 ) -> pd.DataFrame:
     """Time the streams of a study, each system with the same texts of a direction.
 
-    One text of each is translated before the clock counts; then one call is under way at a time, each turn begins
-    with another system or direction, and nothing comes from a store.
+    Each system and direction translates one text to warm up. Then there is one call at a time, each turn begins with
+    another system or direction, and nothing comes from a store.
 
     Args:
         systems: The client and the options of each system.
         frame: The texts.
-        columns: Of them.
+        columns: Columns of the texts.
         count: Texts for each system and direction; 0 for none.
 
     Returns:
         A row for each stream: ``system``, ``source_lang``, ``target_lang``, ``text``, ``turn`` (from 0),
-        ``first_word_s`` (from the call to the first piece that has a letter or digit), ``total_s``, ``characters``,
+        ``first_word_s`` (from the call to the first piece with a letter or digit), ``total_s``, ``characters``,
         ``concurrency`` (1) and ``error``.
     """
     import pandas as pd

@@ -154,7 +154,7 @@ def speech_to_speech(
 
 
 def _untold(speakers: Mapping[str, Voice | str], language: str) -> list[str]:
-    """Warnings about voices whose catalogue does not say that they speak a language."""
+    """Warnings about voices without languages in the catalogue."""
     return [
         f"{name}{': ' if name else ''}the catalogue does not say whether voice {voice_name(one)!r} speaks {language}"
         for name, one in speakers.items()
@@ -163,13 +163,13 @@ def _untold(speakers: Mapping[str, Voice | str], language: str) -> list[str]:
 
 
 class _Way:
-    """Rows on their way through batches; one that fails goes no further.
+    """Rows during the steps of a study; a failed row is left out of further steps.
 
     Attributes:
-        name: Of the service; empty for the only one.
-        rows: What has come of them.
-        batches: What was done.
-        gone: Why the service could not be asked any more, after which it is not asked.
+        name: Name of the service; empty for a single service.
+        rows: The rows with their results so far.
+        batches: The tables of the batches so far.
+        gone: Reason why the service can no longer be asked; there are no calls after that.
     """
 
     _GIVE: ClassVar = {"transcribe": "hypothesis", "translate": "translation", "synthesize": "audio"}
@@ -190,7 +190,7 @@ class _Way:
         gives: str,
         **how: Any,
     ) -> None:
-        """Make the calls of one step, of rows that have what it needs; the others have failed."""
+        """Make the calls of one step for the rows that have its input; the other rows fail."""
         has = self.rows[needs].notna()
         there = self.rows[has]
         self._failed(pd.Series(f"column {needs!r} is empty in this row", index=self.rows.index[~has]), step)
@@ -216,10 +216,10 @@ class _Way:
         store: Store | str | None,
         give_up_after_s: float | None,
     ) -> Voice | str:
-        """The voice that is to speak, looked up before the work; if the service is not there, all rows fail.
+        """Return the voice, looked up before the first step; if the service cannot be asked, the step reports it.
 
         Raises:
-            InvalidRequestError: The service has no such voice, or it speaks other languages.
+            InvalidRequestError: The service does not have the voice, or the voice speaks other languages.
         """
         try:
             return one_voice(lab, voice, language, self.name, store, give_up_after_s)
@@ -228,17 +228,17 @@ class _Way:
                 self.rows[gives] = None
             self._lost(error, self.rows.index, "recognise")
         except UNUSABLE:
-            pass  # the step that speaks will say it, and those before it may do their work
+            pass  # reported by the step that speaks; earlier steps can still run
         return voice
 
     def _lost(self, error: SpeechLabError, rows: pd.Index, step: str) -> None:
-        """Ask the service no more."""
+        """Stop asking the service, and fail the rows."""
         self.gone = error
         whose = f"{self.name} could not be asked: " if self.name else ""
         self._failed(pd.Series(f"{whose}{error}", index=rows, dtype=object), step)
 
     def _failed(self, errors: pd.Series[Any], step: str) -> None:
-        """Keep why rows failed, unless they had failed before."""
+        """Keep the errors of rows, unless they failed before."""
         wrong = errors.reindex(self.rows.index)
         new = wrong.notna() & self.rows["error"].isna()
         self.rows.loc[new, "error"] = wrong[new]
@@ -248,7 +248,7 @@ class _Way:
 def _rates(
     rows: pd.DataFrame, said: str, heard: str, language: str, prefix: str = ""
 ) -> dict[str, pd.Series[float]]:
-    """The error rate of each row, and that of readings where the language is Japanese; missing where a text is."""
+    """Return the error rate of each row, for Japanese also that of readings; missing if a text is missing."""
     both = rows[[said, heard]].notna().all(axis=1)
     scored = (
         score(rows[both], reference=said, hypothesis=heard, language=language)
@@ -263,7 +263,7 @@ def _rates(
 
 
 def _pooled(rows: pd.DataFrame, said: str, heard: str, language: str) -> dict[str, float]:
-    """Error rates of rows together: the errors of all over the length of all references."""
+    """Return the pooled error rates of rows: all errors over the length of all references."""
     texts = rows[[name for name in dict.fromkeys((said, heard, language)) if name in rows.columns]]
     scored = score(texts, reference=said, hypothesis=heard, language=language)
     sums = {name: scored[list(both)].sum() for name, both in _COUNTS.items() if both[0] in scored.columns}
@@ -311,5 +311,5 @@ def _summarized(
     out["significant"] = out["p_holm"] < 1 - _LEVEL
     verdicts = pd.Series(verdicts_of(out["significant"], out["lost"]), index=out.index, dtype="str")
     out["verdict"] = verdicts.where(out["p"].notna(), None)
-    ends = -out[list(_ENDS)]  # of what is lost, so that the low end is the high one
+    ends = -out[list(_ENDS)]  # of the loss, so the lower end is the upper one
     return out.assign(**ends).rename(columns=dict(zip(_ENDS, ("lost_high", "lost_low"), strict=True)))

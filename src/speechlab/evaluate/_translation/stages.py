@@ -26,7 +26,7 @@ STEPS = {
     "translation": "recognised, then translated",
     "again": "spoken and recognised again",
 }
-"""Columns of the table that are compared with the reference, and what was done until there."""
+"""Columns of the table that are compared with the reference, and the steps before them."""
 _HEADS = (
     "Language",
     "Step",
@@ -221,7 +221,7 @@ def _sound(recording: object) -> Html:
 
 
 def _rate(row: Mapping[Hashable, Any], prefix: str = "") -> str | None:
-    """The error rate of a row; Japanese by readings, as voices are ranked, with that of characters behind it."""
+    """The error rate of a row; for Japanese that of readings, with that of characters in brackets."""
     rate, reading = row[f"{prefix}error_rate"], row.get(f"{prefix}reading_cer")
     if is_missing(rate):
         return None

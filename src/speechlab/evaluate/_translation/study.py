@@ -170,7 +170,7 @@ def _without_references(systems: Mapping[str, tuple[Client, dict[str, Any]]], *,
 
 
 def _unasked(frame: pd.DataFrame, columns: Columns, name: str, why: str) -> pd.DataFrame:
-    """Rows of a system that could not be asked."""
+    """Return failed rows for a system that could not be asked."""
     rows = frame.assign(translation=None, processing_s=float("nan"), status="error", error=why)
     return measured(rows.reset_index(drop=True), columns, {}).assign(system=name)
 

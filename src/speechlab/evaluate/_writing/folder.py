@@ -1,4 +1,4 @@
-"""The folder of a report: its tables, figures, sounds, page and record, and how they are read back."""
+"""The folder of a report, written and read: tables, figures, sounds, page and record."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ _FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
 _OURS = re.compile(r"[\w-]+\.parquet|figures/[\w.-]+\.svg")
 """Files that a record may name; none of them is outside the folder."""
 _MAX_NAME_BYTES = 120
-"""Of a recording's name without its ending; file systems take 255 in all."""
+"""Maximum length of a recording's name without its suffix; file systems allow 255 in all."""
 _NAMES = {"table": "results"}
-"""Names of files that are not those of the field."""
+"""Names of files that differ from those of the field."""
 _FOR_PEOPLE = {"results", "summary"}
-"""Tables that are always written, and as CSV as well."""
+"""Tables that are always written, also as CSV."""
 PAGES = (".html", ".htm")
 _NEITHER = (".csv", ".json", ".md", ".parquet", ".pdf", ".svg", ".tex", ".tsv", ".xlsx", ".zip")
-"""Endings of files that a report is not saved as."""
+"""Suffixes of files in whose formats a report cannot be saved."""
 
 
 def report_place(path: object) -> Path:
-    """Return the page or folder that a report is to be written to; write nothing.
+    """Return the page or folder for a report, without writing it.
 
     Args:
-        path: The name that the user gave.
+        path: The name given by the user.
 
     Raises:
-        InvalidRequestError: It is no name, has the ending of another kind of file, or is a folder whose files of
-            these names are no report.
+        InvalidRequestError: The value is not a name, has the suffix of another kind of file, or is a folder with
+            files of these names that are not of a report.
         StoreError: The place cannot be written.
     """
     if not isinstance(path, str | PathLike) or not str(path) or "\0" in str(path):
@@ -80,21 +80,21 @@ def report_place(path: object) -> Path:
 
 
 def write_folder(path: Path, report: Any, *, html: str, figures: Mapping[str, bytes]) -> None:
-    """Write a report into a folder; its tables then name the recordings beside them.
+    """Write a report to a folder. The recordings of its tables are copied, and the tables name the copies.
 
     Args:
-        path: The folder; tables that an earlier report wrote into it are replaced or deleted.
+        path: The folder; tables of an earlier report in it are replaced or deleted.
         report: The report.
-        html: Its page.
-        figures: Its figures as SVG, by what they show.
+        html: The page of the report.
+        figures: The figures as SVG, by title.
 
     Raises:
-        StoreError: A file cannot be written, or a table holds what Parquet cannot.
+        StoreError: A file cannot be written, or a table has values that Parquet does not support.
     """
     try:
         path.mkdir(parents=True, exist_ok=True)
         earlier, written = _files_of(path), set()
-        (path / _RECORD).touch()  # so that a folder half written is known as that of a report
+        (path / _RECORD).touch()  # marks an incomplete folder as that of a report
         moved = {name: _sounds(report.table, path, name) for name in _SOUNDS if name in report.table.columns}
         plain: dict[str, Any] = {}
         for field in dataclasses.fields(report):
@@ -129,7 +129,7 @@ def write_folder(path: Path, report: Any, *, html: str, figures: Mapping[str, by
 
 
 def _files_of(folder: Path) -> set[str]:
-    """Tables and figures that the report in a folder consists of, as its record names them."""
+    """Return the tables and figures of the report in a folder, as named in its record."""
     try:
         names = orjson.loads((folder / _RECORD).read_bytes())["files"]
         return {name for name in names if _OURS.fullmatch(name)}
@@ -138,21 +138,21 @@ def _files_of(folder: Path) -> set[str]:
 
 
 def unwritten(path: Path, error: OSError) -> StoreError:
-    """The error of a report that cannot be written, with what to do."""
+    """Return the error for a report that cannot be written, with a remedy."""
     reason = error.strerror or error
     return StoreError(f"cannot write the report into {path}: {reason}; free space or name another place")
 
 
 def write_parquet(frame: pd.DataFrame, file: Path, kept: Mapping[str, Any] | None = None) -> None:
-    """Write a table as Parquet, as a whole or not at all.
+    """Write a table as Parquet, atomically.
 
     Args:
         frame: The table.
         file: The file.
-        kept: What stands in its metadata under ``speechlab_report``, as JSON; None for nothing.
+        kept: Values for the metadata of the file under ``speechlab_report``, as JSON; None for none.
 
     Raises:
-        StoreError: The table holds what Parquet cannot.
+        StoreError: The table has values that Parquet does not support.
         OSError: The file cannot be written.
     """
     import pyarrow as pa
@@ -174,7 +174,7 @@ def write_parquet(frame: pd.DataFrame, file: Path, kept: Mapping[str, Any] | Non
 
 
 def _fits(cells: pd.Series[Any]) -> bool:
-    """Whether Parquet can hold a column."""
+    """Whether Parquet supports the values of a column."""
     import pyarrow as pa
 
     try:
@@ -185,15 +185,15 @@ def _fits(cells: pd.Series[Any]) -> bool:
 
 
 def read_folder(folder: str | PathLike[str], kinds: Mapping[str, type]) -> Any:
-    """Read a report that :func:`write_folder` wrote; recordings are named where they are now.
+    """Read a report that :func:`write_folder` wrote. Its tables have the current paths of the recordings.
 
     Args:
         folder: The folder.
         kinds: The classes of reports, by name.
 
     Raises:
-        InvalidRequestError: It is no path.
-        StoreError: It is no such folder, or a file of it is missing or damaged.
+        InvalidRequestError: The value is not a path.
+        StoreError: The folder is not that of a report, or one of its files is missing or damaged.
     """
     import pandas as pd
 
@@ -223,7 +223,7 @@ def read_folder(folder: str | PathLike[str], kinds: Mapping[str, type]) -> Any:
 
 
 def _value(kept: Any) -> Any:
-    """A plain value as it was: JSON has no tuples, and no number that is none."""
+    """Restore a value from JSON, which has no tuples and no NaN."""
     return tuple(kept) if isinstance(kept, list) else float("nan") if kept is None else kept
 
 
@@ -235,13 +235,13 @@ def _write(frame: pd.DataFrame, path: Path) -> None:
     elif len(frame):
         write_parquet(frame, file)
     else:
-        file.unlink(missing_ok=True)  # an earlier report's
+        file.unlink(missing_ok=True)  # of an earlier report
 
 
 def _guarded(frame: pd.DataFrame) -> pd.DataFrame:
-    """The table with an apostrophe before texts that a spreadsheet would take for formulas.
+    """Return the table with an apostrophe before texts that a spreadsheet would interpret as formulas.
 
-    :func:`speechlab.datasets.read` takes it away again. Source: OWASP, CSV injection.
+    :func:`speechlab.datasets.read` removes it again. Source: OWASP, CSV injection.
     """
 
     def guard(cell: Any) -> Any:
@@ -254,10 +254,10 @@ def _guarded(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _sounds(table: pd.DataFrame, folder: Path, column: str) -> pd.Series[str]:
-    """Copy the recordings of a column of a table; return their places in the folder.
+    """Copy the recordings of a column to the folder; return their relative paths.
 
-    Those that are in the folder already stay as they are, and no other takes their names. A recording that several
-    rows have, as rows of several systems do, is there once.
+    Recordings that are in the folder already stay unchanged, and their names are not reused. A recording of several
+    rows, such as rows of several systems, is copied once.
     """
     import pandas as pd
 
@@ -277,7 +277,7 @@ def _sounds(table: pd.DataFrame, folder: Path, column: str) -> pd.Series[str]:
 
 
 def _name_in(home: Path, cell: object) -> str | None:
-    """Name of a recording that is in the folder already."""
+    """Return the name of a recording that is in the folder already, else None."""
     if not isinstance(cell, str | PathLike):
         return None
     source = user_path(cell)
@@ -287,7 +287,7 @@ def _name_in(home: Path, cell: object) -> str | None:
 def _copied(
     number: int, cell: object, row: Mapping[Hashable, Any], home: Path, taken: Collection[str | None]
 ) -> str | None:
-    """Write the recording of a row under a name of its own; return the name, or None if there is no recording."""
+    """Write the recording of a row under a unique name; return the name, or None if there is no recording."""
     if isinstance(cell, str | PathLike):
         source = user_path(cell)
         if not source.is_file():
@@ -303,13 +303,13 @@ def _copied(
     else:
         return None
     given = row.get("id")
-    voice = row.get("voice_name")  # where nobody knows who speaks, studies of recognition put the file
+    voice = row.get("voice_name")  # for unknown speakers, studies of recognition have the file here
     parts = [
         f"{number:03d}",
         str(whole[:24] if is_missing(given) else given),
         "" if is_missing(voice) or str(voice) == f"{whole}{ending}" else str(voice),
     ]
-    # the number keeps files apart whose other names are the same
+    # The number distinguishes files with otherwise equal names.
     label = _UNSAFE.sub("-", "-".join(part for part in parts if part)).strip("-")
     label = label.encode()[:_MAX_NAME_BYTES].decode(errors="ignore")
     while label + ending in taken:
@@ -324,7 +324,7 @@ def _copied(
 
 
 def _pointing(frame: pd.DataFrame, places: Mapping[str, pd.Series[str]], *, rows: bool) -> pd.DataFrame:
-    """Let the rows of a report, or segments of them, name the recordings in the folder."""
+    """Return rows of a report, or their segments, with the recordings in the folder instead of the original ones."""
     if rows:
         return frame.assign(**places)
     moved = places.get(_SOUNDS[0])
@@ -336,7 +336,7 @@ def _pointing(frame: pd.DataFrame, places: Mapping[str, pd.Series[str]], *, rows
 
 
 def _absolute(frame: pd.DataFrame, folder: Path) -> pd.DataFrame:
-    """Name recordings of the folder by their whole paths."""
+    """Return a table with the full paths of recordings in the folder."""
     for name in {*_SOUNDS, "file"} & set(frame.columns):
         frame[name] = frame[name].map(
             lambda cell: str(folder / cell) if isinstance(cell, str) and (folder / cell).is_file() else cell

@@ -1,6 +1,6 @@
 """The methods paragraph of a report, with the source of each measure.
 
-Nothing is said of a measure that the tables do not hold.
+Measures that are not in the tables are not mentioned.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Methods(NamedTuple):
-    """A paragraph and what it cites.
+    """A paragraph and its sources.
 
     Attributes:
         text: Sentences; ``[1]`` is the first source.
@@ -184,7 +184,7 @@ _STREAMED = (
     "not count: to the first piece with a letter or digit, and to the end; medians are given."
 )
 RANDOMIZATION = "approximate randomisation"
-"""What stands in the column ``test`` of comparisons of translations."""
+"""Value of the column ``test`` in comparisons of translations."""
 _RANDOMIZED = f"Differences of translations were tested by paired {RANDOMIZATION}, 10,000 draws."
 _TER = "M. Snover et al., A study of translation edit rate with targeted human annotation (AMTA 2006)"
 
@@ -281,16 +281,16 @@ _MEASURES: tuple[tuple[tuple[str, ...], str, tuple[str, ...]], ...] = (
     (("agreement",), "Agreement of all listeners is Krippendorff's alpha.", (_KRIPPENDORFF,)),
     (("p_holm",), "P-values were corrected for their number by Holm's method.", (_HOLM,)),
 )
-"""Columns, what is said if one of them holds a value, and the sources."""
+"""Columns, the sentence for tables with a value in one of them, and its sources."""
 
 
 def methods_of(title: str, *tables: pd.DataFrame, noise: str = "speech") -> Methods:
-    """Say how the figures of some tables came about.
+    """Describe the methods behind the figures of some tables.
 
     Args:
-        title: Of the study.
-        *tables: Its tables; columns without values say nothing.
-        noise: ``"speech"``, ``"white"``, or else noise that was recorded; told where noise was added.
+        title: Title of the study.
+        *tables: Tables of the study; columns without values are ignored.
+        noise: ``"speech"``, ``"white"``, or another value for recorded noise; used if noise was added.
     """
     said: list[tuple[str, tuple[str, ...]]] = []
     signatures = sorted({one for table in tables for one in _values(table, "signature") if "unit:" in one})
@@ -319,9 +319,7 @@ def methods_of(title: str, *tables: pd.DataFrame, noise: str = "speech") -> Meth
             words, source = (_PAIRED_INTERVALS, _KOEHN) if translated else (_INTERVALS, _BISANI)
             said.append((words, (source, _HESTERBERG)))
     if fewest := min((one for table in tables for one in _with_interval(table)), default=0):
-        share = (
-            f"{100 * (1 - 0.05 ** (1 / fewest)):.2g}%"  # the chance that none of them is among these is 5 %
-        )
+        share = f"{100 * (1 - 0.05 ** (1 / fewest)):.2g}%"  # with a probability of 5 % none of them is in the sample
         said.append((_RARE.format(fewest=fewest, share=share), (_HANLEY,)))
     sources = tuple(dict.fromkeys(source for _, cited in said for source in cited))
     sentences = [f"“{title}”: figures by speechlab {package_version()}."]
@@ -332,7 +330,7 @@ def methods_of(title: str, *tables: pd.DataFrame, noise: str = "speech") -> Meth
 
 
 def _with_interval(table: pd.DataFrame) -> list[int]:
-    """Utterances of the groups whose rates have intervals."""
+    """Numbers of utterances of the groups whose rates have intervals."""
     if not {"utterances_scored", "error_rate_low"} <= set(table.columns):
         return []
     return table.loc[table["error_rate_low"].notna(), "utterances_scored"].astype(int).tolist()

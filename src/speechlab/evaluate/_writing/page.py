@@ -1,4 +1,4 @@
-"""The page of a report: what was found, figures, rows that can be heard and sorted, and how it came about."""
+"""The page of a report: findings, figures, rows with sound and sorting, methods and record."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def report_page(
 
     Args:
         title: Title, also the first heading.
-        sections: What was found.
-        figures: Figures as SVG, by what they show.
+        sections: Parts with the findings.
+        figures: Figures as SVG, by title.
         rows: The widget with the rows.
-        methods: How the figures came about.
-        facts: What it takes to read the numbers.
+        methods: The methods.
+        facts: Facts for the interpretation of the numbers.
         record: The record of the run.
-        max_bytes: Size of the page, of which the sound takes what is left.
+        max_bytes: Maximum size of the page in bytes; the sound gets the remaining space.
     """
     told = "A click on the name of a column sorts."
     if rows.sound:
@@ -75,7 +75,7 @@ def report_page(
 
 
 def _unturned(text: str) -> str:
-    """The text without signs that turn the direction of all that follows, also of words that are not the user's."""
+    """Return a text without characters that change the writing direction of all following text."""
     return _TURNING.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
@@ -84,19 +84,19 @@ def _heading(name: str) -> Html:
 
 
 def _parts(*names: str) -> Html:
-    """Ways to the parts of a page, which is long on a phone."""
+    """Return links to the parts of a page, which is long on a phone."""
     links = [element("a", name, href=f"#{name.lower()}") for name in names]
     return element("nav", join(Html(" · "), links), aria_label="Parts of this page")
 
 
 def _figure(name: str, vectors: bytes) -> Html:
-    """Return a figure as an image, with words for who does not see it."""
+    """Return a figure as an image, with an alternative text."""
     data = base64.b64encode(vectors).decode("ascii")
     shown = f"Figure: {name}. Its numbers stand in the tables above."
-    # An image runs no scripts and loads nothing, whatever stands in it.
+    # An image runs no scripts and loads nothing, whatever its content.
     image = Html(
         f'<img src="data:image/svg+xml;base64,{data}" alt="{escape(shown)}" '
         'style="display:block;max-width:100%;height:auto;background:#fff;border-radius:6px">'
     )
-    # A narrow screen shows a part of it, which keys scroll too.
+    # A narrow screen shows a part of the figure, which can also be scrolled by keys.
     return element("figure", image, element("figcaption", name), tabindex=0, aria_label=name)

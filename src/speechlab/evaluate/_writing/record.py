@@ -1,4 +1,4 @@
-"""The record of a study: when, with which versions and settings, and what its batches say of themselves."""
+"""The record of a study: time, versions, settings, and the records of its batches."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ def record_of(
     """Return the record of a study.
 
     Args:
-        study: Its name, such as ``"recognition"``.
-        store: Where its batches keep their runs.
-        *tables: What the batches gave.
-        **settings: What the study was told, plain values.
+        study: Name of the study, such as ``"recognition"``.
+        store: Store of the runs of its batches.
+        *tables: Tables of the batches.
+        **settings: Settings of the study, plain values.
 
     Returns:
-        ``study``, ``made`` (UTC), ``speechlab``, ``settings``, and ``runs``: of each batch its id, operation, status
-        and manifest (versions, service, parameters, counts, usage, digests; never a credential).
+        ``study``, ``made`` (UTC), ``speechlab``, ``settings``, and ``runs``: id, operation, status and manifest of
+        each batch (versions, service, parameters, counts, usage, digests; never a credential).
     """
     runs = []
     for table in tables:
-        with suppress(StoreError, InvalidRequestError):  # nothing was asked, or nothing could be written down
+        with suppress(StoreError, InvalidRequestError):  # no calls, or no recorded run
             run = batch.load(table, store)
             runs.append(
                 {"id": run.id, "operation": run.record.operation, "status": run.status, **run.manifest}
@@ -48,7 +48,7 @@ def record_of(
 
 
 def service_of(record: dict[str, Any]) -> str:
-    """The service that a record names; empty if it names none."""
+    """Return the service of a record; empty if it has none."""
     return ", ".join(
         dict.fromkeys(str(run["service"]) for run in record.get("runs", ()) if run.get("service"))
     )

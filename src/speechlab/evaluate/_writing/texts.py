@@ -1,4 +1,4 @@
-"""Tables for papers: Markdown and LaTeX, in which text from outside is text."""
+"""Tables for papers: Markdown and LaTeX, with all outside text escaped."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ _LATEX = str.maketrans(
         ">": r"\textgreater{}",
         "|": r"\textbar{}",
         "`": r"\textasciigrave{}",
-        "\N{REPLACEMENT CHARACTER}": "?",  # which LuaTeX takes for broken UTF-8
+        "\N{REPLACEMENT CHARACTER}": "?",  # LuaTeX takes it for invalid UTF-8
     }
 )
 _LIGATURE = re.compile(r"(?<=([-',]))(?=\1)")
-"""Between signs that LaTeX would draw as one: a dash, a quotation mark."""
+"""Separator between characters that LaTeX would draw as one, such as dashes and quotation marks."""
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|~!&$])")
 _SPACE = re.compile(r"\s+")
 _UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-"""Control characters, and those that turn the direction of what follows."""
+"""Control characters, and characters that change the writing direction."""
 _FIGURE = re.compile(r"–|[-+]?[\d.,]+(e[-+]?\d+)?\s?%?( to [-+]?[\d.,]+\s?%?)?")
 
 
 def markdown_table(table: pd.DataFrame) -> str:
-    """Write a table as Markdown; signs that Markdown or HTML would read stand behind a backslash."""
+    """Write a table as Markdown; characters that Markdown or HTML would interpret have a backslash."""
     heads = [markdown_text(name) for name in table.columns]
     right = [_is_figures(table.iloc[:, number]) for number in range(len(heads))]
     lines = [heads, ["---:" if one else "---" for one in right]]
@@ -71,14 +71,14 @@ def latex_table(table: pd.DataFrame, caption: str, label: str) -> str:
 
 
 def latex_text(value: object) -> str:
-    """Return a text, or what stands in a cell, so that LaTeX shows it as it is, on one line."""
+    """Escape a text or a cell for LaTeX, on one line."""
     text = _LIGATURE.sub(r"\\hbox{}", _written(value).translate(_LATEX))
-    # Behind the end of a row, or of \item, these begin an argument.
+    # After the end of a row, or after \item, these characters begin an argument.
     return f"{{}}{text}" if text.startswith(("[", "*")) else text
 
 
 def markdown_text(value: object) -> str:
-    """Return a text, or what stands in a cell, so that Markdown shows it as it is, on one line."""
+    """Escape a text or a cell for Markdown, on one line."""
     return _MARKDOWN.sub(r"\\\1", _written(value))
 
 
@@ -89,7 +89,7 @@ def _written(value: object) -> str:
         return _UNSEEN.sub("\N{REPLACEMENT CHARACTER}", _SPACE.sub(" ", str(value)).strip())
     if is_whole_number(value):
         return str(value)
-    small = 0 < abs(float(value)) < 0.0995  # which two decimals would round too coarsely
+    small = 0 < abs(float(value)) < 0.0995  # two decimals would be too coarse
     return f"{float(value):.2g}" if small else f"{float(value) + 0.0:.2f}"
 
 
