@@ -50,6 +50,7 @@ def pytest_collection_finish():
     """Thousands of tests live as long as the process: no collection of garbage looks through them again and again."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(50_000)
 
 
 @pytest.fixture(scope="session", autouse=True)

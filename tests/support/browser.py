@@ -20,17 +20,22 @@ FLAGS = [
     "--disable-sync",
     "--autoplay-policy=no-user-gesture-required",
 ]
+MICROPHONE = ["--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream"]
+"""A microphone that beeps each second, and that every page may use."""
 ORIGIN = "http://page.test"
 AXE = Path(__file__).parents[2] / "tools" / "javascript" / "node_modules" / "axe-core" / "axe.min.js"
 needs_axe = pytest.mark.skipif(not AXE.exists(), reason="needs axe-core: npm ci --prefix tools/javascript")
 
 
 def chromium_path():
-    """The system's Chromium; without one a test is skipped."""
-    for name in ("chromium", "chromium-browser", "google-chrome"):
+    """The system's Chromium; without one a test is skipped.
+
+    Its build without windows comes first: it draws the same pages with half the processor time.
+    """
+    for name in ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"):
         if path := shutil.which(name):
             return path
-    reason = "needs Chromium: apt-get install chromium"
+    reason = "needs Chromium: apt-get install chromium-headless-shell"
     if os.environ.get("CI"):
         pytest.fail(reason)
     return pytest.skip(reason)

@@ -26,7 +26,7 @@ from speechlab.widgets import (
     SegmentEditor,
     VoiceExplorer,
 )
-from support.browser import FLAGS, chromium_path
+from support.browser import FLAGS, MICROPHONE, chromium_path
 from support.clients import KEY
 from support.recorders import ShownRecorder
 from support.staged_voices import RecordedVoices, voices_service
@@ -214,10 +214,7 @@ def test_a_picture_of_the_recorder(chromium, save_picture, tmp_path, scheme, wid
     (tmp_path / "spoken.wav").write_bytes(
         AudioClip((1.1 if scheme == "light" else 1.6) * spoken.samples, 44_100).encode("wav")
     )
-    fake = [
-        "--use-fake-device-for-media-stream",
-        f"--use-file-for-fake-audio-capture={tmp_path / 'spoken.wav'}",
-    ]
+    fake = [*MICROPHONE, f"--use-file-for-fake-audio-capture={tmp_path / 'spoken.wav'}"]
     browser = chromium.browser_type.launch(executable_path=chromium_path(), args=[*FLAGS, *fake])
     context = browser.new_context(
         color_scheme=scheme, permissions=["microphone"], viewport={"width": width, "height": 700}

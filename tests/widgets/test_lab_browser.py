@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from speechlab.audio import AudioClip
-from support.browser import FLAGS, chromium_path
+from support.browser import FLAGS, MICROPHONE, chromium_path
 from support.clients import KEY
 from support.lab import LabNotebook, jupyterlab
 from support.staged_voices import voices_service
@@ -44,12 +44,20 @@ def jupyter(tmp_path_factory):
         yield address
 
 
-@pytest.fixture
-def notebook(jupyter, chromium, request):
-    """An empty notebook in it."""
+@pytest.fixture(scope="module")
+def visitor(chromium):
+    """One user of the browser, so that JupyterLab's modules are compiled once."""
     context = chromium.new_context(viewport={"width": 1100, "height": 800})
-    yield LabNotebook(context.new_page(), jupyter, f"{request.node.name}.ipynb")
+    yield context
     context.close()
+
+
+@pytest.fixture
+def notebook(jupyter, visitor, request):
+    """An empty notebook in it."""
+    page = visitor.new_page()
+    yield LabNotebook(page, jupyter, f"{request.node.name}.ipynb")
+    page.close()
 
 
 def test_the_player_lives_in_jupyterlab(notebook):
@@ -266,9 +274,7 @@ recorder
 @pytest.fixture
 def beeping(chromium):
     """A page whose microphone beeps each second."""
-    browser = chromium.browser_type.launch(
-        executable_path=chromium_path(), args=[*FLAGS, "--use-fake-device-for-media-stream"]
-    )
+    browser = chromium.browser_type.launch(executable_path=chromium_path(), args=[*FLAGS, *MICROPHONE])
     yield browser.new_context(permissions=["microphone"], viewport={"width": 1100, "height": 800}).new_page()
     browser.close()
 

@@ -9,7 +9,7 @@ import pytest
 import soundfile
 
 from speechlab.widgets import Recorder
-from support.browser import FLAGS, chromium_path, needs_axe, violations
+from support.browser import FLAGS, MICROPHONE, chromium_path, needs_axe, violations
 from support.recorders import LOCAL, ShownRecorder
 
 pytestmark = pytest.mark.browser
@@ -31,7 +31,7 @@ def chromium(tmp_path_factory):
     """A Chromium whose microphone plays a file, once for each take."""
     file = tmp_path_factory.mktemp("microphone") / "played.wav"
     soundfile.write(file, played(), RATE, subtype="PCM_16")
-    fake = ["--use-fake-device-for-media-stream", f"--use-file-for-fake-audio-capture={file}%noloop"]
+    fake = [*MICROPHONE, f"--use-file-for-fake-audio-capture={file}%noloop"]
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
@@ -171,7 +171,7 @@ def test_a_take_ends_by_itself_and_a_busy_kernel_loses_nothing(show_recorder):
 def test_the_level_is_told_and_so_is_clipping(show_recorder, chromium, tmp_path):
     file = tmp_path / "loud.wav"
     soundfile.write(file, np.clip(3 * np.sin(np.arange(3 * RATE) / 30), -1, 1), RATE)
-    flags = ["--use-fake-device-for-media-stream", f"--use-file-for-fake-audio-capture={file}"]
+    flags = [*MICROPHONE, f"--use-file-for-fake-audio-capture={file}"]
     browser = chromium.browser_type.launch(executable_path=chromium_path(), args=[*FLAGS, *flags])
     recorder = Recorder()
     shown = show_recorder(recorder, browser)
@@ -188,12 +188,15 @@ def test_the_level_is_told_and_so_is_clipping(show_recorder, chromium, tmp_path)
     browser.close()
 
 
-def test_the_browser_refuses_without_leave_and_says_so(show_recorder):
-    shown = show_recorder(Recorder(), permissions=[])
+def test_the_browser_refuses_without_leave_and_says_so(show_recorder, chromium):
+    flags = [flag.replace("fake-ui-for-media-stream", "fake-ui-for-media-stream=deny") for flag in MICROPHONE]
+    browser = chromium.browser_type.launch(executable_path=chromium_path(), args=[*FLAGS, *flags])
+    shown = show_recorder(Recorder(), browser, permissions=[])
     shown.press("Record")
     shown.page.get_by_text("The browser refuses the microphone. Allow it for this page").wait_for()
     assert shown.page.get_by_role("button", name="Record").is_enabled()
     assert shown.recorder.clips == []
+    browser.close()
 
 
 def test_there_is_no_microphone_and_it_says_so(show_recorder, chromium):
