@@ -5,10 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -18,10 +15,9 @@ from speechlab import batch, segments
 from speechlab.audio import AudioClip
 from speechlab.errors import InvalidRequestError
 from support.ears import Ears, ears
+from support.forked import Speechlab, speechlab
 
 __all__ = ["ears"]  # a fixture
-
-SPEECHLAB = Path(sys.executable).parent / "speechlab"
 
 
 @pytest.fixture
@@ -29,18 +25,14 @@ def command(translator, tmp_path):
     started = []
 
     def start(*arguments):
-        given = [SPEECHLAB, "batch", *map(str, arguments)]
         env = {**os.environ, "SPEECHLAB_BASE_URL": translator.base_url, "COLUMNS": "100"}
-        process = subprocess.Popen(
-            given, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env, cwd=tmp_path
-        )
+        process = Speechlab("batch", *arguments, env=env, cwd=tmp_path)
         started.append(process)
         return process
 
     yield start
     for process in started:
         process.kill()
-        process.communicate()
 
 
 def ended(process):
@@ -164,16 +156,16 @@ def test_there_and_back_on_the_real_service(live_service, tmp_path):
     ]
     jobs[1] += ("--prefix", "asr_")
     for job in jobs:
-        subprocess.run([SPEECHLAB, "batch", *job], env=env, cwd=tmp_path, check=True, timeout=120)
+        speechlab("batch", *job, env=env, cwd=tmp_path).check_returncode()
     heard = pd.read_parquet(tmp_path / "heard" / "results.parquet")
     assert "fox" in heard["asr_hypothesis"].iloc[0].lower()
     job = [*jobs[1], "--segments", "heard/{file}.srt"]
-    subprocess.run([SPEECHLAB, "batch", *job], env=env, cwd=tmp_path, check=True, timeout=120)
+    speechlab("batch", *job, env=env, cwd=tmp_path).check_returncode()
     subtitles = [segments.read(path) for path in sorted((tmp_path / "heard").glob("*.srt"))]
     job[-1] = "heard/all.csv.gz"
-    subprocess.run([SPEECHLAB, "batch", *job], env=env, cwd=tmp_path, check=True, timeout=120)
+    speechlab("batch", *job, env=env, cwd=tmp_path).check_returncode()
     job[-1] = "heard/all.srt"
-    refused = subprocess.run([SPEECHLAB, "batch", *job], env=env, cwd=tmp_path, check=False, timeout=120)
+    refused = speechlab("batch", *job, env=env, cwd=tmp_path)
     assert refused.returncode not in {0, 1, 3}
     pieces = pd.read_parquet(tmp_path / "heard" / "segments.parquet")
     table = segments.read(tmp_path / "heard" / "all.csv.gz")
@@ -191,13 +183,11 @@ def test_segments_of_any_format(ears, tmp_path):
         AudioClip(np.full(32_000, 0.1 * (number + 1), np.float32), 16_000).save(tmp_path / f"r{number}.wav")
     pd.DataFrame({"audio": [f"r{number}.wav" for number in range(3)]}).to_csv(tmp_path / "rows.csv")
     env = {**os.environ, "SPEECHLAB_BASE_URL": ears, "SPEECHLAB_API_KEY": "key"}
-    job = [SPEECHLAB, "batch", "asr", "rows.csv", "--out", "heard", "--vad", "segments", "--concurrency", "1"]
+    job = ["batch", "asr", "rows.csv", "--out", "heard", "--vad", "segments", "--concurrency", "1"]
     Ears.backwards = {2}
 
     def command(*more):
-        return subprocess.run(
-            [*job, *more], env=env, cwd=tmp_path, check=False, timeout=120, capture_output=True, text=True
-        )
+        return speechlab(*job, *more, env=env, cwd=tmp_path)
 
     found = []
     names = {"nemo": "nemo.jsonl", "lhotse": "lhotse.jsonl", "seglst": "all.json.gz", "rttm": "all"}

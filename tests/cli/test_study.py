@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from speechlab import datasets, evaluate
+from support.forked import speechlab
 from support.openai_server import KEY as OPENAI_KEY
 from support.openai_server import openai_server
 
@@ -29,15 +27,8 @@ def run(live_service, tmp_path_factory):
     }
 
     def study(*arguments, **variables):
-        return subprocess.run(
-            [Path(sys.executable).parent / "speechlab", "study", *map(str, arguments)],
-            check=False,
-            capture_output=True,
-            text=True,
-            timeout=240,
-            env={**os.environ, **where, **variables},
-            cwd=root,
-        )
+        env = {**os.environ, **where, **variables}
+        return speechlab("study", *arguments, env=env, cwd=root, timeout=240)
 
     study.root = root
     study.base_url = live_service.base_url

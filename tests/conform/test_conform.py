@@ -8,7 +8,6 @@ import os
 import pickle
 import re
 import socketserver
-import subprocess
 import sys
 import threading
 from dataclasses import dataclass
@@ -35,12 +34,12 @@ from speechlab.conform import (
 )
 from speechlab.errors import APIConnectionError, ConfigurationError
 from speechlab.service import Access, Database, ServiceConfig, running, voice_uuid
+from support.forked import speechlab
 from support.proxy import Fault, Proxy
 from support.quick import MUTE, QUICK_ENGINES, SLOW
 from support.staged import staged_service
 
 ROOT = Path(__file__).parents[2]
-SPEECHLAB = Path(sys.executable).parent / "speechlab"
 
 
 def test_every_statement_is_tried_or_said_to_be_out_of_reach():
@@ -202,14 +201,7 @@ def conform(*arguments, **environment):
     kept = {
         k: v for k, v in os.environ.items() if not k.startswith("SPEECHLAB_") or k == "SPEECHLAB_CACHE_DIR"
     }
-    return subprocess.run(
-        [SPEECHLAB, "conform", *map(str, arguments)],
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        env={**kept, "COLUMNS": "80", **environment},
-    )
+    return speechlab("conform", *arguments, env={**kept, "COLUMNS": "80", **environment}, timeout=240)
 
 
 @pytest.mark.engines

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -17,6 +14,7 @@ from speechlab.cli._commands._studies.performing import WORSE
 from speechlab.cli._commands._studies.study import app
 from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.metrics import score
+from support.forked import speechlab
 
 RIGHT = {"en": "the cat sat on the mat", "ja": "精度を上げる"}
 WRONG = {"en": "the hat sat on the mat", "ja": "西都を上げる"}
@@ -197,14 +195,7 @@ def test_changes_are_a_report_that_is_saved_and_read_back(tmp_path):
 
 
 def study(*arguments):
-    return subprocess.run(
-        [Path(sys.executable).parent / "speechlab", "study", *map(str, arguments)],
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env={**os.environ, "COLUMNS": "120"},
-    )
+    return speechlab("study", *arguments, env={**os.environ, "COLUMNS": "120"})
 
 
 def test_the_exit_status_serves_a_ci_job(tmp_path):

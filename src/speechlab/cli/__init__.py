@@ -7,8 +7,6 @@ command line or configuration, never with a traceback.
 
 from __future__ import annotations
 
-import gc
-
 from speechlab._door import name_after as _name_after
 
 __all__ = ["main"]
@@ -16,7 +14,9 @@ __all__ = ["main"]
 
 def main() -> None:
     """Run the command line."""
-    # Imports make many objects that stay: collecting garbage among them would take a fifth of a short command.
+    import gc
+
+    # Imports make many objects that stay: the search for garbage among them takes a fifth of a short command.
     gc.set_threshold(50_000)
     from speechlab.cli._app import run
 

@@ -6,8 +6,6 @@ import asyncio
 import os
 import random
 import re
-import subprocess
-import sys
 import threading
 import time
 from contextlib import contextmanager
@@ -20,6 +18,7 @@ from speechlab.client import Client
 from speechlab.errors import AuthenticationError, InvalidRequestError
 from speechlab.store import Store
 from support.batches import quiet, texts
+from support.forked import dask_worker
 from support.stores import kept
 from support.translator import Translator, Wire, in_the_way
 
@@ -31,22 +30,17 @@ KILLS = 20
 
 
 class Cluster:
-    """A scheduler, and workers as ``dask worker`` starts them, each of which another one may replace."""
+    """A scheduler, and workers, each of which another one may replace."""
 
     def __init__(self, scheduler, client, workers):
         self.scheduler, self.client = scheduler, client
-        self.processes = [self._start() for _ in range(workers)]
-
-    def _start(self):
-        command = [sys.executable, "-m", "distributed.cli.dask_worker", self.scheduler.scheduler_address]
-        options = ["--no-nanny", "--nthreads", "1", "--no-dashboard"]
-        return subprocess.Popen([*command, *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.processes = [dask_worker(scheduler.scheduler_address) for _ in range(workers)]
 
     def kill(self, number):
         """Kill a worker; another one takes its place."""
         self.processes[number].kill()
-        self.processes[number].wait()
-        self.processes[number] = self._start()
+        self.processes[number].join()
+        self.processes[number] = dask_worker(self.scheduler.scheduler_address)
 
     def full(self):
         """Whether all workers are there."""
@@ -56,7 +50,7 @@ class Cluster:
     def end(self):
         for process in self.processes:
             process.kill()
-            process.wait()
+            process.join()
 
 
 @contextmanager
