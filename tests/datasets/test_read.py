@@ -216,7 +216,7 @@ def test_a_length_that_is_no_number_is_told_with_its_row(form, tmp_path):
     ]
     lines = [json.dumps(row) for row in rows]
     path.write_text("text,duration\nA,1.5\nB,\nC,3:20\n" if form == "csv" else "\n".join(lines))
-    with pytest.raises(InvalidRequestError, match=r"row 3: the length '3:20' is no number") as caught:
+    with pytest.raises(InvalidRequestError, match=r"row 3: the length '3:20' is not a number") as caught:
         datasets.read(path)
     assert caught.value.parameter == "duration_s"
     path.write_text("text,duration\nA,1.5\nB,\n" if form == "csv" else "\n".join(lines[:2]))
@@ -275,11 +275,11 @@ def test_names_that_no_file_can_have_are_told(tmp_path):
 def test_lengths_are_seconds(length, tmp_path):
     path = tmp_path / "m.csv"
     path.write_text(f"text,duration\na,{length}\n")
-    with pytest.raises(InvalidRequestError, match=f"the length '{length}' is no number of seconds"):
+    with pytest.raises(InvalidRequestError, match=f"the length '{length}' is not a number of seconds"):
         datasets.read(path)
     path = tmp_path / "m.jsonl"
     path.write_text('{"text": "a", "duration": -1}\n')
-    with pytest.raises(InvalidRequestError, match="the length '-1' is no number of seconds"):
+    with pytest.raises(InvalidRequestError, match="the length '-1' is not a number of seconds"):
         datasets.read(path)
 
 
@@ -294,7 +294,7 @@ def test_a_line_that_is_not_of_jsut_is_told(tmp_path):
     ("name", "content", "words"),
     [
         ("gone.csv", None, "there is no file"),
-        ("m.xlsx", b"x", "is no manifest; give .csv"),
+        ("m.xlsx", b"x", "is not a manifest; give .csv"),
         ("m.csv", b"a,b\n1,2\n", "has neither recordings nor texts, only a, b"),
         ("m.csv", b"", "cannot be read as csv: it is empty"),
         ("m.csv", b"text\n\xff\xfe\n", "cannot be read as csv: line 2 is not UTF-8; save it as UTF-8"),
@@ -325,7 +325,7 @@ def test_what_is_no_manifest_says_why(name, content, words, tmp_path):
         ({"split": 5}, "split=5 names no split"),
         ({"split": []}, "names no split"),
         ({"columns": "text"}, "columns is 'text'; it must be a dict such as"),
-        ({"layout": ["jsut"]}, "is none; give librispeech"),
+        ({"layout": ["jsut"]}, "is not known; give librispeech"),
         ({"layout": "jsut"}, "leave out layout= for a manifest"),
     ],
 )
@@ -336,21 +336,21 @@ def test_arguments_of_another_kind_are_refused(arguments, words, tmp_path):
 
 
 def test_what_cannot_be_read(tmp_path):
-    with pytest.raises(InvalidRequestError, match="no folder in the layout of librispeech, aishell, jsut"):
+    with pytest.raises(InvalidRequestError, match="not a folder in the layout of librispeech, aishell, jsut"):
         datasets.read(tmp_path)
-    with pytest.raises(InvalidRequestError, match="no folder in the layout of jsut;"):
+    with pytest.raises(InvalidRequestError, match="not a folder in the layout of jsut;"):
         datasets.read(librispeech(tmp_path), layout="jsut")
     (tmp_path / "manifest.csv").write_text("audio,text\n")
     with pytest.raises(InvalidRequestError, match=r"or \.parquet\), as manifest\.csv there"):
         datasets.read(tmp_path, layout="jsut")
-    with pytest.raises(InvalidRequestError, match="layout='timit' is none"):
+    with pytest.raises(InvalidRequestError, match="layout='timit' is not known"):
         datasets.read(tmp_path, layout="timit")
     with pytest.raises(InvalidRequestError, match="there is no folder"):
         datasets.read(tmp_path / "gone", layout="jsut")
     (tmp_path / "m.csv").write_text("text\na\n")
     with pytest.raises(InvalidRequestError, match="has no column 'said' for 'text'; its columns are: text"):
         datasets.read(tmp_path / "m.csv", columns={"text": "said"})
-    with pytest.raises(InvalidRequestError, match="which no study knows"):
+    with pytest.raises(InvalidRequestError, match="which no study uses"):
         datasets.read(tmp_path / "m.csv", columns={"words": "text"})
     broken = fleurs(tmp_path / "f") / "ja_jp" / "test.tsv"
     broken.write_text("1\tx.wav\n")
@@ -432,7 +432,7 @@ def test_hugging_face_s_data_sets(tmp_path):
     ] == [1_600] * 2
     both = datasets.from_hugging_face(DatasetDict(test=table, train=table))
     assert both["split"].tolist() == ["test", "test", "train", "train"]
-    with pytest.raises(InvalidRequestError, match="is no data set"):
+    with pytest.raises(InvalidRequestError, match="is not a data set"):
         datasets.from_hugging_face([1])
 
 

@@ -134,13 +134,13 @@ def test_no_space_left(tmp_path):
     )
     first, second = done.stdout.splitlines()
     assert "no space left" in first
-    assert "what is stored stays valid" in first
+    assert "stored results stay valid" in first
     assert second == "True True []"
 
 
 def test_a_folder_that_cannot_be(tmp_path):
     (tmp_path / "file").write_text("not a folder")
-    with pytest.raises(StoreError, match=r"cannot write .*; a store is a folder that you may write"):
+    with pytest.raises(StoreError, match=r"cannot write .*; choose a folder that you may write to"):
         Store(tmp_path / "file" / "store")
 
 

@@ -25,7 +25,7 @@ _CODES = {"cmn": "zh", "nb": "no"}
 """Language codes of FLEURS that differ from those of recognisers."""
 
 Row = tuple[str, "Path | None", str, str | None, str, str]
-"""Id, recording (None where it is not there, and nothing says where it would be), text, speaker, language, split."""
+"""Id, recording (None if it is missing and its path is not known), text, speaker, language, split."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def _aishell(path: Path) -> Iterator[Row]:
     for line in _lines(path):
         name, *words = line.split()
         file = files.get(name)
-        if file is None:  # so it is of some lines of the published transcript
+        if file is None:  # some lines of the published transcript have no recording
             yield name, None, "".join(words), None, "zh", ""
         else:
             yield name, file, "".join(words), file.parent.name, "zh", file.parents[1].name
@@ -194,7 +194,7 @@ def corpus_rows(root: Path, layout: str | None, splits: set[str] | None) -> tupl
             return _checked(there, root, corpus.name, splits), lost, len(rows)
     names = ", ".join(one.name for one in tried)
     message = (
-        f"{root} is no folder in the layout of {names}; name the folder that was unpacked, or a manifest "
+        f"{root} is not a folder in the layout of {names}; give the unpacked folder, or a manifest "
         f"(.csv, .tsv, .jsonl or .parquet){_manifests_in(root)}"
     )
     raise InvalidRequestError(message, parameter="path")
@@ -221,7 +221,7 @@ def _checked(rows: list[Row], root: Path, layout: str, splits: set[str] | None) 
     if splits is None:
         if not rows:
             message = (
-                f"{root} ({layout}) has transcripts and none of their recordings; unpack the archives in it"
+                f"{root} ({layout}) has transcripts, but none of their recordings; unpack the archives in it"
             )
             raise InvalidRequestError(message, parameter="path")
         return rows

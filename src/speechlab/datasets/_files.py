@@ -17,13 +17,13 @@ _PLACES = (_HERE / "_data", _HERE.parents[2] / "datasets")
 
 
 def data_root(places: tuple[Path, ...] = _PLACES) -> Path:
-    """The folder that holds one folder for each data set.
+    """Return the folder with one folder for each data set.
 
     Args:
-        places: Folders to look at, in order.
+        places: Folders to try, in order.
 
     Raises:
-        ConfigurationError: None of them holds the data.
+        ConfigurationError: None of the folders has the data.
     """
     for place in places:
         if (place / "prompts").is_dir():
@@ -36,7 +36,7 @@ def data_root(places: tuple[Path, ...] = _PLACES) -> Path:
 
 
 def verified(dataset: Dataset, name: str, root: Path | None = None) -> Path:
-    """Path of one file of a data set, after its SHA-256 was compared with the pinned one.
+    """Return the path of one file of a data set, after a comparison of its SHA-256 with the pinned one.
 
     Args:
         dataset: The data set.
@@ -50,7 +50,7 @@ def verified(dataset: Dataset, name: str, root: Path | None = None) -> Path:
     expected = dataset.files[name]
     again = (
         "install speechlab again (pip install --force-reinstall --no-deps speechlab), or, if you changed the data on "
-        "purpose, pin the new hash in speechlab/datasets/_registry.py and raise the version there"
+        "purpose, pin the new hash in speechlab/datasets/_registry.py and increase the version there"
     )
     try:
         found = file_sha256(path)

@@ -75,7 +75,7 @@ def zh_speech() -> pd.DataFrame:
         ``text``, ``voice``, ``licence``, ``sha256`` and ``duration_s`` (seconds).
 
     Raises:
-        ConfigurationError: A file is missing or is not the one that was published.
+        ConfigurationError: A file is missing or differs from the published file.
 
     Examples:
         >>> from pathlib import Path

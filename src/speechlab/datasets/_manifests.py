@@ -46,7 +46,7 @@ def manifest_rows(path: Path) -> pd.DataFrame:
     ending = _ending(path)
     if ending not in _ENDINGS:
         allowed = f"{', '.join(_ENDINGS[:-1])} (also with .gz), {_ENDINGS[-1]} or a folder"
-        raise InvalidRequestError(f"{path} is no manifest; give {allowed}", parameter="path")
+        raise InvalidRequestError(f"{path} is not a manifest; give {allowed}", parameter="path")
     try:
         if ending == ".parquet":
             import pandas as pd
@@ -58,7 +58,7 @@ def manifest_rows(path: Path) -> pd.DataFrame:
         raise InvalidRequestError(f"there is no file {path}; check the path", parameter="path") from None
     except (OSError, EOFError, ValueError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error).strip().splitlines()[0]
-        message = f"{path} cannot be read as {ending[1:]}: {reason}; mend the file"
+        message = f"{path} cannot be read as {ending[1:]}: {reason}; correct the file"
         raise InvalidRequestError(message, parameter="path") from error
 
 
@@ -74,7 +74,7 @@ def named(rows: pd.DataFrame, columns: Mapping[str, str], path: object) -> pd.Da
         InvalidRequestError: A column does not exist, or the table has neither recordings nor texts.
     """
     if unknown := sorted(set(columns) - set(NAMES)):
-        message = f"columns names {unknown[0]!r}, which no study knows; give {', '.join(NAMES)}"
+        message = f"columns has the name {unknown[0]!r}, which no study uses; give {', '.join(NAMES)}"
         raise InvalidRequestError(message, parameter="columns")
     for name, own in columns.items():
         if own not in rows.columns:

@@ -69,7 +69,7 @@ def read(
     where = user_path(path)
     wanted = _splits(split)
     if layout is not None and layout not in tuple(CORPORA):
-        message = f"layout={layout!r} is none; give {', '.join(CORPORA)}, or leave it out"
+        message = f"layout={layout!r} is not known; give {', '.join(CORPORA)}, or leave it out"
         raise InvalidRequestError(message, parameter="layout")
     if where.is_dir():
         if columns:
@@ -129,7 +129,8 @@ def from_hugging_face(
             raise InvalidRequestError("the data set is empty; load a split of it", parameter="dataset")
         return pd.concat(parts, ignore_index=True)
     if not isinstance(dataset, library.Dataset):
-        message = f"a {type(dataset).__name__} is no data set; give what datasets.load_dataset returned, not streamed"
+        kind = type(dataset).__name__
+        message = f"a {kind} is not a data set; give the result of datasets.load_dataset, not streamed"
         raise InvalidRequestError(message, parameter="dataset")
     sounds = [name for name, feature in dataset.features.items() if isinstance(feature, library.Audio)]
     for name in sounds:
@@ -160,7 +161,7 @@ def _tidy(rows: pd.DataFrame, language: str | None) -> pd.DataFrame:
 
 
 def _seconds(lengths: pd.Series[Any]) -> pd.Series[float]:
-    """Lengths as numbers; empty cells are missing.
+    """Return durations as numbers; empty cells are missing values.
 
     Raises:
         InvalidRequestError: A cell is not a number; the message names the row.
@@ -173,7 +174,7 @@ def _seconds(lengths: pd.Series[Any]) -> pd.Series[float]:
     if wrong.any():
         place = int(wrong.argmax())
         message = (
-            f"row {place + 1}: the length {str(lengths.iloc[place])!r} is no number of seconds; give one such as "
+            f"row {place + 1}: the length {str(lengths.iloc[place])!r} is not a number of seconds; give one such as "
             "3.25, or leave the cell empty"
         )
         raise InvalidRequestError(message, parameter="duration_s")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from speechlab.display._html import Html, element
 
-# Nothing is fetched and nothing runs, whatever might have got into the text.
+# Nothing is loaded and no script runs, whatever the text contains.
 _POLICY = (
     "default-src 'none'; img-src data:; media-src data:; "
     "style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _VOID = frozenset({"br", "hr", "img", "meta"})
-# What a notebook keeps when it is reopened without being trusted, and what a page of our own needs besides.
+# Elements that a notebook keeps if it is not trusted, and further ones for pages of this package.
 _TEXT = frozenset({"a", "code", "del", "em", "ins", "mark", "small", "span", "strong", "sub", "sup"})
 _BLOCKS = frozenset({"details", "div", "figcaption", "figure", "li", "ol", "p", "pre", "summary", "ul"})
 _TABLES = frozenset({"caption", "table", "tbody", "td", "tfoot", "th", "thead", "tr"})

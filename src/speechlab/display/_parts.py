@@ -33,8 +33,8 @@ _MAX_WORD = 16
 _TAGS = re.compile("<[^>]*>")
 _HEAD = re.compile(r"(.+?[:.])(\s.+)", re.DOTALL)
 """The first words of a caption, and the rest of it."""
-# Notebooks typeset what stands between two dollar signs as mathematics, except below these classes, which they keep
-# in an output that nobody trusts.
+# Notebooks typeset text between two dollar signs as mathematics, except below these classes, which they keep in
+# untrusted outputs.
 _NO_MATHEMATICS = "tex2jax_ignore mathjax_ignore"
 _HAIR = "\u200a"
 _MARKS = {
@@ -144,7 +144,7 @@ def table(
         element("tbody", *body),
         style="border-collapse:collapse;margin:8px 0",
     )
-    # What is wider than the cell of a notebook is scrolled to, not cut off; by keys as well.
+    # Content wider than the cell of a notebook can be scrolled, also by keys, and is not cut off.
     return element(
         "div",
         made,
@@ -225,17 +225,17 @@ def percent(rate: object) -> str:
 
 
 class _Column:
-    """Looks of one column's cells: numbers to the right, floats with equally many decimals."""
+    """Format of one column's cells: numbers right-aligned, floats with the same number of decimals."""
 
     def __init__(self, values: list[object], *, right: bool = False) -> None:
         numbers = [value for value in values if is_number(value)]
         given = sum(value is not None for value in values)
         self.numeric = right or (bool(numbers) and len(numbers) == given)
-        # A column is as wide as its longest word, unless that would push the others out of a narrow cell.
+        # A column is as wide as its longest word, unless the other columns would not fit into a narrow cell.
         texts = [value for value in values if isinstance(value, str) and not isinstance(value, Html)]
         self.endless = any(len(word) > _MAX_WORD for text in texts for word in text.split())
         sizes = [abs(float(value)) for value in numbers if math.isfinite(value)]
-        # Four significant digits for the largest: what the others have beyond that is noise beside it.
+        # Four significant digits of the largest number; further digits of the others would be noise.
         largest = max(sizes, default=0.0) or 1.0
         self.decimals = min(max(3 - math.floor(math.log10(largest)), 0), 6)
 

@@ -41,11 +41,11 @@ class BlobFolder:
         self.root = root
 
     def path(self, sha256: str, suffix: str = "") -> Path:
-        """Return where the file with this content is, or would be."""
+        """Return the path of the file with this content, which need not exist."""
         return self.root / sha256[:2] / f"{sha256}{suffix}"
 
     def find(self, path: str) -> Path:
-        """Return where a file of this folder is now, by a path from before the folder was moved."""
+        """Return the current path of a file in this folder, from its path before the folder was moved."""
         name = path.replace("\\", "/").rpartition("/")[2]
         return self.root / name[:2] / name
 
@@ -85,8 +85,10 @@ class BlobFolder:
 def store_error(error: OSError, path: Path) -> StoreError:
     """Return the store's error for a failed write, with the reason and a remedy."""
     if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
-        message = f"no space left to write {path}; free some, or put the store elsewhere; what is stored stays valid"
+        message = (
+            f"no space left to write {path}; free some, or use a store elsewhere; stored results stay valid"
+        )
     else:
         reason = error.strerror or os.strerror(error.errno or errno.EIO)
-        message = f"cannot write {path}: {reason}; a store is a folder that you may write"
+        message = f"cannot write {path}: {reason}; choose a folder that you may write to"
     return StoreError(message)

@@ -1,7 +1,7 @@
-"""Claims: which process is working on which key, so that no other one does the same.
+"""Claims of processes on keys, so that no two processes make the same call.
 
-A claim is a lock on one byte of a file, at a place that the key tells. The operating system drops the locks of a
-process that ends, however it ends, so a claim never outlives its process. Nothing is written, and nothing is renewed.
+A claim is a lock on one byte of a file; the key determines the position. The operating system releases the locks of a
+process when it ends in any way, so a claim never outlives its process. Nothing is written, and nothing is renewed.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _OFFSETS = 1 << 30
-"""Places in the file, which stays empty. Two keys at one place wait for each other, and lose nothing but time."""
+"""Number of positions in the file, which stays empty. Two keys with one position wait for each other."""
 _TAKEN = {errno.EACCES, errno.EAGAIN, errno.EDEADLK}
 
 
 class _ClaimFile:
     """The claims of this process on the keys of one store.
 
-    The locks are the process's own: closing the file anywhere in the process drops them all, and a second lock by the
-    same process succeeds. So there is one of these for each store; it knows what is claimed, and its file is open as
-    long as anything is.
+    The locks belong to the process: closing the file anywhere in the process releases all of them, and a second lock
+    by the same process succeeds. So there is one object for each store, which records the claims and keeps the file
+    open while there are any.
     """
 
     def __init__(self, path: Path) -> None:

@@ -297,7 +297,7 @@ class Store(RunTable, ReplyTable):
             if not (self.path / STORE_FILE).exists():  # SQLite would continue to write to the deleted file
                 raise StoreError(
                     f"the store {self.path} is gone: its folder was removed or moved while it was in use; "
-                    "nothing more can be kept in it"
+                    "no more results can be kept in it"
                 )
             with transaction(self._db):
                 self._depth += 1
@@ -335,16 +335,16 @@ def _text(value: Mapping[str, Any]) -> str:
 
 def _database_error(error: sqlite3.Error, path: Path) -> StoreError:
     if "full" in str(error):
-        return StoreError(f"no space left for the store {path}; free some; what is stored stays valid")
+        return StoreError(f"no space left for the store {path}; free some; stored results stay valid")
     if "disk I/O error" in str(error):
         text = "free space, a limit on the size of files (ulimit -f) or the disk itself may be the reason"
         return StoreError(
-            f"the store {path} cannot be read or written (disk I/O error): {text}; what is stored stays valid"
+            f"the store {path} cannot be read or written (disk I/O error): {text}; stored results stay valid"
         )
     if "readonly" in str(error):
         return StoreError(
             f"the store {path} can only be read: its folder, or {STORE_FILE} in it, cannot be written"
         )
     if isinstance(error, sqlite3.DatabaseError) and "not a database" in str(error):
-        return StoreError(f"{path / STORE_FILE} is not a store; name another folder")
+        return StoreError(f"{path / STORE_FILE} is not a store; choose another folder")
     return StoreError(f"the store {path} cannot be used: {error}")

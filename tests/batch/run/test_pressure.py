@@ -214,7 +214,7 @@ def test_a_disk_that_fails_in_the_middle_of_a_run_is_told_in_words(tmp_path):
             table = batch.translate(texts(400), lab, **quiet(folder))
     told = (
         f"the store {folder} cannot be read or written (disk I/O error): free space, a limit on the size of "
-        "files (ulimit -f) or the disk itself may be the reason; what is stored stays valid; "
+        "files (ulimit -f) or the disk itself may be the reason; stored results stay valid; "
     )
     assert said.startswith(told)
     kept = int(

@@ -241,7 +241,7 @@ class AsyncSpeechEvents(AsyncClosable):
         return await asyncio.to_thread(expected.decode, self.partial, kind, self.timing)
 
     async def aclose(self) -> None:
-        """Stop it if it is not over; the service stops working for it."""
+        """Stop the text if it is not complete; the service then stops its synthesis."""
         self._job.give_up()
 
     def __repr__(self) -> str:
