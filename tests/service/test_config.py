@@ -85,7 +85,7 @@ def test_wrong_settings_are_named(settings):
         ("", "empty or has spaces"),
         ("a.example b.example", "empty or has spaces"),
         ("bücher.example", "xn--"),
-        (7, "is no text"),
+        (7, "is not a text"),
     ],
 )
 def test_a_host_that_no_request_can_name_is_refused(host, words):
@@ -98,9 +98,9 @@ def test_a_host_that_no_request_can_name_is_refused(host, words):
     ("origin", "words"),
     [
         ("a.example", "no scheme"),
-        ("https://a.example/", "goes on after the host"),
-        ("https://a.example/page", "goes on after the host"),
-        ("wss://a.example", "where a WebSocket leads"),
+        ("https://a.example/", "has text after the host"),
+        ("https://a.example/page", "has text after the host"),
+        ("wss://a.example", "an address of a WebSocket"),
         ("https://*.example", "wildcard"),
         ("https://a.example:443", "usual port of https"),
         ("https://a.example:port", "no host or port"),
@@ -108,7 +108,7 @@ def test_a_host_that_no_request_can_name_is_refused(host, words):
         ("https://bücher.example", "xn--"),
         ("", "empty or has spaces"),
         (" https://a.example", "empty or has spaces"),
-        (None, "is no text"),
+        (None, "is not a text"),
     ],
 )
 def test_an_origin_that_no_browser_sends_is_refused(setting, origin, words):
@@ -129,7 +129,7 @@ def test_a_password_is_refused_without_being_repeated(setting, address):
 def test_hosts_and_origins_are_refused_wherever_they_come_from(tmp_path):
     path = tmp_path / "service.toml"
     path.write_text('ws_origins = ["https://a.example/"]\n')
-    with pytest.raises(ConfigurationError, match="goes on after the host"):
+    with pytest.raises(ConfigurationError, match="has text after the host"):
         load_config(path, None, {})
     with pytest.raises(ConfigurationError, match="is a URL"):
         load_config(None, None, {"SPEECHLAB_SERVICE_ALLOWED_HOSTS": "a.example, http://b.example"})

@@ -26,7 +26,7 @@ def checked_host(name: object) -> str:
         message = f"{_shown(host)} has a wildcard, and names are compared whole; {allowed}"
         raise ValueError(message)
     if "/" in host:
-        message = f"{_shown(host)} is a URL or has a path, and Host holds a name only; {allowed}"
+        message = f"{_shown(host)} is a URL or has a path, and Host contains a name only; {allowed}"
         raise ValueError(message)
     bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
     if _is_address(bare):
@@ -66,13 +66,11 @@ def checked_origin(origin: object, *, any_page: bool) -> str:
         message = f"{_shown(text)} has no scheme; {allowed}"
         raise ValueError(message)
     if scheme in {"ws", "wss"}:
-        message = (
-            f"{_shown(text)} is where a WebSocket leads, and an origin is where the page is from; {allowed}"
-        )
+        message = f"{_shown(text)} is an address of a WebSocket, and an origin is that of the page; {allowed}"
         raise ValueError(message)
     if any(mark in rest for mark in "/?#"):
         message = (
-            f"{_shown(text)} goes on after the host, and an origin never does, not even by a slash; {allowed}"
+            f"{_shown(text)} has text after the host, which an origin never has, not even a slash; {allowed}"
         )
         raise ValueError(message)
     host, port = _parted(rest)
@@ -88,10 +86,10 @@ def checked_origin(origin: object, *, any_page: bool) -> str:
 
 def _text(value: object, allowed: str) -> str:
     if not isinstance(value, str):
-        message = f"it holds {_shown(value)}, which is no text; {allowed}"
+        message = f"it holds {_shown(value)}, which is not a text; {allowed}"
         raise ValueError(message)  # noqa: TRY004 - all faults of settings have the same type
     if "@" in value:
-        message = f"it holds a user name or password, which nothing is compared with; {allowed}"
+        message = f"it holds a user name or password, which is never compared; {allowed}"
         raise ValueError(message)  # without the value, which is a secret
     if not value or any(letter.isspace() or not letter.isprintable() for letter in value):
         message = f"{_shown(value)} is empty or has spaces or control characters; {allowed}"

@@ -1,8 +1,8 @@
 """The service's SQLite file, and a thread that writes to it.
 
-Keys and usage live in ``service.sqlite`` of the data folder, in WAL mode, so that the command line may read and
-change them while the service runs. Usage is written by one thread, many rows to a transaction: the event loop never
-waits for a disk or for another process's lock.
+Keys and usage are in ``service.sqlite`` of the data folder, in WAL mode, so that the command line can read and change
+them while the service runs. One thread writes the usage, many rows in one transaction, so that the event loop never
+waits for a disk or for a lock of another process.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def default_data_dir() -> Path:
 
 
 class Database:
-    """``service.sqlite`` in a folder, which is made if it does not exist.
+    """``service.sqlite`` in a folder, which is created if it does not exist.
 
     Args:
         folder: The data folder.
@@ -117,7 +117,7 @@ class Database:
 
     @property
     def waiting(self) -> int:
-        """The number of rows that are not written yet."""
+        """Number of pending rows."""
         return self._waiting.qsize()
 
     def read(self, sql: str, parameters: Sequence[Any] = ()) -> list[sqlite3.Row]:
@@ -130,7 +130,7 @@ class Database:
             return self._db.execute(sql, parameters).fetchall()
 
     def write(self, sql: str, parameters: Sequence[Any] = ()) -> int:
-        """Run one statement as a transaction, and return how many rows it changed.
+        """Run one statement as a transaction, and return the number of changed rows.
 
         Raises:
             StoreError: The file cannot be written.
@@ -139,9 +139,9 @@ class Database:
             return self._db.execute(sql, parameters).rowcount
 
     def write_later(self, sql: str, parameters: Sequence[Any]) -> None:
-        """Hand a statement to the writing thread; returns at once."""
+        """Pass a statement to the writing thread, without waiting."""
         if self._waiting.qsize() >= _MAX_WAITING:
-            # A disk that stays full must not take the memory as well.
+            # If the disk stays full, the pending rows must not fill the memory too.
             self.lost += 1
             return
         self._waiting.put((sql, parameters))
@@ -154,7 +154,7 @@ class Database:
                     self._writer.start()
 
     def close(self) -> None:
-        """Write what waits, and close; the database cannot be used afterwards."""
+        """Write the pending rows, and close. The database cannot be used afterwards."""
         self._closing.set()
         if self._writer is not None:
             self._waiting.put(None)
@@ -187,7 +187,7 @@ class Database:
                         time.sleep(_RETRY_S)
 
     def _taken(self) -> tuple[list[tuple[str, Sequence[Any]]], bool]:
-        """Wait for a row, and take all that are there; also whether these are the last."""
+        """Wait for a row, and return all pending rows, and whether they are the last ones."""
         rows = []
         item = self._waiting.get()
         while item is not None:
@@ -220,7 +220,7 @@ def _migrate(db: sqlite3.Connection) -> None:
     if db.execute("PRAGMA user_version").fetchone()[0] == newest:
         return
     with transaction(db):
-        # Read again: another process may have been quicker.
+        # Read again, because another process may have migrated the file in the meantime.
         version = _known_version(db)
         for script in _MIGRATIONS[version:]:
             for statement in script.split(";"):

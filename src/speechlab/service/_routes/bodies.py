@@ -38,7 +38,7 @@ async def read_body(request: Request, limit: int, service: str) -> bytes:
     """
     encoding = request.headers.get("content-encoding", "identity").strip().lower()
     if encoding not in {"", "identity"}:
-        message = f"Content-Encoding {encoding[:20]!r} is not supported; send the body as it is"
+        message = f"Content-Encoding {encoding[:20]!r} is not supported; send the body uncompressed"
         raise Fault("ErrInvalidRequest", message, service, "body")
     declared = request.headers.get("content-length", "")
     if declared.isascii() and declared.isdigit() and int(declared[:19]) > limit:
@@ -89,7 +89,7 @@ def read_form(body: bytes, content_type: str | None) -> list[tuple[str, str]]:
             return fields
         line_end = whole.find(b"\r\n", position)
         if line_end < 0 or whole[position:line_end].strip(b" \t"):
-            raise _damaged("a boundary is followed by something else than a line end")
+            raise _damaged("a boundary is not followed by a line end")
         end = whole.find(delimiter, line_end)
         if end < 0:
             raise _damaged("it ends before its closing boundary")
@@ -139,7 +139,7 @@ def _part(part: bytes) -> tuple[str, str]:
             "8bit",
             "7bit",
         }:
-            raise _damaged("a part has a Content-Transfer-Encoding; send it as it is")
+            raise _damaged("a part has a Content-Transfer-Encoding; send it unencoded")
     if not isinstance(name, str) or not name:
         raise _damaged("a part has no name")
     if is_file:
