@@ -75,7 +75,7 @@ def test_samples_become_float32_in_one(samples, expected):
 @pytest.mark.parametrize(
     ("samples", "rate", "said"),
     [
-        ([1, 2], RATE, "dtype int64, which does not tell their full scale; give floats in [-1, 1], or int16"),
+        ([1, 2], RATE, "dtype int64, which does not set their full scale; give floats in [-1, 1], or int16"),
         (np.zeros(3, complex), RATE, "dtype complex128"),
         (["a"], RATE, "dtype <U1"),
         (np.zeros((2, 2, 2)), RATE, "shape (2, 2, 2); give (frames,)"),

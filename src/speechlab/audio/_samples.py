@@ -74,8 +74,8 @@ def as_samples(values: ArrayLike) -> Samples:
         array = (array / _INTEGER_SCALES[array.dtype]).astype(np.float32)
     elif array.dtype.kind != "f":
         raise AudioError(
-            f"samples have dtype {array.dtype}, which does not tell their full scale; give floats in [-1, 1], or "
-            "int16 or int32: samples.astype('int16') where they are 16-bit samples in a wider type"
+            f"samples have dtype {array.dtype}, which does not set their full scale; give floats in [-1, 1], or "
+            "int16 or int32: samples.astype('int16') if they are 16-bit samples in a wider type"
         )
     array = _shaped(array)
     if array.dtype != np.float32:

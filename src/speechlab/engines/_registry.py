@@ -163,7 +163,7 @@ def _llama(*, model: str = "", allow_download: bool = False, **options: Any) -> 
     if path.is_dir():
         found = sorted(path.glob("*.gguf"))
         if len(found) != 1:
-            raise ModelError(f"{path} holds {len(found)} .gguf files; name the one to use")
+            raise ModelError(f"{path} holds {len(found)} .gguf files; give the path of one")
         path = found[0]
     return LlamaEngine(path, **options)
 

@@ -99,7 +99,7 @@ class Report(ABC):
         Args:
             **options: As for the widget, such as ``columns=["text", "hypothesis"]``.
         """
-        # By name: the widgets stand a floor above this room, and load when rows are shown.
+        # Imported by name: the widgets are in a room above this one, and load only when rows are shown.
         return import_module("speechlab.widgets").ReportRows(self.table, **options)
 
     def methods(self) -> Methods:
@@ -129,7 +129,7 @@ class Report(ABC):
                 systems; or ``names`` is not two names.
             StoreError: There is no report in that folder.
         """
-        # By name: what changed is a report too, and stands a floor above this one.
+        # Imported by name: changes are a report too, in a module above this one.
         return import_module("speechlab.evaluate").Changes.between(self, earlier, names)
 
     @briefly

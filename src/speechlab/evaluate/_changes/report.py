@@ -243,7 +243,7 @@ class Changes(Report):
         tested = self.summary[self.summary["paired"]]
         if self._translated and (tested["unit"] != "row").any():
             tested, options = tested[tested["unit"] != "row"], {"score": "chrF", **options}
-        # By name: figures stand a floor above this room, and load when one is drawn.
+        # Imported by name: figures are in a room above this one, and load only when one is drawn.
         figure: Figure = import_module("speechlab.plots").differences(tested, **options)
         return figure
 

@@ -180,7 +180,7 @@ class ListeningReport(Report):
         Args:
             **options: As for that function.
         """
-        # By name: figures stand a floor above this room, and load when one is drawn.
+        # Imported by name: figures are in a room above this one, and load only when one is drawn.
         agreement = self.listeners.set_index("listener")["agreement"].dropna()
         notes = {name: f"agreement {value:.2f}" for name, value in agreement.items()}
         figure: Figure = import_module("speechlab.plots").listeners(

@@ -187,7 +187,7 @@ class RecognitionReport(SpeechReport):
             return sides[0].errors(sides[1], **{"names": names, "columns": shown, **options})
         usual = {"reference": self.text, "hypotheses": heard, "language": self.language}
         shown = [*first, self.text, *heard, "error_spread", *rates, self.language]
-        # By name: the widgets stand a floor above this room, and load when rows are shown.
+        # Imported by name: the widgets are in a room above this one, and load only when rows are shown.
         widget = import_module("speechlab.widgets").ReportRows
         return widget(self.side_by_side(), **{**usual, "columns": shown, **options})
 
@@ -282,7 +282,7 @@ class RecognitionReport(SpeechReport):
                 "system", key=lambda names: names.map(self.systems.index), kind="stable"
             )
         by = [name for name in ("system", "language") if name in kept.columns and kept[name].nunique() > 1]
-        # By name: figures stand a floor above this room, and load when one is drawn.
+        # Imported by name: figures are in a room above this one, and load only when one is drawn.
         plots = import_module("speechlab.plots")
         figure: Figure = plots.error_by_measure(lines, "snr_db", **{"by": by, **options})
         names = [name if name == AS_RECORDED else f"{level:g}" for name, level in places.items()]

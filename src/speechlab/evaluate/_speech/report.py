@@ -78,7 +78,7 @@ class SpeechReport(Report):
             other: Another system's report of the same rows, which are shown beside these.
             **options: As for the browser, such as ``names=("small", "large")``.
         """
-        # By name: the widgets stand a floor above this room, and load when errors are shown.
+        # Imported by name: the widgets are in a room above this one, and load only when errors are shown.
         browser = import_module("speechlab.widgets").ErrorBrowser
         table = None if other is None else other.table
         return browser(self.table, table, reference=self.text, language=self.language, **options)
@@ -193,7 +193,7 @@ class SpeechReport(Report):
         Args:
             **options: As for that function, such as ``rates=["ranking_rate", "tolerant_cer"]``.
         """
-        # By name: figures stand a floor above this room, and load when one is drawn.
+        # Imported by name: figures are in a room above this one, and load only when one is drawn.
         summary = self.summary.assign(unit=ranking_units(self.summary))
         sides = [name for name in SIDES if name in summary.columns]
         figure: Figure = import_module("speechlab.plots").error_rates(

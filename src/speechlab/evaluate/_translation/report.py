@@ -198,7 +198,7 @@ class TranslationReport(Report):
             message = "the report has no scores; give references, or back=True"
             raise InvalidRequestError(message, parameter="score")
         keys = [*(["system"] if "system" in self.summary else []), *self.columns[2:]]
-        # By name: figures stand a floor above this room, and load when one is drawn.
+        # Imported by name: figures are in a room above this one, and load only when one is drawn.
         figure: Figure = import_module("speechlab.plots").translation_scores(
             self.summary, **{"score": self._score, "by": keys, **options}
         )

@@ -140,7 +140,7 @@ class SpeechToSpeechReport(Report):
 
     def plot(self, **options: Any) -> Figure:
         """Draw the score after each step: :func:`speechlab.plots.translation_scores` of the summary."""
-        # By name: figures stand a floor above this room, and load when one is drawn.
+        # Imported by name: figures are in a room above this one, and load only when one is drawn.
         figure: Figure = import_module("speechlab.plots").translation_scores(
             self.summary, **{"by": [*_sides(self.summary), "language", "step"], **options}
         )
@@ -197,7 +197,7 @@ class SpeechToSpeechReport(Report):
         }
         if "recognised" not in both:
             del usual["reference"], usual["hypotheses"]
-        # By name: the widgets stand a floor above this room, and load when rows are shown.
+        # Imported by name: the widgets are in a room above this one, and load only when rows are shown.
         widget = import_module("speechlab.widgets").ReportRows
         return widget(both.astype({"row": "int64", **rates}), **{**usual, **options})
 

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 COLUMNS: dict[str, str] = {
     "file": "the recording: its path, name or id",
     "start": "seconds from the recording's beginning, 0 or more",
-    "end": "seconds; the segment holds its start and not its end",
-    "text": "what was said; empty where nothing is known",
-    "channel": "name of the channel, such as 1 or A; empty where unknown",
-    "speaker": "name of the speaker; empty where unknown",
-    "confidence": "0 to 1; NaN where unknown",
-    "source": "who said so: a recogniser, a person, a file; empty where unknown",
+    "end": "seconds; the segment includes its start, but not its end",
+    "text": "text of the segment; empty if unknown",
+    "channel": "name of the channel, such as 1 or A; empty if unknown",
+    "speaker": "name of the speaker; empty if unknown",
+    "confidence": "0 to 1; NaN if unknown",
+    "source": "origin: a recogniser, a person, a file; empty if unknown",
 }
 """The columns of a segment frame. The first four are always present; the user's own columns may follow."""
 
