@@ -182,7 +182,9 @@ class Cast(NamedTuple):
                     f"{whose}{_rows(len(known))} skipped, because none of the voices speaks the language: {them}."
                 )
             if unknown := len(codes) - len(known):
-                told.append(f"{whose}{_rows(unknown)} skipped, because a language code is missing.")
+                told.append(
+                    f"{whose}{_rows(unknown)} skipped, because the language code is missing or not known."
+                )
         return told
 
 
