@@ -1,11 +1,11 @@
-// The preview of a batch: a line that says how far it is, and its last rows.
+// The preview of a batch: a line with its progress, and its last rows.
 
 import { make, makeRoot } from "../_shared/dom.js";
 import { liveWidget } from "../_shared/mount.js";
 
-// Those who listen hear how far it is now and then, not five times a second.
+// Interval at which screen readers announce the progress, which changes five times a second.
 const SAY_MS = 10_000;
-// Below this a row's text stands under its status and latency.
+// In a narrower view, a row's text is below its status and latency.
 const NARROW_PX = 360;
 
 function render({ model, el }) {

@@ -1,4 +1,4 @@
-// What every widget builds its page of. Text is only ever set with textContent.
+// Elements and times for all widgets. Text is only ever set with textContent.
 
 /**
  * Appends a new element.
@@ -19,8 +19,8 @@ export function make(parent, name, className, text) {
 }
 
 /**
- * Makes the root of a widget: nothing in it is typeset as mathematics, and no key leaves it for the notebook, where
- * "x" cuts the cell.
+ * Makes the root element of a widget. Nothing in it is typeset as mathematics, and no key event reaches the notebook,
+ * where "x" cuts the cell.
  * @param {Element} el
  * @param {string} className
  */
@@ -33,7 +33,7 @@ export function makeRoot(el, className) {
   return root;
 }
 
-/** A time as on a clock, with hours where there are any. @param {number} seconds @param {number} [decimals] */
+/** A time in the form of a clock, with hours if there are any. @param {number} seconds @param {number} [decimals] */
 export function clock(seconds, decimals = 2) {
   const units = Math.round(Math.max(seconds, 0) * 10 ** decimals);
   const minutes = Math.floor(units / (60 * 10 ** decimals));
@@ -42,12 +42,12 @@ export function clock(seconds, decimals = 2) {
   return hours ? `${hours}:${String(minutes % 60).padStart(2, "0")}:${rest}` : `${minutes}:${rest}`;
 }
 
-/** A shorter time, in tenths. @param {number} seconds */
+/** A time with tenths of a second. @param {number} seconds */
 export function shortClock(seconds) {
   return clock(seconds, 1);
 }
 
-/** A time as it is read aloud. @param {number} seconds */
+/** A time in words for screen readers. @param {number} seconds */
 export function spoken(seconds) {
   const tenths = Math.round(seconds * 10);
   const minutes = Math.floor(tenths / 600);

@@ -1,8 +1,8 @@
-// Asking the kernel, which may be gone.
+// Messages to the kernel, which may be gone.
 
 export const PATIENCE_MS = 6_000;
 
-/** Sends to the kernel; says whether there still is one. @param {any} model @param {Record<string, any>} message @param {ArrayBufferLike[]} [buffers] */
+/** Sends a message to the kernel. Returns whether there still is one. @param {any} model @param {Record<string, any>} message @param {ArrayBufferLike[]} [buffers] */
 export function tell(model, message, buffers) {
   try {
     model.send(message, undefined, buffers);

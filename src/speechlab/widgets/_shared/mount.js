@@ -1,8 +1,8 @@
-// The live view takes the place of the plain HTML that stands in the notebook, and gives it back when it ends.
+// Replaces the plain HTML in the notebook with the live view, and restores the HTML when the view ends.
 //
-// The output in the notebook is HTML alone, never a widget: so it survives without a kernel, and a notebook that is
-// opened again says nothing of missing models. A widget's module begins to run when its model reaches the page,
-// finds its place by a class name, and shows itself there.
+// The output in the notebook is HTML alone, never a widget. It therefore survives without a kernel, and a reopened
+// notebook does not complain about missing models. A widget's module starts when its model reaches the page, finds its
+// place by a class name and shows the view there.
 
 import { keepPresses } from "./press.js";
 
@@ -13,7 +13,7 @@ const GONE_MS = 5000;
  */
 export function liveWidget(render) {
   return {
-    // for hosts that show widgets themselves, and for widgets within other widgets
+    // For hosts that show widgets themselves, and for widgets within other widgets.
     render,
     /** @param {{model: any}} place */
     initialize({ model }) {
@@ -24,14 +24,14 @@ export function liveWidget(render) {
       const scan = () => {
         for (const place of places) {
           if (!(place instanceof HTMLElement) || shown.has(place)) continue;
-          // the HTML is another one now: what was live goes on where it was, with its sound and its focus
+          // The page has replaced the HTML: the live view moves there and keeps its sound, focus and scroll position.
           const left = [...shown.keys()].find((one) => !one.isConnected);
           const view = left ? shown.get(left) : undefined;
           if (left) shown.delete(left);
           shown.set(place, view ? movePlace(place, view) : takePlace(place, model, render));
         }
       };
-      // A notebook may take a cell out of the page and put it back when it is scrolled to.
+      // A notebook may take a cell out of the page and put it back when the user scrolls to it.
       const sweep = () => {
         for (const [place, view] of shown) {
           if (place.isConnected) continue;
@@ -75,7 +75,7 @@ function takePlace(place, model, render) {
   };
   el.addEventListener("focusin", (event) => (view.focus = /** @type {Element} */ (event.target)));
   el.addEventListener("focusout", (event) => {
-    // it is kept where the page takes the element away, not where somebody leaves it
+    // Remember the focus if the page removes the element, but not if the user moves on.
     if (event.relatedTarget) view.focus = null;
   });
   const scrolled = (/** @type {Event} */ { target }) => target instanceof Element && target.isConnected && view.scrolled.set(target, target.scrollTop);

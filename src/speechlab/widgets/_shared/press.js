@@ -1,10 +1,10 @@
-// A press goes on where the page takes the view away and gets it back meanwhile. Browsers forget a press once its
-// element has left the page, be it for a moment: no click comes, and what was dragged is let go of.
+// Keeps a press alive while the page moves the view. Browsers forget a press once its element has left the page, even
+// for a moment: no click follows, and a drag ends.
 
 /**
  * Watches the presses in an element.
  * @param {HTMLElement} el
- * @returns {() => void} To be called when the element is back.
+ * @returns {() => void} Function to call when the element is back in the page.
  */
 export function keepPresses(el) {
   /** @type {{target: Element, pointer: number, holder: Element | undefined, cut: boolean} | null} */
@@ -25,14 +25,14 @@ export function keepPresses(el) {
     el.addEventListener("click", () => (clicked = true), { capture: true, once: true });
     const { clientX, clientY, ctrlKey, shiftKey, altKey, metaKey } = event;
     const click = { bubbles: true, cancelable: true, composed: true, detail: 1, clientX, clientY, ctrlKey, shiftKey, altKey, metaKey };
-    // the browser's own click comes first, if it comes
+    // The browser's own click, if any, comes first.
     setTimeout(() => clicked || common.dispatchEvent(new MouseEvent("click", click)));
   };
 
   el.addEventListener("pointerdown", (event) => {
     const { target, pointerId: pointer } = event;
     const holder = event.composedPath().find((node) => node instanceof Element && node.hasPointerCapture(pointer));
-    // a finger's click comes later, and by where the finger was
+    // The click of a touch comes later, at the position of the finger, so that only a mouse needs help.
     const clicks = event.pointerType === "mouse" && event.button === 0;
     if (!(target instanceof Element) || !(clicks || holder)) return;
     watched.abort();

@@ -1,7 +1,7 @@
-// The segments of an editor, with what was done to them: shared by all views of a model, and told to the kernel.
+// The segments of an editor and the history of edits: shared by all views of a model and sent to the kernel.
 //
-// An edit shows at once and goes to the kernel with the revision that it was made of. The kernel takes it over and says
-// so to every page; or it has set other segments by then, which win.
+// An edit shows at once and goes to the kernel with the revision that it belongs to. The kernel applies it and tells
+// every page. If the kernel has set other segments in the meantime, these win.
 
 import { PATIENCE_MS, tell } from "../../_shared/kernel.js";
 import { layLanes } from "../../_player/browser/draw.js";
@@ -39,20 +39,20 @@ export class Book {
     /** @type {EditedRow[]} */
     this.rows = [];
     this.lanes = 1;
-    /** A row as it is being dragged. @type {EditedRow | null} */
+    /** The row that is being dragged, with its new times. @type {EditedRow | null} */
     this.draft = null;
-    /** Id of the chosen row. */
+    /** Id of the selected row. */
     this.chosen = -1;
     /** @type {Step[]} */
     this.past = [];
     /** @type {Step[]} */
     this.future = [];
     this.number = 0;
-    /** Edits that the kernel does not have yet. @type {Set<number>} */
+    /** Edits that the kernel has not confirmed yet. @type {Set<number>} */
     this.open = new Set();
-    /** Whether another window's edit came while some were open. */
+    /** Whether an edit of another window arrived while edits of this one were unconfirmed. */
     this.crossed = false;
-    /** Whether it was said that the kernel is late. */
+    /** Whether the view has announced that the kernel is late. */
     this.late = false;
     /** @type {Set<BookView>} */
     this.views = new Set();
@@ -77,24 +77,24 @@ export class Book {
     return this.rows[this.index] ?? null;
   }
 
-  /** Chooses a row; what was typed in any view is of the one before. @param {number} id */
+  /** Selects a row. Text typed in any view is first applied to the previous row. @param {number} id */
   choose(id) {
     for (const view of this.views) view.settleFields();
     this.chosen = id;
   }
 
-  /** An id that no other page gives. */
+  /** A random id, so that no two pages assign the same one. */
   newId() {
     return 1e6 + Math.floor(Math.random() * 2 ** 48);
   }
 
-  /** What the kernel says. @param {any} message @param {DataView[]} buffers */
+  /** Handles a message of the kernel. @param {any} message @param {DataView[]} buffers */
   take(message, buffers) {
     if (message.type === "rows") this.load(message, buffers[0]);
     else if (message.revision === this.revision) this.keep(message);
   }
 
-  /** An edit that the kernel has; those of several windows come in the order in which it has them. @param {any} message */
+  /** Handles an edit that the kernel confirms. Edits of several windows arrive in the kernel's order. @param {any} message */
   keep(message) {
     const { open } = this;
     const own = message.by === this.by;
@@ -139,7 +139,7 @@ export class Book {
   }
 
   /**
-   * Does an edit. Those of one key that follow each other quickly are undone together.
+   * Applies an edit. Edits with the same key in quick succession are undone together.
    * @param {string} said @param {EditedRow[]} put @param {number[]} [removed] @param {string} [key]
    */
   edit(said, put, removed = [], key = "") {

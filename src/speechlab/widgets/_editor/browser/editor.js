@@ -1,4 +1,4 @@
-// The segment editor: what its widget begins with.
+// Entry point of the segment editor's widget.
 
 import { liveWidget } from "../../_shared/mount.js";
 import { buildPlayer, PLAYER_KEYS } from "../../_player/browser/controls.js";

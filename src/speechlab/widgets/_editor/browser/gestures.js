@@ -1,4 +1,4 @@
-// Pointer and keys of the editor: edges and segments are dragged, an empty place of the tier takes a new one.
+// Pointer and keys of the editor: drag edges and segments, or drag in an empty part of the tier to add a segment.
 
 import { AXIS_PX } from "../../_player/browser/draw.js";
 import { Gestures } from "../../_player/browser/gestures.js";
@@ -23,7 +23,7 @@ export class EditGestures extends Gestures {
     editor.ui.slider.addEventListener("pointerleave", () => (editor.ui.slider.style.cursor = ""), { signal });
   }
 
-  /** What is below the pointer, if it can be dragged. @param {PointerEvent} event @returns {Pull | null} */
+  /** The edge or segment below the pointer, or null. @param {PointerEvent} event @returns {Pull | null} */
   grip(event) {
     const { editor } = this;
     const { book } = editor;
@@ -33,11 +33,11 @@ export class EditGestures extends Gestures {
     if (tier > 0 || book.revision < 0 || event.clientY - box.top < AXIS_PX) return null;
     const [start, end] = editor.view;
     const perPixel = (end - start) / box.width;
-    // where two segments touch, the edge is that of the chosen one, or else of the one below the pointer
+    // Where two segments touch, the edge of the selected one comes first, then that of the one below the pointer.
     const there = book.rows.filter((row) => tier < 0 || row.lane === lane);
     const order = [...there.filter((row) => row.id === book.chosen), ...there.filter((row) => row.start <= seconds && seconds < row.end), ...there];
     for (const row of order) {
-      // in a short segment there is room for its middle too
+      // A short segment keeps a part in its middle that moves the whole segment.
       const reach = Math.min(EDGE_PX, (row.end - row.start) / perPixel / 4 + 1) * perPixel;
       for (const side of /** @type {const} */ (["start", "end"])) {
         if (Math.abs(seconds - row[side]) <= reach) return this.pullOf(event, row, side, seconds);
@@ -59,7 +59,7 @@ export class EditGestures extends Gestures {
   press(event) {
     if (event.button !== 0) return;
     const { editor } = this;
-    editor.settleFields(); // an edit lets go of what is dragged, and may move what is below the pointer
+    editor.settleFields(); // an edit ends a drag and may move the segment below the pointer
     const pulled = this.grip(event);
     this.pulled = pulled;
     if (!pulled) {
@@ -123,7 +123,7 @@ export class EditGestures extends Gestures {
     this.editor.paint();
   }
 
-  /** The pointer says what it would take hold of. @param {PointerEvent} event */
+  /** Sets the cursor for what a drag would start from here. @param {PointerEvent} event */
   pointAt(event) {
     const side = this.grip(event)?.side;
     const cursor = !side ? "" : side === "both" ? "grab" : side === "new" ? "copy" : "ew-resize";
@@ -167,7 +167,7 @@ export class EditGestures extends Gestures {
       if (letter === "y" || event.shiftKey) editor.redo();
       else editor.undo();
     } else if (!command && !event.altKey && this.list(event)) {
-      // another one is chosen
+      // the event selected another item of the list
     } else if (arrow && event.shiftKey && !command && !event.altKey && target === editor.ui.slider) editor.nudge(arrow);
     else {
       super.key(event);
@@ -177,7 +177,7 @@ export class EditGestures extends Gestures {
     event.stopPropagation();
   }
 
-  /** Keys in the list of segments; whether it was one. @param {KeyboardEvent} event */
+  /** Handles the keys of the list of segments. Returns whether the event was one of them. @param {KeyboardEvent} event */
   list(event) {
     const { editor } = this;
     const item = event.target instanceof Element ? event.target.closest("li") : null;
@@ -191,7 +191,7 @@ export class EditGestures extends Gestures {
     return true;
   }
 
-  /** Enter takes over what was typed, Escape drops it; both lead back. @param {KeyboardEvent} event @param {HTMLElement} target */
+  /** Enter applies the text of a field, Escape discards it. Both return the focus to the waveform. @param {KeyboardEvent} event @param {HTMLElement} target */
   typing(event, target) {
     const { editor } = this;
     if (event.isComposing || !editor.panel.root.contains(target)) return;

@@ -1,4 +1,4 @@
-// The list of an editor's segments: items stay while their rows are edited, so that focus and place stay too.
+// The list of an editor's segments. Items are reused while their rows are edited, which keeps focus and scroll position.
 
 import { make } from "../../_shared/dom.js";
 import { spanText } from "./rows.js";
@@ -11,9 +11,9 @@ export class RowList {
     this.list = list;
     this.lang = lang;
     this.play = play;
-    /** By the ids of their rows. @type {Map<number, {row: EditedRow, item: HTMLElement}>} */
+    /** Items by the id of their row. @type {Map<number, {row: EditedRow, item: HTMLElement}>} */
     this.items = new Map();
-    /** The button that Tab leads to. @type {HTMLElement | null} */
+    /** The button in the tab order. @type {HTMLElement | null} */
     this.stop = null;
   }
 
@@ -35,7 +35,7 @@ export class RowList {
         items.set(row.id, { row, item });
       }
       if (item === at) at = at.nextElementSibling;
-      // the one before it comes later: it is moved then, and not all the others now
+      // The item before it belongs further down. It is moved later, instead of all others now.
       else if (at?.nextElementSibling === item) at = item.nextElementSibling;
       else list.insertBefore(item, at);
     }
@@ -66,7 +66,7 @@ export class RowList {
     return this.items.get(id ?? -1)?.item.querySelector("button") ?? null;
   }
 
-  /** One item is in the order of Tab, and the arrows lead to the others: thousands would be no way out. @param {EditedRow | null} row */
+  /** Puts one item in the tab order. Arrow keys reach the others, so that Tab does not pass through thousands. @param {EditedRow | null} row */
   rove(row) {
     if (this.stop) this.stop.tabIndex = -1;
     this.stop = this.button(row?.id);

@@ -1,4 +1,4 @@
-// The form of an editor: the chosen segment in fields, and a button for each thing that can be done to it.
+// The form of an editor: fields for the selected segment, and a button for each command.
 
 import { clock, make } from "../../_shared/dom.js";
 
@@ -27,11 +27,11 @@ function fieldsOf(row) {
 
 export class Panel {
   /** The row in the fields. @type {EditedRow | null} */ row;
-  /** What they had before somebody typed. @type {ReturnType<typeof fieldsOf>} */ filled;
+  /** The values of the fields before the user typed. @type {ReturnType<typeof fieldsOf>} */ filled;
 
   /**
    * @param {import("../../_player/browser/controls.js").Parts} ui
-   * @param {number} step Seconds by which the arrows in the fields go.
+   * @param {number} step Step of the number fields in seconds.
    * @param {string} lang
    */
   constructor(ui, step, lang) {
@@ -78,19 +78,19 @@ export class Panel {
     this.fill(null);
   }
 
-  /** Puts a row into the fields; what was typed there is gone. @param {EditedRow | null} row */
+  /** Fills the fields with a row and discards text typed there. @param {EditedRow | null} row */
   fill(row) {
     this.row = row;
     this.filled = fieldsOf(row);
     for (const name of FIELD_NAMES) {
       const field = this.fields[name];
       if (field.value !== this.filled[name]) field.value = this.filled[name];
-      this.filled[name] = field.value; // a field has line breaks of its own kind, or none
+      this.filled[name] = field.value; // the field normalises or removes line breaks
       field.disabled = !row;
     }
   }
 
-  /** Shows a row, or that none is chosen; what was typed stays while the row does. @param {import("./book.js").Book} book */
+  /** Shows the selected row, if any. Typed text stays as long as the row does. @param {import("./book.js").Book} book */
   show({ row, index, rows, revision }) {
     if (row !== this.row) this.fill(row);
     const none = rows.length ? "No segment is chosen" : revision < 0 ? "The segments have not come yet" : "There are no segments";
@@ -105,7 +105,7 @@ export class Panel {
     for (const name of speakers) make(this.names, "option").value = name;
   }
 
-  /** What was typed and is not in the row yet. */
+  /** Typed values that are not in the row yet, by field. */
   typed() {
     /** @type {Partial<Record<typeof FIELD_NAMES[number], string>>} */
     const typed = {};

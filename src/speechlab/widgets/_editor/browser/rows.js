@@ -1,4 +1,4 @@
-// Changes of segments, as pure functions: what they make of rows.
+// Changes of segments as pure functions of rows.
 
 import { clock } from "../../_shared/dom.js";
 
@@ -7,10 +7,10 @@ const NO_SPACES = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]/u;
 
 /** @typedef {{id: number, start: number, end: number, text: string, speaker: string, like: number, lane?: number}} EditedRow */
 
-/** When a row is, in words. @param {{start: number, end: number}} row */
+/** Start and end of a row as text. @param {{start: number, end: number}} row */
 export const spanText = ({ start, end }) => `${clock(start)} – ${clock(end)}`;
 
-/** Times are equal if they are to the microsecond. @param {number} seconds */
+/** Rounds to microseconds: times that agree to the microsecond count as equal. @param {number} seconds */
 export const toMicroseconds = (seconds) => Math.round(seconds * 1e6) / 1e6;
 
 /** @param {number} seconds @param {number} grid Seconds; 0 for none. */
@@ -23,7 +23,7 @@ export function sortRows(rows) {
   return rows.sort((one, other) => one.start - other.start || one.end - other.end);
 }
 
-/** How far to go to the nearest of some edges, 0 where none is in reach. @param {number} seconds @param {number[]} edges @param {number} reach */
+/** Signed distance to the nearest edge in seconds, or NaN if none is within reach. @param {number} seconds @param {number[]} edges @param {number} reach */
 function toNearest(seconds, edges, reach) {
   let best = reach;
   let by = NaN;
@@ -34,14 +34,14 @@ function toNearest(seconds, edges, reach) {
   return by;
 }
 
-/** A time that holds on to edges, and else to the grid. @param {number} seconds @param {{edges: number[], reach: number, grid: number}} hold */
+/** Snaps a time to an edge within reach, else to the grid. @param {number} seconds @param {{edges: number[], reach: number, grid: number}} hold */
 export function holdOn(seconds, { edges, reach, grid }) {
   const by = toNearest(seconds, edges, reach);
   return Number.isNaN(by) ? onGrid(seconds, grid) : toMicroseconds(seconds + by);
 }
 
 /**
- * A row that begins elsewhere and is as long as it was; either of its ends may hold on to an edge.
+ * Moves a row without changing its length. Either end may snap to an edge.
  * @param {EditedRow} row @param {number} start @param {number} limit @param {{edges: number[], reach: number, grid: number}} hold
  */
 export function movedRow(row, start, limit, hold) {
@@ -55,7 +55,7 @@ export function movedRow(row, start, limit, hold) {
 }
 
 /**
- * A row with another start or end, never of no length.
+ * Moves the start or the end of a row, which keeps at least the shortest length.
  * @param {EditedRow} row @param {"start" | "end"} side @param {number} seconds @param {number} limit @param {number} grid
  */
 export function resizedRow(row, side, seconds, limit, grid) {
@@ -65,7 +65,7 @@ export function resizedRow(row, side, seconds, limit, grid) {
   return { ...row, end: Math.min(Math.max(seconds, onGrid(row.start + least, grid)), latest) };
 }
 
-/** Two texts in one: with a space between them where the language has spaces. @param {string} one @param {string} other */
+/** Joins two texts, with a space between them if the language writes spaces. @param {string} one @param {string} other */
 export function joinTexts(one, other) {
   if (!one || !other) return one || other;
   const close = NO_SPACES.test([...one].at(-1) ?? "") || NO_SPACES.test([...other][0]) || /[。、！？]$/u.test(one);

@@ -1,4 +1,4 @@
-// The editor: a player whose first tier can be edited, by pointer, by keys, and by fields and buttons.
+// The editor: a player whose first tier can be edited with the pointer, keys, fields and buttons.
 
 import { clock } from "../../_shared/dom.js";
 import { PlayerView } from "../../_player/browser/view.js";
@@ -12,7 +12,7 @@ import { joinTexts, movedRow, onGrid, resizedRow, SHORTEST_SEGMENT_S, spanText, 
 const AROUND_S = 0.5;
 const NUDGE_S = 0.01;
 const NEW_S = 1;
-/** A field shows the end of a recording rounded. */
+/** Tolerance for the end of the recording, which a field shows rounded. */
 const SLACK_S = 0.01;
 
 /** @typedef {import("./rows.js").EditedRow} EditedRow */
@@ -57,18 +57,18 @@ export class EditorView extends PlayerView {
     return [{ name: "segments", lang: this.lang, segments, lanes, editable: true }, ...super.layers];
   }
 
-  /** Edges to hold on to: of all other rows, of the reference, the position and the ends. @param {number} id */
+  /** Edges to snap to: those of other rows and tiers, the position, and both ends of the recording. @param {number} id */
   edges(id) {
     const others = [...this.book.rows.filter((row) => row.id !== id), ...this.model.get("layers").flatMap((layer) => layer.segments)];
     return [0, this.duration, this.transport.now(), ...others.flatMap((one) => [one.start, one.end])];
   }
 
-  /** What Python does not have stays to be read, whatever plays. @param {string} said */
+  /** Keeps a warning about unconfirmed edits on the screen while playback changes. @param {string} said */
   sayState(said) {
     if (!this.book.open.size || !this.ui.live.classList.contains("sl-failed")) this.say(said);
   }
 
-  // -- what is chosen
+  // -- selection
 
   /** @param {number} id */
   choose(id) {
@@ -117,7 +117,7 @@ export class EditorView extends PlayerView {
 
   // -- edits
 
-  /** Edits the chosen row, unless that leaves it as it is. @param {Partial<EditedRow>} values @param {string} said @param {string} [key] */
+  /** Edits the selected row if the values differ. @param {Partial<EditedRow>} values @param {string} said @param {string} [key] */
   rewrite(values, said, key) {
     const { row } = this.book;
     if (!row) {
@@ -153,7 +153,7 @@ export class EditorView extends PlayerView {
     if (made) this.show(made.start, made.end);
   }
 
-  /** @param {EditedRow} row @param {string} side What of it was dragged. */
+  /** @param {EditedRow} row @param {string} side The part that was dragged. */
   dragged(row, side) {
     if (side !== "new") {
       const moved = side === "both" ? `moved to ${spanText(row)}` : `${side} at ${clock(row[/** @type {"start"} */ (side)])}`;
@@ -202,7 +202,7 @@ export class EditorView extends PlayerView {
     this.book.edit(`deleted ${spanText(row)}`, [], [row.id]);
   }
 
-  /** Adds the selection, or a second at the position as far as there is room. */
+  /** Adds a segment for the selection, or of one second at the position if there is room. */
   add() {
     this.settleFields();
     const { rows } = this.book;
@@ -243,12 +243,12 @@ export class EditorView extends PlayerView {
     else this.panel.fields.text.focus();
   }
 
-  /** Whether the fields hold what is in no row yet. */
+  /** Whether the fields hold values that are in no row yet. */
   get typing() {
     return Object.keys(this.panel.typed()).length > 0;
   }
 
-  /** Takes over what was typed, into the row that it was typed for. */
+  /** Applies the typed values to the row that they were typed for. */
   settleFields() {
     const { panel, book } = this;
     if (!this.typing || book.row?.id !== panel.row?.id) return;
@@ -261,7 +261,7 @@ export class EditorView extends PlayerView {
     for (const [name, text] of Object.entries(words)) this.rewrite({ [name]: text.trim() }, `${name} changed`);
   }
 
-  /** Shows the chosen row in the fields, and what can be done to it. */
+  /** Shows the selected row in the fields and enables the commands that apply to it. */
   showChoice() {
     const { panel, book } = this;
     const { row, index } = book;
@@ -277,7 +277,7 @@ export class EditorView extends PlayerView {
     this.rowList.rove(row ?? book.rows[0]);
   }
 
-  /** Chooses another segment from within the list, and does not play it. @param {number} index */
+  /** Selects another segment from within the list without playing it. @param {number} index */
   walk(index) {
     const row = this.book.rows[Math.min(Math.max(index, 0), this.book.rows.length - 1)];
     if (!row) return;
@@ -286,9 +286,9 @@ export class EditorView extends PlayerView {
     this.rowList.button(row.id)?.focus({ preventScroll: true });
   }
 
-  // -- what is seen
+  // -- display
 
-  /** The rows are others. @param {string} said @param {boolean} failed */
+  /** Shows changed rows. @param {string} said @param {boolean} failed */
   changed(said, failed) {
     if (!this.book.draft) this.gestures.drop();
     if (this.model.get("tier") === 0 && this.model.get("selected") !== this.book.index) this.put({ selected: this.book.index });
@@ -303,7 +303,7 @@ export class EditorView extends PlayerView {
     });
   }
 
-  /** The focus stays in the widget where what had it is gone: keys would go to the notebook. @param {() => void} act */
+  /** Keeps the focus in the widget if the focused element disappears, since the notebook would receive the keys. @param {() => void} act */
   keepFocus(act) {
     const { ui, book } = this;
     const focused = ui.root.contains(document.activeElement) ? document.activeElement : null;
@@ -314,7 +314,7 @@ export class EditorView extends PlayerView {
     (button ?? ui.slider).focus({ preventScroll: true });
   }
 
-  /** The list of the tier that is edited is kept, and what changed is changed in it. */
+  /** Updates the list of the edited tier in place. */
   listSegments() {
     const { ui, book, rowList } = this;
     if (this.model.get("tier") > 0) {

@@ -1,4 +1,4 @@
-// The sounds of a question: asked for, decoded, played one at a time; what was heard, and how often.
+// The sounds of a question: requested, decoded and played one at a time. Counts plays and the seconds heard.
 
 import { PATIENCE_MS, tell } from "../../_shared/kernel.js";
 
@@ -28,7 +28,7 @@ export class Hearing {
     this.ended = new Set();
     this.token = "";
     this.wanted = "";
-    /** Where the sound that is wanted is to begin. */
+    /** Start of the awaited sound in seconds. */
     this.from = 0;
     /** @type {AudioBufferSourceNode | undefined} */
     this.source = undefined;
@@ -40,7 +40,7 @@ export class Hearing {
     return this.source !== undefined;
   }
 
-  /** Seconds from the beginning of the sound that plays; 0 while none does. */
+  /** Position in the sound that plays in seconds; 0 if none plays. */
   get position() {
     return this.context && this.source ? this.offset + this.context.currentTime - this.begun : 0;
   }
@@ -50,13 +50,13 @@ export class Hearing {
     return this.buffers.get(token)?.duration ?? 0;
   }
 
-  /** Whether a sound was heard: to its end, or of sounds that are switched between, a second of it. @param {string} token @param {boolean} whole */
+  /** Whether a sound was heard: to its end, or for a second if the listener may switch between sounds. @param {string} token @param {boolean} whole */
   heard(token, whole) {
     if (this.ended.has(token) || this.errors.has(token)) return true;
     return !whole && (this.seconds.get(token) ?? 0) >= Math.min(ENOUGH_S, this.duration(token) - 0.01);
   }
 
-  /** Forgets the last question, and fetches the sounds of this one. @param {string[]} tokens */
+  /** Forgets the last question and requests the sounds of this one. @param {string[]} tokens */
   open(tokens) {
     this.stop();
     this.plays = {};
@@ -83,7 +83,7 @@ export class Hearing {
     }
   }
 
-  /** A sound has come. @param {{token: string, error?: string}} message @param {DataView[]} buffers */
+  /** Decodes a sound that arrived. @param {{token: string, error?: string}} message @param {DataView[]} buffers */
   async take({ token, error }, buffers) {
     clearTimeout(this.asked.get(token));
     this.asked.delete(token);
@@ -101,7 +101,7 @@ export class Hearing {
     this.changed();
   }
 
-  /** @param {string} token @param {number} [from] Seconds. */
+  /** @param {string} token @param {number} [from] Start in seconds. */
   play(token, from = 0) {
     this.stop();
     const buffer = this.buffers.get(token);
@@ -142,7 +142,7 @@ export class Hearing {
     this.changed();
   }
 
-  /** Counts what was heard of the sound that plays. */
+  /** Records how long the current sound has played. */
   listened() {
     const own = this.position - this.offset;
     this.seconds.set(this.token, Math.max(this.seconds.get(this.token) ?? 0, own));

@@ -1,6 +1,7 @@
-// A listening test: a page to begin, questions for practice, questions that count, an end.
+// A listening test: a welcome page, practice questions, questions that count, and a last page.
 //
-// The model has the questions, whose names say nothing, and keeps the answers; the order is made here, by listener.
+// The model has the questions, under names that do not give the systems away, and stores the answers. The order is
+// drawn here for each listener.
 
 import { make, makeRoot } from "../../_shared/dom.js";
 import { PATIENCE_MS, tell } from "../../_shared/kernel.js";
@@ -40,11 +41,11 @@ class TestView {
     /** @type {() => void} */
     this.next = () => {};
     this.session = null;
-    /** By which this view knows what is meant for it, since a kernel tells all windows. */
+    /** Id of this view, since a kernel sends every message to all windows. */
     this.view = Math.random().toString(36).slice(2);
-    /** Whether the same listener answers in another window. */
+    /** Whether the same listener has answered in another window. */
     this.doubled = false;
-    /** Whether the page between practice and test was left. */
+    /** Whether the listener has passed the page between practice and test. */
     this.practised = false;
     this.listeners = {
       "change:session": () => this.heed(this.model.get("session")),
@@ -63,12 +64,12 @@ class TestView {
     else this.welcome(false);
   }
 
-  /** What a page of its own tells of its browser. */
+  /** Warning about the browser's storage or a second window. */
   get note() {
     return [this.model.get("note"), this.doubled && ELSEWHERE].filter(Boolean).join(" ");
   }
 
-  /** Goes on with what a listener has answered. @param {Session} held @param {boolean} focus */
+  /** Continues a listener's session. @param {Session} held @param {boolean} focus */
   begin(held, focus) {
     this.kept();
     this.doubled = false;
@@ -79,7 +80,7 @@ class TestView {
     this.go(focus);
   }
 
-  /** Takes over what the same listener has answered in another window. @param {Session | Record<string, never>} held */
+  /** Merges answers that the same listener gave in another window. @param {Session | Record<string, never>} held */
   heed(held) {
     const { session } = this;
     if (!session || held?.listener !== session.listener || !lacking(/** @type {Session} */ (held), session)) return;
@@ -90,7 +91,7 @@ class TestView {
     if (!open) this.go(true);
   }
 
-  /** Shows what comes next. @param {boolean} focus */
+  /** Shows the next page or question. @param {boolean} focus */
   go(focus) {
     const { session } = this;
     if (!session) return;
@@ -108,10 +109,10 @@ class TestView {
     cancelAnimationFrame(this.frame);
     this.hearing.stop();
     this.question = null;
-    /** The question that is shown. @type {import("./order.js").Trial | null} */
+    /** The question on the page. @type {import("./order.js").Trial | null} */
     this.trial = null;
     this.stage.replaceChildren();
-    // of a page of its own it is the first heading, in a notebook one of many
+    // The main heading of an exported page, but one of many in a notebook.
     const title = make(this.stage, this.model.get("exported") ? "h1" : "h2", "sl-heading", heading);
     title.tabIndex = -1;
     if (focus) {
@@ -154,7 +155,7 @@ class TestView {
     make(form, "p", "sl-soft", "It goes into the file of answers. With the same name you go on where you stopped.");
     form.addEventListener("submit", (event) => {
       event.preventDefault();
-      const listener = name.value.trim().replace(/[\ud800-\udfff]/gu, "\ufffd");  // halves of pairs, which no file holds
+      const listener = name.value.trim().replace(/[\ud800-\udfff]/gu, "\ufffd");  // lone surrogates, which UTF-8 cannot encode
       if (!listener) return;
       this.expect();
       if (!tell(this.model, { type: "begin", listener, view: this.view })) this.lost();
@@ -173,7 +174,7 @@ class TestView {
     this.showListener();
   }
 
-  /** Says who answers, for whoever sits down at a test that somebody else has begun. */
+  /** Shows the listener's name, in case somebody else takes over the computer. */
   showListener() {
     const { session } = this;
     if (!session) return;
@@ -185,7 +186,7 @@ class TestView {
     make(line, "button", "sl-small", "Save the answers so far").addEventListener("click", () => this.fileLink(line).click());
   }
 
-  /** Lets the next listener begin; what this one has answered is kept. */
+  /** Lets the next listener begin. The answers of this one are kept. */
   leave() {
     tell(this.model, { type: "next" });
     this.session = null;
@@ -248,7 +249,7 @@ class TestView {
     this.mainButton("Next listener", () => this.leave()).classList.add("sl-quiet");
   }
 
-  /** The answers as a file that is never shown as a page. @param {Element} parent */
+  /** Adds a hidden link that downloads the answers as a file. @param {Element} parent */
   fileLink(parent) {
     const { session } = this;
     const link = document.createElement("a");
@@ -264,7 +265,7 @@ class TestView {
     return JSON.stringify({ ...head, ...this.session }, null, 1);
   }
 
-  /** The file for whoever made the test. */
+  /** Offers the file of answers, to be sent to the author of the test. */
   handOver() {
     make(this.stage, "p", "sl-text", "All questions are answered. Save the file of answers, and send it to whoever gave you this page.");
     const link = this.fileLink(this.stage);
@@ -331,7 +332,7 @@ class TestView {
       hearing.stop();
       return;
     }
-    // sounds that are compared closely go on where the other stood
+    // Sounds that are compared in detail continue at the position of the previous one.
     const from = question && !question.whole && hearing.playing ? hearing.position : 0;
     hearing.play(token, from);
   }
@@ -349,7 +350,7 @@ class TestView {
     } else if (event.key >= "0" && event.key <= "9" && !typed) {
       const method = this.model.get("method");
       if (method !== "mos") {
-        // of MUSHRA 0 is the reference, which stands first
+        // In MUSHRA, key 0 plays the reference, which comes first.
         const sound = question.sounds[method === "mushra" ? number : number - 1];
         if (sound) this.toggle(sound.token);
       } else {

@@ -1,9 +1,9 @@
-// The order of questions and of the sounds in each: drawn by chance, the same for a listener who comes back.
+// The order of the questions and of the sounds in each: random, but the same for a listener who returns.
 
 /** @typedef {{id: string, practice: boolean, sounds: string[], x?: string, reference?: string, text: string, lang: string}} Trial */
 
 /**
- * A generator of numbers from 0 to 1: FNV-1a of a text seeds mulberry32. Both are in the public domain.
+ * Generator of random numbers in [0, 1): mulberry32, seeded with FNV-1a of a text. Both are in the public domain.
  * @param {string} text
  */
 export function randomOf(text) {
@@ -32,7 +32,7 @@ export function shuffled(things, random) {
 }
 
 /**
- * The questions of a listener, practice first.
+ * The questions of a listener in order, practice first.
  * @param {Trial[]} trials
  * @param {string} seed
  * @param {string} listener

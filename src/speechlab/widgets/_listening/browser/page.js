@@ -1,18 +1,18 @@
-// A page of its own: the model that a kernel would stand behind has the sounds, and keeps answers in the browser.
+// An exported page: a model without a kernel, which holds the sounds and stores the answers in the browser.
 //
-// Each listener's answers are an item of their own. A window puts its answers to those that stand there already, so
-// that windows which are open at once lose none of each other's.
+// Each listener's answers are one item of the storage. A window merges its answers with the stored ones, so that windows
+// open at the same time do not overwrite each other's answers.
 
 /** @type {any} */
-// @ts-expect-error The module of the test stands before this one, with its default export under this name.
+// @ts-expect-error The module of the test precedes this one and exports its default under this name.
 const test = widget;
 /** @type {typeof import("./session.js")} */
-// @ts-expect-error It has brought these, too.
+// @ts-expect-error The same module brings these functions.
 const sessions = { isSession, joined, lacking };
 const carried = JSON.parse(document.getElementById("data")?.textContent ?? "");
 const place = `speechlab-listening-${carried.state.test}`;
 
-/** Whether this browser keeps anything. */
+/** Whether the browser's storage works. */
 let keeps = true;
 
 /** @param {() => Storage} storage @param {string} name */
@@ -36,7 +36,7 @@ function save(storage, name, text) {
 
 const shared = () => localStorage;
 const own = () => sessionStorage;
-/** What this window knows, which is all there is where the browser keeps nothing. @type {Map<string, import("./session.js").Session>} */
+/** Sessions in this window: the only copy if the browser's storage does not work. @type {Map<string, import("./session.js").Session>} */
 const known = new Map();
 
 /** @param {string} listener */
@@ -44,13 +44,13 @@ function itemOf(listener) {
   return `${place}/${listener}`;
 }
 
-/** What all windows have of a listener. @param {string} listener @returns {import("./session.js").Session | null} */
+/** Merged session of a listener from the storage and this window. @param {string} listener @returns {import("./session.js").Session | null} */
 function sessionOf(listener) {
   let held = null;
   try {
     held = JSON.parse(load(shared, itemOf(listener)) || "null");
   } catch {
-    // it was edited by hand
+    // The item was edited by hand.
   }
   const stored = sessions.isSession(held) && held.listener === listener ? held : null;
   const here = known.get(listener);
@@ -66,7 +66,7 @@ function put(session) {
   announce("change:session");
 }
 
-/** Who answers in this window, and where a new window begins. @param {string} listener */
+/** Sets the listener of this window and of windows opened later. @param {string} listener */
 function become(listener) {
   for (const storage of [own, shared]) save(storage, place, listener);
 }
@@ -107,7 +107,7 @@ const replies = {
     announce("msg:custom", { type: "kept", view }, []);
   },
 };
-// another window has written; what it did not know of is put back
+// Another window has written. Store the answers again that it did not have.
 addEventListener("storage", ({ key }) => {
   const { listener } = state.session;
   const here = listener && known.get(listener);

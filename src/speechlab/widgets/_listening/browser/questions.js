@@ -1,4 +1,4 @@
-// What a question looks like: buttons to hear, and choices or scales to answer. All of them are plain controls.
+// The controls of a question: buttons to play the sounds, and choices or scales to answer. All are native controls.
 
 import { make } from "../../_shared/dom.js";
 
@@ -16,7 +16,7 @@ const OPINIONS = [[5, "Excellent"], [4, "Good"], [3, "Fair"], [2, "Poor"], [1, "
 const LETTERS = "AB";
 
 /**
- * A button that plays a sound, with how far it is.
+ * A button that plays a sound and shows its progress.
  * @param {Element} parent
  * @param {string} token
  * @param {string} label
@@ -38,7 +38,7 @@ function soundPart(parent, token, label) {
 let groups = 0;
 
 /**
- * A group of choices, one of which can be made.
+ * A group of options, one of which can be selected.
  * @param {Element} parent
  * @param {string} legend
  * @param {[string, string][]} choices Values and labels.

@@ -1,4 +1,4 @@
-// What one listener has answered; windows of the same listener each have a copy, which are put together here.
+// The session of one listener, with the answers. Each window of a listener has a copy, and the copies are merged here.
 
 /** @typedef {{listener: string, started: string, finished: string | null, answers: any[]}} Session */
 
@@ -8,14 +8,14 @@ export function isSession(value) {
     && value.answers.every((/** @type {any} */ one) => typeof one?.trial === "string");
 }
 
-/** How many answers of a session another one lacks. @param {Session} one @param {Session} other */
+/** Number of answers of the first session that the second one lacks. @param {Session} one @param {Session} other */
 export function lacking(one, other) {
   const has = new Set(other.answers.map((answer) => answer.trial));
   return one.answers.filter((answer) => !has.has(answer.trial)).length;
 }
 
 /**
- * Two copies of a session as one: what either has is kept, and of two answers to a question that of the first copy.
+ * Merges two copies of a session. For a question answered in both, the answer of the first copy is kept.
  * @param {Session | null} first
  * @param {Session} second
  * @returns {Session}

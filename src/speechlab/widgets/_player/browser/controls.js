@@ -1,4 +1,4 @@
-// The elements of a player, and its list of segments that follows what is heard.
+// The elements of a player, and its list of segments, which follows playback.
 
 import { clock, make, makeRoot } from "../../_shared/dom.js";
 
@@ -59,7 +59,7 @@ export function buildPlayer(el, className, keyList) {
   const all = small("All", "See all");
   const spectrogram = small("Spectrogram", "Spectrogram");
   const time = make(bar, "span", "sl-time");
-  // Speaks of states, not of every tick of the clock.
+  // Announces states, not every tick of the clock.
   const live = make(root, "div", "sl-live");
   live.setAttribute("role", "status");
   const tiers = make(root, "div", "sl-bar sl-tiers");
@@ -82,7 +82,7 @@ export function buildPlayer(el, className, keyList) {
 
 /** @typedef {ReturnType<typeof buildPlayer>} Parts */
 
-/** The speeds, with one of Python's own if need be. @param {HTMLSelectElement} select @param {number} speed */
+/** Fills the list of speeds, and adds the speed set in Python if it is not among them. @param {HTMLSelectElement} select @param {number} speed */
 export function fillSpeeds(select, speed) {
   const speeds = [...new Set([...SPEED_CHOICES, speed])].sort((a, b) => a - b);
   select.replaceChildren();
@@ -135,7 +135,7 @@ export function fillSegments(ui, layers, tier, play) {
   ui.list.hidden = !ui.list.children.length;
 }
 
-/** Marks a segment of the list, and has it seen without moving the page. @param {HTMLElement} list @param {number} index */
+/** Marks a segment of the list and scrolls the list to it without scrolling the page. @param {HTMLElement} list @param {number} index */
 export function followSegment(list, index) {
   const before = list.querySelector("[aria-current]");
   const item = list.children[index];

@@ -1,4 +1,4 @@
-// What is drawn of the clips: an outline of all of each, and finer ones and spectrograms of what is seen, asked for.
+// Outlines and spectrograms of the clips: a coarse outline of each whole clip, and finer data for the view on request.
 
 import { PATIENCE_MS, tell } from "../../_shared/kernel.js";
 
@@ -34,14 +34,14 @@ export class Detail {
     return clips.map((clip, index) => ({ start: 0, end: clip.seconds, values: all.subarray(index * each, (index + 1) * each) }));
   }
 
-  /** The finest outline of a clip that holds a stretch. @param {number} clip @param {number} start @param {number} end */
+  /** The finest outline of a clip that covers the interval. @param {number} clip @param {number} start @param {number} end */
   outline(clip, start, end) {
     const fine = this.fine[clip];
     const whole = this.whole[clip];
     return fine && fine.start <= Math.max(start, 0) + 1e-6 && fine.end >= Math.min(end, whole.end) - 1e-6 ? fine : whole;
   }
 
-  /** Asks for what is seen, once that stands still. @param {number} width In pixels of the screen. */
+  /** Requests data for the view once it has stopped moving. @param {number} width Device pixels. */
   look(width) {
     const [start, end] = this.model.get("view");
     const clip = this.model.get("heard");

@@ -17,7 +17,7 @@ const MOST_LANES = 4;
  *   detail: import("./detail.js").Detail}} Scene
  */
 
-/** Gives each segment a lane, so that those that overlap stand below each other; returns how many there are. @param {Segment[]} segments */
+/** Gives each segment a lane, so that overlapping segments are drawn below each other. Returns the number of lanes. @param {Segment[]} segments */
 export function layLanes(segments) {
   /** @type {number[]} */
   const ends = [];
@@ -30,7 +30,7 @@ export function layLanes(segments) {
   return Math.max(ends.length, 1);
 }
 
-/** Where each part of the picture stands. @param {number} clips @param {boolean} spectrogram @param {Layer[]} layers */
+/** Vertical position of each part of the picture. @param {number} clips @param {boolean} spectrogram @param {Layer[]} layers */
 export function placesOf(clips, spectrogram, layers) {
   const lane = clips === 1 ? ALONE_PX : Math.max(34, 68 - 8 * clips);
   const spectrum = AXIS_PX + lane * clips;
@@ -43,7 +43,7 @@ export function placesOf(clips, spectrogram, layers) {
   return { lane, spectrum, tier: TIER_PX, tops, height };
 }
 
-/** A time on the axis, as short as the step allows. @param {number} seconds @param {number} step */
+/** Label of a time on the axis, as short as the step allows. @param {number} seconds @param {number} step */
 function tickText(seconds, step) {
   const decimals = step >= 1 ? 0 : Math.min(Math.ceil(-Math.log10(step) - 1e-9), 3);
   const units = Math.round(seconds * 10 ** decimals);
@@ -68,7 +68,7 @@ export function drawScene(canvas, scene) {
   pen.scale(ratio, ratio);
   const style = getComputedStyle(canvas);
   pen.font = `11px ${style.fontFamily}`;
-  // looked up once for all segments: thousands of look-ups take longer than the drawing
+  // Look each colour up once: thousands of look-ups take longer than the drawing.
   /** @type {Map<string, string>} */
   const colors = new Map();
   /** @param {string} name */
@@ -115,12 +115,12 @@ function drawAxis({ pen, width, color, x }, scene) {
 }
 
 /**
- * The segments that are drawn: of those that are narrower than a pixel, the first in each, and the chosen one.
+ * Visits the segments to draw: of those narrower than a pixel, the first in each pixel and the selected one.
  * @param {Brush} brush @param {Segment[]} segments @param {number} chosen
  * @param {(segment: Segment, from: number, wide: number, chosen: boolean) => void} draw
  */
 function eachSeen({ x, width }, segments, chosen, draw) {
-  /** By lane. @type {number[]} */
+  /** Pixel of the last drawn segment, by lane. @type {number[]} */
   const filled = [];
   segments.forEach((segment, index) => {
     const from = x(segment.start);
@@ -134,7 +134,7 @@ function eachSeen({ x, width }, segments, chosen, draw) {
   });
 }
 
-/** Segments of the listed tier behind the waveform. @param {Brush} brush @param {Scene} scene */
+/** Draws the segments of the listed tier behind the waveform. @param {Brush} brush @param {Scene} scene */
 function drawBands(brush, scene) {
   const { pen, color, places } = brush;
   eachSeen(brush, scene.layers[scene.tier]?.segments ?? [], scene.selected, (_, from, wide, chosen) => {
@@ -176,7 +176,7 @@ function drawWave({ pen, width, color, x, places }, scene, clip) {
 }
 
 /**
- * A name on a ground of its own; with a width, at the right of it.
+ * Draws a name on a background of its own. With a width, the name is right-aligned to it.
  * @param {CanvasRenderingContext2D} pen @param {(name: string) => string} color @param {string} text
  * @param {number} width @param {number} top @param {boolean} strong
  */
@@ -208,7 +208,7 @@ function drawSpectrogram({ pen, width, color, x, places }, scene) {
   }
   const from = x(picture.start);
   const wide = x(picture.end) - from;
-  // the picture is a mask, which takes the colour of the theme's ink
+  // The image is a mask, which is filled with the theme's text colour.
   const mask = new OffscreenCanvas(picture.image.width, picture.image.height);
   const ink = mask.getContext("2d");
   if (!ink || wide < 1) return;
@@ -232,7 +232,7 @@ function drawTier(brush, scene, number) {
     const top = places.tops[number] + places.tier * (segment.lane ?? 0);
     pen.fillStyle = color(chosen ? "--sl-band-on" : "--sl-band");
     pen.fillRect(from, top + 2, Math.max(wide - 1, 1), high);
-    if (wide < EDGED_PX && !chosen) return; // edges side by side would be a block
+    if (wide < EDGED_PX && !chosen) return; // adjacent edges would merge into a block
     pen.fillStyle = color("--sl-done");
     pen.fillRect(from, top + 2, 1.5, high);
     if (layer.editable) {

@@ -1,4 +1,4 @@
-// Pointer and keys: a click seeks, a drag selects, a click on a tier plays its segment.
+// Pointer and keys: a click seeks, a drag selects, and a click on a tier plays the segment.
 
 import { placesOf } from "./draw.js";
 
@@ -34,7 +34,7 @@ export class Gestures {
     return this.player.clamp(start + ((event.clientX - box.left) / box.width) * (end - start));
   }
 
-  /** The tier and the segment below the pointer. @param {PointerEvent} event @param {number} seconds @returns {[number, number] | null} */
+  /** Indices of the tier and of the segment below the pointer. @param {PointerEvent} event @param {number} seconds @returns {[number, number] | null} */
   segmentAt(event, seconds) {
     const { tier, lane } = this.tierAt(event);
     const inside = (/** @type {import("./draw.js").Segment} */ one) =>
@@ -43,7 +43,7 @@ export class Gestures {
     return found < 0 ? null : [tier, found];
   }
 
-  /** The tier below the pointer, -1 for the waveform, and the lane in it. @param {MouseEvent} event */
+  /** Index of the tier below the pointer (-1 for the waveform), and of the lane in it. @param {MouseEvent} event */
   tierAt(event) {
     const { model, player } = this;
     const places = placesOf(model.get("clips").length, model.get("spectrogram"), player.layers);
@@ -88,7 +88,7 @@ export class Gestures {
     return this.drag !== null;
   }
 
-  /** Lets go of what is dragged, and leaves it at that. */
+  /** Cancels a drag. */
   drop() {
     this.drag = null;
   }
@@ -105,7 +105,7 @@ export class Gestures {
     event.preventDefault();
   }
 
-  /** What keys do: the first anywhere in the widget, the others on the waveform. */
+  /** Actions of keys: the first group anywhere in the widget, the second on the waveform. */
   acts() {
     const { player, model } = this;
     const at = player.transport.now();
@@ -142,7 +142,7 @@ export class Gestures {
     return { anywhere, here };
   }
 
-  /** None gets through to the notebook, where "x" cuts the cell. @param {KeyboardEvent} event */
+  /** Handles a key of the widget. @param {KeyboardEvent} event */
   key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const { target } = event;

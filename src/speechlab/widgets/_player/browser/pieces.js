@@ -1,11 +1,11 @@
-// The sound of the clips, asked for in pieces as it is played, and decoded at one rate.
+// The sound of the clips, requested in pieces during playback and decoded at one sample rate.
 
 import { PATIENCE_MS, tell } from "../../_shared/kernel.js";
 
 const KEPT_PIECES = 24;
 
-// One context for each sample rate, shared by all players on the page: browsers allow only a few, and a context at
-// the recording's own rate decodes without resampling.
+// One audio context for each sample rate, shared by all players on the page. Browsers allow only a few contexts, and a
+// context at the recording's own rate decodes without resampling.
 /** @type {Map<number, AudioContext>} */
 const contexts = new Map();
 
@@ -53,7 +53,7 @@ export class Pieces {
     return contextAt(Math.max(...this.clips.map((clip) => clip.rate)));
   }
 
-  /** Whether a stretch of all clips is there; asks for what is not. @param {number} from @param {number} to @param {boolean} [ahead] */
+  /** Whether an interval of all clips is loaded. Requests missing pieces. @param {number} from @param {number} to @param {boolean} [ahead] */
   ready(from, to, ahead = false) {
     let ready = true;
     this.clips.forEach((clip, index) => {
@@ -74,7 +74,7 @@ export class Pieces {
     return ready;
   }
 
-  /** @param {number} clip @param {number} piece @param {boolean} ahead Nobody waits for it yet. */
+  /** @param {number} clip @param {number} piece @param {boolean} ahead Whether the piece is requested in advance, so that a failure is not reported. */
   ask(clip, piece, ahead) {
     const key = `${clip}:${piece}`;
     const now = performance.now();
@@ -119,7 +119,7 @@ export class Pieces {
     return this.there.get(`${clip}:${Math.floor(seconds / this.seconds)}`);
   }
 
-  /** Frames of a clip, for each channel; silence where there is nothing. @param {number} clip @param {number} first @param {number} count */
+  /** Frames of a clip by channel, with zeros where nothing is loaded. @param {number} clip @param {number} first @param {number} count */
   read(clip, first, count) {
     const { sampleRate } = this.context;
     const channels = this.at(clip, Math.max(first, 0) / sampleRate)?.buffer.numberOfChannels ?? 1;

@@ -1,4 +1,4 @@
-// The player: what its widget begins with.
+// Entry point of the player's widget.
 
 import { liveWidget } from "../../_shared/mount.js";
 import { buildPlayer, PLAYER_KEYS } from "./controls.js";

@@ -1,13 +1,13 @@
-// Sound slower or faster at its own pitch: waveform-similarity overlap-add (Verhelst and Roelands, 1993).
+// Playback at another speed and the same pitch: waveform-similarity overlap-add (Verhelst and Roelands, 1993).
 //
-// Each step takes a stretch of the recording near where it should be, chosen so that it goes on best from what was
-// heard before, and fades it in. Only audio elements do that by themselves, and those neither play to the sample nor
-// in step.
+// Each step takes a window near the nominal position in the recording, at the offset that best continues the previous
+// output, and cross-fades to it. Browsers offer this only for audio elements, which are neither exact to the sample nor
+// in sync with each other.
 
 const WINDOW_S = 0.04;
 const SEARCH_S = 0.0125;
 
-/** Where in `sound` what comes after the last step is found again. @param {Float32Array} last @param {Float32Array} sound @param {number} range */
+/** Offset in `sound` that best matches `last`, the continuation of the previous step. @param {Float32Array} last @param {Float32Array} sound @param {number} range */
 function bestMatch(last, sound, range) {
   /** @param {number} at @param {number} step */
   const likeness = (at, step) => {
@@ -36,8 +36,8 @@ export class Stretch {
   /**
    * @param {number} rate
    * @param {number} speed
-   * @param {number} from First frame.
-   * @param {(first: number, count: number) => Float32Array[]} read Frames of the recording, for each channel.
+   * @param {number} from Index of the first frame.
+   * @param {(first: number, count: number) => Float32Array[]} read Returns frames of the recording by channel.
    */
   constructor(rate, speed, from, read) {
     this.hop = Math.round((rate * WINDOW_S) / 2);
@@ -45,13 +45,13 @@ export class Stretch {
     this.speed = speed;
     this.position = from;
     this.read = read;
-    /** What would come next without a change of speed. @type {Float32Array[] | null} */
+    /** Frames by channel that would come next without a change of speed. @type {Float32Array[] | null} */
     this.tail = null;
     /** @type {Float32Array[]} */
     this.left = [];
   }
 
-  /** How far beyond its position it looks, in frames. */
+  /** Frames that a step may read beyond its position. */
   static reach(/** @type {number} */ rate) {
     return Math.ceil(rate * (3 * WINDOW_S + 2 * SEARCH_S));
   }
@@ -76,7 +76,7 @@ export class Stretch {
     return made;
   }
 
-  /** The next frames, for each channel. @param {number} count */
+  /** The next frames by channel. @param {number} count */
   take(count) {
     const channels = this.left.length ? this.left.map((left) => [left]) : [];
     let there = this.left[0]?.length ?? 0;

@@ -1,4 +1,4 @@
-// What plays: all clips in step and to the sample, one of them heard; a stretch that repeats; any speed at its pitch.
+// Playback of all clips in sync and exact to the sample, one of them audible; loops; speeds without a change of pitch.
 
 import { Pieces } from "./pieces.js";
 import { Stretch } from "./stretch.js";
@@ -6,14 +6,14 @@ import { Stretch } from "./stretch.js";
 const AHEAD_S = 1.5;
 const TICK_MS = 200;
 const CHUNK_S = 0.5;
-const FIRST_S = 1; // what has to be there before it begins, so that it does not falter where a piece ends
+const FIRST_S = 1; // sound loaded before playback starts, so that it does not stall at the end of a piece
 const SHORTEST_LOOP_S = 0.02;
 
-// Only one player sounds at a time.
+// Only one player plays at a time.
 /** @type {Transport | null} */
 let sounding = null;
 
-/** @typedef {{at: number, from: number, to: number, speed: number}} Span When a stretch of the recording sounds. */
+/** @typedef {{at: number, from: number, to: number, speed: number}} Span Interval of the recording and the time at which it plays. */
 
 export class Transport {
   /** @type {AudioContext} */ context;
@@ -63,7 +63,7 @@ export class Transport {
   }
 
   /**
-   * Plays; where it repeats, from `again` on.
+   * Plays from `from` to `until`. A loop restarts at `again`.
    * @param {number} from @param {number} until @param {boolean} [loop] @param {number} [again]
    */
   async play(from, until, loop = false, again = from) {
@@ -101,7 +101,7 @@ export class Transport {
     this.pump();
   }
 
-  /** Has all that will soon be heard scheduled. */
+  /** Schedules the sound of the next moments. */
   pump() {
     if (!this.active || this.context.state !== "running") return;
     const time = this.context.currentTime;
@@ -117,7 +117,7 @@ export class Transport {
     if (this.cursor >= this.until - 1e-6 && !this.loop && time >= this.nextAt) this.settle(this.until);
   }
 
-  /** The next stretch, from a time of the context's on; false where its sound is not there yet. @param {number} at */
+  /** Schedules the next interval at a time of the context. Returns false if its sound is not loaded yet. @param {number} at */
   schedule(at) {
     const { pieces, cursor, speed, context } = this;
     const plain = speed === 1;
@@ -167,7 +167,7 @@ export class Transport {
     node.start(at, offset, seconds);
   }
 
-  /** Makes the chosen clip the one that is heard. @param {boolean} [now] */
+  /** Makes only the selected clip audible. @param {boolean} [now] */
   mix(now = false) {
     const context = this.pieces.context;
     const { clips } = this.pieces;
@@ -181,7 +181,7 @@ export class Transport {
     });
   }
 
-  /** Another speed, or another stretch to repeat, while it plays. @param {number} until @param {boolean} loop @param {number} again */
+  /** Continues playback with another speed or loop. @param {number} until @param {boolean} loop @param {number} again */
   change(until, loop, again) {
     if (this.active) this.play(this.now(), until, loop, again);
   }

@@ -1,7 +1,7 @@
-// Recordings to look at, zoom into and drag through, with segments that play to the sample.
+// The view of a player: recordings to view, zoom and select in, with segments that play exactly to the sample.
 //
-// The model answers what is asked of it: sound in pieces, finer waveforms and spectrograms come as messages.
-// The view begins with begin(), so that a view made on top of it can have parts of its own before.
+// The model answers requests: pieces of sound, finer waveforms and spectrograms arrive as messages.
+// begin() starts the view, so that a derived view can first add its own parts.
 
 import { clock, spoken } from "../../_shared/dom.js";
 import { fillClips, fillSegments, fillSpeeds, followSegment } from "./controls.js";
@@ -18,9 +18,9 @@ export class PlayerView {
   /** @type {Record<string, (...values: any[]) => void>} */ heard;
   /** @type {ResizeObserver} */ sized;
   /** @type {MutationObserver} */ themed;
-  /** What it is called. */
+  /** Name of the widget. */
   kind = "Player";
-  /** The tiers of the model, and the same with their lanes. @type {import("./draw.js").Layer[]} */
+  /** The tiers of the model, and below them the same tiers with lanes. @type {import("./draw.js").Layer[]} */
   given = [];
   /** @type {import("./draw.js").Layer[]} */
   laid = [];
@@ -80,7 +80,7 @@ export class PlayerView {
     return this.laid;
   }
 
-  /** Those of the tier that is listed. @returns {import("./draw.js").Segment[]} */
+  /** Segments of the listed tier. @returns {import("./draw.js").Segment[]} */
   get segments() {
     return this.layers[this.model.get("tier")]?.segments ?? [];
   }
@@ -102,12 +102,12 @@ export class PlayerView {
     this.ui.live.classList.toggle("sl-failed", failed);
   }
 
-  /** Whether it plays. @param {string} said */
+  /** Announces the state of playback. @param {string} said */
   sayState(said) {
     this.say(said);
   }
 
-  // -- playing
+  // -- playback
 
   moved() {
     const playing = this.transport.active;
@@ -130,7 +130,7 @@ export class PlayerView {
     this.put({ current_time: position });
   }
 
-  /** Plays a stretch, again and again where that is wished. @param {number} from @param {number} until */
+  /** Plays an interval, repeatedly if the loop is on. @param {number} from @param {number} until */
   start(from, until) {
     this.transport.play(this.clamp(from), this.clamp(until), this.model.get("loop"));
   }
@@ -191,7 +191,7 @@ export class PlayerView {
     else this.paint();
   }
 
-  /** The loop was switched, or the selection that it repeats has changed, while it plays. */
+  /** Applies a change of the loop or of its selection during playback. */
   replay() {
     const { transport } = this;
     if (!transport.active) return;
@@ -205,9 +205,9 @@ export class PlayerView {
     } else transport.change(this.duration, loop, 0);
   }
 
-  // -- what is seen
+  // -- display
 
-  /** Moves the view until a stretch is seen. @param {number} from @param {number} to */
+  /** Moves the view so that an interval is visible. @param {number} from @param {number} to */
   show(from, to) {
     const [start, end] = this.view;
     if (from >= start && to <= end) return;
@@ -222,7 +222,7 @@ export class PlayerView {
     this.put({ view: [first, first + span] });
   }
 
-  /** @param {number} factor @param {number} [around] Seconds. */
+  /** @param {number} factor @param {number} [around] Fixed point in seconds. */
   zoom(factor, around) {
     const [start, end] = this.view;
     const at = this.transport.now();
@@ -261,7 +261,7 @@ export class PlayerView {
     }
   }
 
-  /** What stands on the controls. */
+  /** Updates the texts of the controls. */
   describe() {
     const { ui, model } = this;
     const clips = model.get("clips");
@@ -306,14 +306,14 @@ export class PlayerView {
     this.paint();
   }
 
-  // -- what happens
+  // -- events
 
   listen() {
     const { ui, model, off } = this;
     const { signal } = off;
     /** @param {HTMLElement} node @param {string} name @param {(event: any) => void} listener */
     const on = (node, name, listener) => node.addEventListener(name, listener, { signal });
-    // the sound is there before the click
+    // Load the sound before the click.
     const near = () => this.transport.pieces.ready(this.transport.now(), this.transport.now() + 0.1, true);
     on(ui.root, "pointerenter", near);
     on(ui.root, "focusin", near);
@@ -341,7 +341,7 @@ export class PlayerView {
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", paint, { signal });
   }
 
-  /** What the kernel says, and what else changes. @returns {Record<string, (...values: any[]) => void>} */
+  /** Listeners for messages of the kernel and for changes of the model. @returns {Record<string, (...values: any[]) => void>} */
   listeners() {
     const { model } = this;
     const states = () => this.states();

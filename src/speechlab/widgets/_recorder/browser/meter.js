@@ -1,4 +1,4 @@
-// How loud it is: a bar that speaks in dBFS, and the outline of what was heard.
+// The level meter: a bar labelled in dBFS, and the outline of the recorded signal.
 
 import { make } from "../../_shared/dom.js";
 
@@ -21,11 +21,11 @@ export class Meter {
     this.bar.setAttribute("aria-valuemin", String(QUIETEST_DB));
     this.bar.setAttribute("aria-valuemax", "0");
     this.fill = make(this.bar, "div", "sl-fill");
-    /** Lowest and highest of each block. @type {[number, number][]} */
+    /** Lowest and highest sample of each block. @type {[number, number][]} */
     this.blocks = [];
     this.level = QUIETEST_DB;
     this.at = 0;
-    /** Samples at full scale: what was louder is lost. */
+    /** Number of samples at full scale, where the signal was clipped. */
     this.clipped = 0;
   }
 
@@ -35,7 +35,7 @@ export class Meter {
     this.rest();
   }
 
-  /** Nothing is heard. */
+  /** Shows silence. */
   rest() {
     this.level = QUIETEST_DB;
     this.show();
@@ -68,7 +68,7 @@ export class Meter {
   }
 }
 
-/** @param {HTMLCanvasElement} canvas @param {[number, number][]} blocks @param {number} [each] Pixels for each; the whole width for all by default. */
+/** @param {HTMLCanvasElement} canvas @param {[number, number][]} blocks @param {number} [each] Pixels per block. By default the blocks share the whole width. */
 export function drawOutline(canvas, blocks, each) {
   const { clientWidth: width, clientHeight: height } = canvas;
   const ratio = window.devicePixelRatio || 1;

@@ -1,9 +1,9 @@
-// The microphone: opened for a take, heard in blocks, and closed; what the browser refuses is said in words.
+// The microphone: opened for a take, read in blocks and closed. Errors of the browser are explained in words.
 
 const BLOCK_FRAMES = 2048;
 const LAST_BLOCK_MS = 400;
 
-/** Runs in the browser's audio thread: it is sent there as text, and uses nothing of this module. @param {number} frames */
+/** Runs in the browser's audio thread. It is sent there as text and must not use anything of this module. @param {number} frames */
 function collect(frames) {
   const scope = /** @type {any} */ (globalThis);
   class Collector extends scope.AudioWorkletProcessor {
@@ -42,8 +42,8 @@ function collect(frames) {
 }
 
 /**
- * Has the audio thread learn the code, without a file: as a blob, which is how notebooks load the modules of widgets
- * too, under the same rule of a page's policy.
+ * Loads the code into the audio thread from a blob instead of a file. Notebooks load the modules of widgets in the same
+ * way, under the same rule of the content security policy.
  * @param {AudioContext} context
  */
 async function teach(context) {
@@ -58,7 +58,7 @@ async function teach(context) {
   }
 }
 
-/** Why there can be no recording on this page at all; empty where there can. */
+/** Why this page cannot record at all; empty if it can. */
 export function forbidden() {
   if (!window.isSecureContext) {
     return "Browsers give the microphone only to pages over https, or from this machine (localhost, 127.0.0.1). " +
@@ -73,7 +73,7 @@ export function forbidden() {
   return "";
 }
 
-/** What to say and do about an error. @param {unknown} error */
+/** Text for an error: what happened and what to do. @param {unknown} error */
 export function refusal(error) {
   const name = error instanceof Error ? error.name : "";
   if (name === "NotAllowedError") {
@@ -87,7 +87,7 @@ export function refusal(error) {
   return `The microphone cannot be used: ${error instanceof Error ? error.message : error}`;
 }
 
-/** The microphones, as far as the browser names them. */
+/** The microphones that the browser lists by id. */
 export async function microphones() {
   try {
     const all = (await navigator.mediaDevices?.enumerateDevices()) ?? [];
@@ -102,7 +102,7 @@ export class Microphone {
   /** @type {MediaStream} */ stream;
   /** @type {AudioWorkletNode} */ node;
 
-  /** @param {(block: Float32Array) => void} heard @param {() => void} lost The device is gone. */
+  /** @param {(block: Float32Array) => void} heard @param {() => void} lost Called when the device is gone. */
   constructor(heard, lost) {
     this.heard = heard;
     this.lost = lost;
@@ -123,11 +123,11 @@ export class Microphone {
       if (this.closed) throw new Error("it was closed while it opened");
       const source = this.connect(track.getSettings().sampleRate);
       await teach(this.context);
-      // several channels become one as the browser's own rules say
+      // The browser mixes several channels to one.
       this.node = new AudioWorkletNode(this.context, "speechlab-collector", { channelCount: 1, channelCountMode: "explicit" });
       this.node.port.onmessage = ({ data }) => (data ? this.heard(data) : this.flushed());
       source.connect(this.node);
-      this.node.connect(this.context.destination); // silence, without which some browsers do not ask it for anything
+      this.node.connect(this.context.destination); // silent, but some browsers do not run a node that is not connected
       track.addEventListener("ended", () => this.lost());
       if (this.context.state !== "running") await this.context.resume();
     } catch (error) {
@@ -137,7 +137,7 @@ export class Microphone {
     return this.context.sampleRate;
   }
 
-  /** At the microphone's own rate where the browser knows it and can, so that nothing is resampled. @param {number} [sampleRate] */
+  /** Connects at the microphone's sample rate if the browser knows and supports it, which avoids resampling. @param {number} [sampleRate] */
   connect(sampleRate) {
     try {
       this.context = new AudioContext({ sampleRate });
@@ -149,7 +149,7 @@ export class Microphone {
     }
   }
 
-  /** Lets what is on its way come, and closes. */
+  /** Waits for the last block, then closes the microphone. */
   async finish() {
     this.ending = true;
     if (this.node) {

@@ -66,7 +66,7 @@ class RecorderView {
 
   /** @param {string} said @param {boolean} [failed] */
   say(said, failed = false) {
-    // the same text once more would be read aloud once more, at each chunk
+    // Setting the same text again would have it read aloud again at each chunk.
     if (this.ui.live.textContent !== said) this.ui.live.textContent = said;
     this.ui.live.classList.toggle("sl-failed", failed);
   }
@@ -90,7 +90,7 @@ class RecorderView {
     ui.time.textContent = `${clock(seconds)} / ${clock(model.get("max_s"))}`;
   }
 
-  /** Names are there once the browser has been asked for leave. */
+  /** Lists the microphones. Their labels are known once the user has granted access. */
   async listDevices() {
     const { device } = this.ui;
     const chosen = device.value;
@@ -160,7 +160,7 @@ class RecorderView {
     const { microphone, model } = this;
     if (!microphone || microphone.ending) return;
     if (!this.sending) {
-      // it never opened: the leave that was asked for comes too late
+      // Not open yet: a permission that is granted now comes too late.
       microphone.close();
       this.microphone = null;
       this.describe();

@@ -1,4 +1,4 @@
-// A take on its way to the kernel: chunks of PCM, some at once, each until it is acknowledged.
+// Transfer of a take to the kernel: chunks of PCM, a few in flight, each sent again until it is acknowledged.
 
 import { tell } from "../../_shared/kernel.js";
 
@@ -7,7 +7,7 @@ const AT_ONCE = 8;
 const AGAIN_MS = 3_000;
 
 export class Sending {
-  /** @param {any} model @param {number} rate @param {(late: string) => void} changed Told what is amiss, or nothing. */
+  /** @param {any} model @param {number} rate @param {(late: string) => void} changed Called with a warning, or with an empty text once it is resolved. */
   constructor(model, rate, changed) {
     this.model = model;
     this.rate = rate;
@@ -18,9 +18,9 @@ export class Sending {
     this.filled = 0;
     this.frames = 0;
     this.count = 0;
-    /** Chunks that are not acknowledged. @type {Map<number, Int16Array>} */
+    /** Chunks that are not acknowledged yet, by number. @type {Map<number, Int16Array>} */
     this.open = new Map();
-    /** When each of those was sent last. @type {Map<number, number>} */
+    /** Time of the last sending of each of these chunks in milliseconds; -1 is the end of the take. @type {Map<number, number>} */
     this.sent = new Map();
     this.ended = false;
     this.device = "";
@@ -59,7 +59,7 @@ export class Sending {
     this.pump();
   }
 
-  /** Sends what has room, and again what was not answered. */
+  /** Sends the next chunks, and resends chunks without an answer. */
   pump() {
     const now = performance.now();
     let there = true;
@@ -98,7 +98,7 @@ export class Sending {
     }
   }
 
-  /** Nobody looks any more; what is left is still sent. */
+  /** The view is gone. The remaining chunks are still sent. */
   leave() {
     this.left = true;
     this.changed = () => {};

@@ -1,4 +1,4 @@
-// The takes that Python has: each with its outline, what is known of it, and buttons to hear and to delete it.
+// The takes that Python has, each with its outline, its facts, and buttons to play and to delete it.
 
 import { PATIENCE_MS, tell } from "../../_shared/kernel.js";
 import { make } from "../../_shared/dom.js";
@@ -23,7 +23,7 @@ export class Takes {
     this.model = model;
     this.list = list;
     this.say = say;
-    /** The take that plays, or that is waited for. */
+    /** The take that plays, or whose sound is awaited. */
     this.playing = "";
     this.fill();
   }
@@ -60,7 +60,7 @@ export class Takes {
     if (this.all.some((take) => take.take === this.playing)) this.states();
     else this.stop();
     if (!had) return;
-    // the focus stays in the widget: keys would go to the notebook
+    // Keep the focus in the widget, since the notebook would receive the keys.
     const item = [...list.children].find((one) => one instanceof HTMLElement && one.dataset.take === place[0]) ?? list.lastElementChild;
     const button = place[1] === "last" ? item?.lastElementChild : item?.firstElementChild;
     /** @type {HTMLElement} */ (button ?? this.home).focus({ preventScroll: true });
@@ -72,7 +72,7 @@ export class Takes {
     });
   }
 
-  /** What has the focus where the list is empty. @type {HTMLElement} */
+  /** The element that takes the focus when the list is empty. @type {HTMLElement} */
   get home() {
     return /** @type {HTMLElement} */ (this.list.parentElement?.querySelector(".sl-record"));
   }
@@ -93,7 +93,7 @@ export class Takes {
     const on = this.playing === take;
     this.stop();
     if (on) return;
-    // within the click, which is what browsers want
+    // Browsers require this to happen within the click.
     this.context ??= new AudioContext();
     this.context.resume();
     this.playing = take;
@@ -110,7 +110,7 @@ export class Takes {
     }, PATIENCE_MS);
   }
 
-  /** The sound of a take has come. @param {any} message @param {DataView[]} buffers */
+  /** Plays the sound of a take that arrived. @param {any} message @param {DataView[]} buffers */
   async sound(message, buffers) {
     if (message.take !== this.playing || this.node || !this.context) return;
     if (message.error) {
@@ -135,7 +135,7 @@ export class Takes {
     }
   }
 
-  /** The last one. */
+  /** Plays or stops the last take. */
   playLast() {
     const last = this.all.at(-1);
     if (last) this.playOrStop(last.take);

@@ -1,9 +1,9 @@
-// What stands beside the rows of a report: tables and figures, for keys and on a phone.
+// The tables and figures of a report besides its rows: use by keyboard and on a phone.
 
 const FEW = 6;
 const WORTH_A_BUTTON = 3;
 
-/** Makes what scrolls a stop of the Tab key, and what does not none. */
+/** Puts elements that scroll in the tab order and removes the others from it. */
 function stopWhereItScrolls() {
   const sized = new ResizeObserver((entries) => {
     for (const { target } of entries) {
@@ -15,7 +15,7 @@ function stopWhereItScrolls() {
 }
 
 /**
- * On a phone a table begins with its first rows; a search finds the others, and they are printed.
+ * Shows only the first rows of a table on a phone. The browser's search and printing still show the others.
  * @param {HTMLTableElement} table
  * @param {MediaQueryList} phone
  */

@@ -1,4 +1,4 @@
-// What stands in the cells of a row.
+// The contents of a row's cells.
 
 import { make } from "../../_shared/dom.js";
 
@@ -6,7 +6,7 @@ const NOTE_MS = 500;
 const SVG = "http://www.w3.org/2000/svg";
 
 /**
- * Shows a text with its differences, a number, a category, or each text of a list by itself.
+ * Shows a text with its differences, a number, a category, or the texts of a list one by one.
  * @param {HTMLElement} cell
  * @param {import("./data.js").TableData} data
  * @param {number} row
@@ -33,7 +33,7 @@ function showContent(cell, data, row, column, pieces) {
 /** @param {HTMLElement} words @param {any[]} pieces */
 function showPieces(words, pieces) {
   pieces.forEach(([kind, piece, name], index) => {
-    // a hair of space between what was said and what was heard for it
+    // A hair space between the deleted text and the text inserted for it.
     if (kind === "insert" && pieces[index - 1]?.[0] === "delete") words.append("\u200a");
     const part = make(words, kind === "delete" ? "del" : kind === "insert" ? "ins" : "span", name ? `sl-${name}` : "", piece);
     if (name) part.title = name;
@@ -52,7 +52,7 @@ function addJudgement(cell, row, max) {
   for (let rating = 1; rating <= max; rating += 1) make(group, "button", "sl-rate", String(rating));
 }
 
-/** The outline of a sound as a drawing that takes the colour of its text. @param {Int8Array} peaks */
+/** Draws the outline of a sound in the colour of the surrounding text. @param {Int8Array} peaks */
 export function waveform(peaks) {
   const bins = peaks.length / 2;
   let d = "";
@@ -178,7 +178,7 @@ export class Cells {
   showActive(node, on) {
     node.classList.toggle("sl-on", on);
     node.setAttribute("aria-selected", String(on));
-    // Tab goes from the grid into the row that has the focus, and into no other
+    // Tab moves from the grid into the focused row only.
     for (const one of node.querySelectorAll("button, input")) if (one instanceof HTMLElement) one.tabIndex = on ? 0 : -1;
   }
 }

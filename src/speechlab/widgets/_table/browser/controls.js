@@ -1,9 +1,9 @@
-// Form elements that stand above the table: widgets of ipywidgets, which the kernel's side made.
+// The form above the table: ipywidgets created in the kernel.
 
 import { make } from "../../_shared/dom.js";
 
 /**
- * Shows them; gives back what takes them away. A page without a kernel has none.
+ * Shows the controls and returns a function that removes them. A page without a kernel has none.
  * @param {any} model
  * @param {Element} root
  */
@@ -27,7 +27,7 @@ export function showControls(model, root) {
       views.push(view);
       bar.append(view.el);
       view.trigger?.("displayed");
-      // what it says changes while a voice speaks
+      // Its text changes during a synthesis.
       if (child.name === "LabelModel") view.el.setAttribute("role", "status");
     }
   };

@@ -1,4 +1,4 @@
-// The rows as the browser has them: cells by column, what was noted, and which rows are seen in which order.
+// The rows in the browser: cells by column, notes, and the order of the rows that the filters let through.
 
 import { tell } from "../../_shared/kernel.js";
 
@@ -9,13 +9,13 @@ import { tell } from "../../_shared/kernel.js";
  *   categories: Map<string, Set<string>>, ranges: Map<string, [number, number]>}} View
  */
 
-/** What a cell is filtered by: its category, or each text of its list; "" for none. @param {any} cell @returns {string[]} */
+/** Values that a cell is filtered by: its category, or the texts of its list; "" if it is empty. @param {any} cell @returns {string[]} */
 function keysOf(cell) {
   if (!Array.isArray(cell)) return [cell ?? ""];
   return cell.length ? cell : [""];
 }
 
-/** A cell as it is sorted and filtered: what JSON has no number for comes as a text. @param {any} cell @param {Column | undefined} column */
+/** Converts a cell for sorting and filtering. Infinities arrive as text, since JSON has no number for them. @param {any} cell @param {Column | undefined} column */
 export function cellOf(cell, column) {
   if (column?.kind !== "number" || typeof cell !== "string") return cell;
   return cell.startsWith("-") ? -Infinity : Infinity;
@@ -32,7 +32,7 @@ export class TableData {
   /** @type {string[]} */ langs;
   /** @type {Record<string, any[]>} */ noted;
   /** @type {string[] | null} */ haystack;
-  /** Rows that are seen, in their order. @type {Int32Array} */ order;
+  /** Indices of the rows that pass the filters, in order of display. @type {Int32Array} */ order;
 
   /** @param {any} model */
   constructor(model) {
@@ -52,13 +52,13 @@ export class TableData {
     this.order = new Int32Array(0);
   }
 
-  /** Asks for the rows that are not here yet. */
+  /** Requests the rows that are not loaded yet. */
   ask() {
     if (this.loaded < this.count) tell(this.model, { type: "rows", start: this.loaded, revision: this.revision });
   }
 
   /**
-   * Takes a piece of the rows; says whether it was the one that was missing.
+   * Adds a piece of the rows. Returns whether it was the next one.
    * @param {{start: number, end: number, revision: number}} message
    * @param {DataView} buffer
    */
@@ -96,14 +96,14 @@ export class TableData {
     return this.columns.filter((one) => one.compared && one.name !== reference).map((one) => one.name);
   }
 
-  /** What one text is, for people: in its decimals, or empty. @param {number} row @param {Column} column */
+  /** Display text of a cell: numbers with the decimals of the column, empty if the value is missing. @param {number} row @param {Column} column */
   text(row, column) {
     const value = this.cell(row, column.name);
     if (value === null) return "";
     if (Array.isArray(value)) return value.join(", ");
     if (column.kind !== "number") return String(value);
     if (!Number.isFinite(value)) return value < 0 ? "-∞" : "∞";
-    // in three digits where the decimals would show zero, or digits that nobody knows
+    // Three digits if the decimals would show zero, or if the number is too large to be exact.
     const plain = value === 0 || (Math.abs(value) >= 0.5 * 10 ** -column.decimals && Math.abs(value) <= 2 ** 53);
     return plain ? value.toFixed(column.decimals) : value.toPrecision(3).replace(/\.?0+(?=e|$)/, "");
   }
@@ -117,7 +117,7 @@ export class TableData {
     return [...counts].sort((one, other) => other[1] - one[1] || collator.compare(one[0], other[0]));
   }
 
-  /** Least and greatest number of a column that are no infinity, or null where there is none. @param {string} name */
+  /** Smallest and largest finite number of a column, or null if there is none. @param {string} name */
   extent(name) {
     let low = Infinity;
     let high = -Infinity;
@@ -129,7 +129,7 @@ export class TableData {
     return low <= high ? /** @type {[number, number]} */ ([low, high]) : null;
   }
 
-  /** Puts the rows that a view lets through into its order. @param {View} view */
+  /** Filters and sorts the rows. @param {View} view */
   narrow(view) {
     const words = view.search.toLowerCase().split(/\s+/).filter(Boolean);
     if (words.length && !this.haystack) this.haystack = this.searchable();
@@ -159,7 +159,7 @@ export class TableData {
     const sign = down ? -1 : 1;
     rows.sort((one, other) => {
       const [here, there] = [cells[one] ?? null, cells[other] ?? null];
-      // what is missing stands last, whichever way
+      // Missing values come last in both directions.
       if (here === null || there === null) return Number(here === null) - Number(there === null) || one - other;
       if (Array.isArray(here)) return sign * (here.length - there.length || collator.compare(here.join("\n"), there.join("\n"))) || one - other;
       const by = typeof here === "string" ? collator.compare(here, there) : here === there ? 0 : here - there;

@@ -1,9 +1,9 @@
-// What people do in the rows, by pointer and by keys, and the list of keys below the table.
+// Pointer and keys in the rows, and the list of keys below the table.
 
 import { make } from "../../_shared/dom.js";
 
 const REST_MS = 80;
-/** Keys that act on the sound. */
+/** Keys that control playback. */
 const SOUND_KEYS = /^( |Enter|p|a|b|ArrowLeft|ArrowRight|Escape)$/;
 const KEYS = [
   ["↑ ↓ or k j", "previous and next row"], ["Space", "play and pause"], ["a", "again from the beginning"],
@@ -18,14 +18,14 @@ export class Gestures {
     this.view = view;
     this.restTimer = 0;
     view.grid.addEventListener("keydown", (event) => this.key(event));
-    // who has clicked a button of the player goes on with keys; its slider and its list have keys of their own
+    // The keys also work on the buttons of the player. Its slider and list have keys of their own.
     view.listening.bar.addEventListener("keydown", (event) => event.target instanceof HTMLButtonElement && this.key(event));
     view.grid.addEventListener("click", (event) => this.click(event));
     view.grid.addEventListener("pointerover", (event) => this.comeNear(event, REST_MS));
     view.grid.addEventListener("pointerdown", (event) => this.comeNear(event, 0));
   }
 
-  /** Who rests on a sound is about to hear it; who only passes by is not. @param {PointerEvent} event @param {number} rest */
+  /** Loads a sound once the pointer rests on it, but not if it only passes. @param {PointerEvent} event @param {number} rest */
   comeNear(event, rest) {
     clearTimeout(this.restTimer);
     const node = /** @type {Element} */ (event.target).closest(".sl-sound")?.parentElement;
@@ -74,7 +74,7 @@ export class Gestures {
     act();
   }
 
-  /** What a key does, or undefined. @param {string} key @returns {(() => void) | undefined} */
+  /** The action of a key, or undefined. @param {string} key @returns {(() => void) | undefined} */
   action(key) {
     const row = this.view.rowAt(this.view.active);
     const last = this.view.data.order.length - 1;

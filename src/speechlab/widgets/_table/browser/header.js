@@ -1,14 +1,14 @@
-// Names of columns, by which rows are sorted, and how the columns share the room that there is.
+// The header: names of columns, which sort the rows when clicked, and the widths of the columns.
 
 import { make } from "../../_shared/dom.js";
 
-/** The parts between which a name may break: behind an underscore, but not before a unit of a letter or two. @param {string} name */
+/** Parts between which a name may wrap: after an underscore, but not before a unit of one or two letters. @param {string} name */
 function nameParts(name) {
   return name.split(/(?<=_)(?![^_]{0,2}$)/);
 }
 
 /**
- * Least width in pixels, by the longest of the first cells and of the name.
+ * Minimum width in pixels, from the longest of the first cells and the name.
  * @param {import("./data.js").TableData} data
  * @param {import("./data.js").Column} column
  */
@@ -23,7 +23,7 @@ function leastWidth(data, column) {
 }
 
 export class Header {
-  /** How rows stand: in columns, in lines, or below each other. @type {string} */ form;
+  /** Layout of rows: "columns", "lines" or "narrow". @type {string} */ form;
 
   /** @param {import("./table.js").AudioTableView} view */
   constructor(view) {
@@ -78,7 +78,7 @@ export class Header {
     const columns = this.view.shownColumns.map((column) => leastWidth(this.view.data, column));
     const widths = [sound, ...columns, ...(this.view.editable ? [110] : [])];
     const least = widths.reduce((sum, width) => sum + width + 12, 4);
-    // columns, where they all have room; else what is short in a line below the texts; else the texts below each other
+    // Columns if all fit; else short cells in a line below the texts; else also the texts below each other.
     const form = room >= least ? "columns" : room >= 560 ? "lines" : "narrow";
     const shares = this.view.shownColumns.map((column, index) =>
       column.kind === "text" ? `minmax(${columns[index]}px, 3fr)` : `minmax(${columns[index]}px, .4fr)`,

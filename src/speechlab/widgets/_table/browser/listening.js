@@ -1,4 +1,4 @@
-// One player for all rows. Sound comes when it is asked for, and that of the next row a moment before.
+// One player for all rows. Sound is loaded on request, and that of the next row in advance.
 
 import { waveform } from "./cells.js";
 import { make, shortClock, spoken } from "../../_shared/dom.js";
@@ -8,7 +8,7 @@ const KEPT_SOUNDS = 24;
 const MAKING_MS = 120_000;
 const SPEEDS = [0.5, 0.75, 1, 1.25, 1.5, 2];
 
-/** A tenth of a second of silence, as a file. */
+/** A WAV file with a tenth of a second of silence. */
 function silence() {
   const bytes = new Uint8Array(44 + 800).fill(128, 44);
   const view = new DataView(bytes.buffer);
@@ -41,9 +41,9 @@ export class Listening {
     this.audio.preload = "auto";
     this.row = -1;
     this.wanted = -1;
-    /** The row whose sound is being made. */
+    /** The row whose sound is being synthesised, or -1. */
     this.coming = -1;
-    /** Whether somebody asked for this very row. */
+    /** Whether the user asked for this row in particular. */
     this.meant = false;
     this.from = 0;
     this.error = "";
@@ -134,7 +134,7 @@ export class Listening {
     if (go) this.play(next, 0, false);
   }
 
-  /** Makes a row the one that is heard next. @param {number} row */
+  /** Selects a row for playback. @param {number} row */
   choose(row) {
     if (row === this.row) return;
     this.audio.pause();
@@ -157,8 +157,8 @@ export class Listening {
 
   /**
    * @param {number} row
-   * @param {number} [from] Seconds from the beginning.
-   * @param {boolean} [meant] Whether somebody asked for this very row: no sound is made for who passes by.
+   * @param {number} [from] Start in seconds.
+   * @param {boolean} [meant] Whether the user asked for this row in particular. Nothing is synthesised for rows in passing.
    */
   play(row, from = 0, meant = true) {
     this.choose(row);
@@ -184,7 +184,7 @@ export class Listening {
     this.table.changed();
   }
 
-  /** Has the browser open its sound, which takes it up to a third of a second once, before somebody wants to hear. */
+  /** Opens the browser's audio output in advance, which takes up to a third of a second once. */
   open() {
     if (this.opened) return;
     this.opened = true;
@@ -195,7 +195,7 @@ export class Listening {
     for (const name of ["canplaythrough", "error"]) audio.addEventListener(name, done, { once: true });
   }
 
-  /** Has the sound of a row ready before it is asked for. @param {number} row */
+  /** Loads the sound of a row in advance. @param {number} row */
   prepare(row) {
     if (row >= 0 && !this.sounds.has(row)) this.ask(row);
   }
@@ -213,14 +213,14 @@ export class Listening {
     this.expect(row, PATIENCE_MS, () => this.coming !== row);
   }
 
-  /** @param {number} row @param {number} time In milliseconds. @param {() => boolean} still Whether it is late then. */
+  /** @param {number} row @param {number} time Milliseconds. @param {() => boolean} still Whether the sound still counts as late then. */
   expect(row, time, still) {
     setTimeout(() => {
       if (this.wanted === row && still()) this.fail("No answer: the kernel is busy, or gone");
     }, time);
   }
 
-  /** Has the sound of a row made. @param {number} row */
+  /** Requests the synthesis of a row's sound. @param {number} row */
   make(row) {
     this.meant = false;
     this.coming = row;
@@ -228,7 +228,7 @@ export class Listening {
     else this.expect(row, MAKING_MS, () => this.coming === row);
   }
 
-  /** The sound of a row is another one now. @param {number} row */
+  /** Discards the sound of a row, which has changed. @param {number} row */
   renew(row) {
     this.forget(row);
     this.asked.delete(row);
@@ -281,7 +281,7 @@ export class Listening {
     this.sounds.delete(row);
   }
 
-  /** The browser cannot play it: the small form plays in every browser. */
+  /** Called when the browser cannot play a sound: requests the preview, which every browser can play. */
   refused() {
     const { row } = this;
     if (!this.sounds.has(row)) return;
@@ -347,7 +347,7 @@ export class Listening {
     if (this.playing) this.frame = requestAnimationFrame(() => this.tick());
   }
 
-  /** How much of the row was heard, 0 to 1. */
+  /** Position of playback as a fraction of the row's sound, 0 to 1. */
   get share() {
     return this.seconds ? Math.min(this.audio.currentTime / this.seconds, 1) : 0;
   }
@@ -374,7 +374,7 @@ export class Listening {
     this.caption.classList.toggle("sl-failed", Boolean(trouble));
     if (this.caption.textContent === title + facts) return;
     this.caption.replaceChildren();
-    // in an element of its own, so that marks of direction in a text do not turn around what follows
+    // In an element of its own, so that direction marks in the text do not affect what follows.
     make(this.caption, "bdi", "", title);
     make(this.caption, "span", "", facts);
   }
@@ -386,7 +386,7 @@ export class Listening {
     for (const row of [...this.sounds.keys()]) this.forget(row);
   }
 
-  /** Another table: nothing of the old one is kept. */
+  /** Forgets the old table. */
   reset() {
     this.dispose();
     this.row = -1;

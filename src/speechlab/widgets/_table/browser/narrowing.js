@@ -1,4 +1,4 @@
-// What makes a table smaller: search, marks, categories, ranges of numbers, and which columns are seen.
+// Filters of a table: search, marks, categories, ranges of numbers, and the choice of columns.
 
 import { make } from "../../_shared/dom.js";
 
@@ -22,7 +22,7 @@ export class Narrowing {
   constructor(data, table) {
     this.data = data;
     this.table = table;
-    /** What is searched for among the categories of a column. @type {Map<string, string>} */
+    /** Search text among the categories, by column. @type {Map<string, string>} */
     this.found = new Map();
     /** @type {import("./data.js").View} */
     this.view = { search: "", marked: false, sort: null, categories: new Map(), ranges: new Map() };
@@ -76,7 +76,7 @@ export class Narrowing {
     return { button, panel };
   }
 
-  /** Forgets what it knew of the table before. */
+  /** Resets the filters for another table. */
   reset() {
     this.view = { search: "", marked: false, sort: null, categories: new Map(), ranges: new Map() };
     this.search.value = "";
@@ -123,7 +123,7 @@ export class Narrowing {
     panel.replaceChildren();
     for (const column of this.data.columns) {
       if (column.kind === "category" || column.kind === "list") this.fillCategories(panel, column.name);
-      // of the many numbers that a scored table has, those that are looked at
+      // A scored table has many numbers: offer only columns that are shown or filtered.
       if (column.kind === "number" && (column.shown || this.view.ranges.has(column.name))) this.fillRange(panel, column);
     }
     if (!panel.children.length) make(panel, "p", "sl-none", "No column that is seen has categories, lists or numbers.");
@@ -151,7 +151,7 @@ export class Narrowing {
   }
 
   /**
-   * Lists the categories that are chosen, then the most frequent of those that were searched for.
+   * Lists the selected categories, then the most frequent ones that match the search.
    * @param {HTMLElement} list @param {string} name @param {[string, number][]} counts
    */
   list(list, name, counts) {
@@ -160,7 +160,7 @@ export class Narrowing {
     const find = (this.found.get(name) ?? "").toLowerCase();
     const fits = counts.filter(([value]) => !chosen?.has(value) && value.toLowerCase().includes(find));
     const first = counts.filter(([value]) => chosen?.has(value));
-    // where all have room, none changes its place when it is chosen
+    // If all fit, none changes its place when it is selected.
     const shown = counts.length > MAX_CATEGORIES ? [...first, ...fits.slice(0, MAX_CATEGORIES)] : counts;
     for (const [value, count] of shown) {
       const label = make(list, "label", "sl-choice");
@@ -237,7 +237,7 @@ export class Narrowing {
   }
 }
 
-/** A histogram to brush, and the same as two numbers to type. */
+/** A filter by range: a histogram to drag in, and two number fields. */
 class RangeFilter {
   /**
    * @param {HTMLElement} panel
@@ -260,7 +260,7 @@ class RangeFilter {
     const most = Math.max(...this.bars, 1);
     this.nodes = this.bars.map((count) => {
       const bar = make(this.picture, "span", "sl-bar");
-      // the root of a small count is still seen beside a large one
+      // The square root keeps small counts visible beside large ones.
       bar.style.height = `${count ? Math.max(100 * Math.sqrt(count / most), 4) : 0}%`;
       return bar;
     });
@@ -299,7 +299,7 @@ class RangeFilter {
     return bars;
   }
 
-  /** The number under the pointer, at an edge between bars. @param {PointerEvent} event */
+  /** The number under the pointer, rounded to an edge between bars. @param {PointerEvent} event */
   at(event) {
     const box = this.picture.getBoundingClientRect();
     const share = Math.min(Math.max((event.clientX - box.left) / box.width, 0), 1);
@@ -310,7 +310,7 @@ class RangeFilter {
   /** @param {[number, number]} range */
   set(range) {
     this.range = /** @type {[number, number]} */ (range[0] <= range[1] ? range : [range[1], range[0]]);
-    // a click alone, without a way, is no range
+    // A click without a drag selects no range.
     const all = this.range[0] === this.range[1] || (this.range[0] <= this.extent[0] && this.range[1] >= this.extent[1]);
     this.show();
     this.changed(all ? null : this.range);

@@ -1,14 +1,14 @@
-// A page of its own: the model that a kernel would stand behind answers from what the page holds.
+// An exported page: a model without a kernel, which answers from the data in the page.
 
 import { settleBeside } from "./beside.js";
 
 /** @type {any} */
-// @ts-expect-error The module of the table stands before this one, with its default export under this name.
+// @ts-expect-error The module of the table precedes this one and exports its default under this name.
 const table = widget;
 const parsed = (name) => JSON.parse(document.getElementById(name)?.textContent ?? "");
 const held = parsed("data");
 /** @type {any} */
-let sounds; // most of the page: read when the first one is wanted
+let sounds; // the largest part of the page: parsed when the first sound is requested
 
 /** @type {Promise<void>} */
 const whole = new Promise((there) => {
@@ -29,7 +29,7 @@ const answers = {
     answer({ type: "rows", start: 0, end: held.state.count, revision }, [new DataView(piece.buffer)]);
   },
   sound: async ({ row, revision }) => {
-    await whole; // the rows are there before the sounds are
+    await whole; // the sounds come after the rows in the page
     sounds ??= parsed("sounds");
     const [data, note] = sounds[row];
     if (!data) answer({ type: "sound", row, revision, error: note });

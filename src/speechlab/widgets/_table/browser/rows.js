@@ -1,4 +1,4 @@
-// A list of thousands of rows of different heights, of which only those exist that are seen.
+// A list of thousands of rows of different heights, which only creates elements for visible rows.
 
 import { make } from "../../_shared/dom.js";
 
@@ -7,12 +7,12 @@ const AROUND = 4;
 export class VirtualRows {
   /** @type {number} */ count;
   /** @type {Float32Array} */ heights;
-  /** Where rows begin, and where the last one ends. @type {Float64Array} */ tops;
+  /** Top of each row in pixels, and the bottom of the last one. @type {Float64Array} */ tops;
 
   /**
-   * @param {HTMLElement} scroller What scrolls.
-   * @param {(position: number) => HTMLElement} build Makes the row at a position.
-   * @param {(rows: number[]) => void} seen Told which positions are seen.
+   * @param {HTMLElement} scroller The element that scrolls.
+   * @param {(position: number) => HTMLElement} build Builds the row at a position.
+   * @param {(rows: number[]) => void} seen Called with the positions that have elements.
    */
   constructor(scroller, build, seen) {
     this.scroller = scroller;
@@ -24,7 +24,7 @@ export class VirtualRows {
     this.there = new Map();
     this.height = 48;
     this.frame = 0;
-    /** Position that exists wherever the list is scrolled to, since it has the focus. */
+    /** Position that keeps its element wherever the list is scrolled to, since it has the focus. */
     this.kept = -1;
     this.setCount(0);
     this.onScroll = () => this.later();
@@ -77,7 +77,7 @@ export class VirtualRows {
     const first = this.at(top);
     const last = this.at(top + this.scroller.clientHeight);
     const wanted = new Set();
-    // where all rows are others, those around them are not built for a frame that passes by
+    // After a jump, rows around the visible ones are not built for a frame that is soon replaced.
     const near = !this.there.size || [...this.there.keys()].some((one) => one >= first && one <= last);
     const around = near ? AROUND : 0;
     for (let one = Math.max(first - around, 0); one <= Math.min(last + around, this.count - 1); one += 1) wanted.add(one);
@@ -98,7 +98,7 @@ export class VirtualRows {
     this.seen([...wanted]);
   }
 
-  /** Learns how high the rows are that exist, and keeps what is seen where it is. @param {number} first */
+  /** Measures the rows that have elements, and keeps the visible rows in place. @param {number} first */
   measure(first) {
     let changed = false;
     let shift = 0;
@@ -115,7 +115,7 @@ export class VirtualRows {
     if (shift) this.scroller.scrollTop += shift;
   }
 
-  /** Rows have another height in another width. */
+  /** Measures the rows again after a change of width. */
   remeasure() {
     const rows = [...this.there.values()];
     if (rows.length) this.height = rows.reduce((sum, row) => sum + row.offsetHeight, 0) / rows.length || this.height;
@@ -124,7 +124,7 @@ export class VirtualRows {
     this.paint();
   }
 
-  /** Rows that exist have changed in height. */
+  /** Measures the rows again after a change of their contents. */
   settle() {
     this.measure(this.at(this.scroller.scrollTop));
   }
@@ -140,7 +140,7 @@ export class VirtualRows {
     this.settle();
   }
 
-  /** Scrolls as little as it takes to see a row. @param {number} position */
+  /** Scrolls as little as needed to show a row. @param {number} position */
   reveal(position) {
     if (position < 0 || position >= this.count) return;
     this.kept = position;

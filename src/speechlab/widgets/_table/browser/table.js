@@ -1,5 +1,5 @@
-// The table of sound: rows that are heard, compared, marked and rated. The model answers what is asked of it: rows,
-// sounds, outlines and differences come as messages, never as traits.
+// The audio table: rows to play, compare, mark and rate. The model answers requests: rows, sounds, outlines and
+// differences arrive as messages, never as traits.
 
 import { make, makeRoot } from "../../_shared/dom.js";
 import { liveWidget } from "../../_shared/mount.js";
@@ -44,7 +44,7 @@ export class AudioTableView {
     this.active = -1;
     /** @type {Map<number, Int8Array>} */
     this.outlines = new Map();
-    /** Why rows have no sound. @type {Map<number, string>} */
+    /** Why a row has no sound, by row. @type {Map<number, string>} */
     this.troubles = new Map();
     /** @type {Map<string, any[]>} */
     this.differences = new Map();
@@ -129,7 +129,7 @@ export class AudioTableView {
     if (message.type === "rows") {
       if (!this.data.take(message, buffers[0])) return;
       this.narrow(true);
-      // a row that was chosen before this view began
+      // A row may have been selected before this view started.
       if (this.data.loaded === this.data.count && this.active < 0) this.chosenElsewhere();
     } else if (message.type === "sound") this.listening.take(message, buffers);
     else if (message.type === "outline") this.takeOutline(message, buffers[0]);
@@ -138,9 +138,9 @@ export class AudioTableView {
     else if (message.type === "changed") this.takeChanged(message);
   }
 
-  /** A row has another sound. @param {{row: number, cells: Record<string, any>}} message */
+  /** Updates a row whose sound has changed. @param {{row: number, cells: Record<string, any>}} message */
   takeChanged({ row, cells }) {
-    if (row >= this.data.loaded) return; // it comes with its piece
+    if (row >= this.data.loaded) return; // its piece will bring the new cells
     for (const [name, value] of Object.entries(cells)) {
       const column = this.data.cells.get(name);
       if (column) column[row] = cellOf(value, this.data.column(name));
@@ -177,7 +177,7 @@ export class AudioTableView {
     if (thumb && message.error) this.rows.settle();
   }
 
-  /** The row's element, if it exists now. @param {number} row */
+  /** The element of a row, if it has one now. @param {number} row */
   nodeOf(row) {
     return this.rows.there.get(this.positionOf(row));
   }
@@ -233,7 +233,7 @@ export class AudioTableView {
     this.go(this.positionOf(row));
   }
 
-  /** Asks for what the rows that are seen still lack, once scrolling rests. @param {number[]} seen */
+  /** Requests missing outlines and differences of the visible rows once scrolling stops. @param {number[]} seen */
   askFor(seen) {
     clearTimeout(this.askTimer);
     this.askTimer = window.setTimeout(() => {
@@ -269,14 +269,14 @@ export class AudioTableView {
     return this.rowAt(position < 0 ? (step > 0 ? 0 : -1) : position + step);
   }
 
-  /** What a row is called: its number and its first text. @param {number} row */
+  /** Name of a row: its number and its first text. @param {number} row */
   title(row) {
     const column = this.data.columns.find((one) => one.kind === "text" && one.shown) ?? this.data.columns[0];
     const text = column ? this.data.text(row, column) : "";
     return text ? `${row + 1}: ${text.length > 80 ? `${text.slice(0, 79)}…` : text}` : `row ${row + 1}`;
   }
 
-  /** @param {boolean} [more] Whether rows came to those that are there. */
+  /** @param {boolean} [more] Whether more rows have arrived. */
   narrow(more = false) {
     const row = this.rowAt(this.active);
     const before = this.data.order;
@@ -292,7 +292,7 @@ export class AudioTableView {
     this.rows.paint();
     this.describeActive();
     this.showStatus();
-    // what can be chosen depends on the rows that are there, not on those that are seen
+    // The options of filters depend on the loaded rows, not on the visible ones.
     if (more) this.narrowing.fill();
   }
 
@@ -301,7 +301,7 @@ export class AudioTableView {
     this.narrowing.show(this.data.noted.mark.reduce((sum, mark) => sum + Number(mark), 0));
   }
 
-  /** Gives a row the focus, and makes it the one that is heard next. @param {number} position */
+  /** Moves the focus to a row and selects it for playback. @param {number} position */
   go(position) {
     if (position === this.active || position >= this.data.order.length) return;
     const old = this.rows.there.get(this.active);
@@ -353,7 +353,7 @@ export class AudioTableView {
     for (const node of this.rows.there.values()) this.cells.showPlaying(node);
   }
 
-  // ------------------------------------------------------------------------------------------------ what people do
+  // ------------------------------------------------------------------------------------------------ input
 
   /** @param {number} row @param {string} name @param {any} value */
   note(row, name, value) {

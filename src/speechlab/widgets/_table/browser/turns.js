@@ -1,19 +1,19 @@
-// A/B: one key and one button that go to and fro between two sounds, or around the marked ones.
+// A/B: one key and one button that switch between two sounds, or cycle through the marked ones.
 //
-// Each begins anew. Going on at the same fraction would be another word in another voice, since each has its own
-// pauses and speed, and would cut its beginning off; recordings of the same times go on in step in a Player.
-// Which one comes next stands on the button, so that nothing is said aloud over the sound.
+// Each sound starts from its beginning. At the same fraction of another voice's sound there would be another word, since
+// voices differ in pauses and speed. A Player switches between recordings with the same times without a restart.
+// The label of the button names the next sound, so that no announcement is read aloud over the sound.
 
 import { make } from "../../_shared/dom.js";
 
 const WITHOUT = "Mark two rows with a sound, or hear two, to switch between them";
 
 export class Turns {
-  /** The row that was heard last, and another one before it. @type {number[]} */
+  /** The row that was heard last, and the one before it. @type {number[]} */
   heard = [];
-  /** The row that comes next, or -1. */
+  /** The row that A/B plays next, or -1. */
   next = -1;
-  /** The row that was chosen when the button was shown. */
+  /** The row that was selected when the button was last updated. */
   row = -1;
   /** @type {HTMLButtonElement} */ button;
 
@@ -40,7 +40,7 @@ export class Turns {
     }
   }
 
-  /** @param {number} row A row that is heard. */
+  /** @param {number} row The row that plays. */
   note(row) {
     if (this.heard[0] !== row) this.heard = [row, ...this.heard.slice(0, 1)];
   }
@@ -52,7 +52,7 @@ export class Turns {
     return this.heard.find((one) => one !== row && this.table.audible(one)) ?? -1;
   }
 
-  /** Something plays, or no longer does. */
+  /** Follows a change of playback. */
   follow() {
     const { playing, row } = this.listening;
     if (row === this.row && (!playing || row === this.heard[0])) return;
