@@ -84,3 +84,21 @@ def lab(live_service):
 
     with Client(base_url=live_service.base_url, api_key=live_service.api_key) as client:
         yield client
+
+
+@pytest.fixture(scope="session")
+def segment_service():
+    """A service in this process with real engines, which decodes each sound once whatever the rules of segments."""
+    from support.decoded_once import service_of_segments
+
+    with service_of_segments() as service:
+        yield service
+
+
+@pytest.fixture(scope="session")
+def segment_lab(segment_service):
+    """A client of it."""
+    from speechlab.client import Client
+
+    with Client(base_url=segment_service.base_url, api_key=segment_service.api_key) as client:
+        yield client

@@ -109,12 +109,11 @@ def test_what_is_refused():
 
 
 @pytest.mark.engines
-def test_the_real_service_says_the_same(lab):
-    voice = next(voice for voice in lab.voices() if voice.language == "en")
+def test_the_real_service_says_the_same(segment_lab):
     from speechlab.audio import concatenate
 
     parts = [
-        lab.synthesize(text, voice=voice)
+        segment_lab.synthesize(text, voice="heart")
         for text in ("Good morning, everybody.", "The weather is fine.", "See you tomorrow.")
     ]
     clip = concatenate(parts, gap_s=1.0)
@@ -124,7 +123,7 @@ def test_the_real_service_says_the_same(lab):
         "speech_pad_ms": 0,
         "min_segment_duration": 0,
     }
-    heard = lab.transcribe(clip, language="en", vad="segments", **bare)
+    heard = segment_lab.transcribe(clip, language="en", vad="segments", **bare)
     speech_found = segments.frame(heard.segments, file="talk")
     assert len(speech_found) >= 3
     for rules in (
@@ -133,7 +132,7 @@ def test_the_real_service_says_the_same(lab):
         {"speech_pad_ms": 0, "min_segment_duration": 0.0},
         {"min_segment_duration": 30.0},
     ):
-        wanted = lab.transcribe(clip, language="en", vad="segments", **rules).segments
+        wanted = segment_lab.transcribe(clip, language="en", vad="segments", **rules).segments
         made = segments.from_speech(speech_found, extent=clip.duration_s, **rules)
         assert made[["start", "end"]].to_numpy() == pytest.approx(
             wanted[["start", "end"]].to_numpy(), abs=0.0021
