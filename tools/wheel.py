@@ -52,23 +52,13 @@ def oldest(required: list[Requirement]) -> list[str]:
 
 def install(wheel: Path, folder: Path, *, extras: list[str], constraints: list[str]) -> Path:
     """A new environment with the wheel; its interpreter."""
-    venv.create(folder, with_pip=True, clear=True)
+    venv.create(folder, clear=True)
     python = folder / ("Scripts" if sys.platform == "win32" else "bin") / "python"
     listed = folder / "constraints.txt"
     listed.write_text("".join(f"{line}\n" for line in constraints), "utf-8")
     target = f"{wheel}[{','.join(extras)}]" if extras else str(wheel)
-    pip = [
-        str(python),
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--no-compile",
-        "--constraint",
-        str(listed),
-        target,
-    ]
-    subprocess.run(pip, check=True, timeout=900)
+    pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-compile"]
+    subprocess.run([*pip, "--constraint", str(listed), target], check=True, timeout=900)
     return python
 
 
