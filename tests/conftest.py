@@ -10,6 +10,9 @@ from hypothesis import settings
 
 pytest.register_assert_rewrite("support")
 
+# Imports and tests make many objects that stay, among which the search for garbage would take a tenth of the time.
+gc.set_threshold(50_000)
+
 # A machine that is busy with other tests makes an example slow; that is no fault of the example.
 settings.register_profile("patient", settings(), deadline=None)
 settings.load_profile("patient")
@@ -50,7 +53,6 @@ def pytest_collection_finish():
     """Thousands of tests live as long as the process: no collection of garbage looks through them again and again."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(50_000)
 
 
 @pytest.fixture(scope="session", autouse=True)
