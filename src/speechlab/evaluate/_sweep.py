@@ -1,4 +1,4 @@
-"""The sweep over the parameters of ``vad="segments"``: one call for what has to be heard, the rest by arithmetic."""
+"""The sweep over the parameters of ``vad="segments"``: one parameter by calls, the others by arithmetic."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from speechlab.store import Store
 
 _HEARD = "min_silence_gap"
-"""The one parameter that changes what the detector finds, and so has to be asked for."""
+"""The only parameter that changes what the detector finds. Each of its values needs a call."""
 _DERIVED = ("segment_padding", "initial_segment_padding_ms", "speech_pad_ms", "min_segment_duration")
 _RULES = (_HEARD, *_DERIVED)
 _PREFIX = "vad_"
@@ -50,35 +50,33 @@ def vad_sweep(
 ) -> pd.DataFrame:
     """Try the parameters of ``vad="segments"`` in all combinations.
 
-    The service is asked once for each recording and each ``min_silence_gap``, which changes what its detector finds;
-    through a batch, so that nothing is asked twice, and a sweep that was interrupted goes on. The other four
-    parameters are arithmetic, done here by :func:`speechlab.segments.from_speech`.
+    Only ``min_silence_gap`` changes what the service's detector finds: each recording is sent once for each of its
+    values. The calls are a batch, so that no result is requested twice and an interrupted sweep can be continued. The
+    other four parameters are arithmetic, computed here by :func:`speechlab.segments.from_speech`.
 
     Args:
         lab: The client.
-        frame: One row for each recording; one that stands in several rows counts as often.
-        grid: Values to try, by the name of the parameter: ``min_silence_gap``, ``segment_padding``,
-            ``initial_segment_padding_ms``, ``speech_pad_ms``, ``min_segment_duration``. The others have the
-            contract's defaults.
+        frame: One row for each recording. A recording in several rows counts once for each row.
+        grid: Values to try, by parameter: ``min_silence_gap``, ``segment_padding``, ``initial_segment_padding_ms``,
+            ``speech_pad_ms``, ``min_segment_duration``. A parameter that is left out has the contract's default.
         audio: Column of the recordings: paths, bytes or clips.
-        reference: What is right: a segment frame whose ``file`` says what the column of recordings says (of bytes and
-            clips, the label of the row); or the column whose cells hold the segments of each recording, in any form
-            that ``speechlab.segments.frame`` takes.
-        collar: Seconds on either side of an edge, for the scores with collar.
-        language: Code, or the column that holds it; None identifies it.
-        store: Where results are kept and reused; None for the user's own store.
-        concurrency: Calls under way at once.
+        reference: The reference segments: a segment frame whose ``file`` equals the cell of the column ``audio`` (for
+            bytes and clips, the label of the row); or the column whose cells hold the segments of each recording, in
+            any form that ``speechlab.segments.frame`` accepts.
+        collar: Tolerance on either side of a boundary in seconds, for the scores with collar.
+        language: Language code, or the column that holds it; None lets the service identify it.
+        store: The store for results; None for the user's own store.
+        concurrency: Maximum number of simultaneous calls.
         give_up_after_s: As for :func:`speechlab.batch.run`.
         progress: True for a bar, False for none, a function of (calls done, calls in all), or a watcher.
         **options: Other parameters of ``Client.transcribe``.
 
     Returns:
-        One row for each combination: its five parameters; ``recordings`` and ``failed`` (rows without a reply
-        that can be right, which count nowhere else);
-        ``segments``, ``covered_s``, ``share`` (of the recordings' time), ``mean_s`` and ``longest_s``. With a
-        reference also ``detection_error_rate``, ``miss_s``, ``false_alarm_s``, ``precision``, ``recall``, ``f1``,
-        ``iou``, ``lenient_error_rate`` (with collar), ``boundary_f1`` (both edges within the collar), ``splits`` and
-        ``joins``.
+        One row for each combination: its five parameters; ``recordings``; ``failed`` (rows without a valid reply,
+        which count nowhere else); ``segments``, ``covered_s``, ``share`` (of the recordings' time), ``mean_s`` and
+        ``longest_s``. With a reference also ``detection_error_rate``, ``miss_s``, ``false_alarm_s``, ``precision``,
+        ``recall``, ``f1``, ``iou``, ``lenient_error_rate`` (with collar), ``boundary_f1`` (both boundaries within the
+        collar), ``splits`` and ``joins``.
 
     Raises:
         InvalidRequestError: A column is missing, a parameter or a value of the grid is not allowed, or two rows with

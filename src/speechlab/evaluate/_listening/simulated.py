@@ -1,4 +1,4 @@
-"""Listeners that do not exist: answers drawn from a stated model, to plan a test and to try its analysis."""
+"""Simulated listeners: answers drawn from a stated model, to plan a test and to try its analysis."""
 
 from __future__ import annotations
 
@@ -38,28 +38,30 @@ def simulated_listeners(
     answer_sd: float = 0.7,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Draw answers of listeners who do not exist, to plan a MOS test and to try its analysis.
+    """Draw answers of simulated listeners, to plan a MOS test and to try its analysis.
 
-    Each answer is the true score of its system, plus what the listener thinks of the system, plus how well the system
-    says the item, plus chance, each drawn from a normal distribution, rounded to a whole rating of the scale: a
-    linear model with crossed random effects (R. H. Baayen, D. J. Davidson, D. M. Bates, Mixed-effects modeling with
-    crossed random effects for subjects and items, Journal of Memory and Language 59, 2008). Checks of attention are
-    passed. The report of :func:`listening` says that the answers are simulated, and how.
+    Each answer is the sum of four terms: the true score of the system, the listener's bias for the system, the effect
+    of the item on the system, and an error. The last three are drawn from normal distributions. The sum is rounded to
+    a whole rating of the scale. This is a linear model with crossed random effects (R. H. Baayen, D. J. Davidson, D.
+    M. Bates, Mixed-effects modeling with crossed random effects for subjects and items, Journal of Memory and
+    Language 59, 2008). Attention checks are passed. The report of :func:`listening` says that the answers are
+    simulated, and names the model.
 
     Args:
-        key: The test whose questions are answered, or its key.
+        key: The test to answer, or its key.
         scores: The true mean of each system on the scale of 1 to 5, before rounding.
-        listeners: How many, 1 to 1,000.
-        listener_sd: Standard deviation of what listeners think of a system.
-        item_sd: Standard deviation of how well a system says an item.
+        listeners: Number of listeners, 1 to 1,000.
+        listener_sd: Standard deviation of the listeners' biases for a system.
+        item_sd: Standard deviation of the items' effects on a system.
         answer_sd: Standard deviation of one listener's ratings of the same sound.
-        seed: What is drawn from.
+        seed: Seed of the draws.
 
     Returns:
-        A tidy frame as of :func:`listening_answers`, in which ``session`` says that it is simulated, and the model.
+        A tidy frame like that of :func:`listening_answers`. Its ``session`` marks the answers as simulated and names
+        the model.
 
     Raises:
-        InvalidRequestError: An option makes no sense, a system has no score, or the test is none of ``mos``.
+        InvalidRequestError: An option is out of range, a system has no score, or the test is not a MOS test.
     """
     read, means = _checked(key, scores)
     _check_count("listeners", listeners, 1, _MAX_LISTENERS)
@@ -103,28 +105,28 @@ def listening_power(
     tests: int = 200,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Return how often a MOS test would find a difference, by the number of listeners; from simulated tests.
+    """Return the power of a MOS test by the number of listeners, from simulated tests.
 
-    Tests are drawn as by :func:`simulated_listeners`, with other listeners, other items and other chance each time,
-    and their pairs are tested as by :func:`listening`, Holm's correction included.
+    Tests are drawn as in :func:`simulated_listeners`, each with new listeners, items and errors. Their pairs are
+    tested as in :func:`listening`, including Holm's correction.
 
     Args:
-        key: The planned test, or its key: its items and systems count.
-        scores: The true mean of each system; the difference between two is what is to be found.
-        listeners: A number of listeners, or several.
-        listener_sd: As of :func:`simulated_listeners`, and so are the other two.
-        item_sd: As above.
-        answer_sd: As above.
-        tests: How many tests are drawn for each number of listeners, 20 to 2,000.
-        seed: What is drawn from.
+        key: The planned test, or its key, for its numbers of items and systems.
+        scores: The true mean of each system. The test is to find the differences between them.
+        listeners: One number of listeners or several.
+        listener_sd: As for :func:`simulated_listeners`.
+        item_sd: As for :func:`simulated_listeners`.
+        answer_sd: As for :func:`simulated_listeners`.
+        tests: Number of tests drawn for each number of listeners, 20 to 2,000.
+        seed: Seed of the draws.
 
     Returns:
-        A row for each number of listeners and pair of systems: ``listeners``, ``items``, ``first``, ``second``,
-        ``difference`` (of the true scores), ``found`` (the share of tests that find it, 0 to 1; of a difference of 0,
-        the share of false alarms) and ``tests``. With 200 tests the share is exact to about 0.07.
+        One row for each number of listeners and pair of systems: ``listeners``, ``items``, ``first``, ``second``,
+        ``difference`` (of the true scores), ``found`` (the share of tests that find it, 0 to 1; for a difference of
+        0, the share of false alarms) and ``tests``. With 200 tests the share has an error of up to about 0.07.
 
     Raises:
-        InvalidRequestError: As of :func:`simulated_listeners`.
+        InvalidRequestError: As for :func:`simulated_listeners`.
     """
     read, means = _checked(key, scores)
     counts = [listeners] if is_whole_number(listeners) else listeners

@@ -40,32 +40,32 @@ def listening(
 ) -> ListeningReport:
     """Read the answers of a listening test, check them, and compare the systems.
 
-    Listeners and items are both drawn by chance, and all intervals and tests say so. Means have intervals by a
-    two-way bootstrap (Owen, 2007). Pairs of systems are tested by Student's t with the variance of listeners and of
+    Listeners and items are both random samples, and all intervals and tests account for both. Means have intervals by
+    a two-way bootstrap (Owen, 2007). Pairs of systems are tested by Student's t with the variance of listeners and of
     items (Cameron, Gelbach and Miller, 2011), ABX by the exact binomial test, corrected for the number of pairs by
     Holm. In simulations at most 6 % of such tests find a difference where there is none. Fewer than six listeners or
     six items show no difference, however clear, except in ABX.
 
     Args:
-        answers: Files that listeners sent, a folder of them, what such a file holds, or ``ListeningTest.answers``; or
+        answers: Files from listeners, a folder of them, the content of such a file, or ``ListeningTest.answers``; or
             a list of several of these.
-        key: The key that ``ListeningTest.save`` wrote beside the page: its path, what it holds, or the test itself.
-            It is needed for files, and not for frames.
-        max_failed_checks: How many checks of attention a listener may fail and still count.
+        key: The key that ``ListeningTest.save`` wrote beside the page: its path, its content, or the test itself.
+            Files need it; frames do not.
+        max_failed_checks: Maximum number of failed attention checks of a listener who counts.
         smallest: The smallest difference that matters, for the advice on the number of listeners: by default 0.2 of
             MOS, 5 of MUSHRA, 0.2 of preference (60 to 40), 0.15 of ABX (65 % right).
-        draws: Draws of the bootstrap.
-        seed: Of the bootstrap.
+        draws: Number of bootstrap draws.
+        seed: Seed of the bootstrap.
         title: Title of the report.
 
     Returns:
-        The report. ``findings`` says who was excluded and why: failed checks, a second session, MUSHRA's hidden
-        reference below 90 in more than 15 % of the items, or its better anchor above 90 (ITU-R BS.1534-3). Answers of
-        listeners who did not finish count. Of simulated listeners they say so first.
+        The report. ``findings`` names the excluded listeners and the reasons: failed checks, a second session,
+        MUSHRA's hidden reference below 90 in more than 15 % of the items, or its better anchor above 90 (ITU-R
+        BS.1534-3). Answers of listeners who did not finish count. The first finding tells of simulated listeners.
 
     Raises:
-        InvalidRequestError: A file is missing, cannot be read, is changed, of another test, or no such file; or there
-            is no answer that counts.
+        InvalidRequestError: A file is missing, unreadable, changed, of another test, or not a file of answers; or no
+            answer counts.
     """
     if not is_whole_number(max_failed_checks) or max_failed_checks < 0:
         raise refused("max_failed_checks", max_failed_checks, "a whole number from 0 on")
@@ -132,14 +132,14 @@ def _record(
 
 @briefly
 def listening_answers(answers: Any, key: Any = None) -> pd.DataFrame:
-    """Return answers of a listening test as one tidy table, unjudged; see :func:`listening`.
+    """Return answers of a listening test as one tidy table, with nobody excluded; see :func:`listening`.
 
     Args:
         answers: As for :func:`listening`.
         key: As for :func:`listening`.
 
     Returns:
-        A row for each sound that was rated, or each choice: ``listener``, ``item``, ``system``, ``other`` (the second
+        One row for each rated sound or each choice: ``listener``, ``item``, ``system``, ``other`` (the second
         system of a pair), ``question``, ``score`` (a rating; A/B: 1 for ``system``, -1 for ``other``, 0 for neither;
         ABX: 1 if right), ``choice`` (the system), ``order`` (of the question for this listener, from 1), ``position``
         (of the rated or chosen sound on the page, from 1), ``time_s``, ``plays``, ``attention`` (whether a check was
@@ -147,7 +147,7 @@ def listening_answers(answers: Any, key: Any = None) -> pd.DataFrame:
         began), ``finished``.
 
     Raises:
-        InvalidRequestError: Something is no answers, does not fit the key, or cannot be read.
+        InvalidRequestError: A value is not answers, does not match the key, or cannot be read.
     """
     return tidy_answers(answers, read_key(key))
 

@@ -34,12 +34,12 @@ _TYPES = {
 def latency(
     lab: Client, texts: str | Iterable[str], voice: Voice | str, *, ways: Iterable[str] = _WAYS
 ) -> pd.DataFrame:
-    """Measure how soon a text is heard, by the way in which it is asked for.
+    """Measure the latency of speech, by the way in which it is requested.
 
-    One call is under way at a time: of each way one that does not count, then the first text in all ways, then the
-    second; each turn begins with another way. The realtime texts go through one session, whose connection is made by
-    the call that does not count. Every call is made, also where a store knows it, and is kept where there is a store.
-    A client that only replays makes none: what was kept comes at the moments at which it came.
+    Calls are made one at a time. The first call of each way does not count. Then the first text is spoken in all
+    ways, then the second, and so on; each turn begins with another way. All realtime texts go through one session,
+    which the call that does not count has opened. Each call reaches the service even if the store has its result, and
+    the store keeps the new one. A client in replay makes no call: kept results arrive with the delays that they had.
 
     ::
 
@@ -48,18 +48,20 @@ def latency(
 
     Args:
         lab: The client.
-        texts: A text, or several.
-        voice: The voice; for streams and sessions one that streams ``pcm``.
+        texts: One text or several.
+        voice: The voice. Streams and sessions need one that streams ``pcm``.
         ways: Which of ``whole`` (``synthesize``), ``stream`` (``stream_speech``) and ``realtime``.
 
     Returns:
-        A row for each call: ``way``, ``text``, ``turn`` (from 0), ``first_sound_s`` (from the call to the first
-        sound; the whole text where it comes whole), ``total_s`` (to the last sound), ``duration_s`` (of the sound),
-        ``rtf`` (total over duration) and ``error``: a call that fails stops no other.
+        One row for each call: ``way``, ``text``, ``turn`` (from 0), ``first_sound_s`` (from the call to the first
+        sound; equal to ``total_s`` for ``whole``), ``total_s`` (from the call to the last sound), ``duration_s`` (of
+        the sound), ``rtf`` (real-time factor: total over duration) and ``error``. A failed call does not stop the
+        others.
 
     Raises:
-        InvalidRequestError: There is no such client, text, way or voice, or the voice cannot speak in a session.
-        APIConnectionError: The service cannot be asked for its voices, or opens no session.
+        InvalidRequestError: The client, a text, a way or the voice is not valid, or the voice cannot speak in a
+            session.
+        APIConnectionError: The service does not return its voices, or opens no session.
     """
     import pandas as pd
 

@@ -1,4 +1,4 @@
-"""The report of what is lost from speech to speech, each stage of which can be heard."""
+"""The report on losses from speech to speech. Each stage can be heard."""
 
 from __future__ import annotations
 
@@ -42,22 +42,24 @@ _HEADS = (
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SpeechToSpeechReport(Report):
-    """Report of what is lost on the way from speech to speech.
+    """Report on the loss in each step from speech to speech.
 
     Attributes:
         title: Title of the page.
-        table: One row for each recording, of each service if there are several (``system``): the input's columns,
-            ``hypothesis`` (what was recognised), ``error_rate`` (against what was said; ``reading_cer`` by readings
-            where it is Japanese), ``translation`` (of that), ``ideal`` (the translation of what was said), ``spoken``
-            (the recording of the translation), ``again`` (what was recognised of it), ``again_error_rate`` and
-            ``again_reading_cer`` (against the translation), ``status``, ``failed_at`` (the step) and ``error``.
+        table: One row for each recording, and for each service (``system``) if there are several: the input's
+            columns, ``hypothesis`` (the transcript), ``error_rate`` (against the text of the recording;
+            ``reading_cer`` by readings for Japanese), ``translation`` (of the hypothesis), ``ideal`` (the translation
+            of the text), ``spoken`` (the recording of the translation), ``again`` (its transcript),
+            ``again_error_rate`` and ``again_reading_cer`` (against the translation), ``status``, ``failed_at`` (the
+            step) and ``error``.
         summary: One row for each service, language and step: ``system`` (of several), ``language``, ``step``,
-            ``utterances`` (rows that went all the way), ``chrf`` (against the references; without them against the
-            translation of what was said), ``lost`` (points, in this step; below 0 it gains) with ``lost_low`` and
-            ``lost_high`` (95 %, from 20 texts on), ``error_rate`` and ``reading_cer`` (of the recogniser in this
-            step, over all rows), ``p``, ``p_holm``, ``significant``, ``verdict`` and ``test``.
-        columns: Columns of ``table`` with the recordings, what is said in them, their languages, and the references
-            (empty: there are none).
+            ``utterances`` (rows without a failed step), ``chrf`` (against the references; without references, against
+            the translation of the text), ``lost`` (points lost in this step; a negative number is a gain) with
+            ``lost_low`` and ``lost_high`` (95 %, from 20 texts on), ``error_rate`` and ``reading_cer``
+            (of the recogniser in this step, over all rows), ``p``, ``p_holm``, ``significant``, ``verdict`` and
+            ``test``.
+        columns: Columns of ``table`` with the recordings, their texts, their languages, and the references (empty
+            without references).
         target_lang: Code of the language translated into.
         record: As for :class:`Report`.
     """

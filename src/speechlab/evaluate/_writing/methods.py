@@ -177,7 +177,7 @@ _BACK = (
 )
 _TERMS = (
     "A term of the glossary is expected as often as it stands in the source, and found as often as the translation "
-    "has one of those that will do, after normalisation."
+    "has one of its allowed renderings, after normalisation."
 )
 _STREAMED = (
     "Times of streams were measured by calls of their own, one at a time, in turns, after one call each that does "
