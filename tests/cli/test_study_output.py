@@ -169,6 +169,11 @@ def test_the_status_says_how_it_ended(study):
         ("round-trip", "own.csv", "--voice", "low", "--out", "own", *own): (0, ""),
         ("round-trip", "own.csv", "--out", "o"): (2, "as in --column text=sentence"),
         ("round-trip", "own.csv", "--out", "o", *own[:2]): (2, "--column language=NAME or --language CODE"),
+        ("round-trip", "own.csv", "--out", "o", *own, "--column", "split=satz"): (
+            2,
+            "'satz' is given for 'text' and for 'split'",
+        ),
+        ("round-trip", "language=ja/none.csv", "--out", "o"): (2, "there is no file language=ja/none.csv"),
         ("voices", "own.csv", "--out", "o", "--column", "audio=satz"): (
             2,
             "columns are text, language, split",

@@ -22,12 +22,12 @@ _ALIASES = {
 }
 """Arguments whose options have other names, in commands that have no option of the argument's name."""
 _ARGUMENT = re.compile(
-    r"""(?<![\w(])(?P<name>[a-z_]+)=(?![\[(])(?P<value>'[^']*'|"[^"]*"|\{[^{}]*\}|…|[\w.]*\w)?
+    r"""(?<!\S)(?P<name>[a-z_]+)=(?P<value>'[^']*'|"[^"]*"|\{[^{}]*\}|…|-?[\w.]*\w)?(?![^\s,.;:)])
     |\((?P<alone>[a-z]+_[a-z_]+)\) |--[\w-]+[ ]\S+ | (?<!\w)'[^']*' | "[^"]*" """,
     re.VERBOSE,
 )
-"""An argument with its value, or alone in brackets (none of one word, which prose has there, too); or an option with
-its value, or a quotation, which stay as they are."""
+"""An argument with its value as a word of its own, not as part of a path or an address; or alone in brackets (none of
+one word, which prose has there, too); or an option with its value, or a quotation, which stay as they are."""
 _ENTRY = re.compile(r"'(\w+)': '?([^',]*)'?")
 _OR_NONE = ", or None"
 _OR_A_VARIABLE = re.compile(r"\bas \w+= or (?=in SPEECHLAB_)")

@@ -81,7 +81,13 @@ def named(rows: pd.DataFrame, columns: Mapping[str, str], path: object) -> pd.Da
             have = ", ".join(map(str, rows.columns))
             message = f"{path} has no column {own!r} for {name!r}; its columns are: {have}"
             raise InvalidRequestError(message, parameter="columns")
-    new = {own: name for name, own in columns.items()}
+    new: dict[Any, str] = {}
+    for name, own in columns.items():
+        if own in new:
+            both = f"{new[own]!r} and for {name!r}"
+            message = f"the column {own!r} is given for {both}; name another column for one of them"
+            raise InvalidRequestError(message, parameter="columns")
+        new[own] = name
     plain = {str(one).strip().lower(): one for one in reversed(rows.columns)}
     plain |= {str(one): one for one in rows.columns}
     for name, others in NAMES.items():
