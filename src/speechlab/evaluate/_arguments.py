@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 def need_columns(frame: object, *columns: object) -> None:
     """Check that a value is a table with rows and with these columns. Names of columns must be texts, as in batches.
 
-    The user's own columns are copied to the report, so each column needs a unique name, without half of a surrogate
-    pair, with which no report can be saved.
+    The user's own columns are copied to the report, so each needs a unique name, and no cell may contain half of a
+    surrogate pair, with which no report can be saved.
 
     Raises:
         InvalidRequestError: The value is not such a table.

@@ -4,9 +4,8 @@ An average over listeners and items varies with both. A test that accounts for o
 differences by chance far too often (H. H. Clark, The language-as-fixed-effect fallacy, Journal of Verbal Learning and
 Verbal Behavior 12, 1973). Intervals of means come from a bootstrap over both listeners and items (A. B. Owen, The
 pigeonhole bootstrap, Annals of Applied Statistics 1, 2007). Differences are tested by Student's t with the variance
-of both
-(A. C. Cameron, J. B. Gelbach, D. L. Miller, Robust inference with multiway clustering, Journal of Business & Economic
-Statistics 29, 2011).
+of both (A. C. Cameron, J. B. Gelbach, D. L. Miller, Robust inference with multiway clustering, Journal of Business &
+Economic Statistics 29, 2011).
 """
 
 from __future__ import annotations

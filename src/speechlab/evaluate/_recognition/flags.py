@@ -3,11 +3,9 @@
 The rules:
 
 - *hallucination*: a text for an empty reference; or a run of inserted text that is not a loop, of at least five
-words,
-  or ten characters in languages without spaces (and in rows of two languages).
+  words, or ten characters in languages without spaces (and in rows of two languages).
 - *lost tail*: the last three words or more of the reference, or six characters, have no counterpart, and the
-hypothesis
-  is not empty.
+  hypothesis is not empty.
 """
 
 from __future__ import annotations
