@@ -46,14 +46,14 @@ def work():
 hit = []
 for _ in range(int(kills)):
     # forked, so that each start costs no second of imports; nothing here has begun a thread
-    wanted = count() + chance.randrange(10)
+    wanted = count() + chance.randrange(8)
     child = os.fork()
     if not child:
         work()
         os._exit(0)
     while count() < wanted and os.waitpid(child, os.WNOHANG) == (0, 0):
         time.sleep(0.005)
-    time.sleep(chance.uniform(0, 0.15))
+    time.sleep(chance.uniform(0, 0.06))
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     hit.append(count())
@@ -63,9 +63,8 @@ print(json.dumps(hit))
 
 def sentence(number):
     """A short text that no other equals in its number of characters and of bytes, which is what the books say."""
-    length, accents = divmod(number, 10)
-    words = ["lé" if n < accents else "la" for n in range(10 + length // 3)]
-    return " ".join(words) + "." * (1 + length % 3)
+    dots, ellipses = divmod(number, 10)
+    return "la" + "." * dots + "…" * ellipses
 
 
 def test_killed_twenty_times(tmp_path):

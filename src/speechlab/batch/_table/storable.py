@@ -195,6 +195,8 @@ def _fits(column: pd.Series[Any]) -> bool:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    if _is_plain(column.dtype):
+        return True
     table = pa.Table.from_pandas(column.to_frame("x"), preserve_index=False)
     kind = table.schema.field(0).type
     if _is_object(column) and pa.types.is_timestamp(kind):  # Arrow drops zones where cells differ in them
@@ -204,6 +206,18 @@ def _fits(column: pd.Series[Any]) -> bool:
     file = BytesIO()
     pq.write_table(table, file)
     return len(pq.read_table(file).to_pandas()) == len(column)
+
+
+def _is_plain(dtype: Any) -> bool:
+    """Whether any column of a type can be written: numbers of up to 64 bits, and texts that Arrow holds already."""
+    import numpy as np
+    import pandas as pd
+
+    if isinstance(dtype, np.dtype):
+        return dtype.kind in "biuf" and dtype.itemsize <= 8
+    if isinstance(dtype, pd.StringDtype):
+        return dtype.storage == "pyarrow"
+    return isinstance(dtype, pd.Int64Dtype | pd.Float64Dtype | pd.BooleanDtype)
 
 
 def _is_simple(kind: pa.DataType) -> bool:

@@ -86,15 +86,22 @@ def summary(scored: pd.DataFrame, by: str | Sequence[str], bootstrap: Bootstrap)
     rows = []
     names = [*keys, *([] if "unit" in keys else ["unit"])]
     _check_keys(scored, keys)
-    for values, part in scored.groupby(names, observed=True, sort=True, dropna=False):
+    # Alone, because a wide table takes longer to be split than to be summed.
+    used = {*names, *_USED, bootstrap.groups if isinstance(bootstrap.groups, str) else None}
+    slim = scored.loc[:, [name in used for name in scored.columns.tolist()]]
+    for values, part in slim.groupby(names, observed=True, sort=True, dropna=False):
         group = dict(zip(names, values, strict=True))
         rows.append(group | _figures(part, bootstrap, f"rows with {group}"))
     types = {
         name: kind for name, kind in _SUMMARY.items() if name not in _SOME or _SOME[name] in scored.columns
     }
     types = {name: kind for name, kind in types.items() if name not in names}
-    table = pd.DataFrame(rows, columns=[*names, *types])
-    return table.astype(types | {"unit": "string"})
+    table = pd.DataFrame(rows, columns=names).astype({"unit": "string"})
+    figures: dict[str, Any] = {
+        name: pd.array([row.get(name) for row in rows], dtype=kind)  # type: ignore[call-overload]  # known at run time only
+        for name, kind in types.items()
+    }
+    return pd.concat([table, pd.DataFrame(figures, index=table.index)], axis=1)
 
 
 def _check_keys(scored: pd.DataFrame, keys: Sequence[str]) -> None:
@@ -115,6 +122,11 @@ _SOME = {
     "tolerant_cer": "tolerant_errors",
     **{f"{kind}_differences": f"{kind}_differences" for kind in KINDS},
 }
+_LENGTHS = {
+    **{column: f"{kind}_length" for column, kind in RATES.items()},
+    "tolerant_cer": "char_length",
+}
+_USED = frozenset({*_NEEDED, *_SOME.values(), *_LENGTHS.values()})
 _SUMMARY: dict[str, str] = {
     "utterances": "Int64",
     "utterances_scored": "Int64",
@@ -169,12 +181,11 @@ def _of_some_languages(done: pd.DataFrame) -> dict[str, Any]:
     for name, column in _SOME.items():
         if column not in done.columns:
             continue
-        known = done[done[column].notna()]
-        if not len(known):
+        known = done[column].notna().to_numpy()
+        if not known.any():
             continue
-        found = known[column].sum()
-        if not name.endswith("_differences"):
-            length = "char_length" if name == "tolerant_cer" else f"{RATES[name]}_length"
-            found = found / max(int(known[length].sum()), 1)
+        found = done[column].sum()
+        if name in _LENGTHS:
+            found = found / max(int(done[_LENGTHS[name]][known].sum()), 1)
         figures[name] = found
     return figures
