@@ -1,4 +1,4 @@
-"""JupyterLab itself, and a notebook that a browser shows in it."""
+"""JupyterLab itself, and the notebooks that one page of a browser shows in it."""
 
 from __future__ import annotations
 
@@ -10,16 +10,24 @@ import subprocess
 import sys
 import time
 import urllib.request
+import uuid
+from pathlib import Path
 
 from support.sockets import free_port
 
-READY = """async () => {
+OPEN = """async ([path, kernel]) => {
   const app = window.jupyterapp;
   await app.restored;
-  const widget = app.shell.currentWidget;
+  const others = [...app.shell.widgets("main")];
+  const widget = await app.commands.execute("docmanager:open", { path, kernel });
+  for (const other of others) {
+    if (other.context) other.context.model.dirty = false;
+    other.close();
+  }
   await widget.context.ready;
   await widget.sessionContext.ready;
   await widget.sessionContext.session.kernel.info;
+  while (others.some((other) => !other.isDisposed)) await new Promise((done) => setTimeout(done, 20));
 }"""
 RUN = "async () => window.jupyterapp.commands.execute('notebook:run-all-cells')"
 SAVE = "() => window.jupyterapp.commands.execute('docmanager:save')"
@@ -28,6 +36,26 @@ ASK = """async (code) => {
   const future = kernel.requestExecute({ code: "", user_expressions: { asked: code } });
   const reply = await future.done;
   return reply.content.user_expressions.asked.data["text/plain"];
+}"""
+TRUSTED = "() => window.jupyterapp.shell.currentWidget.content.widgets.map((cell) => cell.model.trusted)"
+START = """async () => {
+  const kernel = await window.jupyterapp.serviceManager.kernels.startNew({ name: "python3" });
+  const { id, name } = kernel;
+  kernel.dispose();
+  return { id, name };
+}"""
+CLEAR = """async (model) => {
+  const code = `
+import ipywidgets
+ipywidgets.Widget.close_all()
+get_ipython().run_line_magic("reset", "-sf")
+`;
+  const kernels = window.jupyterapp.serviceManager.kernels;
+  await kernels.refreshRunning();
+  const kernel = kernels.connectTo({ model });
+  const reply = await kernel.requestExecute({ code, silent: true }).done;
+  kernel.dispose();
+  if (reply.content.status !== "ok") throw new Error(reply.content.evalue);
 }"""
 
 
@@ -42,6 +70,8 @@ def jupyterlab(root):
     port = free_port()
     folders = {"CONFIG": "config", "DATA": "data", "RUNTIME": "runtime"}
     environment = {f"JUPYTER_{name}_DIR": str(root / folder) for name, folder in folders.items()}
+    # Where it finds Node.js, it asks yarn for its settings with each page: half a second of processor time.
+    environment["PATH"] = str(Path(sys.executable).parent)
     command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ServerApp.token=test"]
     command += [
         f"--port={port}",
@@ -73,14 +103,64 @@ def jupyterlab(root):
             raise
 
 
+class LabVisit:
+    """A page of a browser in JupyterLab, a kernel for the cells of its notebooks, and one that runs nothing.
+
+    A page of JupyterLab takes three seconds of processor time, a kernel that has imported the package two.
+    """
+
+    def __init__(self, context, address):
+        self.context = context
+        self.url, self.folder = address
+        self.page = self._working = self._idle = None
+
+    def load(self):
+        """Load JupyterLab anew, without a notebook."""
+        if self.page is None:
+            self.page = self.context.new_page()
+            self.page.set_default_timeout(60_000)
+        self.page.goto("about:blank")
+        self.page.goto(f"{self.url}/lab?token=test&reset")
+        self.page.wait_for_function("() => window.jupyterapp")
+
+    def working(self):
+        """The kernel for cells, with no variables and no widgets."""
+        if self._working is None:
+            self._working = self._start_kernel()
+        self.page.evaluate(CLEAR, self._working)
+        return self._working
+
+    def idle(self):
+        """The kernel that has run nothing."""
+        if self._idle is None:
+            self._idle = self._start_kernel()
+        return self._idle
+
+    def end_kernel(self):
+        """End the kernel for cells; the next notebook has a new one."""
+        self._working = None
+        self.page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.shutdown()")
+
+    def leave(self):
+        """Close the page, and let the kernel for cells be: the next notebook has new ones."""
+        if self.page is not None:
+            self.page.close()
+        self.page = self._working = None
+
+    def _start_kernel(self):
+        return self.page.evaluate(START)
+
+
 class LabNotebook:
     """A notebook of one cell in JupyterLab, as the page of a browser shows it."""
 
-    def __init__(self, page, address, name):
-        self.page = page
-        self.url, self.folder = address
+    def __init__(self, visit, name):
+        self.visit = visit
         self.name = name
-        self.page.set_default_timeout(60_000)
+
+    @property
+    def page(self):
+        return self.visit.page
 
     @property
     def output(self):
@@ -92,21 +172,13 @@ class LabNotebook:
 
     def open(self, code, outputs=()):
         """Write the notebook and open it; nothing runs."""
-        import nbformat  # its import takes seconds, and every worker collects the tests
-
-        cell = nbformat.v4.new_code_cell(code, outputs=list(outputs))
-        notebook = nbformat.v4.new_notebook(cells=[cell])
-        notebook.metadata["kernelspec"] = {
-            "name": "python3",
-            "display_name": "Python 3",
-            "language": "python",
-        }
-        nbformat.write(notebook, self.folder / self.name)
-        self._open(self.name)
+        self._write(code, outputs)
+        self._open(self.name, self.visit.idle())
 
     def run(self, code):
         """Write the notebook, open it, and run its cell."""
-        self.open(code)
+        self._write(code)
+        self._open(self.name, self.visit.working())
         self.page.evaluate(RUN)
 
     def press(self, *keys):
@@ -135,22 +207,37 @@ class LabNotebook:
     def save(self):
         """Save the notebook, and return what its file holds."""
         self.page.evaluate(SAVE)
-        return (self.folder / self.name).read_text()
-
-    def end_kernel(self):
-        self.page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.shutdown()")
+        return (self.visit.folder / self.name).read_text()
 
     def open_again(self):
-        self._open(self.name)
+        self.visit.load()
+        self._open(self.name, None)
 
     def open_as_stranger(self):
         """Open a copy of the saved notebook, which nobody trusts."""
         copy = f"stranger-{self.name}"
-        (self.folder / copy).write_text((self.folder / self.name).read_text())
-        self._open(copy)
+        notebook = json.loads((self.visit.folder / self.name).read_text())
+        notebook["metadata"]["title"] = "a copy"  # the server trusts what it has signed, wherever it lies
+        (self.visit.folder / copy).write_text(json.dumps(notebook))
+        self.visit.load()
+        self._open(copy, self.visit.idle())
+        assert self.page.evaluate(TRUSTED) == [False]
 
-    def _open(self, name):
-        self.page.goto("about:blank")
-        self.page.goto(f"{self.url}/lab/tree/{name}?token=test&reset")
-        self.page.wait_for_selector(".jp-Notebook .jp-CodeCell")
-        self.page.evaluate(READY)  # a server that is told to end while a kernel starts waits for ever
+    def _write(self, code, outputs=()):
+        if self.page is None:
+            self.visit.load()
+        cell = {
+            "cell_type": "code",
+            "id": uuid.uuid4().hex[:8],
+            "execution_count": None,
+            "metadata": {},
+            "outputs": list(outputs),
+            "source": code,
+        }
+        kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+        notebook = {"nbformat": 4, "nbformat_minor": 5, "metadata": {"kernelspec": kernel}, "cells": [cell]}
+        (self.visit.folder / self.name).write_text(json.dumps(notebook))
+
+    def _open(self, name, kernel):
+        # a server that is told to end while a kernel starts waits for ever: the page waits for the kernel
+        self.page.evaluate(OPEN, [name, kernel])

@@ -10,7 +10,7 @@ import pytest
 from speechlab.audio import AudioClip
 from support.browser import FLAGS, MICROPHONE, chromium_path
 from support.clients import KEY
-from support.lab import LabNotebook, jupyterlab
+from support.lab import LabNotebook, LabVisit, jupyterlab
 from support.staged_voices import voices_service
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
@@ -28,7 +28,8 @@ PREVIEW = """
 from speechlab import widgets
 from speechlab.batch import Counts, Outcome
 sent = []
-get_ipython().display_pub.register_hook(lambda message: sent.append(message["msg_type"]) or message)
+hook = lambda message: sent.append(message["msg_type"]) or message
+get_ipython().display_pub.register_hook(hook)
 preview = widgets.BatchPreview()
 display(preview)
 display(preview)
@@ -45,19 +46,21 @@ def jupyter(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def visitor(chromium):
-    """One user of the browser, so that JupyterLab's modules are compiled once."""
-    context = chromium.new_context(viewport={"width": 1100, "height": 800})
-    yield context
-    context.close()
+def visit(jupyter, chromium):
+    """One page in it for all notebooks, in a browser whose microphone beeps each second."""
+    browser = chromium.browser_type.launch(executable_path=chromium_path(), args=[*FLAGS, *MICROPHONE])
+    context = browser.new_context(permissions=["microphone"], viewport={"width": 1100, "height": 800})
+    yield LabVisit(context, jupyter)
+    browser.close()
 
 
 @pytest.fixture
-def notebook(jupyter, visitor, request):
+def notebook(visit, request):
     """An empty notebook in it."""
-    page = visitor.new_page()
-    yield LabNotebook(page, jupyter, f"{request.node.name}.ipynb")
-    page.close()
+    failed = request.session.testsfailed
+    yield LabNotebook(visit, f"{request.node.name}.ipynb")
+    if request.session.testsfailed > failed:
+        visit.leave()
 
 
 def test_the_player_lives_in_jupyterlab(notebook):
@@ -74,12 +77,9 @@ def test_the_player_lives_in_jupyterlab(notebook):
 
 
 def test_a_clip_still_plays_in_a_notebook_that_nobody_trusts(notebook):
-    import nbformat
-
     clip = AudioClip(np.zeros(12000, np.float32), 24000, title="<b>quiet</b>")
     data = {"text/html": clip._repr_html_(), "text/plain": repr(clip)}
-    shown = nbformat.v4.new_output("display_data", data)
-    notebook.open("clip", [shown])
+    notebook.open("clip", [{"output_type": "display_data", "data": data, "metadata": {}}])
     audio = notebook.output.locator("audio")
     audio.wait_for()
     assert audio.get_attribute("src").startswith("data:audio/ogg;base64,")
@@ -98,6 +98,7 @@ def test_a_preview_is_live_and_still_there_when_the_notebook_is_opened_again(not
     output.get_by_text("stopped after 1 s").nth(1).wait_for()
     assert live.count() == 0
     assert notebook.ask("sent.count('update_display_data')") == "1"  # for both of its outputs
+    assert notebook.ask("get_ipython().display_pub.unregister_hook(hook)") == "True"
     notebook.save()
     for again in (notebook.open_again, notebook.open_as_stranger):
         again()
@@ -105,52 +106,6 @@ def test_a_preview_is_live_and_still_there_when_the_notebook_is_opened_again(not
         output.get_by_text(line).nth(1).wait_for()
         assert output.get_by_text("<img src=x onerror=alert(1)>").count() == 2
         assert output.locator("img").count() == 0
-
-
-TABLE = """
-import numpy as np
-import pandas as pd
-import speechlab as sl
-t = np.arange(12000) / 24000
-clip = sl.AudioClip((np.sin(2 * np.pi * 440 * t) * 0.2).astype("float32"), 24000)
-text = "costs $5 in Tokyo and $6 in Osaka <img src=x onerror=alert(1)>"
-table = sl.show(pd.DataFrame({"audio": [clip] * 300, "text": text, "hypothesis": text.replace("6", "7")}))
-table
-"""
-
-
-def test_a_table_is_heard_and_marked_and_its_rows_stay_when_the_notebook_is_opened_again(notebook):
-    notebook.run(TABLE)
-    page, output = notebook.page, notebook.output
-    table = page.locator(".speechlab-table")
-    table.get_by_role("button", name="Play row 2", exact=True).click()
-    page.wait_for_selector(".sl-row.sl-playing")
-    table.locator(".sl-row del").first.wait_for()
-    # none of these keys reaches the notebook, where "x" would cut the cell
-    notebook.press("x", "m", "3", "a", "d", "d")
-    notebook.becomes("table.selected, table.marked, int(table.frame.rating[1])", "(1, [1], 3)")
-    assert notebook.cells == 1
-    notebook.ask("setattr(table, 'selected', 250)")
-    page.wait_for_selector(".sl-row.sl-on[data-row='250']")
-    for theme, scheme in (("JupyterLab Dark", "dark"), ("JupyterLab Light", "light")):
-        change = "theme => window.jupyterapp.commands.execute('apputils:change-theme', { theme })"
-        page.evaluate(change, theme)
-        page.wait_for_function(
-            f"getComputedStyle(document.querySelector('.sl-search')).colorScheme === '{scheme}'"
-        )
-    saved = notebook.save()
-    notebook.end_kernel()  # so that nothing but the file is shown
-    assert "widget-view" not in saved
-    assert len(saved) < 120_000
-    for again in (notebook.open_again, notebook.open_as_stranger):
-        again()
-        output.get_by_text("the first 8 of them here").wait_for()
-        assert output.get_by_text("model not found").count() == 0
-        assert output.locator("audio").filter(visible=True).count() == 8
-        assert output.locator("img, mjx-container").count() == 0
-        assert (
-            output.get_by_text("costs $5 in Tokyo and $6 in Osaka <img src=x onerror=alert(1)>").count() == 8
-        )
 
 
 ERRORS = """
@@ -271,23 +226,14 @@ recorder
 """
 
 
-@pytest.fixture
-def beeping(chromium):
-    """A page whose microphone beeps each second."""
-    browser = chromium.browser_type.launch(executable_path=chromium_path(), args=[*FLAGS, *MICROPHONE])
-    yield browser.new_context(permissions=["microphone"], viewport={"width": 1100, "height": 800}).new_page()
-    browser.close()
-
-
-def test_a_microphone_records_in_jupyterlab_and_its_takes_stay_when_the_notebook_is_opened_again(
-    jupyter, beeping
-):
-    notebook = LabNotebook(beeping, jupyter, "recorder.ipynb")
+def test_a_microphone_records_in_jupyterlab_and_its_takes_stay_when_the_notebook_is_opened_again(notebook):
     notebook.run(RECORDER)
     output = notebook.output
-    live = beeping.locator(".speechlab-recorder")
+    live = notebook.page.locator(".speechlab-recorder")
     live.get_by_role("button", name="Record").click()
-    beeping.wait_for_function("Number(document.querySelector('.sl-time').textContent.slice(2, 7)) >= 1.2")
+    notebook.page.wait_for_function(
+        "Number(document.querySelector('.sl-time').textContent.slice(2, 7)) >= 1.2"
+    )
     live.get_by_role("button", name="Stop").click()
     live.locator(".sl-take").wait_for()
     assert live.locator("ol").evaluate("list => getComputedStyle(list).paddingLeft") == "0px"
@@ -334,3 +280,49 @@ def test_a_listening_test_is_answered_in_jupyterlab_and_unblinds_nobody(notebook
     output = notebook.output
     output.get_by_text("costs $5 in Tokyo and $6 in Osaka <img src=x onerror=alert(1)>").wait_for()
     assert output.locator("img, mjx-container").count() == 0
+
+
+TABLE = """
+import numpy as np
+import pandas as pd
+import speechlab as sl
+t = np.arange(12000) / 24000
+clip = sl.AudioClip((np.sin(2 * np.pi * 440 * t) * 0.2).astype("float32"), 24000)
+text = "costs $5 in Tokyo and $6 in Osaka <img src=x onerror=alert(1)>"
+table = sl.show(pd.DataFrame({"audio": [clip] * 300, "text": text, "hypothesis": text.replace("6", "7")}))
+table
+"""
+
+
+def test_a_table_is_heard_and_marked_and_its_rows_stay_when_the_notebook_is_opened_again(notebook):
+    notebook.run(TABLE)
+    page, output = notebook.page, notebook.output
+    table = page.locator(".speechlab-table")
+    table.get_by_role("button", name="Play row 2", exact=True).click()
+    page.wait_for_selector(".sl-row.sl-playing")
+    table.locator(".sl-row del").first.wait_for()
+    # none of these keys reaches the notebook, where "x" would cut the cell
+    notebook.press("x", "m", "3", "a", "d", "d")
+    notebook.becomes("table.selected, table.marked, int(table.frame.rating[1])", "(1, [1], 3)")
+    assert notebook.cells == 1
+    notebook.ask("setattr(table, 'selected', 250)")
+    page.wait_for_selector(".sl-row.sl-on[data-row='250']")
+    for theme, scheme in (("JupyterLab Dark", "dark"), ("JupyterLab Light", "light")):
+        change = "theme => window.jupyterapp.commands.execute('apputils:change-theme', { theme })"
+        page.evaluate(change, theme)
+        page.wait_for_function(
+            f"getComputedStyle(document.querySelector('.sl-search')).colorScheme === '{scheme}'"
+        )
+    saved = notebook.save()
+    notebook.visit.end_kernel()  # so that nothing but the file is shown
+    assert "widget-view" not in saved
+    assert len(saved) < 120_000
+    for again in (notebook.open_again, notebook.open_as_stranger):
+        again()
+        output.get_by_text("the first 8 of them here").wait_for()
+        assert output.get_by_text("model not found").count() == 0
+        assert output.locator("audio").filter(visible=True).count() == 8
+        assert output.locator("img, mjx-container").count() == 0
+        assert (
+            output.get_by_text("costs $5 in Tokyo and $6 in Osaka <img src=x onerror=alert(1)>").count() == 8
+        )
