@@ -119,7 +119,9 @@ def test_a_round_trip_of_a_sample(run):
 
 
 def test_which_voice_to_take(run):
-    texts = pd.DataFrame({"text": ["Good morning.", "二人です。"], "language": ["en", "ja"]})
+    texts = pd.DataFrame(
+        {"text": ["Good morning.", "Good night.", "二人です。"], "language": ["en", "en", "ja"]}
+    )
     texts.to_csv(run.root / "texts.tsv", index=False, sep="\t")
     done = run("voices", "texts.tsv", "--out", "which", "--voice", "heart", "--voice", "mei", "--speed", 1)
     assert done.returncode == 0, done.stderr

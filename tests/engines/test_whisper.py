@@ -198,7 +198,7 @@ def test_more_than_a_window_is_recognised_whole_and_split_where_it_pauses(hibari
 
 
 def test_speech_that_repeats_itself_is_not_mistaken_for_a_runaway(hibari, say, whisper, error_rate):
-    text = "The train is late again. " * 3
+    text = "The train is late again. " * 4
     heard = whisper.recognise(say(hibari, text, "heart"), RecognitionOptions(language="en"))
     assert error_rate(text, heard.text) < 0.1, heard.text
 
