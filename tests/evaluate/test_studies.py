@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -173,9 +174,9 @@ def test_columns_have_types_also_where_nothing_was_spoken(lab, store, report):
 
 
 def test_chinese_recordings(lab, store):
-    clips = datasets.zh_speech().head(2)
+    clips = datasets.zh_speech().head(1)
     report = evaluate.recognition(lab, clips, voice=None, identify=True, store=store, progress=False)
-    assert report.table["hypothesis_language"].tolist() == ["zh", "zh"]
+    assert report.table["hypothesis_language"].tolist() == ["zh"]
     assert report.summary["error_rate"].iloc[0] < 0.15
     assert report.summary["unit"].tolist() == ["char"]
 
@@ -256,25 +257,28 @@ def test_short_names_of_voices(description, name):
 
 def test_rows_that_nobody_speaks_are_kept_with_the_reason(lab, store):
     frame = pd.DataFrame(
-        {"sentence": ["Good evening.", "你好。", "Hello.", "Hi."], "lang": ["en-US", "zh", "klingon", None]},
+        {
+            "sentence": ["The weather is fine today.", "你好。", "Hello.", "Hi."],
+            "lang": ["en-US", "zh", "klingon", None],
+        },
         index=["a", "b", "b", "c"],
     )
     report = evaluate.round_trip(
         lab, frame, "heart", text="sentence", language="lang", store=store, progress=False
     )
     rows = report.table.set_index("sentence")
-    assert rows["status"].to_dict() | {"Good evening.": "ok"} == {
-        "Good evening.": "ok",
+    assert rows["status"].to_dict() | {"The weather is fine today.": "ok"} == {
+        "The weather is fine today.": "ok",
         "你好。": "skipped",
         "Hello.": "skipped",
         "Hi.": "skipped",
     }
     assert "none of the voices" in rows.loc["你好。", "error"]
     assert "no code of a language" in rows.loc["Hello.", "error"]
-    assert rows.loc["Good evening.", "wer"] == 0
+    assert rows.loc["The weather is fine today.", "wer"] == 0
     assert report.summary["utterances"].tolist() == [1]
     assert "3 failed or were skipped" in report.to_html()
-    assert "Good evening." in report.to_html()
+    assert "The weather is fine today." in report.to_html()
 
 
 def test_columns_of_results_are_not_overwritten(lab, store, report):
@@ -286,8 +290,11 @@ def test_columns_of_results_are_not_overwritten(lab, store, report):
 def test_recordings_that_cannot_be_read_are_rows(lab, store, tmp_path, report):
     (tmp_path / "甲").mkdir()
     good = report.table.query("id == 'e1'")["audio"].iloc[0]
-    first = AudioClip.from_file(good).save(tmp_path / "甲" / "a long name of a recording, the first.wav")
-    second = AudioClip.from_file(good).save(tmp_path / "甲" / "a long name of a recording, the second.wav")
+    first, second = (
+        tmp_path / "甲" / f"a long name of a recording, the {one}.wav" for one in ("first", "second")
+    )
+    for copy in (first, second):
+        copy.write_bytes(Path(good).read_bytes())
     frame = pd.DataFrame(
         {
             "audio": pd.Series([first, str(second), tmp_path / "gone.wav", None], dtype=object),
@@ -296,13 +303,7 @@ def test_recordings_that_cannot_be_read_are_rows(lab, store, tmp_path, report):
         }
     )
     heard = evaluate.recognition(lab, frame, voice=None, store=store, progress=False)
-    assert heard.table["status"].tolist() == ["ok", "cached", "error", "error"] or heard.table[
-        "status"
-    ].tolist() == [
-        "ok",
-        "ok",
-        "error",
-        "error",
-    ]
+    assert heard.table["status"].isin(["ok", "cached"]).tolist() == [True, True, False, False]
+    assert heard.table["status"].tolist()[2:] == ["error", "error"]
     saved = pd.read_parquet(heard.save(tmp_path / "out") / "results.parquet")
     assert saved["audio"].dropna().nunique() == 2
