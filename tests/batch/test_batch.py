@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +13,7 @@ from speechlab import batch
 from speechlab.audio import AudioClip
 from speechlab.client import Client
 from speechlab.errors import AuthenticationError, InvalidRequestError, StoreError
+from support.forked import script
 from support.stores import kept
 
 pytestmark = pytest.mark.engines
@@ -223,9 +222,7 @@ print(batch.synthesize(frame.head(1), lab, store=sys.argv[3], progress=False)["s
 
 def test_a_full_disk_stops_with_words_and_keeps_what_was_done(live_service, heart, tmp_path):
     arguments = [live_service.base_url, live_service.api_key, str(tmp_path / "s"), heart]
-    done = subprocess.run(
-        [sys.executable, "-c", FULL, *arguments], capture_output=True, check=False, text=True, timeout=120
-    )
+    done = script(FULL, *arguments)
     assert done.returncode == 0, done.stderr
     first, last = done.stdout.splitlines()[-2:]
     assert "no space left" in first

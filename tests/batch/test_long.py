@@ -19,6 +19,7 @@ from speechlab.audio import AudioClip, concatenate
 from speechlab.client import AsyncClient, Client
 from speechlab.errors import AudioDecodeError, InvalidRequestError
 from support.ears import Ears, ears
+from support.forked import Script
 
 __all__ = ["ears"]  # a fixture
 
@@ -185,10 +186,9 @@ with Client(base_url=sys.argv[1]) as lab:
 def test_killed_in_the_middle_it_goes_on_from_there(ears, tmp_path):
     path, runs = talk(tmp_path / "a.wav", 300), str(tmp_path / "runs")
     Ears.stuck_at = 12  # in the second handful of pieces
-    child = subprocess.Popen([sys.executable, "-c", KILLED, ears, path, runs], stderr=subprocess.PIPE)
+    child = Script(KILLED, ears, path, runs)
     assert Ears.stuck.wait(60)
     child.kill()
-    child.communicate()
     Ears.stuck_at = None
     Ears.freed.set()
     before = list(Ears.heard)

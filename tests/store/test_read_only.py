@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import ctypes
-import os
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
 from speechlab import batch
 from speechlab.client import Client
 from support.batches import quiet, texts
+from support.forked import script
 from support.translator import Translator, Wire
 
 WRITER = """
@@ -29,13 +25,21 @@ store.close()
 """
 
 READER = """
-import sys
+import ctypes, os, sys
 from speechlab import batch
 from speechlab.client import Client
 from speechlab.errors import SpeechLabError
 from speechlab.store import RunRecord, Store
 from support.batches import quiet, texts
 folder = sys.argv[1]
+
+if os.getuid() == 0:  # give up what lets root write everywhere: CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_FOWNER
+    kernel = ctypes.CDLL(None)
+    version, sets = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()  # capget(2)
+    assert kernel.capget(version, sets) == 0
+    sets[0] &= ~0b1110  # effective
+    sets[1] &= ~0b1110  # permitted
+    assert kernel.capset(version, sets) == 0
 
 def refused(work):
     try:
@@ -85,30 +89,13 @@ def folder(tmp_path):
     lock(made, 0o755, 0o644)
 
 
-def as_anybody():
-    """Give up what lets root write everywhere."""
-    if os.getuid() == 0:
-        set_process, drop_from_bounding_set = ctypes.CDLL(None).prctl, 24
-        for capability in (1, 2, 3):  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_FOWNER
-            assert set_process(drop_from_bounding_set, capability, 0, 0, 0) == 0
-
-
 def lock(folder, for_folders=0o555, for_files=0o444):
     for path in [folder, *folder.rglob("*")]:
         path.chmod(for_folders if path.is_dir() else for_files)
 
 
 def read(code, *arguments):
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
-    done = subprocess.run(
-        [sys.executable, "-c", READER + code, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        env=environment,
-        preexec_fn=as_anybody,
-    )
+    done = script(READER + code, *arguments)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 
@@ -117,7 +104,7 @@ def read(code, *arguments):
     "how", ["close", "kill", "kill and lose the index", "kill and lock the files", "earlier"]
 )
 def test_all_that_was_written_is_read(folder, how):
-    subprocess.run([sys.executable, "-c", WRITER, folder, how.split()[0]], timeout=60, check=False)
+    script(WRITER, folder, how.split()[0])
     log = folder / "store.sqlite-wal"
     assert log.exists() == how.startswith("kill")
     if how.endswith("index"):

@@ -13,6 +13,7 @@ import pytest
 
 from speechlab.errors import StoreError
 from speechlab.store import Attempt, Store
+from support.forked import script
 
 ASK = {"text": "hello", "voice": "v", "temperature": None}
 
@@ -129,9 +130,8 @@ print(store.get("kept") is not None, store.get("k") is None, left)
 
 
 def test_no_space_left(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-c", FULL, str(tmp_path)], capture_output=True, text=True, timeout=60, check=True
-    )
+    done = script(FULL, tmp_path)
+    assert done.returncode == 0, done.stderr
     first, second = done.stdout.splitlines()
     assert "no space left" in first
     assert "stored results stay valid" in first

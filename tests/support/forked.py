@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 
 _FORKED = multiprocessing.get_context("forkserver")
@@ -24,14 +25,14 @@ _FORKED.set_forkserver_preload(
 )
 
 
-class Speechlab:
-    """The command ``speechlab`` in a process of its own, with the attributes of ``subprocess.Popen``."""
+class _Forked:
+    """A process of its own, with the attributes of ``subprocess.Popen``."""
 
-    def __init__(self, *arguments, env=None, cwd=None):
-        self._said = [Path(tempfile.mkstemp(prefix="speechlab-")[1]) for _ in range(2)]
-        self.args = ["speechlab", *map(str, arguments)]
-        given = (self.args, dict(env or os.environ), str(cwd or Path.cwd()), list(map(str, self._said)))
-        self._process = _FORKED.Process(target=_command, args=given, daemon=True)
+    def __init__(self, work, args, env=None, cwd=None, terminal=None):
+        self._said = [Path(terminal or tempfile.mkstemp(prefix="speechlab-")[1]) for _ in range(2)]
+        self.args = list(map(str, args))
+        given = (work, self.args, dict(env or os.environ), str(cwd or Path.cwd()), list(map(str, self._said)))
+        self._process = _FORKED.Process(target=_begin, args=given, daemon=True)
         self._process.start()
         self.pid = self._process.pid
 
@@ -61,27 +62,59 @@ class Speechlab:
         return said
 
 
+class Speechlab(_Forked):
+    """The command ``speechlab``."""
+
+    def __init__(self, *arguments, env=None, cwd=None):
+        super().__init__(_command, ["speechlab", *arguments], env, cwd)
+
+
+class Script(_Forked):
+    """A text of Python with arguments, as ``python -c`` runs it, except that it ends without the work of ``atexit``.
+
+    What it prints goes to the terminal, if one is given by its path.
+    """
+
+    def __init__(self, code, *arguments, terminal=None):
+        super().__init__(partial(_run, code), ["-c", *arguments], terminal=terminal)
+
+
 def speechlab(*arguments, env=None, cwd=None, timeout=120):
     """Run the command to its end, as ``subprocess.run`` does."""
-    process = Speechlab(*arguments, env=env, cwd=cwd)
+    return _ended(Speechlab(*arguments, env=env, cwd=cwd), timeout)
+
+
+def script(code, *arguments, timeout=120):
+    """Run a text of Python to its end, as ``subprocess.run`` does."""
+    return _ended(Script(code, *arguments), timeout)
+
+
+def _ended(process, timeout):
     out, err = process.communicate(timeout)
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
 
-def _command(arguments, environment, folder, said):
+def _command():
     from speechlab.cli import main
 
+    main()
+
+
+def _run(code):
+    exec(compile(code, "<script>", "exec"), {"__name__": "__main__"})
+
+
+def _begin(work, arguments, environment, folder, said):
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
     sys.argv = arguments
     for number, (path, stream) in enumerate(zip(said, (sys.stdout, sys.stderr), strict=True), start=1):
-        stream.flush()
+        stream.reconfigure(encoding="utf-8")  # while its file has a place, which a terminal has not
         file = os.open(path, os.O_WRONLY)
         os.dup2(file, number)
         os.close(file)
-        stream.reconfigure(encoding="utf-8")
-    main()
+    work()
 
 
 def dask_worker(address):

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 
@@ -15,6 +12,7 @@ import pytest
 from speechlab import batch
 from speechlab.store import Store
 from support.batches import EN_JA, quiet, texts
+from support.forked import Script
 from support.stores import kept
 
 BEGUN = 4
@@ -26,8 +24,6 @@ from speechlab import batch
 from speechlab.client import Client
 from support.batches import quiet, texts
 base_url, folder, rows, at_once = sys.argv[1:]
-print("ready", flush=True)
-sys.stdin.readline()
 with Client(base_url) as lab:
     table = batch.translate(texts(int(rows)), lab, **quiet(folder, concurrency=int(at_once)))
     assert batch.load(table, folder).verify()
@@ -38,37 +34,20 @@ print(json.dumps([table["status"].tolist(), table["translation"].tolist()]))
 @pytest.fixture
 def begin(tmp_path, translator):
     """Begin the same batch in two processes at the same time."""
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path.__class__(__file__).parents[2])}
     begun = []
 
     def begin(rows, at_once=8):
-        command = [
-            sys.executable,
-            "-c",
-            WORK,
-            translator.base_url,
-            tmp_path / "store",
-            str(rows),
-            str(at_once),
-        ]
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-        begun.extend(subprocess.Popen(command, env=environment, **pipes) for _ in range(2))
-        for process in begun:
-            assert process.stdout.readline() == "ready\n"
-        for process in begun:
-            process.stdin.write("go\n")
-            process.stdin.flush()
+        begun.extend(Script(WORK, translator.base_url, tmp_path / "store", rows, at_once) for _ in range(2))
         return begun
 
     yield begin
     for process in begun:
         process.kill()
-        process.communicate()
 
 
 def ended(process):
-    told, _ = process.communicate(timeout=120)
-    assert process.returncode == 0
+    told, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors
     statuses, translations = json.loads(told)
     return statuses, translations
 
@@ -97,11 +76,11 @@ def test_a_process_that_is_killed_takes_no_row_with_it(begin, translator, tmp_pa
     victim, survivor = begin(200)
     with Store(tmp_path / "store") as store:
         while kept(store) < 40:
-            time.sleep(0.005)
+            time.sleep(0.02)
         victim.send_signal(stopped)
         if stopped == signal.SIGSTOP:  # it has its claims as long as it is there
             while kept(store) < 200 - BEGUN * 8:
-                time.sleep(0.005)
+                time.sleep(0.02)
             time.sleep(1)
             assert survivor.poll() is None
             victim.kill()

@@ -6,11 +6,9 @@ import asyncio
 import random
 import re
 import shutil
-import subprocess
 import sys
 import time
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
@@ -19,6 +17,7 @@ from speechlab.client import AsyncClient, Client
 from speechlab.errors import AuthenticationError, StoreError
 from speechlab.store import Store
 from support.batches import EN_JA, quiet, texts
+from support.forked import script
 from support.translator import Translator, Wire, reply
 
 
@@ -184,13 +183,12 @@ def test_a_full_disk_ends_the_run_with_one_error(tmp_path, caplog):
 
 
 LIMITED = """
-import json, resource, sys
-sys.path.insert(0, sys.argv[1])
+import resource, sys
 from speechlab import batch
 from speechlab.client import Client
 from speechlab.errors import StoreError
 from support.batches import quiet, texts
-url, folder, limit = sys.argv[2], sys.argv[3], int(sys.argv[4])
+url, folder, limit = sys.argv[1], sys.argv[2], int(sys.argv[3])
 with Client(base_url=url) as lab:
     batch.translate(texts(1), lab, **quiet(folder))
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
@@ -204,11 +202,10 @@ with Client(base_url=url) as lab:
 @pytest.mark.skipif(sys.platform == "win32", reason="RLIMIT_FSIZE is POSIX")
 def test_a_disk_that_fails_in_the_middle_of_a_run_is_told_in_words(tmp_path):
     service, folder = Hostile(lambda _: Hostile.OK), tmp_path / "a"
-    here = str(Path(__file__).parents[2])
     with Wire(service.answer) as wire:
         url = f"http://127.0.0.1:{wire.port}"
-        command = [sys.executable, "-c", LIMITED, here, url, str(folder), "200000"]
-        said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+        limited = script(LIMITED, url, folder, 200_000)
+        assert limited.returncode == 0, limited.stderr
         made = sum(service.calls.values())
         with Client(base_url=url) as lab:
             table = batch.translate(texts(400), lab, **quiet(folder))
@@ -216,10 +213,11 @@ def test_a_disk_that_fails_in_the_middle_of_a_run_is_told_in_words(tmp_path):
         f"the store {folder} cannot be read or written (disk I/O error): free space, a limit on the size of "
         "files (ulimit -f) or the disk itself may be the reason; stored results stay valid; "
     )
-    assert said.startswith(told)
+    assert limited.stdout.startswith(told)
     kept = int(
         re.fullmatch(
-            r"(\d+) of 400 rows are kept in run \S+, and .* goes on from there", said[len(told) :].strip()
+            r"(\d+) of 400 rows are kept in run \S+, and .* goes on from there",
+            limited.stdout[len(told) :].strip(),
         )[1]
     )
     assert 1 < kept <= made < kept + 4 * 16

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
+import select
 import time
 
 import pandas as pd
@@ -17,6 +16,7 @@ from speechlab.client import Client
 from speechlab.errors import InvalidRequestError
 from speechlab.widgets import BatchPreview
 from support.batches import EN_JA, quiet, texts
+from support.forked import Script
 from support.stores import kept
 from support.translator import Translator, Wire, reply
 
@@ -123,7 +123,7 @@ batch.plan_transcription(frame, Client(base_url=sys.argv[1]), store=sys.argv[2])
 """
 
 
-def on_a_terminal(*command, columns=120):
+def on_a_terminal(code, *arguments, columns=120):
     """What a program writes that believes in a terminal."""
     import fcntl
     import pty
@@ -132,29 +132,26 @@ def on_a_terminal(*command, columns=120):
 
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    process = subprocess.Popen(command, stdout=slave, stderr=slave)
+    process = Script(code, *arguments, terminal=os.ttyname(slave))
+    shown, over = b"", False
+    while not over:
+        over = process.poll() is not None  # what it wrote before its end is still to be read
+        while select.select([master], [], [], 0.1)[0]:
+            shown += os.read(master, 4096)
     os.close(slave)
-    shown = b""
-    try:
-        while piece := os.read(master, 4096):
-            shown += piece
-    except OSError:  # the other end is closed
-        pass
     os.close(master)
-    assert process.wait(150) == 0, shown
+    assert process.returncode == 0, shown
     return shown
 
 
 def test_the_bar_is_for_terminals(translator, tmp_path):
-    command = [sys.executable, "-c", BAR, translator.base_url]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    plain = subprocess.Popen([*command, str(tmp_path / "a")], **pipes)
-    shown = on_a_terminal(*command, str(tmp_path / "b"))
+    plain = Script(BAR, translator.base_url, tmp_path / "a")
+    shown = on_a_terminal(BAR, translator.base_url, tmp_path / "b")
     assert b"translate: 100%" in shown
     assert b"errors=0" in shown
     assert b"tokens=" in shown, shown
     assert b"call/s" in shown
-    assert plain.communicate(timeout=150)[0] == b""
+    assert plain.communicate(timeout=150) == ("", "")
     assert plain.returncode == 0
 
 
@@ -181,7 +178,7 @@ class Quota(Translator):
 def test_the_bar_says_what_a_run_waits_for(tmp_path, columns):
     with Wire(Quota().answer) as wire:
         there = f"http://127.0.0.1:{wire.port}"
-        shown = on_a_terminal(sys.executable, "-c", BAR, there, str(tmp_path / "a"), columns=columns)
+        shown = on_a_terminal(BAR, there, tmp_path / "a", columns=columns)
     lines = re.split(r"[\r\n]+", shown.decode())
     assert max(map(len, lines)) <= columns
     waiting = [line for line in lines if "waiting" in line]
@@ -235,9 +232,7 @@ def test_a_long_wait_is_told_in_minutes(tmp_path):
 
 def test_a_bar_shows_how_far_recordings_are_read(translator, tmp_path):
     (tmp_path / "long.wav").write_bytes(bytes(200_000))
-    shown = on_a_terminal(
-        *(sys.executable, "-c", READING, translator.base_url, str(tmp_path / "s"), str(tmp_path / "long.wav"))
-    )
+    shown = on_a_terminal(READING, translator.base_url, tmp_path / "s", tmp_path / "long.wav")
     assert b"read recordings:" in shown
     assert b"/150" in shown
 
