@@ -16,7 +16,7 @@ def main() -> None:
     """Run the command line."""
     import gc
 
-    # Imports make many objects that stay: the search for garbage among them takes a fifth of a short command.
+    # Imports make many objects that stay: the search for garbage among them takes an eighth of a short command.
     gc.set_threshold(50_000)
     from speechlab.cli._app import run
 

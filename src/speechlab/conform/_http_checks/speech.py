@@ -155,7 +155,7 @@ def _single_rate(t: Target) -> None:
 @check(
     "single-rate-same",
     35,
-    title="a voice with one rate does not accept this rate either",
+    title="a voice with one rate refuses even this rate, if it is given",
     advisory=True,
     metered=1,
     needs="a voice with one rate",
