@@ -25,11 +25,17 @@ _FORKED.set_forkserver_preload(
 )
 
 
+def _new_file():
+    file, name = tempfile.mkstemp(prefix="speechlab-")
+    os.close(file)
+    return name
+
+
 class _Forked:
     """A process of its own, with the attributes of ``subprocess.Popen``."""
 
     def __init__(self, work, args, env=None, cwd=None, terminal=None):
-        self._said = [Path(terminal or tempfile.mkstemp(prefix="speechlab-")[1]) for _ in range(2)]
+        self._said = [Path(terminal or _new_file()) for _ in range(2)]
         self.args = list(map(str, args))
         given = (work, self.args, dict(env or os.environ), str(cwd or Path.cwd()), list(map(str, self._said)))
         self._process = _FORKED.Process(target=_begin, args=given, daemon=True)
