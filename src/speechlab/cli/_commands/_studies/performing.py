@@ -188,7 +188,8 @@ def _check_comparable(earlier: Report, study: str, systems: set[str]) -> None:
 
 
 def _listed(systems: set[str]) -> str:
-    return f"the systems {', '.join(map(repr, sorted(systems)))}" if systems else "one system without a name"
+    names = ", ".join(map(repr, sorted(systems)))
+    return f"the system{'s' if len(systems) > 1 else ''} {names}" if systems else "one system without a name"
 
 
 def saved(folder: Path) -> Any:
