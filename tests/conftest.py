@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -13,9 +14,11 @@ pytest.register_assert_rewrite("support")
 
 # Imports and tests make many objects that stay, among which the search for garbage would take a tenth of the time.
 gc.set_threshold(50_000)
-# jsonschema, which nbformat imports, would compile 38 grammars of internationalised addresses: five seconds of
-# processor time in each worker, and no notebook has such an address.
-sys.modules.setdefault("rfc3987_syntax", None)
+# What is slow to import and not needed, here and in the processes that tests start.
+ABSENT = str(Path(__file__).parent / "support" / "absent")
+sys.path.insert(0, ABSENT)
+if ABSENT not in os.environ.get("PYTHONPATH", ""):
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (ABSENT, os.environ.get("PYTHONPATH"))))
 
 # A machine that is busy with other tests makes an example slow; that is no fault of the example.
 settings.register_profile("patient", settings(), deadline=None)
