@@ -58,8 +58,8 @@ def frame(data: object, *, file: str | None = None) -> pd.DataFrame:
     import pandas as pd
 
     table = data if isinstance(data, pd.DataFrame) else _table(data)
-    twice = table.columns[table.columns.duplicated()]
-    if len(twice):
+    if not table.columns.is_unique:
+        twice = table.columns[table.columns.duplicated()]
         raise SegmentError(f"the column {twice[0]!r} is there twice; rename one", column=str(twice[0]))
     for name in ("start", "end"):
         if name not in table.columns:
@@ -71,7 +71,7 @@ def frame(data: object, *, file: str | None = None) -> pd.DataFrame:
             if name in table.columns:
                 made[name] = _texts(table[name], name)
             elif name in REQUIRED:
-                made[name] = pd.Series([""] * len(table), dtype="str")
+                made[name] = pd.array([""] * len(table), dtype="str")
         elif name in table.columns:
             made[name] = _numbers(table[name], name)
     made["file"] = _filled(made["file"], file)
@@ -112,11 +112,13 @@ def _row(row: object, number: int) -> Mapping[str, Any]:
     raise SegmentError(message, rows=(number,))
 
 
-def _texts(column: pd.Series[Any], name: str) -> pd.Series[str]:
+def _texts(column: pd.Series[Any], name: str) -> Any:
+    """The texts as an array, because a Series for each column takes longer than all checks."""
     import pandas as pd
 
     if isinstance(column.dtype, pd.StringDtype):
-        return pd.Series(column.array, dtype="str").fillna("")
+        texts: Any = pd.array(column.array, dtype="str")
+        return texts.fillna("") if texts.isna().any() else texts
     values = ["" if value is None or value is pd.NA or value != value else value for value in column.tolist()]
     kinds = (str,) if name == "text" else (str, int)
     bad = [
@@ -127,11 +129,13 @@ def _texts(column: pd.Series[Any], name: str) -> pd.Series[str]:
     if bad:
         message = f"{name} of row {bad[0]} is {values[bad[0]]!r:.60}, not text"
         raise SegmentError(message, column=name, rows=tuple(bad[:_FEW]))
-    return pd.Series([str(value) for value in values], dtype="str")
+    return pd.array([str(value) for value in values], dtype="str")
 
 
-def _filled(files: pd.Series[str], file: str | None) -> pd.Series[str]:
-    return files.mask(files == "", file) if file else files
+def _filled(files: Any, file: str | None) -> Any:
+    import pandas as pd
+
+    return pd.Series(files).mask(files == "", file).array if file else files
 
 
 def _numbers(column: pd.Series[Any], name: str) -> NDArray[np.float64]:
