@@ -261,8 +261,9 @@ def test_interrupting_any_command_says_so(command, words, tmp_path):
 @pytest.mark.timeout(180)
 def test_interrupting_jupyterlab_lets_it_ask_and_end(tmp_path):
     more = ("--", "--allow-root", "--ServerApp.token=test", f"--port={free_port()}")
-    folders = {f"JUPYTER_{name}_DIR": str(tmp_path / name) for name in ("CONFIG", "DATA", "RUNTIME")}
-    lab = Terminal("lab", tmp_path / "work", "--no-browser", *more, cwd=tmp_path, **folders)
+    place = {f"JUPYTER_{name}_DIR": str(tmp_path / name) for name in ("CONFIG", "DATA", "RUNTIME")}
+    place["PATH"] = str(SPEECHLAB.parent)  # where it finds Node.js, it asks yarn for its settings
+    lab = Terminal("lab", tmp_path / "work", "--no-browser", *more, cwd=tmp_path, **place)
     lab.until("is running at")
     lab.type("\x03")
     lab.until("Shut down this Jupyter server")
