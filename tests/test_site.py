@@ -42,7 +42,7 @@ def build(folder, text, names):
         capture_output=True,
         encoding="utf-8",
         timeout=120,
-        env={**os.environ, "PYTHONPATH": str(SITE)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(SITE), os.environ["PYTHONPATH"]])},
     )
     return done.stdout + done.stderr, done.returncode
 
