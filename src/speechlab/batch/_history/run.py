@@ -143,7 +143,7 @@ class Run:
         parts = self.parts if columns == "all" else self._results
         try:
             with whole_file(target) as draft:
-                write_table(parts, draft, format_, {RUN_ATTRIBUTE.encode(): about})
+                write_table(parts, len(self.record.parts), draft, format_, {RUN_ATTRIBUTE.encode(): about})
         except (OSError, pa.ArrowException) as error:
             raise StoreError(f"{target} cannot be written: {error}") from error
         return target

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 def write_table(
     parts: Callable[[], Iterator[pd.DataFrame]],
+    pieces: int,
     path: Path,
     format: TableFormat,  # noqa: A002 - as everywhere
     about: Mapping[bytes, bytes],
@@ -34,7 +35,9 @@ def write_table(
     """Write a table piece by piece, with one piece in memory.
 
     Args:
-        parts: Function that yields the pieces. It is called twice, for the types and for the rows.
+        parts: Function that yields the pieces. If there are several, it is called twice, for the types and for the
+            rows.
+        pieces: Number of the pieces.
         path: The file.
         format: Its format.
         about: Entry for the metadata of a Parquet file.
@@ -45,9 +48,10 @@ def write_table(
     """
     import pyarrow.parquet as pq
 
-    schema = common_schema(arrow_table(frame).schema for frame in parts())
+    whole = [arrow_table(frame) for frame in parts()] if pieces == 1 else None
+    schema = common_schema(table.schema for table in whole or map(arrow_table, parts()))
     schema = schema.with_metadata({**(schema.metadata or {}), **about})
-    tables = (fitted(arrow_table(frame), schema) for frame in parts())
+    tables = (fitted(table, schema) for table in whole or map(arrow_table, parts()))
     if format.kind == "parquet":
         with pq.ParquetWriter(path, schema, compression="zstd") as writer:
             for table in tables:
