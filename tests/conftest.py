@@ -25,14 +25,13 @@ settings.register_profile("patient", settings(), deadline=None)
 settings.load_profile("patient")
 
 LONGEST = (
-    "cli/test_cli.py",
     "notebooks/test_notebooks.py",
+    "cli/test_study.py",
     "batch/test_command.py",
     "test_readme.py",
     "segments/test_files.py",
+    "cli/test_cli.py",
     "engines/test_synthesisers.py",
-    "segments/test_rules.py",
-    "evaluate/test_sweep.py",
     "conform/test_conform.py",
     "engines/test_whisper.py",
     "batch/run/test_dask.py",
