@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tomllib
 from collections import Counter
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -222,6 +223,7 @@ def test_a_name_is_that_of_one_class():
     assert not {name for name, count in classes.items() if count > 1}
 
 
+@cache
 def imports(package):
     """Which modules each module imports, be it inside a function or for type checkers."""
     graph = grimp.build_graph(package, cache_dir=None)
