@@ -63,8 +63,8 @@ print(json.dumps(hit))
 
 def sentence(number):
     """A short text that no other equals in its number of characters and of bytes, which is what the books say."""
-    dots, ellipses = divmod(number, 10)
-    return "la" + "." * dots + "…" * ellipses
+    dots, accents = divmod(number, 10)
+    return "la" + "é" * accents + "." * dots
 
 
 def test_killed_twenty_times(tmp_path):
