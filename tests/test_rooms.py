@@ -50,12 +50,14 @@ def test_a_bare_import_loads_nothing_heavy():
     assert not loaded_after("import speechlab") & set(HEAVY)
 
 
+@pytest.mark.slow
 def test_the_client_loads_neither_tables_nor_the_room_for_them():
     loaded = loaded_after("import speechlab as sl; sl.Client; sl.AsyncClient; sl.connect", dots=True)
     assert "speechlab.client" in loaded
     assert not loaded & {"pandas", "pyarrow", "matplotlib", "ipywidgets", "soundfile", "speechlab.batch"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "order",
     [
@@ -74,6 +76,7 @@ def test_tables_know_speech_whichever_is_loaded_first(order):
     loaded_after(f"{order}; import importlib.resources\nassert {' and '.join(checks)}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("room", "forbidden"),
     [
@@ -183,6 +186,7 @@ def functions(code):
         yield from functions(inner)
 
 
+@pytest.mark.slow
 def test_a_function_has_sixty_lines_at_most():
     long = []
     for path in SOURCE.rglob("*.py"):

@@ -62,6 +62,7 @@ FAULTY = """
 """
 
 
+@pytest.mark.slow
 def test_a_build_refuses_what_is_wrong(tmp_path):
     said, status = build(tmp_path, FAULTY, "speechlab.metrics.holm\nspeechlab.metrics.compare\n")
     assert status == 1
@@ -73,6 +74,7 @@ def test_a_build_refuses_what_is_wrong(tmp_path):
     assert "speechlab.metrics.holm" not in said
 
 
+@pytest.mark.slow
 def test_a_build_of_a_page_that_is_right(tmp_path):
     page = "# A page\n\n[itself](#a-page)\n\n```{eval-rst}\n.. autofunction:: speechlab.metrics.holm\n```\n"
     said, status = build(tmp_path, page, "speechlab.metrics.holm\n")

@@ -193,6 +193,7 @@ def test_the_waveform_is_a_transparent_picture_of_the_right_size():
         waveform_png(tone(), width=100_000)
 
 
+@pytest.mark.slow
 def test_a_clip_shows_itself_without_anything_hostile_or_huge():
     markup = AudioClip(tone(), RATE, "<script>x</script>")._repr_html_()
     assert "<script" not in markup

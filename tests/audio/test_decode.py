@@ -214,6 +214,7 @@ def test_nothing_reaches_the_process_s_stderr(capfd):
         assert capfd.readouterr() == ("", ""), name
 
 
+@pytest.mark.slow
 def test_recordings_of_people_survive_every_format():
     if not SPEECH.is_dir():
         pytest.skip("needs the recordings in ../shared/speech")

@@ -91,6 +91,7 @@ def test_overshoot_is_clipped_and_does_not_wrap_around():
     ]
 
 
+@pytest.mark.slow
 @given(
     name=st.sampled_from(sorted(STREAMABLE_FORMATS)),
     rate=st.sampled_from([8_000, 16_000, 22_050, 24_000, 44_100, 48_000]),

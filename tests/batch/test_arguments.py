@@ -211,6 +211,7 @@ def test_types_and_signatures_say_the_same(operation):
     assert {name for name in parameters(batch.run) if f"{name}: " not in batch.run.__doc__} == set()
 
 
+@pytest.mark.slow
 def test_what_is_wrong_with_a_call_is_a_few_lines_in_a_cell(reverser, translator, store, tmp_path):
     other = AsyncClient(translator.base_url)
     pair = "source_lang='en', target_lang='ja'"

@@ -40,6 +40,7 @@ def ended(process):
     return process.returncode, out, err
 
 
+@pytest.mark.slow
 def test_a_file_goes_in_and_a_file_comes_out(command, translator, tmp_path):
     frame = pd.DataFrame({"text": [f"text {n}" for n in range(300)], "mine": range(300)})
     frame.to_csv(tmp_path / "rows.csv", index=False)
@@ -178,6 +179,7 @@ def test_there_and_back_on_the_real_service(live_service, tmp_path):
     assert (pieces["end"] > pieces["start"]).all()
 
 
+@pytest.mark.slow
 def test_segments_of_any_format(ears, tmp_path):
     for number in range(3):
         AudioClip(np.full(32_000, 0.1 * (number + 1), np.float32), 16_000).save(tmp_path / f"r{number}.wav")

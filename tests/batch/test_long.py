@@ -104,6 +104,7 @@ def test_a_recording_that_cannot_be_read_keeps_no_other_back(ears, store, tmp_pa
     assert "folder" in faults[4]
 
 
+@pytest.mark.slow
 def test_clips_bytes_and_paths_awaited_or_not(ears, store, tmp_path):
     path = talk(tmp_path / "a.flac", 40, 44_100)
     clip = AudioClip.from_file(path)
@@ -218,6 +219,7 @@ print(*found)
 """
 
 
+@pytest.mark.slow
 def test_three_hours_take_bounded_memory(ears, tmp_path):
     files = [talk(tmp_path / "short.wav", 3600), talk(tmp_path / "long.wav", 3 * 3600)]
     done = subprocess.run(

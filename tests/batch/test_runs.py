@@ -93,6 +93,7 @@ def test_errors_can_be_raised_at_the_end(reverser, translator, store):
         batch.transcribe(pd.DataFrame({"audio": []}), reverser, store=store, speed=3)
 
 
+@pytest.mark.slow
 def test_a_hopeless_run_stops_and_says_why(reverser, translator, store):
     translator.faults = {"number": 403}
     with pytest.warns(UserWarning, match="20 of the last 20 calls failed, more than the 50%"):
@@ -180,6 +181,7 @@ def test_calls_under_way_are_kept_after_two_interrupts(reverser, translator, sto
     assert batch.load(batch.runs(store)["run"].iloc[-1], store).status == "interrupted"
 
 
+@pytest.mark.slow
 def test_an_interrupt_does_not_wait_for_ever(reverser, translator, store):
     translator.delay_s = 3.0
 

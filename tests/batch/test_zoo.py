@@ -61,6 +61,7 @@ def whole_zoo():
     return pd.DataFrame({"text": list("abcd"), **zoo(), "mine": range(4)})
 
 
+@pytest.mark.slow
 def test_columns_of_every_kind_come_through(reverser, tmp_path):
     frame = whole_zoo()
     table, kept = comes_through(frame, reverser, tmp_path)
@@ -71,6 +72,7 @@ def test_columns_of_every_kind_come_through(reverser, tmp_path):
             pd.testing.assert_series_equal(kept[name], frame[name])
 
 
+@pytest.mark.slow
 def test_columns_of_every_kind_come_through_in_pieces(reverser, tmp_path):
     frame = whole_zoo()
     table, kept = comes_through(frame, reverser, tmp_path, [frame.iloc[:1], frame.iloc[1:3], frame.iloc[3:]])
@@ -173,6 +175,7 @@ def test_columns_of_several_levels(reverser, tmp_path):
         assert slim.columns.tolist() == table.columns.tolist()[:6]
 
 
+@pytest.mark.slow
 def test_notes_of_any_kind_come_through(reverser, tmp_path):
     frame = frame_with(pd.Series(range(4)))
     frame.attrs = {"array": np.zeros(2), "name": "corpus", 5: "five"}
@@ -205,6 +208,7 @@ CELLS = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(cells=st.lists(CELLS, min_size=1, max_size=4), cut=st.integers(0, 4), category=st.booleans())
 @example(cells=[([None, None],)], cut=0, category=False)
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])

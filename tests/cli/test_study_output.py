@@ -81,6 +81,7 @@ def study(served, tmp_path_factory):
     return run
 
 
+@pytest.mark.slow
 def test_tables_fit_80_columns_and_break_no_word(study):
     compared = ("--setting", "plain=", "--hotword", "letter", "--speed", 1)
     way = ("--target-lang", "en", "--voice", "ours=low", "--voice", "theirs=high")
@@ -137,6 +138,7 @@ def scored(right):
     return evaluate.SpeechReport.of("Nightly", score(frame).assign(loop=False))
 
 
+@pytest.mark.slow
 def test_the_status_says_how_it_ended(study):
     root = study.root
     scored(right=True).save(root / "good")

@@ -118,6 +118,7 @@ def test_login_keeps_no_key_that_is_refused(tmp_path, ring, live_service):
     assert not Path(ring["TEST_RING"]).exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", ["\x03", "\x04"], ids=["Ctrl-C", "Ctrl-D"])
 def test_leaving_the_question_keeps_nothing(tmp_path, ring, key):
     login = Terminal("login", "--base-url", "https://speech.example", cwd=tmp_path, **ring)
@@ -129,6 +130,7 @@ def test_leaving_the_question_keeps_nothing(tmp_path, ring, key):
     assert not Path(ring["TEST_RING"]).exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("url", "words"),
     [
@@ -144,6 +146,7 @@ def test_an_address_that_cannot_be_used_is_refused_before_the_key_is_asked_for(t
     assert "API key: " not in login.shown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "backend", ["keyring.backends.fail.Keyring", "keyring.backends.null.Keyring", "no.Such"]
 )
@@ -218,6 +221,7 @@ def test_interrupting_the_quickstart(tmp_path, live_service, monkeypatch):
     assert re.search(r",interrupted,[1-9]", kept), kept
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "words"),
     [

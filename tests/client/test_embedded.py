@@ -215,6 +215,7 @@ def test_a_client_that_is_closed_starts_nothing(fake, state):
     assert len(fake) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("script", "message"),
     [

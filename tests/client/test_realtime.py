@@ -159,6 +159,7 @@ def test_settings_are_checked_before_anything_is_sent(quick, http, script):
     assert not script.sent
 
 
+@pytest.mark.slow
 def test_refused_settings_carry_the_code(script, quick, http):
     script.created = [error("unknown_voice_id", id="cfg")]
     with pytest.raises(RealtimeError) as caught:
@@ -297,6 +298,7 @@ def test_a_connection_lost_between_texts_is_made_anew(script, session):
     assert script.connections == 2
 
 
+@pytest.mark.slow
 def test_154_waiting_has_an_end(script, session, quick):
     script.speaks = [[], lambda said: [start(said), *PIECES[:1]], lambda said: spoken(said)[:-1], spoken]
     with pytest.raises(APITimeoutError, match="for its first sound") as late:
@@ -333,6 +335,7 @@ def test_154_texts_wait_for_each_other(script, session):
     assert script.connections == 1
 
 
+@pytest.mark.slow
 def test_leaving_early_closes_the_socket(script, quick, http, session):
     script.speaks = [lambda said: [start(said), PIECES[0], 0.4], spoken]
     with session.speak("long") as events:
@@ -396,6 +399,7 @@ def test_a_session_that_is_closed_warns_of_nothing(script, quick, http, recwarn)
     assert not [one for one in recwarn if one.category is ResourceWarning]
 
 
+@pytest.mark.slow
 def test_the_time_of_a_call_bounds_a_text(script, http):
     slow = [step for _ in range(40) for step in (b"ab", 0.1)]
     script.speaks = [
@@ -422,6 +426,7 @@ def late(said, say, lab):
     assert lab.usage.possibly_metered == 0
 
 
+@pytest.mark.slow
 def test_the_time_of_a_text_bounds_its_connection(script, http):
     given = {"voice": http.VOICE_ID, "format": "pcm"}
     said = r"the time of 0\.3 s was up while the text waited for a connection"
@@ -439,6 +444,7 @@ def test_the_time_of_a_text_bounds_its_connection(script, http):
     assert [said["text"] for said in speaks(script)] == ["a", "d", "e"]
 
 
+@pytest.mark.slow
 def test_the_time_of_a_text_bounds_its_wait_for_others(script, http):
     given = {"voice": http.VOICE_ID, "format": "pcm"}
     script.speaks = [lambda said: [start(said), PIECES[0], 1.0, *PIECES[1:], done(said), usage(said)]]
@@ -456,6 +462,7 @@ def test_the_time_of_a_text_bounds_its_wait_for_others(script, http):
     assert [said["text"] for said in speaks(script)] == ["a", "c"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pooled", [True, False])
 def test_the_time_of_a_text_does_not_wait_for_the_closing_handshake(script, http, pooled):
     given = {"voice": http.VOICE_ID, "format": "pcm"}
@@ -513,6 +520,7 @@ def test_a_kept_text_is_not_late(script, server, http, tmp_path):
     assert len(speaks(script)) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="POSIX")
 def test_a_session_that_was_carried_over_a_fork_says_so(script, http):
     code = f"""
@@ -609,6 +617,7 @@ def test_the_real_service_refuses_before_the_upgrade(live_service):
     assert caught.value.code == 104
 
 
+@pytest.mark.slow
 def test_a_service_that_keeps_talking_and_never_configures_is_not_waited_for(script, quick, http):
     script.created = itertools.cycle([{"type": "vendor.notice"}, 0.1])
     with pytest.raises(APITimeoutError, match=r"no session\.created came within 1 s"):

@@ -52,6 +52,7 @@ def failures(http):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("transport", [None, "aiohttp"])
 @pytest.mark.parametrize(
     "kind", ["401", "HTML", "reset", "not HTTP", "cut", "redirect", "no JSON", "timeout"]

@@ -141,6 +141,7 @@ def test_a_cancelled_call_ends_its_span(server, http, traces):
     assert span.attributes["error.type"] == "CancelledError"
 
 
+@pytest.mark.slow
 def test_the_package_is_loaded_only_when_asked_for():
     code = "import sys, speechlab.client; print('opentelemetry' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

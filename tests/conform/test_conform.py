@@ -250,6 +250,7 @@ def test_a_voice_that_is_not_there_is_no_success(live_service, option):
     assert "has no voice 'nobody'" in done.stderr
 
 
+@pytest.mark.slow
 def test_the_command_says_why_it_cannot_run():
     done = conform("--base-url", "http://127.0.0.1:9", SPEECHLAB_API_KEY="sl:0123456789abcdef")
     assert done.returncode == 2
@@ -391,6 +392,7 @@ def _silence(connection):
     connection.recv(1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("scheme", "answer", "words"),
     [

@@ -537,6 +537,7 @@ class HugeClosesOtherwise(Fault):
         return [(kind, (1011).to_bytes(2, "big") if kind == CLOSE else data)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FAULTS)
 def test_the_fault_is_caught(name, spoiled):
     cls, meant = FAULTS[name]
@@ -564,6 +565,7 @@ class NothingAsDescribed(_Events):
         reply.body = b'data: {"choices": ["text"]}\n\ndata: [DONE]\n\n'
 
 
+@pytest.mark.slow
 def test_replies_of_any_form_do_not_end_a_run(spoiled):
     names = [check.id for check in checks() if check.quick and check.area not in {"recognition", "segments"}]
     outcomes, report = spoiled(NothingAsDescribed(), *names, voice=None)
@@ -573,6 +575,7 @@ def test_replies_of_any_form_do_not_end_a_run(spoiled):
     assert not report.passed()
 
 
+@pytest.mark.slow
 def test_without_a_fault_the_proxy_is_not_noticed(spoiled):
     names = {name for _, meant in FAULTS.values() for name in meant}
     outcomes, _ = spoiled(Fault(), *names)

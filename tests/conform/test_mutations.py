@@ -184,6 +184,7 @@ REALTIME = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize(
     ("kind", "field"), [(kind, field) for kind, (_, fields) in REALTIME.items() for field in fields]

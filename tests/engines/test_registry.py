@@ -25,6 +25,7 @@ def test_the_public_names_are_sorted_and_there():
     assert all(hasattr(speechlab.engines, name) for name in speechlab.engines.__all__)
 
 
+@pytest.mark.slow
 def test_looking_at_the_table_loads_no_inference_library():
     code = (
         "import sys, speechlab.engines as e\n"

@@ -165,6 +165,7 @@ ASSEMBLE = """
 """
 
 
+@pytest.mark.slow
 def test_two_processes_that_start_at_once_share_one_file(tag, tmp_path):
     arguments = (__file__, str(tmp_path / "site"), tag, str(tmp_path / "cache"), "0")
     processes = [run_python(ASSEMBLE, *arguments) for _ in range(3)]

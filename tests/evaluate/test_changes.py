@@ -58,6 +58,7 @@ def verdicts(changes):
     return dict(zip(changes.summary["group"], changes.summary["verdict"], strict=True))
 
 
+@pytest.mark.slow
 def test_what_is_worse_or_better_is_said():
     changes = made(wrong).compare(made(right))
     assert verdicts(changes) == {"v, en": "worse", "v, ja": "worse"}
@@ -117,6 +118,7 @@ def test_rows_without_a_partner_are_told_and_not_tested():
     assert "not paired" in unpaired.to_html()
 
 
+@pytest.mark.slow
 def test_rows_that_fail_are_a_change_of_their_own():
     def failing(row, code):
         return None if row < 8 else RIGHT[code]
@@ -141,6 +143,7 @@ def test_the_same_row_twice_has_partners_in_order():
     assert repeated["p"].tolist() == pytest.approx([2**-23] * 2)
 
 
+@pytest.mark.slow
 def test_columns_of_other_names_are_those_of_the_study():
     def named(heard):
         rows = made(heard).table.rename(columns={"text": "said", "language": "code"})
@@ -175,6 +178,7 @@ def test_reports_without_scores_are_refused():
             made(right).compare(other)
 
 
+@pytest.mark.slow
 def test_changes_are_a_report_that_is_saved_and_read_back(tmp_path):
     now, before = made(wrong, voice=HOSTILE), made(right, voice=HOSTILE)
     before.save(tmp_path / "before")
@@ -198,6 +202,7 @@ def study(*arguments):
     return speechlab("study", *arguments, env={**os.environ, "COLUMNS": "120"})
 
 
+@pytest.mark.slow
 def test_the_exit_status_serves_a_ci_job(tmp_path):
     for name, report in (("good", made(right)), ("bad", made(wrong)), ("other", made(right, text="another"))):
         report.save(tmp_path / name)
@@ -233,6 +238,7 @@ def timed(report, slower=1.0, count=8):
     return evaluate.SpeechReport.of(report.title, report.table, speed=calls, record=report.record)
 
 
+@pytest.mark.slow
 def test_a_change_of_speed_fails_a_ci_job_only_where_that_is_asked(tmp_path):
     fast, slow = timed(made(right)), timed(made(right), slower=1.5)
     noisy = fast.speed.assign(

@@ -49,6 +49,7 @@ UNCONDITIONED = {"translation", "speech_to_speech"}
 NAMES = ("round_trip", "voices", "recognition", "compared", "translation", "speech_to_speech")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_what_a_study_makes_is_refused_and_all_else_is_carried_over(studies, name):
     table, study = studies[name]
@@ -92,6 +93,7 @@ def test_recordings_may_say_who_speaks_and_at_which_rate(studies):
     assert set(report.summary["gender"]) == {"female"}
 
 
+@pytest.mark.slow
 def test_no_text_of_a_saved_table_is_a_formula(studies, tmp_path):
     table, study = studies["recognition"]
     signs = ["=HYPERLINK(0)", "'=1", "-kun"]
@@ -134,6 +136,7 @@ def test_columns_of_one_name_or_none_are_refused(studies, name):
         study(table.rename(columns={"text": "transcript"}))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("name", NAMES)
 def test_texts_that_are_none_fail_alone(studies, name, tmp_path):
@@ -151,6 +154,7 @@ def test_texts_that_are_none_fail_alone(studies, name, tmp_path):
         report.save(tmp_path / "out")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("name", NAMES)
 def test_rows_that_can_only_fail_make_a_report(studies, name, tmp_path):
@@ -184,6 +188,7 @@ def test_half_a_surrogate_pair_is_refused_before_anything_is_sent(studies, name,
         study(table.assign(**{column: cells}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["round_trip", "voices"])
 def test_texts_that_no_voice_speaks_are_told(studies, name):
     table, study = studies[name]
@@ -197,6 +202,7 @@ def test_texts_that_no_voice_speaks_are_told(studies, name):
         assert mute in report.to_html()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["recognition", "compared"])
 def test_references_that_cannot_be_scored_are_told(studies, name):
     table, study = studies[name]
@@ -223,6 +229,7 @@ def test_a_recogniser_that_is_none_is_refused_before_the_speaking(studies):
         evaluate.round_trip(None, TEXTS, "low", recogniser=5, progress=False)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_speed_is_measured_with_texts_alone(tmp_path):
     with serving() as staged:

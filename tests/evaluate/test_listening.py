@@ -522,6 +522,7 @@ def test_two_listening_tests_are_not_compared_and_the_words_say_why():
         report.compare(report)
 
 
+@pytest.mark.slow
 def test_the_report_draws_shows_and_saves_itself(tmp_path):
     rng = np.random.default_rng(5)
     scores = {

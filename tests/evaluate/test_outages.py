@@ -44,6 +44,7 @@ def recordings(there, tmp_path):
     return TEXTS.assign(audio=paths)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_sounds_are_measured_and_shown_where_their_only_recogniser_is_not_there(
     there, nobody, store, tmp_path
@@ -73,6 +74,7 @@ def test_sounds_are_measured_and_shown_where_their_only_recogniser_is_not_there(
     assert len(there.voice.calls) == asked
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_a_service_that_ends_between_two_takes_keeps_the_first(store):
     with serving() as staged:
@@ -85,6 +87,7 @@ def test_a_service_that_ends_between_two_takes_keeps_the_first(store):
     assert any(note.startswith("Speed was not measured, all calls failed") for note in report.notes)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_another_service_hears_all_voices_where_the_first_one_ends(there, store):
     with serving() as staged:
@@ -108,6 +111,7 @@ def test_rows_of_a_service_that_ends_before_it_speaks_fail_and_stay_in_the_table
     assert report.table["error"][2].startswith("theirs could not be asked: ")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("several", [False, True])
 def test_recordings_that_were_recognised_are_kept_where_the_service_ends(there, recordings, store, several):
@@ -137,6 +141,7 @@ def test_translations_are_kept_where_the_service_ends(there, store, several):
     assert report.to_html()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_what_was_recognised_is_kept_where_the_way_to_speech_ends(there, recordings, store):
     with serving() as staged:

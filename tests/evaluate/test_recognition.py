@@ -82,6 +82,7 @@ def compared(lab, store, recordings, hears):
     return evaluate.recognition(lab, recordings, settings=settings, **how)
 
 
+@pytest.mark.slow
 def test_settings_stand_beside_each_other_in_one_table_and_one_order(compared, tmp_path):
     assert len(compared.table) == 16
     assert compared.table["system"].tolist() == ["plain"] * 8 + ["names"] * 8
@@ -107,6 +108,7 @@ def test_settings_stand_beside_each_other_in_one_table_and_one_order(compared, t
     assert "Differences of systems" in page
 
 
+@pytest.mark.slow
 def test_rows_of_systems_are_shown_recording_by_recording(lab, store, recordings, compared, hears):
     two = compared.rows()
     assert two.frame["fewer_errors"].tolist() == ["names"] * 8
@@ -124,6 +126,7 @@ def test_rows_of_systems_are_shown_recording_by_recording(lab, store, recordings
     assert "hypothesis_same, vad" in three.to_html()
 
 
+@pytest.mark.slow
 def test_what_changed_between_studies_of_several_systems(compared, lab, store, recordings, hears):
     hears(misheard)
     settings = {"plain": {"hotwords": ["Cy"]}, "names": {"hotwords": ["Ada", "Bo"]}}
@@ -157,6 +160,7 @@ def test_recordings_of_one_name_have_their_folders_beside_it(lab, recordings, he
     assert pairs["hypothesis"].tolist() == pairs["hypothesis_earlier"].tolist()
 
 
+@pytest.mark.slow
 def test_a_system_that_fails_has_no_place_and_the_others_keep_theirs(lab, recordings, hears, tmp_path):
     def broken(said, options):
         if options.hotwords:
@@ -179,6 +183,7 @@ def test_a_system_that_fails_has_no_place_and_the_others_keep_theirs(lab, record
     assert "boosted" in report.to_html()
 
 
+@pytest.mark.slow
 def test_systems_under_conditions_are_one_table_and_a_sentence_to_quote(lab, store, recordings, hears):
     hears(misheard)
     settings = {"plain": {}, "names": {"hotwords": ["Ada", "Bo"]}}
@@ -213,6 +218,7 @@ def test_systems_under_conditions_are_one_table_and_a_sentence_to_quote(lab, sto
     assert any("P.56" in source for source in sources)
 
 
+@pytest.mark.slow
 def test_a_service_that_cannot_be_reached_stops_none_of_the_others(lab, recordings, hears, tmp_path):
     hears(misheard)
     how = {"store": tmp_path / "store", "progress": False, "give_up_after_s": 0.1, "speechless": 1}
@@ -247,6 +253,7 @@ def test_what_are_no_systems(recordings, lab, how, message):
         evaluate.recognition(lab, recordings, **how)
 
 
+@pytest.mark.slow
 def test_what_hotwords_help_and_what_they_cost(compared, lab, store, recordings, hears):
     (plain, named) = compared.hotwords.sort_values("system", ascending=False).to_dict("records")
     assert (plain["hotwords_said"], plain["hotwords_hit"], plain["recall"]) == (2, 0, 0)
@@ -273,6 +280,7 @@ def test_what_hotwords_help_and_what_they_cost(compared, lab, store, recordings,
     assert "came through" in report.to_html()
 
 
+@pytest.mark.slow
 def test_hotwords_of_rows_of_two_languages(lab, store, recordings, hears):
     said = "APIの会議室は東京タワーです。Ada is there."
     rows = recordings.head(2).assign(text=[said, "Ada is here"], language=["ja+en", "en"])
@@ -410,6 +418,7 @@ def test_flags_of_japanese_go_by_characters():
     assert rows["hallucination"].tolist() == [False, False]
 
 
+@pytest.mark.slow
 def test_speed_is_measured_by_calls_in_turns_and_its_change_is_told(staged, lab, recordings, hears, store):
     hears(misheard)
     rows = recordings.head(6).drop(columns="speaker")
@@ -463,6 +472,7 @@ def test_calls_that_are_timed_ask_what_the_batch_asks(staged, lab, recordings, h
     assert set(asked) == {("Ada",), ()}
 
 
+@pytest.mark.slow
 def test_noise_that_cannot_be_read_says_why(lab, recordings, tmp_path):
     with pytest.raises(InvalidRequestError, match="is not read as one: No such file or directory"):
         evaluate.recognition(lab, recordings, noise_db=[0], noise="gone.wav", store=tmp_path, progress=False)

@@ -60,6 +60,7 @@ def held(page, name):
     return json.loads(re.search(rf'<script type="application/json" id="{name}">(.*?)</script>', page)[1])
 
 
+@pytest.mark.slow
 def test_a_page_holds_everything(report, tmp_path):
     path = report.save(tmp_path / "report.html")
     page = path.read_text("utf-8")
@@ -79,6 +80,7 @@ def test_methods_say_what_no_interval_tells(report, tmp_path):
     assert "may be absent" not in made(tmp_path, rows=2).methods().text
 
 
+@pytest.mark.slow
 def test_sounds_beyond_the_size_of_a_page_stay_out_in_words(report):
     whole = report.to_html()
     small = report.to_html(max_bytes=len(whole.encode()) - 20_000)
@@ -91,6 +93,7 @@ def test_sounds_beyond_the_size_of_a_page_stay_out_in_words(report):
     assert all(not data for data, _ in held(report.to_html(max_bytes=1), "sounds"))
 
 
+@pytest.mark.slow
 def test_a_folder_is_read_back_as_it_was(report, tmp_path):
     folder = report.save(tmp_path / "out")
     moved = tmp_path / "elsewhere"
@@ -111,6 +114,7 @@ def test_a_folder_is_read_back_as_it_was(report, tmp_path):
     assert evaluate.Report.load(moved).table["audio"].tolist() == again.table["audio"].tolist()
 
 
+@pytest.mark.slow
 def test_a_folder_holds_the_report_that_was_saved_last(tmp_path):
     report = made(tmp_path, rows=2)
     timed = dataclasses.replace(
@@ -124,6 +128,7 @@ def test_a_folder_holds_the_report_that_was_saved_last(tmp_path):
     assert evaluate.Report.load(folder).table.empty
 
 
+@pytest.mark.slow
 def test_recordings_that_are_in_the_folder_stay_as_they_are(tmp_path):
     clips = [AudioClip(np.full(frames, 0.2, np.float32), 16_000) for frames in (1_000, 2_000, 3_000)]
     columns = {"id": "same", "voice_name": "a", "audio": pd.Series(clips, dtype=object)}
@@ -178,6 +183,7 @@ def test_clips_and_bytes_are_kept_as_files(tmp_path):
     assert [AudioClip.from_file(path).frames for path in again.table["audio"][:2]] == [8_000, 8_000]
 
 
+@pytest.mark.slow
 def test_a_report_leaves_no_tables_or_figures_of_the_earlier_one(report, tmp_path):
     folder = report.save(tmp_path / "out")
     mine = [folder / "mine.parquet", folder / "figures" / "mine.svg"]
@@ -207,6 +213,7 @@ def test_signs_of_direction_turn_no_words_of_the_page(tmp_path):
     assert "<p>“live \N{REPLACEMENT CHARACTER} evil”: figures by" in page
 
 
+@pytest.mark.slow
 def test_a_folder_with_tables_of_others_is_not_written_over(report, tmp_path):
     theirs = tmp_path / "results.csv"
     theirs.write_text("theirs")
@@ -224,6 +231,7 @@ def test_a_folder_with_tables_of_others_is_not_written_over(report, tmp_path):
     assert evaluate.Report.load(report.save(tmp_path)).title == report.title
 
 
+@pytest.mark.slow
 def test_what_is_no_report_or_cannot_be_written_says_so(report, tmp_path):
     with pytest.raises(InvalidRequestError, match="names neither a page"):
         report.save(tmp_path / "report.pdf")
@@ -340,6 +348,7 @@ def test_one_parquet_file_with_its_record(report, tmp_path):
     assert kept == {"kind": "SpeechReport", "title": "Two voices", "record": {"study": "made", "runs": []}}
 
 
+@pytest.mark.slow
 def test_a_report_in_which_all_rows_failed_has_a_page(tmp_path):
     report = made(tmp_path, rows=2, hypothesis=None, status="error", error=HOSTILE, audio=None)
     page = report.save(tmp_path / "failed.html").read_text("utf-8")
@@ -403,6 +412,7 @@ def test_translations_have_the_same_names(tmp_path):
     assert held(again.to_html(), "data")["differences"]["translation"][1]
 
 
+@pytest.mark.slow
 def test_what_is_wrong_with_a_study_is_a_few_lines_in_a_cell(tmp_path):
     report = made(tmp_path, rows=2)
     frame = pd.DataFrame({"text": ["One."]})

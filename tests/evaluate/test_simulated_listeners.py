@@ -73,6 +73,7 @@ def test_people_among_simulated_listeners_are_told_apart():
     assert "simulated" not in str(evaluate.listening(people).findings)
 
 
+@pytest.mark.slow
 def test_power_grows_with_listeners_and_is_that_of_the_whole_analysis():
     scores = {"good": 3.5, "bad": 3.0}
     options = {"listener_sd": 0.6, "item_sd": 0.1, "answer_sd": 0.6}
@@ -90,6 +91,7 @@ def test_power_grows_with_listeners_and_is_that_of_the_whole_analysis():
     assert np.mean(found) == pytest.approx(power["found"].iloc[1], abs=0.25)
 
 
+@pytest.mark.slow
 def test_where_systems_are_alike_few_tests_find_a_difference():
     power = evaluate.listening_power(key_of(), dict.fromkeys(SYSTEMS, 3.0), listeners=12, tests=100)
     assert power["found"].tolist()[0] <= 0.08

@@ -110,6 +110,7 @@ def test_intervals_are_given_where_their_coverage_is_sound(rows, more):
     assert bare.summary["loops"].tolist() == [0]
 
 
+@pytest.mark.slow
 def test_speed_is_measured_in_turns_or_not_at_all(staged, lab, store):
     frame = pd.DataFrame({"text": ["One sentence.", "Another."], "language": "en"})
     voices = [staged.voice("plain"), staged.voice("no-model"), staged.voice("plain", "q")]
@@ -157,6 +158,7 @@ def test_recordings_are_named_by_their_files_and_need_no_speaker(lab, store, rec
         evaluate.recognition(lab, frame, voice="who", store=store)
 
 
+@pytest.mark.slow
 def test_rows_of_two_languages_are_scored_and_keep_their_words_apart(staged, lab, store, recorded):
     said = "今日の meeting room は 3階です"
     paths = recorded("きのうの meeting rome は三階です。", "good morning")
@@ -257,6 +259,7 @@ def test_a_report_of_translations_draws_itself(lab, store):
     assert ("eins" in first, "zwei" in first, "the first 1 of 2 rows" in first) == (True, False, True)
 
 
+@pytest.mark.slow
 def test_guide(staged, lab, monkeypatch, tmp_path):
     """Its examples run, one after the other, here on engines that are quick."""
     guide = (Path(__file__).parents[2] / "docs" / "evaluate.md").read_text("utf-8")

@@ -34,6 +34,7 @@ def steps(ideal, translation, again, count=12, **columns):
     return _summarized(rows, "text", "language", reference, "en").set_index("step")
 
 
+@pytest.mark.slow
 def test_the_step_that_loses_is_named():
     right = "The station is near gate {}."
     heard = steps(right, "A stationer was nearly late {}.", "A stationer was nearly late {}.")
@@ -57,6 +58,7 @@ def test_signs_and_case_are_no_loss():
     assert steps("It is here, {}!", "It is here, {}!", "it is here {}")["lost"].tolist()[1:] == [0, 0]
 
 
+@pytest.mark.slow
 def test_what_a_step_loses_has_an_interval_from_twenty_texts_on():
     right, wrong = "The station is near gate {}.", "The session was {}."
     few, many = steps(right, wrong, wrong), steps(right, wrong, wrong, count=20)
@@ -158,6 +160,7 @@ def test_a_service_that_is_not_there_stops_none_of_the_others(way):
     assert "away could not be asked" in away.to_html()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_a_row_without_a_recording_or_text_has_failed(tmp_path):
     with serving() as staged:

@@ -55,6 +55,7 @@ def verdicts(changes):
     return dict(zip(changes.summary["group"], changes.summary["verdict"], strict=True))
 
 
+@pytest.mark.slow
 def test_a_direction_that_became_worse_is_said():
     changes = made(worse_into_english).compare(made(good))
     assert verdicts(changes) == {"ja → en": "worse", "en → ja": "no difference shown"}
@@ -72,6 +73,7 @@ def test_a_direction_that_became_worse_is_said():
     assert (back.worse, back.better) == (False, True)
 
 
+@pytest.mark.slow
 def test_from_twenty_pairs_on_the_difference_has_an_interval():
     changes = made(worse_into_english, count=20).compare(made(good, count=20))
     row = changes.summary.set_index("group").loc["ja → en"]
@@ -85,6 +87,7 @@ def test_from_twenty_pairs_on_the_difference_has_an_interval():
     assert "Bisani" not in said
 
 
+@pytest.mark.slow
 def test_the_two_sides_are_called_by_the_names_given(tmp_path):
     changes = made(worse_into_english).compare(made(good), names=("ours", "theirs"))
     assert changes.title == "theirs against ours: Nightly"
@@ -108,6 +111,7 @@ def test_the_two_sides_are_called_by_the_names_given(tmp_path):
             made(good).compare(made(good), names=wrong)
 
 
+@pytest.mark.slow
 def test_a_report_of_several_systems_is_not_taken_for_that_of_one():
     several, one = made(good, system=["ours", "theirs"] * 12), made(good)
     for now, earlier in ((several, one), (one, several)):
@@ -138,6 +142,7 @@ def test_rows_that_failed_and_rows_without_a_partner():
     assert other.figures() == {}
 
 
+@pytest.mark.slow
 def test_columns_of_other_names():
     named = []
     for heard in (worse_into_english, good):
@@ -155,6 +160,7 @@ def test_a_report_of_speech_is_another_thing(tmp_path):
         made(good).compare(evaluate.SpeechReport("S", rows, rows))
 
 
+@pytest.mark.slow
 def test_it_is_saved_shown_and_read_back(tmp_path):
     made(good, text=HOSTILE + "{}").save(tmp_path / "before")
     changes = made(worse_into_english, text=HOSTILE + "{}").compare(tmp_path / "before")

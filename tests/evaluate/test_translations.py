@@ -78,6 +78,7 @@ def test_translations_that_loop():
     assert not meant["loop"].any()  # the reference does so too
 
 
+@pytest.mark.slow
 def test_what_a_glossary_helps_and_what_it_costs_elsewhere():
     without = rows([lost(row) for row in range(24)], "plain")
     costly = rows([clumsy(row) for row in range(24)], "keywords")
@@ -112,6 +113,7 @@ def test_texts_that_one_setting_lacks_are_left_out():
     assert found["utterances"].tolist() == [11, 11, 11]
 
 
+@pytest.mark.slow
 def test_differences_have_intervals_from_twenty_texts_on():
     parts = [
         rows([say(row) for row in range(44)], name) for name, say in (("ours", right), ("theirs", clumsy))

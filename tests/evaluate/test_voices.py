@@ -114,6 +114,7 @@ def report(lab, store):
     return study(lab, store, speed=2)
 
 
+@pytest.mark.slow
 def test_which_voice_to_take_and_why(report):
     summary = report.summary.set_index("voice_name")
     assert list(summary.index)[:2] == ["other: plain", "other: steady"]
@@ -131,6 +132,7 @@ def test_which_voice_to_take_and_why(report):
     assert repr(report).splitlines()[1] == report.advice
 
 
+@pytest.mark.slow
 def test_a_voice_that_is_mostly_first_is_likely(lab, store):
     found = study(lab, store, voices=["clear", "plain"])
     (choice,) = found.choice.to_dict("records")
@@ -146,6 +148,7 @@ def test_few_sentences_make_nothing_likely(lab, store):
     assert choice["advice"] == "5 sentences tell no voice from another; take 20 or more."
 
 
+@pytest.mark.slow
 def test_errors_are_those_of_the_voice_the_engine_and_the_recogniser(report):
     found = report.summary.set_index("voice_name")
     words = sum(len(text.split()) for text in SAID)
@@ -160,6 +163,7 @@ def test_errors_are_those_of_the_voice_the_engine_and_the_recogniser(report):
     assert any(text.startswith("Whatever the voice, 'really'") for text in told)
 
 
+@pytest.mark.slow
 def test_voices_of_several_services_are_told_apart_and_one_that_is_not_there_stops_none(lab, store):
     """Two services share the ids of their voices; a third one is not there."""
     with Client(base_url="http://127.0.0.1:9", api_key="nobody-is-there-1", max_retries=0) as nobody:
@@ -203,6 +207,7 @@ def test_voices_of_several_services_are_told_apart_and_one_that_is_not_there_sto
     assert ">None<" not in changes.sections()[-1]
 
 
+@pytest.mark.slow
 def test_a_service_that_ends_takes_no_speed_from_the_others(lab, store):
     with serving() as (staged, other):
 
@@ -219,6 +224,7 @@ def test_a_service_that_ends_takes_no_speed_from_the_others(lab, store):
     }
 
 
+@pytest.mark.slow
 def test_a_service_without_a_voice_for_the_texts_stops_no_other(lab, store):
     services, how = {"ours": lab, "theirs": lab.with_options()}, {"store": store, "progress": False}
     found = evaluate.voices(
@@ -259,6 +265,7 @@ def test_how_voices_sound_and_how_fast_they_are(report):
     assert "dnsmos_overall" not in report.summary
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names", [("clear", "even", "swallows"), ("swallows", "even", "clear")])
 def test_speeds_of_one_engine_agree_in_any_order(served, store, names):
     """An engine gets slower from call to call, as a machine that grows hot; its voices are equally fast."""
@@ -275,6 +282,7 @@ def test_speeds_of_one_engine_agree_in_any_order(served, store, names):
     assert "overlap" in found.advice or "settled" in found.choice["certainty"].tolist()
 
 
+@pytest.mark.slow
 def test_the_page_the_figure_and_the_files(report, tmp_path):
     page = report.to_html()
     for words in (
@@ -297,6 +305,7 @@ def test_the_page_the_figure_and_the_files(report, tmp_path):
     assert "Group" in report.to_markdown()
 
 
+@pytest.mark.slow
 def test_takes_tell_how_voices_vary(lab, store):
     found = study(lab, store, FRAME.head(4), ["varies", "clear", "plain"], takes=4)
     assert found.table["take"].value_counts().to_dict() == {0: 12, 1: 12, 2: 12, 3: 12}
@@ -311,6 +320,7 @@ def test_takes_tell_how_voices_vary(lab, store):
     assert "takes vary by" in found.to_html()
 
 
+@pytest.mark.slow
 def test_one_voice_one_sentence(lab, store):
     alone = study(lab, store, voices=["clear", "clear"])  # named twice, it is one
     assert alone.choice["certainty"].tolist() == ["none"]
@@ -325,6 +335,7 @@ def test_one_voice_one_sentence(lab, store):
         assert len(one.plot().axes) == 1
 
 
+@pytest.mark.slow
 def test_voices_that_fail(lab, store):
     with pytest.warns(UserWarning, match="10 of 30 rows failed"):
         found = study(lab, store, voices=["clear", "swallows", "broken"])
@@ -342,6 +353,7 @@ def test_voices_that_fail(lab, store):
     assert len(nothing.failed()) == 10
 
 
+@pytest.mark.slow
 def test_a_service_that_ends_in_the_middle(tmp_path):
     with Store(tmp_path / "store") as store, serving() as (staged, lab):
         heard = []
@@ -395,6 +407,7 @@ def test_what_cannot_be_studied(lab, store):
             study(lab, store, **options)
 
 
+@pytest.mark.slow
 def test_engines_may_be_named(lab, store):
     ids = {voice.short_name: voice.id for voice in lab.voices()}
     named = {ids[f"one: {name}"]: "same" for name in ("clear", "even", "swallows")}

@@ -170,6 +170,7 @@ def test_scores_of_translations(drawn):
     assert axes.get_xlabel() == "chrF"
 
 
+@pytest.mark.slow
 def test_figures_are_vectors_with_every_letter(drawn, recwarn):
     installed = any("CJK" in font.name for font in fontManager.ttflist)
     for figure in drawn.values():
@@ -279,6 +280,7 @@ def test_long_names_leave_room_for_what_is_drawn(count, summary, recwarn):
     assert not [str(warning.message) for warning in recwarn if "constrained_layout" in str(warning.message)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [2, 30])
 def test_names_of_lines_stay_in_the_figure(count, rows):
     bins = metrics.by_bins(rows[rows["language"] == "en"], "duration_s", bins=3, draws=50)
@@ -323,6 +325,7 @@ def test_the_two_sides_of_a_difference_have_a_line_each_where_they_are_long():
     assert other.startswith("− とても長い名前")
 
 
+@pytest.mark.slow
 def test_nothing_of_pyplot_is_loaded():
     code = (
         "import sys, pandas as pd; from speechlab import plots; "
@@ -390,6 +393,7 @@ def many_listeners(count, systems=("one", "two")):
     return table.assign(listener="l" + table["listener"].astype(str), other=None, method="mos", role="test")
 
 
+@pytest.mark.slow
 def test_of_many_listeners_those_who_are_far_from_the_others_have_rows():
     names = {}
     for count in (3, 30, 300):

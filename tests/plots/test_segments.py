@@ -32,6 +32,7 @@ def bars(axes):
     ]
 
 
+@pytest.mark.slow
 def test_each_panel_has_what_it_says(tmp_path):
     found = segments.frame([(0.4, 2.4, "one"), (2.0, 3.0, "overlaps"), (4.0, 4.0, "instant")], file="a.wav")
     figure = plots.segments({"reference": SAID, "found": found}, tone())
@@ -106,6 +107,7 @@ def test_silence_is_white():
     assert (shown.to_rgba(shown.get_array())[..., :3] == 1).all()
 
 
+@pytest.mark.slow
 def test_nothing_of_pyplot_is_loaded():
     code = (
         "import sys; from speechlab import plots, segments; "

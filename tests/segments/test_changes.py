@@ -53,6 +53,7 @@ def left_of(table, rows):
     return pieces
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(tables(), EXTENTS)
 def test_gaps_and_coverage(table, extent):
@@ -75,6 +76,7 @@ def test_gaps_and_coverage(table, extent):
     assert len(between) == len(silent)
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(tables(instants=False))
 def test_gaps_between_segments_only(table):
@@ -84,6 +86,7 @@ def test_gaps_between_segments_only(table):
         assert min(row[1] for row in own) < start < end < max(row[2] for row in own)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(tables(), st.integers(0, 10))
 def test_merge_and_split(table, tenths):
@@ -133,6 +136,7 @@ def test_what_merged_segments_say():
         segments.merge(table, by=["lang"])
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(tables(), tables())
 def test_subtract(table, other):
@@ -149,6 +153,7 @@ def test_subtract(table, other):
     assert left["row"].is_monotonic_increasing
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(tables(), EXTENTS, st.sampled_from(["cut", "keep", "drop"]))
 def test_crop(table, extent, edges):

@@ -60,6 +60,7 @@ def frames(name):
     return st.lists(st.tuples(*cells.values()), min_size=1, max_size=8).map(made)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KNOWN.index)
 def test_round_trip(name, tmp_path):
     @settings(max_examples=40, **RELAXED)
@@ -424,6 +425,7 @@ def test_other_libraries_read_what_is_written(tmp_path):
 # -- conversions
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(segment_tables.tables(instants=False))
 def test_pyannote_and_back(table):
@@ -455,6 +457,7 @@ def test_pyannote_refusals():
             segments.from_pyannote(wrong)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(segment_tables.tables())
 def test_audformat_and_back(table):

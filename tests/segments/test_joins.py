@@ -42,12 +42,14 @@ def joined(a, b, **options):
     return list(zip(result["left"].tolist(), result["right"].tolist(), shared, strict=True))
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(tables(), tables())
 def test_pairs_are_those_of_brute_force(a, b):
     assert sorted(joined(a, b)) == brute_force(a, b)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(tables(), tables())
 def test_both_ways_of_finding_pairs_agree(a, b):
@@ -60,6 +62,7 @@ def test_both_ways_of_finding_pairs_agree(a, b):
         pairs_module._CANDIDATES = before
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(tables(), tables(), st.data())
 def test_rows_without_a_time_or_file_share_nothing(a, b, data):
@@ -76,6 +79,7 @@ def test_pairs_come_by_left_row_and_then_by_start():
     assert [pair[:2] for pair in joined(a, b)] == [(0, 2), (0, 0), (1, 1), (1, 2), (1, 0)]
 
 
+@pytest.mark.slow
 def test_many_long_segments():
     generator = np.random.default_rng(3)
     starts = generator.uniform(0, 100, 400)
@@ -153,6 +157,7 @@ def brute_partner(one, b, how):
     return best
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(tables(), tables(), st.sampled_from(["largest", "nearest"]))
 @example(
@@ -176,6 +181,7 @@ def test_one_partner_for_each_row(a, b, how):
             assert how == "largest" or us(row.distance_s) == wanted[3]
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(tables(), tables())
 def test_all_partners(a, b):

@@ -48,6 +48,7 @@ RULES = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(speech(), RULES, st.sampled_from([0.0, 0.25, 10.0]))
 def test_the_arithmetic_is_the_recogniser_s(files, rules, rest):
@@ -78,6 +79,7 @@ def test_defaults_are_the_contract_s():
         assert parameters[name].default == RecognitionRequest.model_fields[name].default
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(20)  # of a second or two; it is a minute where each merge moves all that follows
 def test_merging_takes_time_as_there_are_segments():
     count = 1_000_000

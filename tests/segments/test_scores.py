@@ -28,6 +28,7 @@ def clean(frame):
     return segments.merge(frame[frame["end"] > frame["start"]])
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(tables(), tables(), COLLARS)
 def test_pyannote_agrees(reference, hypothesis, collar):
@@ -126,6 +127,7 @@ def moments(rows, file):
     return held
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(tables(), tables(), st.booleans())
 def test_detection_counts_moments(reference, hypothesis, whole):
@@ -166,6 +168,7 @@ def most_matches(left, right, collar):
     return sum(place(i, set()) for i in range(len(left)))
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(tables(), tables(), st.sampled_from([0, 1, 3]))
 def test_boundaries_match_as_many_as_can(reference, hypothesis, tenths):
@@ -179,6 +182,7 @@ def test_boundaries_match_as_many_as_can(reference, hypothesis, tenths):
         assert (score.matched, score.reference, score.hypothesis) == (wanted, len(reference), len(hypothesis))
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(tables(instants=False), tables(instants=False))
 def test_couples_are_each_other_s_best(reference, hypothesis):

@@ -66,6 +66,7 @@ def made_right(service, body):
     return {name: right.get(name, value) for name, value in body.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("label", OPERATIONS)
 def test_what_fits_the_description_is_answered_as_it_says(service, label):
     answered = set()
@@ -88,6 +89,7 @@ def test_what_fits_the_description_is_answered_as_it_says(service, label):
     assert 200 in answered
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("label", [label for label in OPERATIONS if label.startswith("POST")])
 def test_what_does_not_fit_is_refused(service, label):
     @seed(1)
@@ -105,6 +107,7 @@ def test_what_does_not_fit_is_refused(service, label):
     ask()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("label", OPERATIONS)
 def test_each_edge_of_the_description(service, label):
     operation, count = OPERATIONS[label], 0

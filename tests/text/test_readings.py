@@ -82,6 +82,7 @@ def test_morae(text, count):
     assert mora_count(text) == count
 
 
+@pytest.mark.slow
 def test_a_text_too_long_for_openjtalk_is_read_in_pieces():
     sentence = "今日は良い天気です。"
     assert reading(sentence * 2_000) == reading(sentence) * 2_000

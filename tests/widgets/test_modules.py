@@ -72,6 +72,7 @@ def test_a_module_is_understood_by_another_engine_too(widget):
 TSC = Path(__file__).parents[2] / "tools" / "javascript" / "node_modules" / ".bin" / "tsc"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not TSC.exists(), reason="needs TypeScript: npm ci --prefix tools/javascript")
 def test_the_types_of_the_modules_agree():
     done = subprocess.run(

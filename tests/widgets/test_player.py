@@ -236,6 +236,7 @@ def test_a_name_that_is_no_text_is_refused(clip, wrong):
         Player(clip, lang=wrong)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", ["1", True, [1], float("nan"), object()])
 def test_a_time_that_is_no_number_is_refused(clip, wrong):
     player = Player(clip)

@@ -71,6 +71,7 @@ def test_what_fails_at_a_take_is_seen_and_the_take_is_kept():
     assert (sent, recorder.clip.frames) == (["taken"], 2)
 
 
+@pytest.mark.slow
 def test_of_a_long_take_a_preview_is_played_and_called_one():
     recorder = Recorder(max_s=300)
     noise = np.random.default_rng(1).integers(-20_000, 20_000, 900_000)

@@ -369,6 +369,7 @@ def test_the_saved_notebook_holds_the_first_rows_with_their_sound(frame):
     assert len(many) < 100_000
 
 
+@pytest.mark.slow
 def test_a_page_holds_everything_under_a_policy_that_lets_nothing_else_run(frame, tmp_path):
     page = AudioTable(frame).save(tmp_path / "page.html").read_text("utf-8")
     policy = re.search(r'Content-Security-Policy" content="([^"]+)"', page)[1]

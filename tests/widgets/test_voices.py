@@ -206,6 +206,7 @@ def test_what_does_not_fit_is_refused(voices_lab, options, words):
         VoiceExplorer(**{"lab": voices_lab, **options})
 
 
+@pytest.mark.slow
 def test_what_cannot_be_chosen_is_refused(explorer, voices_lab):
     with pytest.raises(InvalidRequestError, match="no voice is selected"):
         explorer.speak("Hello.")

@@ -98,6 +98,7 @@ def test_a_run_that_was_tampered_with_says_so(reverser, store):
         run.table()
 
 
+@pytest.mark.slow
 def test_pieces_that_differ_in_their_types_and_columns_become_one_file(reverser, tmp_path):
     (tmp_path / "rows.csv").write_text(
         "text,n,d,b\na,1,,True\nb,2,,False\nc,,x,\nd,2.5,y,True\ne,,z,maybe\nf,9,,1\n"

@@ -188,6 +188,7 @@ def round_trips(table, plan, store, tmp_path, prefix=""):
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [0, 1, 7])
 def test_translations_keep_their_types(reverser, translator, store, tmp_path, count):
     translator.faults = {"number 3": 400}
@@ -206,6 +207,7 @@ def test_translations_keep_their_types(reverser, translator, store, tmp_path, co
     assert exported["mt_error_type"].dropna().tolist() == (["BadRequestError"] if count > 3 else [])
 
 
+@pytest.mark.slow
 def test_columns_of_the_input_stay_what_they_are(reverser, store, tmp_path):
     frame = pd.DataFrame(
         {

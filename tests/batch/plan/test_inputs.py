@@ -45,6 +45,7 @@ def files(tmp_path):
     return there
 
 
+@pytest.mark.slow
 def test_files_of_every_kind(files, reverser, tmp_path):
     keys = set()
     for path in sorted(files.iterdir()):

@@ -22,6 +22,7 @@ SOURCES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", SOURCES)
 def test_tables_come_from_everywhere(kind, reverser, store, tmp_path):
     frame = texts(50)
@@ -67,6 +68,7 @@ def test_a_table_that_is_none(reverser, store, tmp_path):
         batch.plan_translation(iter([texts(1)]), reverser, store=store, **EN_JA).summary()
 
 
+@pytest.mark.slow
 def test_cells_of_a_text_file_are_what_is_written_there_in_every_piece(reverser, tmp_path):
     written = ["NA", "007", "None", "1.50", "null", "", "plain"]
     lines = [f"{text},{number}" for number, text in enumerate(written)]

@@ -52,6 +52,7 @@ def ended(process):
     return statuses, translations
 
 
+@pytest.mark.slow
 def test_two_processes_share_the_rows(begin, translator, tmp_path):
     translator.delay_s = 0.03
     tables = [ended(process) for process in begin(300)]
@@ -70,6 +71,7 @@ def test_two_processes_share_the_rows(begin, translator, tmp_path):
         assert runs["ok"].sum() == runs["cached"].sum() == 300
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stopped", [signal.SIGKILL, signal.SIGSTOP])
 def test_a_process_that_is_killed_takes_no_row_with_it(begin, translator, tmp_path, stopped):
     translator.delay_s = 0.05
@@ -92,6 +94,7 @@ def test_a_process_that_is_killed_takes_no_row_with_it(begin, translator, tmp_pa
     assert sum(translator.calls.values()) - 200 <= 2 * 8
 
 
+@pytest.mark.slow
 def test_threads_of_one_process_share_the_rows_too(translator, reverser, store):
     translator.delay_s = 0.02
     tables = []

@@ -100,6 +100,7 @@ class SlowUntilOthersCame(Translator):
         return reply
 
 
+@pytest.mark.slow
 def test_slow_calls_hold_up_no_others(cluster, store):
     service = SlowUntilOthersCame(108)
     with Wire(service.answer) as wire, Client(f"http://127.0.0.1:{wire.port}", timeout=60) as lab:
@@ -108,6 +109,7 @@ def test_slow_calls_hold_up_no_others(cluster, store):
     assert table["attempts"].tolist() == [1] * 120
 
 
+@pytest.mark.slow
 def test_what_fails_is_repeated_and_counted_here(cluster, translator, store):
     with in_the_way(translator, seed=5) as (base_url, counts), Client(base_url) as lab:
         table = batch.translate(texts(120), lab, **quiet(store, executor=cluster.client, concurrency=8))
@@ -141,6 +143,7 @@ def test_a_cluster_without_the_library_says_so(translator, reverser, store):
     assert not translator.calls
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_in_the_middle(cluster, reverser, translator, store):
     translator.delay_s = 0.05
     had_come = set()
@@ -167,6 +170,7 @@ def test_a_worker_that_is_killed_in_the_middle(cluster, reverser, translator, st
     assert sum(translator.calls.values()) == before
 
 
+@pytest.mark.slow
 def test_the_rate_is_one_for_all_workers(cluster, reverser, translator, tmp_path):
     with Store(tmp_path / "s") as store:
         options = quiet(store, executor=cluster.client, rate=LIMIT)

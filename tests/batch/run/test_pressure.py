@@ -55,6 +55,7 @@ def every_row_once(table, service):
     assert set(service.calls.values()) == {1}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("header", [True, False])
 def test_a_quota_by_the_window_is_waited_for(tmp_path, header):
     used, window_s = Counter(), 1.5
@@ -72,6 +73,7 @@ def test_a_quota_by_the_window_is_waited_for(tmp_path, header):
     assert len(service.refused) < 150
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["503", "hang up"])
 def test_an_outage_costs_no_row(tmp_path, fault):
     began = []
@@ -95,6 +97,7 @@ class InStep(Hostile):
         return answer
 
 
+@pytest.mark.slow
 def test_after_an_outage_as_many_are_under_way_as_before(tmp_path):
     at_once = []
 
@@ -107,12 +110,14 @@ def test_after_an_outage_as_many_are_under_way_as_before(tmp_path):
     assert max(at_once[-100:]) == 7  # beside the one that is judged
 
 
+@pytest.mark.slow
 def test_random_failures_cost_no_row(tmp_path):
     chance = random.Random(3)
     table, service = run(lambda _: no(503) if chance.random() < 0.25 else Hostile.OK, tmp_path / "a", 600)
     every_row_once(table, service)
 
 
+@pytest.mark.slow
 def test_a_service_that_is_gone_stops_the_run(tmp_path):
     def judge(service):
         return Hostile.OK if sum(service.calls.values()) < 100 else no(503)
@@ -127,6 +132,7 @@ def test_a_service_that_is_gone_stops_the_run(tmp_path):
     assert Counter(rest["status"]) in ({"ok": 500}, {"cached": 100, "ok": 400})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("status", [429, 503])
 def test_what_the_service_asked_for_is_told_when_it_is_given_up(tmp_path, status):
     with pytest.warns(UserWarning, match="the service was given up") as told:
@@ -140,6 +146,7 @@ def test_what_the_service_asked_for_is_told_when_it_is_given_up(tmp_path, status
     assert batch.failures(table)["rows"].tolist() == [len(failed)]  # however often each was sent
 
 
+@pytest.mark.slow
 def test_what_a_concurrency_says_counts(tmp_path):
     service = Hostile(lambda _: Hostile.OK, delay_s=0.2)
     with Wire(service.answer) as wire, Client(base_url=f"http://127.0.0.1:{wire.port}") as lab:
@@ -199,6 +206,7 @@ with Client(base_url=url) as lab:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="RLIMIT_FSIZE is POSIX")
 def test_a_disk_that_fails_in_the_middle_of_a_run_is_told_in_words(tmp_path):
     service, folder = Hostile(lambda _: Hostile.OK), tmp_path / "a"
@@ -270,6 +278,7 @@ def test_a_function_of_progress_that_raises_ends_the_run(tmp_path, at, awaited):
         assert len(store) - 1 == sum(service.calls.values()) >= at  # and the catalogue
 
 
+@pytest.mark.slow
 def test_what_a_run_waits_for_is_told(tmp_path):
     said = []
 
@@ -296,6 +305,7 @@ def test_what_a_run_waits_for_is_told(tmp_path):
     assert any(text.startswith("waiting for the service's quota, ") for text in said)
 
 
+@pytest.mark.slow
 def test_a_rate_bounds_attempts(tmp_path):
     chance = random.Random(3)
     table, service = run(

@@ -13,6 +13,7 @@ from support.translator import in_the_way
 EN_JA = {"source_lang": "en", "target_lang": "ja", "progress": False}
 
 
+@pytest.mark.slow
 def test_a_storm_changes_nothing_but_the_time(translator, tmp_path):
     frame = pd.DataFrame({"text": [f"text number {n}" for n in range(120)]})
     with in_the_way(translator, seed=5) as (base_url, counts), Client(base_url=base_url) as lab:
@@ -37,6 +38,7 @@ class UntilOthersCame(dict):
         return [] if came >= self.others else [(" 0$", 429)]
 
 
+@pytest.mark.slow
 def test_a_call_that_waits_keeps_no_other_from_being_made(translator, reverser, store):
     translator.faults = UntilOthersCame(translator.calls, 5)
     frame = pd.DataFrame({"text": [f"text number {n}" for n in range(6)]})

@@ -97,6 +97,7 @@ def test_what_to_do_about_no_answer_stands_beside_what_happened(server, lab, htt
     assert str(error) == f"{error.message.rstrip('.')}; {error.advice}"
 
 
+@pytest.mark.slow
 def test_an_error_in_a_cell_is_a_few_lines(server, http, tmp_path):
     server.script(http.reply(401, REFUSED))
     lab = Client(server.base_url, api_key=http.KEY, max_retries=0)

@@ -441,6 +441,7 @@ def test_an_interrupt_cancels_the_call_and_leaves_the_client_usable(server, lab,
     assert lab.translate("a", source_lang="ja", target_lang="en").text == "Hello"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="POSIX")
 def test_a_forked_child_has_connections_of_its_own(server, http):
     server.script(http.reply(body=TRANSLATED))
@@ -464,6 +465,7 @@ sys.exit(os.waitstatus_to_exitcode(status))
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_a_script_that_ends_without_closing_ends_quietly(server, http):
     server.script(http.reply(body=TRANSLATED), [60.0])
     code = f"""
@@ -482,6 +484,7 @@ import time; time.sleep(0.3)
     assert "Error" not in done.stderr.replace("CancelledError", "")
 
 
+@pytest.mark.slow
 def test_importing_the_client_loads_nothing_heavy():
     code = "import sys, speechlab.client; print(*sys.modules)"
     done = subprocess.run(

@@ -70,6 +70,7 @@ def cell(kernel, server, http):
     kernel.run("lab.close()")
 
 
+@pytest.mark.slow
 def test_await_threads_and_callbacks_in_a_kernel(cell, kernel, server):
     awaited = f"""
 import asyncio
@@ -98,6 +99,7 @@ with ThreadPoolExecutor(4) as pool:
     assert cell(f"print((await a{ASK}).text); await alab.close()") == "Hello"
 
 
+@pytest.mark.slow
 def test_an_interrupt_cancels_the_call_at_once_and_leaves_the_client_usable(cell, kernel, server, http):
     server.script([40.0], http.reply(body=TRANSLATED))
 
@@ -120,6 +122,7 @@ AWAITS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("awaited", AWAITS)
 def test_an_interrupt_reaches_an_await_at_once(cell, kernel, server, http, awaited):
     head = [b"HTTP/1.1 200 X\r\nContent-Type: audio/wav\r\nContent-Length: 1000\r\n\r\nRIFF"]
@@ -138,6 +141,7 @@ def test_an_interrupt_reaches_an_await_at_once(cell, kernel, server, http, await
     assert cell(f"print((await a{ASK}).text); await alab.close()") == "Hello"
 
 
+@pytest.mark.slow
 def test_asyncio_run_in_a_cell_after_it_was_allowed(cell):
     script = f"""
 import asyncio
@@ -152,6 +156,7 @@ print(asyncio.run(main()))
     assert cell(f"print({ASK}.text)") == "Hello"
 
 
+@pytest.mark.slow
 def test_nothing_is_changed_where_no_loop_runs():
     import asyncio
 

@@ -30,6 +30,7 @@ REFUSED = {"code": 104, "name": "ErrAuthenticationFailed", "error": "Authenticat
 # -- a time for one call
 
 
+@pytest.mark.slow
 def test_a_call_may_have_a_time_of_its_own(server, http, wav):
     server.script([20.0])
     with Client(server.base_url, max_retries=0) as lab:
@@ -47,6 +48,7 @@ def test_a_call_may_have_a_time_of_its_own(server, http, wav):
                 call()
 
 
+@pytest.mark.slow
 def test_what_the_time_of_a_call_was_up_with(server, http):
     begun = http.reply(200, {"voices": []})[:-1]
     where = f"GET {server.base_url}/tts/voices"
@@ -334,6 +336,7 @@ def test_what_may_have_been_billed_stays_so_over_the_attempts_of_a_call(server, 
 # -- what the time of a call bounds besides its own request
 
 
+@pytest.mark.slow
 def test_a_time_of_its_own_bounds_the_search_for_its_voice(server, http, tmp_path):
     server.script([20.0])
     with Client(server.base_url, max_retries=0) as lab:
@@ -367,6 +370,7 @@ def test_a_reply_that_does_not_come_is_told_with_its_seconds(http):
         lab.translate("a", **MEANT)
 
 
+@pytest.mark.slow
 def test_realtime_texts_have_a_time_of_their_own(realtime, http):
     realtime.speaks = [lambda said: [1.0]]
     with Client(f"http://127.0.0.1:{realtime.port}", max_retries=0) as lab:

@@ -49,6 +49,7 @@ READERS = [
 ]
 
 
+@pytest.mark.slow
 @given(BODIES)
 @settings(max_examples=300)
 def test_any_body_is_a_value_or_a_contract_error(body):
@@ -64,6 +65,7 @@ def test_any_body_is_a_value_or_a_contract_error(body):
             assert "<script" not in shown
 
 
+@pytest.mark.slow
 @given(
     st.integers(300, 599), st.dictionaries(st.sampled_from(["retry-after", "location"]), st.text()), BODIES
 )

@@ -137,6 +137,7 @@ def test_the_time_of_a_call_bounds_its_waiting_for_another(service, store):
     assert len(service.asked()) == 1
 
 
+@pytest.mark.slow
 def test_a_loop_that_ended_or_is_held_up_is_not_waited_for(service, store):
     other = AsyncClient(service.base_url, store=store)
     lab = Client(service.base_url, store=store)

@@ -89,6 +89,7 @@ def test_a_translation_after_an_interrupt_says_that_it_was_cut_short(server, lab
         assert caught.value.partial == "one"
 
 
+@pytest.mark.slow
 @needs_signals
 def test_an_interrupted_replay_says_that_it_was_cut_short(server, http, wav, tmp_path):
     server.script(http.reply(body={"voices": [http.VOICE]}), http.chunked(wav[:1000], 1.0, wav[1000:]))
@@ -105,6 +106,7 @@ def test_an_interrupted_replay_says_that_it_was_cut_short(server, http, wav, tmp
             next(stream)
 
 
+@pytest.mark.slow
 def test_of_two_threads_that_read_one_stream_the_second_is_told(server, lab, http, wav):
     server.script(http.chunked(wav[:1000], 1.0, wav[1000:]))
     with speech(lab, http) as stream, ThreadPoolExecutor(2) as pool:
@@ -117,6 +119,7 @@ def test_of_two_threads_that_read_one_stream_the_second_is_told(server, lab, htt
         assert stream.collect().encoded == wav
 
 
+@pytest.mark.slow
 def test_of_two_tasks_that_read_one_stream_the_second_is_told(server, http, wav):
     first, second = (http.events(http.delta(text), end=b"") for text in ("one", "two"))
 
@@ -151,6 +154,7 @@ def test_threads_that_begin_a_stream_together_send_it_once(server, lab, http, wa
     assert len(server.requests) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["speech", "translation"])
 def test_the_time_of_a_call_bounds_its_stream(server, http, wav, kind):
     words = [step for n in range(100) for step in (http.events(http.delta(f"{n} "), end=b""), 0.1)]
@@ -167,6 +171,7 @@ def test_the_time_of_a_call_bounds_its_stream(server, http, wav, kind):
     assert server.closed_early.wait(5)
 
 
+@pytest.mark.slow
 def test_only_waiting_for_the_service_counts_against_the_time_of_a_stream(server, http, wav):
     server.script(http.chunked(wav[:1000], wav[1000:2000], wav[2000:]))
     with Client(server.base_url, timeout=1) as lab, speech(lab, http) as stream:
@@ -186,6 +191,7 @@ def test_a_closed_client_closes_its_streams(server, http, wav):
         next(stream)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="POSIX")
 def test_a_stream_that_was_carried_over_a_fork_says_so(server, http, wav):
     server.script(http.chunked(wav[:1000], 0.5, wav[1000:]))
@@ -257,6 +263,7 @@ def _gone(references):
     return False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("transport", [None, "aiohttp"])
 @pytest.mark.parametrize("read", ["stream.open()", "next(stream)", "next(stream); lab.close()"])
 def test_a_program_that_ends_with_an_open_stream_ends_in_silence(server, http, wav, read, transport):

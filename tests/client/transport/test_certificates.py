@@ -49,6 +49,7 @@ def test_a_service_without_tls_is_told_at_once(http, clock, wire):
     assert not clock.slept
 
 
+@pytest.mark.slow
 def test_what_the_text_says_to_do_helps(secure, certificate, wire):
     place, _, asked = secure
     code = f"""
@@ -96,6 +97,7 @@ with Client({address!r}, api_key="sl:canary-0f8fad5b", max_retries=0) as lab:
 """
 
 
+@pytest.mark.slow
 def test_a_certificate_for_another_name(secure, certificate):
     place, _, asked = secure
     address = f"https://{place.replace('127.0.0.1', 'localhost')}"
@@ -107,6 +109,7 @@ def test_a_certificate_for_another_name(secure, certificate):
     assert not asked
 
 
+@pytest.mark.slow
 def test_certificates_that_cannot_be_read(tmp_path):
     path = str(tmp_path / "none.pem")
     lines = told(both_ways("https://127.0.0.1:1"), SSL_CERT_FILE=path)
@@ -116,6 +119,7 @@ def test_certificates_that_cannot_be_read(tmp_path):
         assert f"SSL_CERT_FILE={path!r}" in line
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("proxy", ["socks5://me:hidden@127.0.0.1:1", "odd://me:hidden@127.0.0.1:1"])
 def test_a_proxy_that_cannot_be_used(proxy):
     without = 'import sys; sys.modules["socksio"] = sys.modules["python_socks"] = None'

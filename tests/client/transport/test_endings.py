@@ -131,6 +131,7 @@ def run(server, http, wire, code):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_what_is_not_closed_ends_in_silence(server, http, wire, ending):
     done = run(server, http, wire, ENDINGS[ending])
@@ -139,6 +140,7 @@ def test_what_is_not_closed_ends_in_silence(server, http, wire, ending):
     assert done.stdout.splitlines() == PRINTED[ending]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kept", [True, False])
 def test_a_stream_of_a_loop_that_ended(server, http, wire, kept):
     code = STREAM_OF_A_LOOP if kept else STREAM_OF_A_LOOP.replace("    global pieces\n", "")

@@ -111,6 +111,7 @@ def test_a_proxy_that_opens_no_tunnel(server, http, wire, proxy, monkeypatch, wa
     assert "hid" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_tunnels_to_a_service_with_a_certificate(secure, certificate, wire):
     place, _, asked = secure
     host, _, port = place.partition(":")

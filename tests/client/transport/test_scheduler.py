@@ -196,6 +196,7 @@ STORMS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("storm", STORMS)
 def test_a_storm_takes_little_longer_than_one_that_is_known(storm):
     # who knows the service is refused nothing that can be known, and waits for nothing
@@ -209,6 +210,7 @@ def test_a_storm_takes_little_longer_than_one_that_is_known(storm):
     assert sorted(took)[2] < 1.15 * best_s
 
 
+@pytest.mark.slow
 def test_refusals_at_random_leave_the_width():
     # refusals are quick and successes slow, so that refusals come many in a row while others are accepted
     for seed in range(5):
@@ -443,6 +445,7 @@ def test_four_open_streams_hold_up_no_other_call(server, http, wav):
             stream.close()
 
 
+@pytest.mark.slow
 def test_streams_that_are_read_make_room_for_another_call(server, http, wav):
     def answer(request):
         if b'"stream"' in request.body:
@@ -463,6 +466,7 @@ def test_streams_that_are_read_make_room_for_another_call(server, http, wav):
             reader.join(15)
 
 
+@pytest.mark.slow
 def test_time_that_a_user_gives_bounds_the_wait_for_a_place(server, http):
     server.script([20.0])
     with Client(server.base_url, max_concurrency=1) as lab:
@@ -511,6 +515,7 @@ def test_a_maximum_that_a_user_gives_bounds_refusals_too(server, lab, http):
     assert len(server.requests) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("retry_after", [None, "0.2"])
 def test_a_storm_of_429_loses_nothing(server, http, retry_after):
     refused = []
@@ -559,6 +564,7 @@ def test_attempts_may_be_made_elsewhere(server, http):
     assert asyncio.run(main()) == ("Hello", 3)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(
     st.integers(1, 60),

@@ -126,6 +126,7 @@ def test_a_recording_that_shrinks_while_it_is_sent(server, lab, http, wav, tmp_p
     assert lab.transcribe(wav).text == "a"
 
 
+@pytest.mark.slow
 def test_a_connection_that_was_closed_while_the_loop_stood_still(server, http, wire):
     server.script([http.reply(body=TRANSLATED), http.CLOSE])
 

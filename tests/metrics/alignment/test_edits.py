@@ -1,5 +1,6 @@
 """Errors and their places in the original texts."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -44,6 +45,7 @@ def test_places_are_known_with_custom_functions():
     assert (row["reference_start"], row["reference_end"]) == (2, 5)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(TEXT, TEXT, st.sampled_from(["word", "char"]), st.sampled_from([None, "basic", "ja"]))
 def test_every_token_has_a_place_inside_its_text(said, heard, unit, normalize):

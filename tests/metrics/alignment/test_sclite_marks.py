@@ -56,6 +56,7 @@ ALL = {"alternates", "optional", "fragments", "odd"}
 LATIN = ["abc", "abd", "bbc", "xbc", "ab"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "reference", "hypothesis"),
     [

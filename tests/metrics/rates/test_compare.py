@@ -129,6 +129,7 @@ def false_verdicts(deviation, *, speakers, systems=2, trials=2_000):
     return found / trials
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("speakers", [8, 20, 40])
 @pytest.mark.parametrize("deviation", [0.0, 0.3, 0.6])
 def test_verdicts_by_group_are_wrong_no_more_often_than_the_level_allows(deviation, speakers):
@@ -184,6 +185,7 @@ def in_utterances(deviation, seed, n=40):
     return ([" ".join(said)] * n, *heard), wrong.sum(axis=2)
 
 
+@pytest.mark.slow
 def test_the_verdict_without_groups_is_that_of_the_utterances():
     """A noise that spoils several words of one utterance for one system is one piece of evidence, not several."""
     corpora, wrong = zip(*(in_utterances(0.6, seed) for seed in range(12)), strict=True)

@@ -53,6 +53,7 @@ def test_jiwer_agrees_on_adversarial_text(pairs, unit):
     check_against_jiwer(*map(list, zip(*pairs, strict=True)), unit)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(PAIRS, st.lists(st.sampled_from(adversarial.SPACES), min_size=11, max_size=11))
 def test_all_white_space_counts_as_jiwer_counts_a_plain_space(pairs, spaces):
@@ -325,6 +326,7 @@ def test_intervals_cover_the_truth():
     assert 0.91 <= simulate_coverage(draw, corpora=300, utterances=150) <= 0.985
 
 
+@pytest.mark.slow
 def test_block_intervals_cover_the_truth_where_speakers_differ():
     speakers = np.repeat(np.arange(60), 5)
 

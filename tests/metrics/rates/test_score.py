@@ -177,6 +177,7 @@ def test_an_invalid_row_is_reported_and_does_not_stop_the_others():
     assert marked["errors"].iloc[0] == 1
 
 
+@pytest.mark.slow
 def test_the_import_loads_no_heavy_package():
     heavy = {"pandas", "matplotlib", "pyopenjtalk", "sudachipy", "opencc", "whisper_normalizer"}
     code = (

@@ -144,6 +144,7 @@ def test_wide_characters_are_aligned_in_columns():
     assert lines[2] == "Eval: S    D    "
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.tuples(

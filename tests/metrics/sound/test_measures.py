@@ -222,6 +222,7 @@ def test_looped_and_cut_endings_are_detected():
     assert not measured(steady, silence(0.1))["repeated_ending"]
 
 
+@pytest.mark.slow
 def test_only_changed_recordings_have_suspicious_endings():
     table = speech_measures(RECORDINGS)
     assert not table[["repeated_ending", "truncated_ending"]].any(axis=None)

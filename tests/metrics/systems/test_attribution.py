@@ -203,6 +203,7 @@ def test_takes_show_how_a_voice_varies():
     assert variance["share_take"] > 0.6
 
 
+@pytest.mark.slow
 def test_variance_components_agree_with_a_simulation():
     """The components of simulated rates (of voices, utterances and takes) are found again."""
     random = np.random.default_rng(3)
@@ -323,6 +324,7 @@ def test_chinese_homophones():
 TEXTS = st.lists(st.sampled_from(["a", "b", "c", "10"]), max_size=6).map(" ".join)
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(st.lists(st.tuples(st.sampled_from("xyz"), st.sampled_from("12"), TEXTS), min_size=1, max_size=8))
 def test_the_parts_add_up_to_all_errors(rows):

@@ -106,6 +106,7 @@ def test_the_needed_number_of_utterances_shows_the_difference(rate, worse):
         assert 0.7 <= np.mean([sign_flip(sample) < alpha for sample in drawn]) <= 0.93
 
 
+@pytest.mark.slow
 def test_equal_systems_seldom_get_groups_of_their_own():
     """Four equal systems on 15 utterances of different difficulty: a second group at the 5 % level is chance."""
     random = np.random.default_rng(2)

@@ -59,6 +59,7 @@ def seglst(rows):
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(talks(("ann",)), talks(("bob",)), st.sampled_from(COLLARS))
 def test_meeteval_agrees_on_one_stream(said, heard, collar):
@@ -74,6 +75,7 @@ def test_meeteval_agrees_on_one_stream(said, heard, collar):
         assert ours.rate == pytest.approx(theirs.error_rate, abs=1e-9)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(talks(), talks(("x", "y", "z")), st.sampled_from([*COLLARS, math.inf]))
 def test_meeteval_agrees_on_speakers(said, heard, collar):
@@ -199,6 +201,7 @@ def test_invalid_arguments_are_refused():
         timed_error_rate(table, table, language="ja")
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(talks(), talks(("x", "y", "z")), st.sampled_from([*COLLARS, math.inf]), st.booleans())
 def test_counts_by_segment_add_up(said, heard, collar, by_speaker):

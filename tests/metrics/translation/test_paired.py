@@ -262,6 +262,7 @@ def test_the_interval_of_a_difference_is_paired_and_covers_it():
     )
 
 
+@pytest.mark.slow
 def test_intervals_of_differences_cover_the_truth():
     """A small version of ``benchmarks/verdicts.py``: two of 40 intervals of 95 % miss, and eight 1 time in 1,000."""
     large, both = corpus(99, 2_000)

@@ -154,6 +154,7 @@ def test_damaged_folders_are_said_plainly(tmp_path):
         Database(tmp_path / "other")
 
 
+@pytest.mark.slow
 def test_s3_s8_stored_keys_work_beside_given_ones_and_change_at_once(stage, error_body, wav, tmp_path):
     with stage(data_dir=tmp_path) as service, contextlib.closing(Database(tmp_path)) as database:
         access = Access(database)
@@ -229,6 +230,7 @@ def test_s17_one_row_for_each_operation_that_reached_an_engine(stage, wav, tmp_p
 ANNA, BERT, CLARA = (f"sl:the-key-of-{name}" for name in ("anna", "bert", "clara"))
 
 
+@pytest.mark.slow
 def test_usage_stays_with_its_key_when_the_settings_change(tmp_path):
     def used(*keys):
         config = ServiceConfig(port=0, api_keys=keys, data_dir=tmp_path, recogniser="", translator="")
@@ -282,6 +284,7 @@ def test_s17_broken_and_abandoned_streams_are_metered_too(stage, tmp_path):
     assert rows[1].audio_s >= 0.5
 
 
+@pytest.mark.slow
 def test_s17_rejected_requests_leave_no_row(stage, wav, tmp_path):
     settings = {"data_dir": tmp_path, "service_requests_per_minute": {"tts": 1}, "tts_text_limit": 5}
     with stage(**settings) as service, contextlib.closing(Database(tmp_path)) as database:
@@ -402,6 +405,7 @@ def command(tmp_path, monkeypatch):
     return Command(tmp_path)
 
 
+@pytest.mark.slow
 def test_the_command_makes_lists_limits_and_revokes(command, tmp_path):
     key, said = command("keys", "create", "Anna [b]", "--expires", "30d", "--provider", "hibari", "--no-asr")
     key = key.strip()
@@ -468,6 +472,7 @@ def test_the_command_refuses_what_cannot_be(command):
     assert "no keys yet" in command("keys", "list")[0]
 
 
+@pytest.mark.slow
 def test_usage_as_a_table_and_as_csv(command, stage, wav, tmp_path):
     assert "nothing was used" in command("usage")[0]
     with stage(data_dir=tmp_path) as service:

@@ -102,6 +102,7 @@ def test_a_failing_limiter_is_a_503_over_http(stage, error_body, monkeypatch):
         assert service.translator.jobs == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("settings", "where"),
     [

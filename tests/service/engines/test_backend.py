@@ -331,6 +331,7 @@ def test_the_key_is_shown_nowhere(stage, caplog):
     assert all(BACK_KEY not in str(vars(record)) for record in caplog.records)
 
 
+@pytest.mark.slow
 def test_a_service_in_a_process_of_its_own_forwards_with_its_key():
     with wire(HEARD) as backend:
         config = ServiceConfig(

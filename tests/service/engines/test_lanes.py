@@ -274,6 +274,7 @@ def test_a_reader_that_pauses_holds_up_nobody_and_loses_nothing(whole):
     asyncio.run(main())
 
 
+@pytest.mark.slow
 def test_a_place_that_was_lent_is_taken_back_in_order():
     async def main() -> None:
         lane, seen = make(concurrency=1), []

@@ -72,6 +72,7 @@ def worked(
 pieces = st.lists(st.floats(0.1, 3.0), min_size=1, max_size=12)
 
 
+@pytest.mark.slow
 @given(
     jobs=st.fixed_dictionaries({name: st.lists(pieces, min_size=1, max_size=5) for name in "abc"}),
     start_s=st.fixed_dictionaries({name: st.floats(0, 10) for name in "abc"}),
@@ -214,6 +215,7 @@ def greed(client: Http, count: int = 70):
         thread.join(0.01)  # the end of the service ends what they wait for
 
 
+@pytest.mark.slow
 def test_s16_a_greedy_key_does_not_keep_another_out():
     with steady_service(queue_limit=24, drain_s=0) as (client, greedy):
         alone = statistics.median(seconds_for(client, SHORT + SHORT + SHORT) for _ in range(9))
@@ -223,6 +225,7 @@ def test_s16_a_greedy_key_does_not_keep_another_out():
     assert statistics.median(together) <= 3 * alone + 0.1, (alone, sorted(together))
 
 
+@pytest.mark.slow
 def test_s152_neither_on_http_nor_on_a_websocket():
     with steady_service(queue_limit=8, drain_s=0) as (client, greedy), greed(greedy, 16):
         assert client.speak(voice_id=VOICE, text=SHORT, format="wav", stream=True).status == 200
@@ -235,6 +238,7 @@ def test_s152_neither_on_http_nor_on_a_websocket():
             assert talk.event()["code"] == "backend_unavailable"
 
 
+@pytest.mark.slow
 def test_s163_slow_readers_of_one_key_delay_a_short_text_by_little():
     texts = "A sentence. " * 400
     # Pieces of ten seconds, so that what lies in the buffers is soon full.
@@ -294,6 +298,7 @@ def recording(seconds: int) -> bytes:
     return encode(np.zeros(16_000 * seconds, dtype=np.float32), "wav", 16_000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operation", ["asr", "translate"])
 def test_long_work_of_one_key_lets_the_short_of_another_in(windows, operation):
     _, client, greedy = windows
@@ -319,6 +324,7 @@ def test_long_work_of_one_key_lets_the_short_of_another_in(windows, operation):
     assert statistics.median(together) <= 3 * alone + 0.05, (alone, together)
 
 
+@pytest.mark.slow
 def test_s50_work_whose_client_has_left_ends_at_the_next_checkpoint(windows):
     engine, client, greedy = windows
     fields = {"audio": base64.b64encode(recording(100)).decode()}

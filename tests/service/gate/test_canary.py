@@ -6,6 +6,7 @@ import contextlib
 import json
 
 import numpy as np
+import pytest
 
 from speechlab.audio import encode
 from speechlab.service import Access, Database
@@ -46,6 +47,7 @@ def everything(http: Http, voices: list[str], text: str, request_id: str) -> lis
     return came
 
 
+@pytest.mark.slow
 def test_nothing_of_one_key_reaches_another(stage, tmp_path, caplog):
     caplog.set_level("DEBUG", logger="speechlab")
     with (

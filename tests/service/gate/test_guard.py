@@ -168,6 +168,7 @@ def test_http_1_1_names_one_host(staged, path, hosts):
         assert read_all(connection).startswith(b"HTTP/1.1 400 ")
 
 
+@pytest.mark.slow
 def test_a_body_of_very_many_fields_holds_nobody_up(staged):
     """Reading JSON keeps every other thread of the process waiting to its end."""
     fields = ",".join(f'"{number}":1' for number in range(2_500_000))

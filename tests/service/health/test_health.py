@@ -23,6 +23,7 @@ from support.clock import eventually
 from support.staged import CANARY, NO_ENGINES, staged_config
 
 
+@pytest.mark.slow
 def test_ready_when_an_engine_answers(live):
     # Weights are joined and hashed the first time.
     assert eventually(lambda: live.request("GET", "/readyz").status == 200, 120)
@@ -107,6 +108,7 @@ def test_a_model_that_does_not_exist_is_not_ready(error_body, tmp_path):
             assert Http(service.base_url).request("GET", "/readyz", key=None).status == 503
 
 
+@pytest.mark.slow
 def test_models_are_loaded_and_warm_before_it_is_ready_if_that_is_asked_for(error_body):
     good, bad = Weighty(), Weighty(ModelError("the hash is wrong"))
     for engine, status in ((good, 200), (bad, 503)):
@@ -122,6 +124,7 @@ def test_models_are_loaded_and_warm_before_it_is_ready_if_that_is_asked_for(erro
             assert found['speechlab_engine_created{engine="weighty"}'] == 1
 
 
+@pytest.mark.slow
 def test_what_is_preloaded_has_its_processes_too(stage):
     """The first recording would wait for half a second, and a text in Japanese for longer."""
     for settings, decoders in (({"preload": True, "unload_idle_s": 0.2}, 1), ({}, 0)):
@@ -144,6 +147,7 @@ def test_voices_have_a_reader_for_each_of_their_languages_and_no_other(name, cou
         assert engines.readers.running == count
 
 
+@pytest.mark.slow
 def test_listing_voices_makes_no_idle_engine_again(caplog):
     made = []
 
@@ -289,6 +293,7 @@ class Large(Mute):
         self.closed.append(time.monotonic())
 
 
+@pytest.mark.slow
 def test_idle_models_are_let_go_and_looking_does_not_count_as_use():
     from speechlab.service import voice_uuid
 

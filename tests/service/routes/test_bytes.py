@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -30,6 +31,7 @@ def agreed(reply) -> None:
         assert {"code", "error"} <= set(reply.json())
 
 
+@pytest.mark.slow
 @FEW
 @given(fields=st.dictionaries(names, json_values), path=st.sampled_from(["/tts", "/asr/srt/audio_llm"]))
 def test_s41_s64_any_json(live, fields, path):

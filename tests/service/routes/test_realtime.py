@@ -29,6 +29,7 @@ def kinds(events) -> list[str]:
     return ["audio" if isinstance(event, bytes) else event["type"] for event in events]
 
 
+@pytest.mark.slow
 def test_114_125_126_a_session_on_the_real_engine(live, talk, hibari):
     with talk(live) as client:
         assert client.silent(0.5)  # 125
@@ -348,6 +349,7 @@ def test_164_two_sessions_at_once_get_each_their_own_audio(live, talk):
     assert got == expected
 
 
+@pytest.mark.slow
 def test_a_session_left_unconfigured_is_closed_and_a_configured_one_is_not(stage, talk):
     with stage(ws_idle_s=0.4) as service, talk(service.http) as client, talk(service.http) as other:
         other.configure(voice_id=service.voice("plain"), format="pcm")

@@ -137,6 +137,7 @@ def test_153_a_client_that_leaves_the_queue_costs_nothing(talk, tmp_path):
     assert len(rows_of(tmp_path)) == 1
 
 
+@pytest.mark.slow
 def test_163_a_slow_reader_slows_the_synthesis_and_one_that_stops_is_dropped(stage, talk, tmp_path):
     with stage(data_dir=tmp_path, send_timeout_s=1.0) as service, contextlib.ExitStack() as stack:
         # The library reads ahead by a few frames only; "endless" never ends by itself.
@@ -286,6 +287,7 @@ def test_123_what_takes_too_long_is_broken_off_and_said(talk, tmp_path):
     assert [row.status for row in rows_of(tmp_path)] == ["partial_backend_error"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 def test_123_sigterm_in_the_middle_of_a_real_synthesis(talk):
     settings = {"SPEECHLAB_SERVICE_API_KEY": KEY, "SPEECHLAB_SERVICE_DRAIN_S": "30"}

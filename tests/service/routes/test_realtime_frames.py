@@ -238,6 +238,7 @@ def test_a_client_that_closes_gets_its_close_frame(started):
         assert eventually(lambda: staged.speaker.closed == 1)
 
 
+@pytest.mark.slow
 def test_silent_clients_are_pinged_and_those_that_do_not_answer_are_dropped(stage):
     with stage(ws_ping_s=0.3) as service, raw(service.http) as client:
         opcode, payload = client.read()

@@ -112,6 +112,7 @@ def test_152_keys_that_cannot_be_read_let_nobody_speak(kept, talk, tmp_path):
     assert eventually(lambda: len(rows(access)) == 2)
 
 
+@pytest.mark.slow
 def test_163_a_session_may_last_so_long_and_finishes_what_it_says(stage, talk):
     with stage(ws_session_s=1.0) as service, talk(service.http) as busy, talk(service.http) as idle:
         busy.configure(voice_id=service.voice("gated"), format="pcm")

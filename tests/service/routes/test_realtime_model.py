@@ -276,6 +276,7 @@ class Model(RuleBasedStateMachine):
         self.open()
 
 
+@pytest.mark.slow
 def test_the_endpoint_does_what_the_model_does(talk, scripted):
     http, engine = scripted
     run_state_machine_as_test(

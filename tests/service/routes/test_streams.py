@@ -129,6 +129,7 @@ def test_s50_leaving_stops_the_synthesis_and_frees_the_place(stage, stream):
         assert eventually(lambda: service.http.speak(**plain).status == 200)
 
 
+@pytest.mark.slow
 def test_a_slow_reader_slows_the_synthesis_and_is_let_go_in_the_end(stage):
     with stage(send_timeout_s=1.0) as service:
         service.speaker.piece_s = 20.0
@@ -240,6 +241,7 @@ def test_bodies_that_stop_half_way_leave_nothing_behind(staged):
     assert staged.http.request("GET", "/tts/voices").status == 200
 
 
+@pytest.mark.slow
 def test_engine_errors_do_not_name_texts_in_the_reply(staged):
     staged.ears.fault = EngineError("/var/cache/models/whisper/model.bin: read error")
     reply = staged.http.recognise(_tone())

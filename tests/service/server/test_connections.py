@@ -73,6 +73,7 @@ def test_s6_a_refusal_is_read_by_a_client_that_is_still_sending(staged):
     assert json.loads(reply.body)["code"] == 104
 
 
+@pytest.mark.slow
 def test_what_goes_on_sending_after_a_refusal_is_cut_off(staged, monkeypatch):
     monkeypatch.setattr("speechlab.service._server.http._LINGER_S", 1.0)
     with socket.create_connection(staged.http.address, timeout=20) as connection:
@@ -86,6 +87,7 @@ def test_what_goes_on_sending_after_a_refusal_is_cut_off(staged, monkeypatch):
         assert time.monotonic() - began < 15
 
 
+@pytest.mark.slow
 def test_an_empty_line_after_a_reply_does_not_keep_the_connection(stage, monkeypatch):
     monkeypatch.setattr("speechlab.service._server.server._KEEP_ALIVE_S", 1)
     with stage() as service, socket.create_connection(service.http.address, timeout=20) as connection:
@@ -214,6 +216,7 @@ HANDSHAKE = (
 )
 
 
+@pytest.mark.slow
 def test_s160_answers_to_pings_that_nobody_reads_take_no_memory(staged, monkeypatch):
     monkeypatch.setattr("speechlab.service._server.websocket._FRAMES_S", 10**9)
     with staged.http.raw(HANDSHAKE) as connection:
@@ -237,6 +240,7 @@ def test_s160_answers_to_pings_that_nobody_reads_take_no_memory(staged, monkeypa
             got = got[-2_000:] + more
 
 
+@pytest.mark.slow
 def test_s163_a_whole_reply_that_nobody_reads_is_dropped(stage, caplog):
     caplog.set_level("INFO", logger="speechlab")
     with stage(send_timeout_s=1.0) as service:
@@ -255,6 +259,7 @@ def requests_of(caplog) -> list[dict]:
     return [record.fields for record in caplog.records if record.getMessage() == "request"]
 
 
+@pytest.mark.slow
 def test_s163_a_stream_that_a_slow_reader_breaks_off_is_not_a_success_in_the_log(stage, caplog):
     caplog.set_level("INFO", logger="speechlab")
     with stage(send_timeout_s=1.0) as service:

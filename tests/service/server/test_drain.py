@@ -39,6 +39,7 @@ def refused_503(reply):
     assert int(reply.headers["retry-after"]) > 0
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 def test_a_real_process_finishes_what_runs_and_refuses_the_rest():
     settings = {
@@ -89,6 +90,7 @@ def test_a_real_process_finishes_what_runs_and_refuses_the_rest():
     assert events[-1]["event"] == "stopped"
 
 
+@pytest.mark.slow
 def test_a_request_that_outlasts_the_drain_is_told(stage, tmp_path):
     replies = []
     with contextlib.ExitStack() as stack:
@@ -112,6 +114,7 @@ def test_a_request_that_outlasts_the_drain_is_told(stage, tmp_path):
         assert [row.status for row in Ledger(database).rows()] == ["cancelled"]
 
 
+@pytest.mark.slow
 def test_a_stream_that_the_end_breaks_off_is_not_a_success_in_the_log(stage, caplog):
     caplog.set_level("INFO", logger="speechlab")
     with stage(drain_s=0) as service:

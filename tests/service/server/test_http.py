@@ -122,6 +122,7 @@ def test_a_connection_that_says_nothing_is_closed(hasty):
     assert 0.3 < seconds < 15  # of twenty
 
 
+@pytest.mark.slow
 def test_the_second_request_of_a_connection_is_timed_as_well(hasty):
     with socket.create_connection(hasty.http.address, timeout=20) as connection:
         connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -148,6 +149,7 @@ def test_a_body_that_stops_is_408(hasty, path):
     assert seconds < 15  # of twenty
 
 
+@pytest.mark.slow
 def test_a_body_that_trickles_is_408_and_one_that_flows_is_not(hasty):
     pieces = [head("/tts", 5000, hasty.http.key), *[b" "] * 1000]
     came, seconds = sent_slowly(hasty.http.address, pieces, 0.02)

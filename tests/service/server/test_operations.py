@@ -102,6 +102,7 @@ def asked(port: int, trust: ssl.SSLContext, head: str, body: bytes = b"") -> byt
         return got
 
 
+@pytest.mark.slow
 def test_nginx_passes_everything_on(behind_nginx):
     _, port, trust = behind_nginx
     authorization = f"Authorization: Bearer {KEY}"
@@ -131,6 +132,7 @@ def test_nginx_holds_no_stream_back(behind_nginx):
         service.speaker.gate.set()
 
 
+@pytest.mark.slow
 def test_nginx_upgrades_websockets(behind_nginx):
     service, port, trust = behind_nginx
     headers = {"Authorization": f"Bearer {KEY}", "X-Request-Id": "from-the-client"}

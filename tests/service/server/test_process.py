@@ -75,6 +75,7 @@ def get(url: str, key: str) -> int:
         return reply.status
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_one_line_when_ready_and_a_clean_end(start, number):
     process = start("--port", "0")
@@ -90,6 +91,7 @@ def test_one_line_when_ready_and_a_clean_end(start, number):
     assert [event["event"] for event in events] == ["ready", "request", "stopped"]
 
 
+@pytest.mark.slow
 def test_a_given_key_is_not_repeated_and_shows_nowhere(start):
     key = f"sl:{CANARY}-12345"
     process = start("--port", "0", SPEECHLAB_SERVICE_API_KEY=key)
@@ -108,6 +110,7 @@ def test_a_given_key_is_not_repeated_and_shows_nowhere(start):
     assert CANARY not in out + err
 
 
+@pytest.mark.slow
 def test_a_taken_port_is_said_plainly(start):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -118,6 +121,7 @@ def test_a_taken_port_is_said_plainly(start):
     assert "Traceback" not in err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -137,12 +141,14 @@ def test_what_cannot_start_says_why_and_exits_2(start, arguments, said):
     assert "hunter22" not in err
 
 
+@pytest.mark.slow
 def test_a_key_can_be_made(start):
     code, out, _ = start("--make-key").end()
     assert code == 0
     assert out.startswith("sl:")
 
 
+@pytest.mark.slow
 def test_unknown_settings_are_warned_of_in_the_log(start):
     process = start("--port", "0", SPEECHLAB_SERVICE_PROT="1")
     process.ready()
@@ -205,6 +211,7 @@ def test_a_young_lock_file_belongs_to_somebody_who_is_about_to_take_it(tmp_path)
     assert not path.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("process", [False, True])
 def test_running_is_for_everybody(process):
     with running(ServiceConfig(port=0, tts_text_limit=3), process=process) as service:

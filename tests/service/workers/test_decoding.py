@@ -87,6 +87,7 @@ def test_s61_s62_damaged_and_empty_recordings(usual):
     assert usual.running == 1
 
 
+@pytest.mark.slow
 def test_s87_limits_of_the_recording_are_told(decoders):
     limited = decoders(audio_seconds=10)
     fault = refused(lambda: limited.decode(silence(600), RATE))
@@ -119,6 +120,7 @@ def test_s87_bombs_are_refused_within_limits_that_the_settings_name(decoders, se
         assert len(limited.decode(tone(), RATE)) == RATE // 2
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 def test_s61_a_decoder_that_crashes_is_replaced(usual):
     one = usual
@@ -174,6 +176,7 @@ def test_idle_decoders_end_and_come_back(usual):
     assert len(one.decode(tone(), RATE)) == RATE // 2
 
 
+@pytest.mark.slow
 def test_several_at_once_each_get_their_own(decoders):
     one = decoders(decode_workers=2)
     wrong = []
@@ -194,6 +197,7 @@ def test_several_at_once_each_get_their_own(decoders):
     assert one.running == 2
 
 
+@pytest.mark.slow
 def test_s87_a_bomb_over_http_leaves_the_service_as_it_was(stage, error_body):
     with stage(audio_seconds=4_000, decode_wall_s=0.3) as service:
         before = len(own_workers(MODULE))
@@ -207,6 +211,7 @@ def test_s87_a_bomb_over_http_leaves_the_service_as_it_was(stage, error_body):
     assert eventually(lambda: len(own_workers(MODULE)) == before)
 
 
+@pytest.mark.slow
 def test_a_stopping_service_does_not_wait_for_a_decoder(stage):
     with stage(audio_seconds=100_000, drain_s=0.2) as service:
         service.http.recognise(tone())
