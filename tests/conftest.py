@@ -26,19 +26,21 @@ settings.load_profile("patient")
 
 LONGEST = (
     "notebooks/test_notebooks.py",
+    "test_wheel.py",
     "cli/test_study.py",
-    "batch/test_command.py",
-    "test_readme.py",
-    "segments/test_files.py",
     "cli/test_cli.py",
-    "engines/test_synthesisers.py",
-    "conform/test_conform.py",
     "engines/test_whisper.py",
-    "batch/run/test_dask.py",
     "widgets/test_lab_browser.py",
-    "segments/test_changes.py",
+    "widgets/test_guide_browser.py",
+    "widgets/test_listening_browser.py",
+    "conform/test_conform.py",
+    "batch/test_command.py",
+    "engines/test_synthesisers.py",
     "cli/test_terminal.py",
+    "widgets/test_player_browser.py",
     "batch/run/test_kill.py",
+    "segments/test_files.py",
+    "batch/run/test_dask.py",
 )
 """Files that take a minute or so: first, so that no worker is left with one of them when the others are done."""
 
