@@ -47,9 +47,9 @@ LONGEST = (
 
 @pytest.hookimpl(wrapper=True)
 def pytest_xdist_auto_num_workers():
-    """One worker more than there are cores: a third of a worker's time is spent waiting for others."""
+    """Two workers more than there are cores: half of a worker's time is spent waiting for others."""
     count = yield
-    return count if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else count + 1
+    return count if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else count + 2
 
 
 def pytest_collection_modifyitems(items):
