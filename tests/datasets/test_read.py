@@ -295,12 +295,12 @@ def test_a_line_that_is_not_of_jsut_is_told(tmp_path):
     [
         ("gone.csv", None, "there is no file"),
         ("m.xlsx", b"x", "is not a manifest; give .csv"),
-        ("m.csv", b"a,b\n1,2\n", "has neither recordings nor texts, only a, b"),
+        ("m.csv", b"a,b\n1,2\n", "has neither recordings nor texts, only 'a', 'b'; say"),
         ("m.csv", b"", "cannot be read as csv: it is empty"),
         ("m.csv", b"text\n\xff\xfe\n", "cannot be read as csv: line 2 is not UTF-8; save it as UTF-8"),
         ("m.csv", b"audio,text\na.wav,yes, it is\n", "more cells than the first line has names"),
         ("m.csv", b"text,'=a,=a\nhello,1,2\n", "two columns are named '=a', one of them with an apostrophe"),
-        ("m.csv", b"audio,text,audio\na.wav,a,b.wav\n", "two columns are named 'audio'; rename one"),
+        ("m.csv", b"audio,text,audio\na.wav,a,b.wav\n", "two columns are named 'audio'; correct the file"),
         (
             "m.csv.gz",
             gzip.compress(b"text\na\n", mtime=0)[:-9],
@@ -348,7 +348,7 @@ def test_what_cannot_be_read(tmp_path):
     with pytest.raises(InvalidRequestError, match="there is no folder"):
         datasets.read(tmp_path / "gone", layout="jsut")
     (tmp_path / "m.csv").write_text("text\na\n")
-    with pytest.raises(InvalidRequestError, match="has no column 'said' for 'text'; its columns are: text"):
+    with pytest.raises(InvalidRequestError, match="has no column 'said' for 'text'; its columns are: 'text'"):
         datasets.read(tmp_path / "m.csv", columns={"text": "said"})
     with pytest.raises(InvalidRequestError, match="which no study uses"):
         datasets.read(tmp_path / "m.csv", columns={"words": "text"})

@@ -78,7 +78,7 @@ def named(rows: pd.DataFrame, columns: Mapping[str, str], path: object) -> pd.Da
         raise InvalidRequestError(message, parameter="columns")
     for name, own in columns.items():
         if own not in rows.columns:
-            have = ", ".join(map(str, rows.columns))
+            have = ", ".join(repr(str(name)) for name in rows.columns)
             message = f"{path} has no column {own!r} for {name!r}; its columns are: {have}"
             raise InvalidRequestError(message, parameter="columns")
     new: dict[Any, str] = {}
@@ -102,7 +102,7 @@ def named(rows: pd.DataFrame, columns: Mapping[str, str], path: object) -> pd.Da
                 new[name] += "_"
     found = rows.rename(columns=new)
     if not {"audio", "text"} & set(found.columns):
-        have = ", ".join(map(str, rows.columns)) or "none"
+        have = ", ".join(repr(str(name)) for name in rows.columns) or "none"
         message = (
             f"{path} has neither recordings nor texts, only {have}; say which they are, as in "
             "columns={'text': 'sentence'}"
@@ -156,7 +156,7 @@ def _delimited(text: str, ending: str) -> pd.DataFrame:
     names = [_GUARDED.sub("", name) for name in heads]
     if twice := next((name for name in names if names.count(name) > 1), None):
         but = "" if heads.count(twice) > 1 else ", one of them with an apostrophe before it"
-        raise ValueError(f"two columns are named {twice!r}{but}; rename one")
+        raise ValueError(f"two columns are named {twice!r}{but}")
     rows.columns = [_GUARDED.sub("", str(name)) for name in rows.columns]
     for name in rows.columns:
         rows[name] = rows[name].str.replace(_GUARDED, "", regex=True)

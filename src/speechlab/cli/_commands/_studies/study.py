@@ -80,6 +80,7 @@ Concurrency = Annotated[int, typer.Option(min=1, help="Maximum of concurrent cal
 GiveUp = Annotated[
     float | None,
     typer.Option(
+        min=0,
         metavar="SECONDS",
         help="Time to wait for a service that cannot be reached, or that says 'later'. [default: a minute, an hour]",
     ),
