@@ -10,7 +10,7 @@ import pytest
 import soundfile
 
 from speechlab import batch
-from speechlab.audio import AudioClip
+from speechlab.audio import AudioClip, FileSegment, concatenate
 from speechlab.client import Client
 from speechlab.errors import AuthenticationError, InvalidRequestError, StoreError
 from support.forked import script
@@ -144,6 +144,28 @@ def test_recordings_of_every_kind(lab, store, heart, tmp_path):
     assert "is empty in this row" in errors[5]
     assert "must hold a path" in errors[6]
     assert all(errors)
+
+
+def test_segments_of_files_are_recordings(lab, store, heart, tmp_path):
+    fox, weather = (
+        lab.synthesize(text, voice=heart) for text in ("The quick brown fox.", "The weather is fine today.")
+    )
+    path = concatenate([fox, weather], gap_s=0.5).save(tmp_path / "both.wav")
+    edge = fox.duration_s + 0.25
+    parts = [FileSegment(path, 0, edge), FileSegment(path, edge), FileSegment(tmp_path / "gone.wav", 1, 2)]
+    frame = pd.DataFrame({"audio": parts})
+    heard = batch.transcribe(frame, lab, language="en", store=store, progress=False)
+    assert heard["status"].tolist() == ["ok", "ok", "error"]
+    first, second = heard["hypothesis"][:2]
+    assert ("fox" in first, "weather" in first, "fox" in second, "weather" in second) == (
+        True,
+        False,
+        False,
+        True,
+    )
+    assert "there is no file" in heard["error"][2]
+    again = batch.transcribe(frame[:2], lab, language="en", store=store, progress=False)
+    assert again["status"].tolist() == ["cached", "cached"]
 
 
 def test_options_of_recognition_are_checked_first_and_change_the_key(lab, store, heart, tmp_path):

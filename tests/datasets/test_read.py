@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import shutil
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -296,6 +298,7 @@ def test_a_line_that_is_not_of_jsut_is_told(tmp_path):
         ("gone.csv", None, "there is no file"),
         ("m.xlsx", b"x", "is not a manifest; give .csv"),
         ("m.csv", b"a,b\n1,2\n", "has neither recordings nor texts, only 'a', 'b'; say"),
+        ("m.csv", b"clip,said\na.wav,hi\n", "as in columns={'audio': 'clip', 'text': 'said'}"),
         ("m.csv", b"", "cannot be read as csv: it is empty"),
         ("m.csv", b"text\n\xff\xfe\n", "cannot be read as csv: line 2 is not UTF-8; save it as UTF-8"),
         ("m.csv", b"audio,text\na.wav,yes, it is\n", "more cells than the first line has names"),
@@ -364,6 +367,230 @@ def test_what_cannot_be_read(tmp_path):
     shutil.rmtree(packed / "wav")
     with pytest.raises(InvalidRequestError, match="none of their recordings; unpack"):
         datasets.read(packed)
+
+
+# Manifests and folders of other tools
+
+
+def json_lines(*rows):
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
+def talk(path, seconds=10):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    samples = np.sin(np.arange(seconds * 8_000) ** 1.5 / 9_000).astype(np.float32) / 2
+    return AudioClip(samples, 8_000).save(path)
+
+
+OTHERS = {
+    "nemo.json": json_lines({"audio_filepath": "a.wav", "text": "hello", "duration": 0.1}),
+    "list.json": json.dumps([{"audio": "a.wav", "text": "hello"}]),
+    "speechbrain.json": json.dumps({"u1": {"wav": "a.wav", "length": 0.1, "words": "hello", "spk_id": "7"}}),
+    "speechbrain.csv": "ID,duration,wav,spk_id,wrd\nu1,0.1,a.wav,7,hello\n",
+    "deepspeech.csv": "wav_filename,wav_filesize,transcript\na.wav,3244,hello\n",
+    "data.list": json_lines({"key": "u1", "wav": "a.wav", "txt": "hello"}),
+    "fairseq.tsv": "id\taudio\tn_frames\ttgt_text\tspeaker\nu1\ta.wav\t20\thello\ts\n",
+    "whisper.jsonl": json_lines({"audio": "a.wav", "sentence": "hello", "words": [{"word": "hello"}]}),
+    "recordings.jsonl": json_lines(
+        {"id": "r", "sources": [{"type": "file", "source": "a.wav"}], "duration": 0.1, "text": "hello"}
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_manifests_of_other_tools(name, tmp_path):
+    path = sound(tmp_path / "a.wav")
+    (tmp_path / name).write_text(OTHERS[name], "utf-8")
+    read = datasets.read(tmp_path / name)
+    assert read[["audio", "text"]].values.tolist() == [[str(path), "hello"]]
+    assert read.get("id", pd.Series(["u1"]))[0] in {"u1", "r"}
+
+
+def test_a_text_and_its_translation_are_told_apart(tmp_path):
+    sound(tmp_path / "a.wav")
+    (tmp_path / "st.tsv").write_text(
+        "audio\tsrc_text\ttgt_text\tsrc_lang\ttgt_lang\na.wav\tyes\toui\ten\tfr\n"
+    )
+    read = datasets.read(tmp_path / "st.tsv").drop(columns="audio")
+    wanted = {"text": "yes", "reference": "oui", "source_lang": "en", "target_lang": "fr"}
+    assert read.to_dict("records") == [wanted]
+
+
+@pytest.mark.parametrize("form", ["wav", "flac", "mp3"])
+def test_rows_with_offsets_are_segments_of_their_recordings(form, tmp_path):
+    whole = AudioClip.from_file(talk(tmp_path / f"talk.{form}"))
+    (tmp_path / "m.json").write_text(
+        json_lines(
+            {"audio_filepath": f"talk.{form}", "offset": 0.0, "duration": 4.0, "text": "first"},
+            {"audio_filepath": f"talk.{form}", "offset": 4.0, "duration": 1.5, "text": "second"},
+            {"audio_filepath": f"talk.{form}", "offset": 8, "text": "rest"},
+            {"audio_filepath": f"talk.{form}", "offset": 0, "duration": 10, "text": "all"},
+            {"audio_filepath": f"talk.{form}", "offset": None, "duration": 10, "text": "all"},
+        )
+    )
+    read = datasets.read(tmp_path / "m.json")
+    cells = read["audio"].tolist()
+    assert cells[:3] == [whole.crop(0, 4), whole.crop(4, 5.5), whole.crop(8)]
+    assert [(clip.frames, clip.sample_rate, clip.channels) for clip in cells[:2]] == [
+        (32_000, 8_000, 1),
+        (12_000, 8_000, 1),
+    ]
+    assert cells[3:] == [str(tmp_path / f"talk.{form}")] * 2
+    assert read["offset_s"].tolist()[:4] == [0, 4, 8, 0]
+    read.to_csv(tmp_path / "again.csv", index=False)
+    assert datasets.read(tmp_path / "again.csv")["audio"].tolist() == cells
+
+
+def test_starts_and_ends_are_segments_too(tmp_path):
+    whole = AudioClip.from_file(talk(tmp_path / "talk.wav"))
+    (tmp_path / "m.csv").write_text("file,Start,end,text\ntalk.wav,1.5,2.25,a\n")
+    read = datasets.read(tmp_path / "m.csv")
+    assert read["audio"].tolist() == [whole.crop(1.5, 2.25)]
+    assert read[["offset_s", "duration_s"]].values.tolist() == [[1.5, 0.75]]
+    (tmp_path / "m.csv").write_text("file,start,end,text\ntalk.wav,2024-01-01,2024-01-02,a\n")
+    read = datasets.read(tmp_path / "m.csv")
+    assert read[["audio", "start", "end"]].values.tolist() == [
+        [str(tmp_path / "talk.wav"), "2024-01-01", "2024-01-02"]
+    ]
+
+
+def test_cuts_of_lhotse(tmp_path):
+    whole = AudioClip.from_file(talk(tmp_path / "talk.wav"))
+    said = [
+        {"text": "one", "speaker": "ann", "language": "en"},
+        {"text": "two", "speaker": "bob", "language": "en"},
+    ]
+    recording = {"id": "r", "sources": [{"type": "file", "channels": [0], "source": "talk.wav"}]}
+    cut = {"id": "c", "start": 1.0, "duration": 2.5, "supervisions": said, "recording": recording}
+    (tmp_path / "cuts.jsonl.gz").write_bytes(gzip.compress(json_lines(cut).encode()))
+    read = datasets.read(tmp_path / "cuts.jsonl.gz")
+    assert read["audio"].tolist() == [whole.crop(1, 3.5)]
+    assert read[["id", "text", "language"]].values.tolist() == [["c", "one two", "en"]]
+    assert "speaker" not in read
+
+
+def test_segments_after_the_end_are_told_and_cut_there(tmp_path):
+    whole = AudioClip.from_file(talk(tmp_path / "talk.wav"))
+    rows = [{"audio": "talk.wav", "text": "a", "offset": at, "duration": 3} for at in (1, 8)]
+    (tmp_path / "m.jsonl").write_text(json_lines(*rows))
+    words = (
+        "1 of 2 segments end after their recordings, and are cut there: row 2 goes from 8 s to 11 s of 10 s"
+    )
+    with pytest.warns(UserWarning, match=words) as caught:
+        read = datasets.read(tmp_path / "m.jsonl")
+    assert caught[0].filename == __file__
+    assert read["audio"][1] == whole.crop(8)
+
+
+@pytest.mark.parametrize(
+    ("offset", "duration", "words"),
+    [("x", 1, "row 1: the offset 'x' is not a number"), (1, 0, "row 1: the segment has no length")],
+)
+def test_offsets_that_make_no_segment_are_refused(offset, duration, words, tmp_path):
+    talk(tmp_path / "talk.wav")
+    row = {"audio": "talk.wav", "text": "a", "offset": offset, "duration": duration}
+    (tmp_path / "m.jsonl").write_text(json_lines(row))
+    with pytest.raises(InvalidRequestError, match=words):
+        datasets.read(tmp_path / "m.jsonl")
+
+
+def kaldi(root):
+    folder = root / "s5" / "data" / "train"
+    folder.mkdir(parents=True)
+    talk(root / "s5" / "wav" / "r1.flac")
+    talk(root / "r2.wav")
+    tables = {
+        "wav.scp": f"r1 flac -c -d -s wav/r1.flac |\nr2 {root / 'r2.wav'}\n",
+        "segments": "u1 r1 0.0 1.5\nu2 r2 3.5 -1\n",
+        "text": "u1 hello  there\nu2 今日 は\n",
+        "utt2spk": "u1 ann\nu2 bob\n",
+        "utt2lang": "u2 ja\n",
+    }
+    for name, table in tables.items():
+        (folder / name).write_text(table, "utf-8")
+    return folder
+
+
+def test_folders_of_kaldi(tmp_path):
+    folder = kaldi(tmp_path)
+    for place in (folder, folder.parent, folder.parents[1]):
+        read = datasets.read(place, language="en")
+        assert read.drop(columns="audio").values.tolist() == [
+            ["u1", "hello  there", "ann", "en", "train"],
+            ["u2", "今日 は", "bob", "ja", "train"],
+        ]
+        sounds = [
+            AudioClip.from_file(path) for path in (folder.parents[1] / "wav/r1.flac", tmp_path / "r2.wav")
+        ]
+        assert read["audio"].tolist() == [sounds[0].crop(0, 1.5), sounds[1].crop(3.5)]
+    (folder / "segments").unlink()
+    (folder / "text").write_text("r2 今日\nr3 lost\n", "utf-8")
+    with pytest.warns(UserWarning, match="1 of") as caught:
+        read = datasets.read(folder)
+    assert [str(one.message) for one in caught] == [
+        "1 of 3 transcripts have no recording and are left out: r3",
+        "1 of 2 rows have no text",
+    ]
+    assert read["audio"].tolist()[1] == str(tmp_path / "r2.wav")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        (
+            "wav.scp",
+            "r1 sph2pipe -f wav a.sph |\n",
+            "has the command 'sph2pipe -f wav a.sph |', and commands are not run",
+        ),
+        ("wav.scp", "r1 raw.ark:1234\n", "names the archive 'raw.ark:1234'"),
+        ("segments", "u1 r1 2.0 1.0\n", "has 'r1 2.0 1.0' for 'u1'; give a recording, a start and an end"),
+        ("segments", "u1 r1 2.0\n", "has 'r1 2.0' for 'u1'"),
+    ],
+)
+def test_what_kaldi_alone_can_read_is_refused(name, content, words, tmp_path):
+    folder = kaldi(tmp_path)
+    (folder / name).write_text(content)
+    with pytest.raises(InvalidRequestError, match=re.escape(words)):
+        datasets.read(folder)
+
+
+def test_a_folder_with_one_manifest_is_that_manifest(tmp_path):
+    path = sound(tmp_path / "audio" / "a.wav")
+    (tmp_path / "manifest.csv").write_text("audio,text\naudio/a.wav,hello\n")
+    (tmp_path / "settings.json").write_text("{}")
+    assert datasets.read(tmp_path)["audio"].tolist() == [str(path)]
+    (tmp_path / "notes.tsv").write_text("x\ty\n")
+    assert datasets.read(tmp_path, columns={"speaker": "text"})["speaker"].tolist() == ["hello"]
+    (tmp_path / "metadata.jsonl").write_text("{}")
+    with pytest.raises(InvalidRequestError, match=r"as manifest\.csv or metadata\.jsonl or notes\.tsv there"):
+        datasets.read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("audio,said\na.wav,hi\n", ["no column of texts by a known name; .* give columns={'text': 'said'}"]),
+        (
+            "clip,text\na.wav,hi\n",
+            ["no column of recordings by a known name; .* give columns={'audio': 'clip'}"],
+        ),
+        (
+            "text,offset\nhi,1.5\n",
+            ["no column of recordings by a known name; .* columns={'audio': 'its name'}"],
+        ),
+        ("audio,text\na.wav,\n,hello\n", ["1 of 2 rows have no recording", "1 of 2 rows have no text"]),
+        ("text,topic\nhello,food\n", []),
+        ("audio,duration\na.wav,0.1\n", []),
+    ],
+)
+def test_what_a_manifest_seems_to_lack_is_told(content, words, tmp_path):
+    sound(tmp_path / "a.wav")
+    (tmp_path / "m.csv").write_text(content)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        datasets.read(tmp_path / "m.csv")
+    assert len(caught) == len(words)
+    assert all(re.search(one, str(warning.message)) for one, warning in zip(words, caught, strict=True))
 
 
 # Samples

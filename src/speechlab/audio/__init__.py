@@ -16,7 +16,7 @@ from speechlab.audio._codec.stream import STREAMABLE_FORMATS, StreamEncoder, str
 from speechlab.audio._figure import SoundPreview, clip_figure, sound_preview, waveform_png
 from speechlab.audio._measure import peaks, rms_dbfs, trim_silence
 from speechlab.audio._pieces import SoundPiece, cut_at_silences, recording_length_s
-from speechlab.audio._reader import SoundReader
+from speechlab.audio._reader import FileSegment, SoundReader
 from speechlab.audio._resample import StreamResampler, resample
 from speechlab.audio._spans import merge_short_spans, pre_roll, widen_spans
 
@@ -25,6 +25,7 @@ __all__ = [
     "STREAMABLE_FORMATS",
     "AudioClip",
     "DecodeLimits",
+    "FileSegment",
     "SoundPiece",
     "SoundPreview",
     "SoundReader",

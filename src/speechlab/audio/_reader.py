@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import threading
-from typing import TYPE_CHECKING, NamedTuple
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +19,6 @@ from speechlab.errors import AudioDecodeError, AudioError
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
-    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -172,3 +173,116 @@ def _surveyed(block: NDArray[np.float32]) -> _Survey:
     flat = block.reshape(-1)
     power = float(np.dot(flat, flat))
     return _Survey(np.minimum.reduceat(low, starts), np.maximum.reduceat(high, starts), power)
+
+
+class FileSegment(AudioClip):
+    """A segment of a file as a clip: its samples are read from the file each time they are used, and are not kept.
+
+    A table may therefore have thousands of segments of long recordings. As a text it is the path with the seconds, as
+    in ``talk.wav#t=1.5,4`` (W3C Media Fragments).
+
+    Args:
+        path: A WAV, FLAC, OGG or MP3 file.
+        start_s: Start in seconds, 0 or more.
+        end_s: End in seconds, after the start; None, or a time after the end of the file, for the end of the file.
+
+    Attributes:
+        path: The file.
+        start_s: Start in seconds.
+        end_s: End in seconds, as given.
+
+    Raises:
+        AudioError: The times are no such numbers. The file is opened later; if it cannot be read, the samples and
+            their properties raise an ``AudioDecodeError``.
+
+    Example:
+        >>> AudioClip(np.zeros(16_000), 8_000).save("talk.wav")
+        PosixPath('talk.wav')
+        >>> segment = FileSegment("talk.wav", 0.5, 1.25)
+        >>> segment.duration_s, str(segment)
+        (0.75, 'talk.wav#t=0.5,1.25')
+    """
+
+    path: Path
+    start_s: float
+    end_s: float | None
+
+    def __init__(
+        self, path: str | os.PathLike[str], start_s: float = 0.0, end_s: float | None = None
+    ) -> None:
+        if not 0 <= start_s < math.inf or not (end_s is None or start_s < end_s < math.inf):
+            raise AudioError(
+                f"a segment from {start_s!r} to {end_s!r} s; give 0 <= start_s < end_s, in seconds"
+            )
+        name = Path(path).name
+        title = f"{name} from {start_s:.2f} s" if end_s is None else f"{name} {start_s:.2f} to {end_s:.2f} s"
+        object.__setattr__(self, "title", title)
+        object.__setattr__(self, "source_format", None)
+        self.__dict__.update(path=Path(path), start_s=start_s, end_s=end_s)
+
+    @property
+    def samples(self) -> NDArray[np.float32]:
+        """The samples of the segment: float32 in [-1, 1], shape (frames,) or (frames, channels)."""
+        first, last = self._facts.first, self._facts.last
+        with opened(self.path) as (file, _):
+            if file is None or file.format not in HONEST:
+                return AudioClip(self._decoded().samples[first:last], self.sample_rate).samples
+            file.seek(first)
+            return AudioClip(file.read(last - first, dtype="float32"), self.sample_rate).samples
+
+    @property
+    def sample_rate(self) -> int:
+        """Sample rate in Hz."""
+        return self._facts.sample_rate
+
+    @property
+    def frames(self) -> int:
+        """Number of samples in each channel."""
+        return self._facts.last - self._facts.first
+
+    @property
+    def channels(self) -> int:
+        """Number of channels."""
+        return self._facts.channels
+
+    @cached_property
+    def _facts(self) -> _SegmentFacts:
+        with opened(self.path) as (file, _):
+            honest = file is not None and file.format in HONEST
+            whole: Any = file if honest else self._decoded()
+            rate = whole.samplerate if honest else whole.sample_rate
+            last = whole.frames if self.end_s is None else min(round(self.end_s * rate), whole.frames)
+            return _SegmentFacts(rate, whole.channels, min(round(self.start_s * rate), last), last)
+
+    def _decoded(self) -> AudioClip:
+        return _decoded_file(self.path, self.path.stat().st_mtime_ns)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or super().__eq__(other)  # a check for missing values reads no file
+
+    __hash__ = AudioClip.__hash__
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FileSegment, (self.path, self.start_s, self.end_s)
+
+    def __repr__(self) -> str:
+        return f"FileSegment({str(self.path)!r}, {self.start_s!r}, {self.end_s!r})"
+
+    def __str__(self) -> str:
+        end = "" if self.end_s is None else f",{self.end_s:.10g}"
+        return f"{self.path}#t={self.start_s:.10g}{end}"
+
+
+class _SegmentFacts(NamedTuple):
+    """Properties of a file that a segment of it has, and its first frame and the one after its last."""
+
+    sample_rate: int
+    channels: int
+    first: int
+    last: int
+
+
+@lru_cache(maxsize=1)
+def _decoded_file(path: Path, _: int) -> AudioClip:
+    """A file that has to be decoded as a whole; the last one is kept, as long as it does not change."""
+    return AudioClip.from_file(path)

@@ -1,21 +1,24 @@
 """Folders in the layouts of published corpora, as rows of one table.
 
 Layouts: LibriSpeech (openslr.org/12), AISHELL-1 (openslr.org/33), JSUT 1.1 (R. Sonobe, S. Takamichi, H. Saruwatari,
-2017), Common Voice since corpus 1 (TSV files beside ``clips``), FLEURS (TSV files without headings beside ``audio``).
+2017), Common Voice since corpus 1 (TSV files beside ``clips``), FLEURS (TSV files without headings beside ``audio``),
+and data folders of Kaldi (``wav.scp``, with ``text``, ``segments``, ``utt2spk`` and ``utt2lang`` where they exist).
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from speechlab.errors import InvalidRequestError
+from speechlab.audio import FileSegment
+from speechlab.errors import AudioError, InvalidRequestError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
-_SOUNDS = (".flac", ".wav", ".mp3", ".ogg", ".opus")
+SOUNDS = (".flac", ".wav", ".mp3", ".ogg", ".opus")
 _COMMON_VOICE_SPLITS = ("train", "dev", "test")
 """Splits without overlap; ``validated`` contains them, ``other`` was not checked, ``invalidated`` was rejected."""
 _COMMON_VOICE_COLUMNS = {"client_id", "path", "sentence"}
@@ -24,7 +27,10 @@ _FLEURS_COLUMNS = 7
 _CODES = {"cmn": "zh", "nb": "no"}
 """Language codes of FLEURS that differ from those of recognisers."""
 
-Row = tuple[str, "Path | None", str, str | None, str, str]
+_FLAC = re.compile(r"flac((?: -[cds]+| --(?:decode|stdout|silent))+) (\S+) \|")
+"""The command with which recipes of Kaldi decode a FLAC file, which needs no command here."""
+
+Row = tuple[str, "Path | FileSegment | None", "str | None", "str | None", "str | None", str]
 """Id, recording (None if it is missing and its path is not known), text, speaker, language, split."""
 
 
@@ -69,8 +75,8 @@ def _torn(path: Path, found: int, corpus: str, wanted: int) -> InvalidRequestErr
 def _recording(folder: Path, name: str) -> Path:
     """The file of a recording in any supported format; if it is missing, its path in LibriSpeech's own format."""
     return next(
-        (path for end in _SOUNDS if (path := folder / f"{name}{end}").is_file()),
-        folder / f"{name}{_SOUNDS[0]}",
+        (path for end in SOUNDS if (path := folder / f"{name}{end}").is_file()),
+        folder / f"{name}{SOUNDS[0]}",
     )
 
 
@@ -133,6 +139,67 @@ def _fleurs(path: Path) -> Iterator[Row]:
         yield f"{cells[0]}/{name}", file, text, None, _CODES.get(code, code), path.stem
 
 
+def _kaldi(path: Path) -> Iterator[Row]:
+    folder = path.parent
+    sounds = {name: _kaldi_sound(path, line) for name, line in _keyed(path)}
+    texts, speakers, languages, segments = (
+        dict(_keyed(folder / name)) for name in ("text", "utt2spk", "utt2lang", "segments")
+    )
+    cells: dict[str, Path | FileSegment | None] = dict(sounds)
+    if (folder / "segments").is_file():
+        cells = {name: _kaldi_segment(folder, name, line, sounds) for name, line in segments.items()}
+    for name in (*cells, *(name for name in texts if name not in cells)):
+        yield (
+            name,
+            cells.get(name),
+            texts.get(name),
+            speakers.get(name),
+            languages.get(name),
+            folder.name,
+        )
+
+
+def _keyed(path: Path) -> Iterator[tuple[str, str]]:
+    """Names and values of a table of Kaldi, which may not exist."""
+    for line in _lines(path) if path.is_file() else ():
+        name, *rest = line.split(maxsplit=1)
+        yield name, rest[0].strip() if rest else ""
+
+
+def _kaldi_sound(path: Path, line: str) -> Path:
+    """The file of a line of ``wav.scp``; a relative path is seen from the recipe, some folders above."""
+    command = _FLAC.fullmatch(line)
+    if line.endswith("|") and command is None:
+        message = (
+            f"{path} has the command {line!r:.80}, and commands are not run; write the files with Kaldi's wav-copy "
+            "and name them there"
+        )
+        raise InvalidRequestError(message, parameter="path")
+    if re.search(r"\.ark:\d+$", line):
+        message = (
+            f"{path} names the archive {line!r:.80}, which is not read; write the files with Kaldi's wav-copy"
+        )
+        raise InvalidRequestError(message, parameter="path")
+    file = Path(command[2] if command else line)
+    places = [folder / file for folder in (Path.cwd(), *path.parents)]
+    return next((place for place in places if place.is_file()), places[0])
+
+
+def _kaldi_segment(folder: Path, name: str, line: str, sounds: dict[str, Path]) -> FileSegment | None:
+    recording, *times = line.split()
+    try:
+        start, end = (float(time) for time in times[:2])
+        file = sounds.get(recording)
+        return None if file is None else FileSegment(file, start, None if end == -1 else end)
+    except (ValueError, AudioError):
+        message = f"{folder / 'segments'} has {line!r:.80} for {name!r}; give a recording, a start and an end"
+        raise InvalidRequestError(message, parameter="path") from None
+
+
+def _kaldi_files(root: Path, _: list[Path]) -> list[Path]:
+    return sorted(path for form in ("wav.scp", "*/wav.scp", "data/*/wav.scp") for path in root.glob(form))
+
+
 def _aishell_files(_: Path, texts: list[Path]) -> list[Path]:
     return [
         one for one in texts if one.parent.name == "transcript" and one.name.startswith("aishell_transcript")
@@ -150,7 +217,8 @@ def _has_clips(file: Path) -> bool:
 
 def _fleurs_files(root: Path, _: list[Path]) -> list[Path]:
     folders = [path.parent for path in (*root.glob("audio"), *root.glob("*/audio"), *root.glob("*/*/audio"))]
-    return [file for folder in sorted(folders) for file in sorted(folder.glob("*.tsv"))]
+    files = [file for folder in sorted(folders) for file in sorted(folder.glob("*.tsv"))]
+    return files if any(len(next(_cells(file), [])) == _FLEURS_COLUMNS for file in files) else []
 
 
 CORPORA = {
@@ -165,47 +233,39 @@ CORPORA = {
         Corpus("jsut", lambda _, texts: [one for one in texts if one.name == "transcript_utf8.txt"], _jsut),
         Corpus("common_voice", _common_voice_files, _common_voice),
         Corpus("fleurs", _fleurs_files, _fleurs),
+        Corpus("kaldi", _kaldi_files, _kaldi),
     )
 }
 """Layouts by name, in the order in which they are tried."""
 
 
-def corpus_rows(root: Path, layout: str | None, splits: set[str] | None) -> tuple[list[Row], list[str], int]:
-    """Read a folder.
+def corpus_in(root: Path, layout: str | None) -> tuple[Corpus, list[Path]] | None:
+    """Return the corpus in a folder and its transcripts, or None; without a layout, the files there decide."""
+    texts = sorted(root.rglob("*.txt"))  # once: a corpus may have a million files
+    tried = [CORPORA[layout]] if layout is not None else list(CORPORA.values())
+    return next(((corpus, files) for corpus in tried if (files := corpus.find(root, texts))), None)
+
+
+def corpus_rows(
+    root: Path, corpus: Corpus, files: list[Path], splits: set[str] | None
+) -> tuple[list[Row], list[str], int]:
+    """Read a corpus.
 
     Args:
-        root: The corpus, or a part of it.
-        layout: Name of the layout; None to detect it.
+        root: Its folder, for messages.
+        corpus: The layout.
+        files: The transcripts.
         splits: Splits to read; None for all, for Common Voice the splits without overlap.
 
     Returns:
         The rows; the ids of transcripts without a recording, which are left out; and the number of transcripts.
 
     Raises:
-        InvalidRequestError: The folder has another layout or no recordings, or lacks a split.
+        InvalidRequestError: The folder has no recordings, or lacks a split.
     """
-    tried = [CORPORA[layout]] if layout is not None else list(CORPORA.values())
-    texts = sorted(root.rglob("*.txt"))  # once: a corpus may have a million files
-    for corpus in tried:
-        if found := corpus.find(root, texts):
-            rows = [row for path in found for row in _wanted(corpus, path, found, splits)]
-            there = [row for row in rows if row[1] is not None]
-            lost = [row[0] for row in rows if row[1] is None]
-            return _checked(there, root, corpus.name, splits), lost, len(rows)
-    names = ", ".join(one.name for one in tried)
-    message = (
-        f"{root} is not a folder in the layout of {names}; give the unpacked folder, or a manifest "
-        f"(.csv, .tsv, .jsonl or .parquet){_manifests_in(root)}"
-    )
-    raise InvalidRequestError(message, parameter="path")
-
-
-def _manifests_in(root: Path) -> str:
-    """Hint for a folder that is not a corpus: the manifests in it."""
-    there = sorted(
-        path.name for path in root.iterdir() if path.suffix in {".csv", ".tsv", ".jsonl", ".parquet"}
-    )
-    return f", as {' or '.join(there[:3])} there" if there else ""
+    rows = [row for path in files for row in _wanted(corpus, path, files, splits)]
+    present = [row for row in rows if row[1] is not None]
+    return _checked(present, root, corpus.name, splits), [row[0] for row in rows if row[1] is None], len(rows)
 
 
 def _wanted(corpus: Corpus, path: Path, found: list[Path], splits: set[str] | None) -> Iterator[Row]:

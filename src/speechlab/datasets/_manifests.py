@@ -7,11 +7,14 @@ import gzip
 import re
 import zlib
 from io import StringIO
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from speechlab._arguments import is_missing
+from speechlab.datasets._corpora import SOUNDS
+from speechlab.datasets._segments import sound_of
 from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
@@ -21,20 +24,26 @@ if TYPE_CHECKING:
     import pandas as pd
 
 NAMES: dict[str, tuple[str, ...]] = {
-    "audio": ("audio", "audio_filepath", "audio_path", "path", "file", "file_name", "filename", "wav"),
-    "text": ("text", "sentence", "transcript", "transcription", "reference"),
+    "audio": (
+        "audio", "audio_filepath", "audio_path", "wav_filename", "path", "file", "file_name", "filename", "wav",
+    ),
+    "text": (
+        "text", "sentence", "transcript", "transcription", "wrd", "words", "txt", "src_text", "tgt_text", "reference",
+    ),
     "speaker": ("speaker", "speaker_id", "spk_id", "spk", "client_id"),
     "language": ("language", "lang", "locale"),
     "split": ("split", "subset"),
     "duration_s": ("duration_s", "duration"),
-    "source_lang": ("source_lang",),
-    "target_lang": ("target_lang",),
-    "reference": ("reference",),
-}
+    "offset_s": ("offset_s", "offset"),
+    "source_lang": ("source_lang", "src_lang"),
+    "target_lang": ("target_lang", "tgt_lang"),
+    "reference": ("reference", "tgt_text"),
+}  # fmt: skip
 """Names of columns in speechlab, with the names in other tools, the most frequent first."""
 _GUARDED = re.compile(r"\A'(?='*[=+\-@\t\r\n＝＋－＠])")
 """An apostrophe that keeps a spreadsheet from taking a cell for a formula."""
-_ENDINGS = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
+_LINES = (".jsonl", ".ndjson", ".json", ".list")
+_ENDINGS = (".csv", ".tsv", *_LINES, ".parquet")
 
 
 def manifest_rows(path: Path) -> pd.DataFrame:
@@ -45,7 +54,7 @@ def manifest_rows(path: Path) -> pd.DataFrame:
     """
     ending = _ending(path)
     if ending not in _ENDINGS:
-        allowed = f"{', '.join(_ENDINGS[:-1])} (also with .gz), {_ENDINGS[-1]} or a folder"
+        allowed = f"{', '.join(_ENDINGS[:-1])} (also with .gz), {_ENDINGS[-1]}, or a folder"
         raise InvalidRequestError(f"{path} is not a manifest; give {allowed}", parameter="path")
     try:
         if ending == ".parquet":
@@ -53,7 +62,7 @@ def manifest_rows(path: Path) -> pd.DataFrame:
 
             return pd.read_parquet(path)
         text = _text(path)
-        return _json_lines(text) if ending in {".jsonl", ".ndjson"} else _delimited(text, ending)
+        return _objects(text, ending) if ending in _LINES else _delimited(text, ending)
     except FileNotFoundError:
         raise InvalidRequestError(f"there is no file {path}; check the path", parameter="path") from None
     except (OSError, EOFError, ValueError, zlib.error) as error:
@@ -91,7 +100,14 @@ def named(rows: pd.DataFrame, columns: Mapping[str, str], path: object) -> pd.Da
     plain = {str(one).strip().lower(): one for one in reversed(rows.columns)}
     plain |= {str(one): one for one in rows.columns}
     for name, others in NAMES.items():
-        known = next((plain[one] for one in others if one in plain and plain[one] not in new), None)
+        known = next(
+            (
+                plain[one]
+                for one in others
+                if one in plain and plain[one] not in new and not _nested(rows[plain[one]])
+            ),
+            None,
+        )
         if name not in columns and known is not None:
             new[known] = name
     # a column that another one replaces keeps its content under its own name with an underscore
@@ -105,18 +121,53 @@ def named(rows: pd.DataFrame, columns: Mapping[str, str], path: object) -> pd.Da
         have = ", ".join(repr(str(name)) for name in rows.columns) or "none"
         message = (
             f"{path} has neither recordings nor texts, only {have}; say which they are, as in "
-            "columns={'text': 'sentence'}"
+            f"columns={likely(rows) or {'text': 'sentence'}}"
         )
         raise InvalidRequestError(message, parameter="columns")
     return found
 
 
-def whole_paths(cells: list[Any], folder: Path) -> list[Any]:
-    """Absolute paths of recordings; relative paths in a manifest are resolved from its folder."""
+def likely(rows: pd.DataFrame) -> dict[str, str]:
+    """The columns of other names that may be the recordings and the texts, by their first cells."""
+    names = [name for name in rows.columns if name not in NAMES and str(name).lower() != "id"]
+    first = {str(name): next((cell for cell in rows[name] if not is_missing(cell)), None) for name in names}
+    texts = {name: PurePath(cell).suffix.lower() for name, cell in first.items() if isinstance(cell, str)}
+    sound = next((name for name, ending in texts.items() if ending in SOUNDS), None)
+    text = next((name for name, ending in texts.items() if ending not in SOUNDS and name != "key"), None)
+    return {name: own for name, own in (("audio", sound), ("text", text)) if own is not None}
+
+
+def manifest_in(folder: Path) -> Path | None:
+    """Return the manifest in a folder: the only one, or else the only one that is named so."""
+    files = sorted(path for path in folder.iterdir() if _ending(path) in _ENDINGS and path.is_file())
+    named = [path for path in files if re.search("manifest|metadata", path.name, re.IGNORECASE)]
+    usual = [
+        path for path in files if _ending(path) != ".json"
+    ]  # other programs keep their settings in .json
+    return next((one[0] for one in (named, usual) if len(one) == 1), None)
+
+
+def recordings(cells: list[Any], folder: Path) -> list[Any]:
+    """Recordings: absolute paths (relative ones are seen from the manifest's folder), segments of files, or bytes."""
     return [
-        None if is_missing(one) else str(folder / one.strip()) if isinstance(one, str) else one
-        for one in cells
+        None if is_missing(cell) or (isinstance(cell, str) and not cell.strip()) else _recording(cell, folder)
+        for cell in cells
     ]
+
+
+def _recording(cell: Any, folder: Path) -> Any:
+    if isinstance(cell, dict):  # as Hugging Face's data sets have them in Parquet
+        data, path = cell.get("bytes"), cell.get("path")
+        return data if data is not None or path is None else _recording(path, folder)
+    return sound_of(str(folder / cell.strip())) if isinstance(cell, str) else cell
+
+
+def _nested(cells: pd.Series[Any]) -> bool:
+    """Whether a column has lists or objects, such as the times of words."""
+    first = next((cell for cell in cells if not is_missing(cell)), None)
+    return isinstance(first, (list, dict)) and not (
+        isinstance(first, dict) and {"bytes", "path"} & first.keys()
+    )
 
 
 def _ending(path: Path) -> str:
@@ -163,9 +214,24 @@ def _delimited(text: str, ending: str) -> pd.DataFrame:
     return rows
 
 
-def _json_lines(text: str) -> pd.DataFrame:
+def _objects(text: str, ending: str) -> pd.DataFrame:
+    """Rows of JSON: a line for each (NeMo, WeNet, Lhotse), a list, or an object by names (SpeechBrain)."""
     import pandas as pd
 
+    try:
+        whole = orjson.loads(text) if ending == ".json" else _json_lines(text)
+    except orjson.JSONDecodeError:
+        whole = _json_lines(text)
+    if isinstance(whole, dict):
+        named = whole and all(isinstance(row, dict) for row in whole.values())
+        whole = [{"id": name, **row} for name, row in whole.items()] if named else [whole]
+    if not isinstance(whole, list) or not all(isinstance(row, dict) for row in whole):
+        number = next((at for at, row in enumerate(whole, start=1) if not isinstance(row, dict)), 1)
+        raise ValueError(f"entry {number:,} is no object")
+    return pd.DataFrame([_flat(row) for row in whole])
+
+
+def _json_lines(text: str) -> list[Any]:
     rows = []
     # not at other line separators, which texts may contain
     for number, line in enumerate(text.split("\n"), start=1):
@@ -178,4 +244,26 @@ def _json_lines(text: str) -> pd.DataFrame:
         if not isinstance(row, dict):
             raise ValueError(f"line {number:,} is no object")  # noqa: TRY004 - what the file holds
         rows.append(row)
-    return pd.DataFrame(rows)
+    return rows
+
+
+def _flat(row: dict[str, Any]) -> dict[str, Any]:
+    """A row without the nested objects of Lhotse: the recording of a cut, and its supervisions."""
+    recording = row.get("recording", row)
+    sources = recording.get("sources") if isinstance(recording, dict) else None
+    said = row.get("supervisions", [])
+    if not isinstance(said, list) or not (sources or said):
+        return row
+    plain = {
+        name: value for name, value in row.items() if name not in {"recording", "supervisions", "sources"}
+    }
+    if sources:
+        plain["audio"] = sources[0].get("source")
+    if said:
+        plain["text"] = " ".join(one["text"] for one in said if one.get("text"))
+        for name in ("speaker", "language"):
+            values = {one[name] for one in said if one.get(name)}
+            plain |= {name: values.pop()} if len(values) == 1 else {}
+    if "start" in plain:
+        plain["offset"] = plain.pop("start")
+    return plain

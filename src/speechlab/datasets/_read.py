@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from speechlab._arguments import is_missing, refused
 from speechlab._files import user_path
 from speechlab._require import require
-from speechlab.datasets._corpora import CORPORA, corpus_rows
-from speechlab.datasets._manifests import manifest_rows, named, whole_paths
+from speechlab.audio import FileSegment
+from speechlab.datasets._corpora import CORPORA, Row, corpus_in, corpus_rows
+from speechlab.datasets._manifests import likely, manifest_in, manifest_rows, named, recordings
+from speechlab.datasets._segments import cut, with_offsets
 from speechlab.errors import InvalidRequestError, MissingDependencyError
 
 if TYPE_CHECKING:
@@ -35,21 +38,27 @@ def read(
     """Read recordings and their transcripts from a manifest, or from a folder in the layout of a corpus.
 
     Args:
-        path: A manifest (``.csv``, ``.tsv``, ``.jsonl``, the three also with ``.gz``; ``.parquet``), or a folder as
-            LibriSpeech, AISHELL-1, JSUT, Common Voice or FLEURS publish it, whole or in part.
-        layout: ``"librispeech"``, ``"aishell"``, ``"jsut"``, ``"common_voice"`` or ``"fleurs"``; None to detect it.
+        path: A manifest (``.csv``, ``.tsv``, ``.jsonl``, ``.json``, also with ``.gz``; ``.parquet``), also of NeMo,
+            SpeechBrain, WeNet, Lhotse or DeepSpeech; or a folder as LibriSpeech, AISHELL-1, JSUT, Common Voice or
+            FLEURS publish it, whole or in part, a data folder of Kaldi, or a folder with one manifest in it.
+        layout: ``"librispeech"``, ``"aishell"``, ``"jsut"``, ``"common_voice"``, ``"fleurs"`` or ``"kaldi"``; None to
+            detect it.
         split: Split or splits to read, such as ``"test"``; None for all, for Common Voice train, dev and test.
-        language: Language code of all rows, for a manifest without a column of languages.
+        language: Language code of the rows, for data that does not name it.
         columns: Own names of a manifest's columns by those of speechlab, such as ``{"text": "normalised"}``: for
-            ``audio``, ``text``, ``speaker``, ``language``, ``split``, ``duration_s``, and for translations
-            ``source_lang``, ``target_lang`` and ``reference``. Names of other tools (``audio_filepath``,
-            ``sentence``, ``client_id`` …) are recognised without it.
+            ``audio``, ``text``, ``speaker``, ``language``, ``split``, ``duration_s``, ``offset_s``, and for
+            translations ``source_lang``, ``target_lang`` and ``reference``. Names of other tools
+            (``audio_filepath``, ``sentence``, ``client_id`` …) are recognised without it.
 
     Returns:
-        One row for each recording: ``audio`` (absolute path; relative paths in a manifest are resolved from its
-        folder), ``text``, ``speaker``, ``language`` and ``split``. Corpora also have ``id``; a warning names
-        transcripts without a recording. Manifests keep all other columns unchanged. Cells of CSV and TSV are texts,
-        except ``duration_s``, which is a number.
+        One row for each recording or segment: ``audio`` (absolute path; relative paths in a manifest are resolved
+        from its folder), ``text``, ``speaker``, ``language`` and ``split``. Where a row has an offset, or a start and
+        an end, ``audio`` is a :class:`speechlab.audio.FileSegment`, unless that is the whole recording; ``offset_s``
+        and ``duration_s`` are numbers of seconds. Corpora also have ``id``. Manifests keep all other columns
+        unchanged; other cells of CSV and TSV are texts.
+
+        Warnings name recordings that are not there, segments that end after their recording, rows without a recording
+        or a text, and columns that may be meant where there is none of recordings or texts.
 
     Raises:
         InvalidRequestError: The file or folder does not exist, has another layout, or lacks a column or split.
@@ -64,30 +73,31 @@ def read(
             text language
         0  hello       en
     """
-    import pandas as pd
-
     where = user_path(path)
     wanted = _splits(split)
     if layout is not None and layout not in tuple(CORPORA):
         message = f"layout={layout!r} is not known; give {', '.join(CORPORA)}, or leave it out"
         raise InvalidRequestError(message, parameter="layout")
-    if where.is_dir():
+    corpus = corpus_in(where.absolute(), layout) if where.is_dir() else None
+    manifest = manifest_in(where) if where.is_dir() and layout is None else where
+    if corpus is not None:
         if columns:
             message = f"{where} is a folder, whose layout has no columns; columns= is for manifests"
             raise InvalidRequestError(message, parameter="columns")
-        rows, lost, transcripts = corpus_rows(where.absolute(), layout, wanted)
+        rows, lost, transcripts = corpus_rows(where.absolute(), *corpus, wanted)
         _tell_lost(lost, transcripts)
-        found = pd.DataFrame(rows, columns=list(_COLUMNS))
-        found["audio"] = [str(one) for one in found["audio"]]
-        table = found.astype(dict.fromkeys(_COLUMNS, "string"))
-    elif layout is not None:
-        message = f"there is no folder {where}; check the path, or leave out layout= for a manifest"
-        raise InvalidRequestError(message, parameter="path")
+        table = _corpus_table(rows, language)
+    elif layout is not None or manifest is None:
+        raise _unreadable(where, layout)
     else:
-        given = named(manifest_rows(where), _names(columns), where)
+        given = named(manifest_rows(manifest), _names(columns), manifest)
         if "audio" in given.columns:
-            given["audio"] = whole_paths(given["audio"].tolist(), where.absolute().parent)
-        table = _kept(_tidy(given, language), wanted, where)
+            given["audio"] = recordings(given["audio"].tolist(), manifest.absolute().parent)
+            given = with_offsets(given)
+        table = _kept(_tidy(given, language), wanted, manifest)
+        if {"audio", "offset_s"} <= set(table.columns):
+            table = cut(table)
+        _tell_unnamed(table, manifest)
     _tell_missing(table)
     return table
 
@@ -137,16 +147,35 @@ def from_hugging_face(
         dataset = dataset.cast_column(name, library.Audio(decode=False))
     rows = pd.DataFrame({name: list(dataset[name]) for name in dataset.column_names})
     for name in sounds:
-        rows[name] = pd.Series([_sound(cell) for cell in rows[name]], dtype="object")
+        rows[name] = pd.Series(recordings(rows[name].tolist(), Path()), dtype="object")
     usual = {"audio": sounds[0]} if sounds else {}
     return _tidy(named(rows, usual | _names(columns), "the data set"), language)
 
 
-def _sound(cell: Any) -> str | bytes | None:
-    if not isinstance(cell, dict):
-        return None
-    path, data = cell.get("path"), cell.get("bytes")
-    return data if data is not None else path
+def _corpus_table(rows: list[Row], language: str | None) -> pd.DataFrame:
+    import pandas as pd
+
+    table = pd.DataFrame(rows, columns=list(_COLUMNS))
+    sounds = [str(cell) if isinstance(cell, Path) else cell for cell in table["audio"]]
+    table = table.astype(dict.fromkeys(_COLUMNS, "string"))
+    if not all(isinstance(cell, str) for cell in sounds):
+        table["audio"] = pd.Series(sounds, dtype="object")
+    return table if language is None else table.fillna({"language": language})
+
+
+def _unreadable(where: Path, layout: str | None) -> InvalidRequestError:
+    if not where.is_dir():
+        message = f"there is no folder {where}; check the path, or leave out layout= for a manifest"
+        return InvalidRequestError(message, parameter="path")
+    names = layout or ", ".join(CORPORA)
+    endings = {".csv", ".tsv", ".jsonl", ".json", ".parquet"}
+    files = sorted(path.name for path in where.iterdir() if path.suffix in endings)
+    hint = f", as {' or '.join(files[:3])} there" if files else ""
+    message = (
+        f"{where} is not a folder in the layout of {names}; give the unpacked folder, or a manifest "
+        f"(.csv, .tsv, .jsonl, .json or .parquet){hint}"
+    )
+    return InvalidRequestError(message, parameter="path")
 
 
 def _tidy(rows: pd.DataFrame, language: str | None) -> pd.DataFrame:
@@ -154,14 +183,15 @@ def _tidy(rows: pd.DataFrame, language: str | None) -> pd.DataFrame:
     if language is not None and "language" not in rows.columns:
         rows = rows.assign(language=language)
     found = rows.assign(**{name: rows[name].astype("string") for name in _TEXTS if name in rows.columns})
-    if "duration_s" in found.columns:
-        found["duration_s"] = _seconds(found["duration_s"])
+    for name, meaning in (("duration_s", "length"), ("offset_s", "offset")):
+        if name in found.columns:
+            found[name] = _seconds(found[name], name, meaning)
     first = [name for name in ("id", "audio", *_TEXTS) if name in found.columns]
     return found[[*first, *(name for name in found.columns if name not in first)]]
 
 
-def _seconds(lengths: pd.Series[Any]) -> pd.Series[float]:
-    """Return durations as numbers; empty cells are missing values.
+def _seconds(lengths: pd.Series[Any], name: str, meaning: str) -> pd.Series[float]:
+    """Return seconds as numbers; empty cells are missing values.
 
     Raises:
         InvalidRequestError: A cell is not a number; the message names the row.
@@ -174,10 +204,10 @@ def _seconds(lengths: pd.Series[Any]) -> pd.Series[float]:
     if wrong.any():
         place = int(wrong.argmax())
         message = (
-            f"row {place + 1}: the length {str(lengths.iloc[place])!r} is not a number of seconds; give one such as "
-            "3.25, or leave the cell empty"
+            f"row {place + 1}: the {meaning} {str(lengths.iloc[place])!r} is not a number of seconds; "
+            "give one such as 3.25, or leave the cell empty"
         )
-        raise InvalidRequestError(message, parameter="duration_s")
+        raise InvalidRequestError(message, parameter=name)
     return numbers
 
 
@@ -209,14 +239,31 @@ def _kept(rows: pd.DataFrame, wanted: set[str] | None, path: object) -> pd.DataF
     return rows[rows["split"].isin(wanted)].reset_index(drop=True)
 
 
+def _tell_unnamed(table: pd.DataFrame, path: Path) -> None:
+    """Warn of columns that may be the recordings or the texts that the manifest seems to lack."""
+    others = likely(table)
+    timed = bool({"offset_s", "recording_id"} & set(table.columns))  # of recordings that are not named
+    for name, kind, missed in (("audio", "recordings", timed), ("text", "texts", False)):
+        if name not in table.columns and (missed or name in others):
+            own = {name: others.get(name, "its name")}
+            message = (
+                f"{path} has no column of {kind} by a known name; if one of them is that, give columns={own}"
+            )
+            warnings.warn(message, stacklevel=3)
+
+
 def _tell_missing(table: pd.DataFrame) -> None:
     if "audio" not in table.columns:
         return
-    cells = [one for one in table["audio"] if not is_missing(one) and isinstance(one, str)]
-    gone = [one for one in cells if not _is_file(one)]
-    if gone:
+    for name, kind in (("audio", "recording"), ("text", "text")):
+        cells = table[name] if name in table.columns else ()
+        if count := sum(is_missing(cell) or (isinstance(cell, str) and not cell.strip()) for cell in cells):
+            warnings.warn(f"{count:,} of {len(table):,} rows have no {kind}", stacklevel=3)
+    paths = [cell.path if isinstance(cell, FileSegment) else cell for cell in table["audio"]]
+    lost = [path for path in paths if isinstance(path, (str, Path)) and not _is_file(path)]
+    if lost:
         warnings.warn(
-            f"{len(gone):,} of {len(table):,} recordings are not there, the first: {gone[0]:.300}; "
+            f"{len(lost):,} of {len(table):,} recordings are not there, the first: {lost[0]!s:.300}; "
             "their rows will be errors",
             stacklevel=3,
         )
@@ -231,8 +278,8 @@ def _tell_lost(lost: list[str], transcripts: int) -> None:
         )
 
 
-def _is_file(cell: str) -> bool:
+def _is_file(path: str | Path) -> bool:
     try:
-        return user_path(cell).is_file()
+        return user_path(path).is_file()
     except (OSError, ValueError):  # not a valid file name
         return False

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from speechlab._arguments import is_missing
-from speechlab.audio import AudioClip
+from speechlab.audio import AudioClip, FileSegment
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,8 +67,11 @@ def pandas_table(table: pa.Table) -> pd.DataFrame:
 
 
 def stand_in(value: object) -> str | None:
-    """Return the substitute of a cell in a file: ``sha256:…`` for a recording, None if empty, otherwise its text."""
-    if isinstance(value, AudioClip):
+    """Return the substitute of a cell in a file: ``sha256:…`` for a recording, None if empty, otherwise its text.
+
+    The text of a segment of a file is its path and times.
+    """
+    if isinstance(value, AudioClip) and not isinstance(value, FileSegment):
         return f"sha256:{hashlib.sha256(value.samples.tobytes()).hexdigest()}"
     if isinstance(value, bytes | bytearray | memoryview):
         return f"sha256:{hashlib.sha256(value).hexdigest()}"
