@@ -4,6 +4,7 @@ import gzip
 import itertools
 import json
 import math
+import re
 import warnings
 
 import numpy as np
@@ -37,7 +38,7 @@ def plain(text):
 def frames(name):
     """Tables that the format can hold, with more than it does."""
     many = KNOWN.loc[name, "recordings"] == "many"
-    instants = name not in {"textgrid", "elan"}
+    instants = name != "elan"
     texts = {"ctm": ["one", "三時に", "<b>", ";;x"], "rttm": [""]}.get(name, PHRASES)
     cells = {
         "file": st.sampled_from(["a.wav", "b", "三.wav"] if many else ["talk"]),
@@ -52,7 +53,7 @@ def frames(name):
     def made(rows):
         columns = dict(zip(cells, map(list, zip(*rows, strict=True)), strict=True))
         starts = np.array(columns["start"])
-        if not instants:  # what overlaps fits in no tier
+        if name in {"textgrid", "elan"}:  # what overlaps fits in no tier
             starts = starts % 5_000_000 + np.arange(len(rows)) * 20_000_000
         columns |= {"start": starts / 1e6, "end": (starts + np.array(columns["end"])) / 1e6}
         return segments.frame(pd.DataFrame(columns | {"source": "me"}))
@@ -87,8 +88,9 @@ def test_round_trip(name, tmp_path):
             np.testing.assert_allclose(got, table["confidence"], rtol=0, atol=0)
         if "text" in held:
             wanted = [plain(text) for text in table["text"]]
-            if name == "textgrid":
-                wanted = [text or "speech" for text in wanted]
+            if name == "textgrid":  # of a segment with a length
+                long = (back["end"] > back["start"]).tolist()
+                wanted = [text or ("speech" if told else "") for text, told in zip(wanted, long, strict=True)]
             styled = name in {"ass", "ssa", "sami", "ttml"}
             for one, other in zip(back["text"], wanted, strict=True):
                 if not (styled and set(other) & set("{}\\<>&")):
@@ -105,12 +107,111 @@ def test_round_trip(name, tmp_path):
 @pytest.mark.parametrize("name", KNOWN.index)
 def test_no_segments(name, tmp_path):
     path = tmp_path / f"none{suffix(name)}"
-    if name == "textgrid":
-        with pytest.raises(SegmentFileError, match="needs at least one segment"):
-            segments.write(segments.frame([]), path, name)
-        return
-    assert segments.write(segments.frame([]), path, name).rows == 0
+    done = segments.write(segments.frame([]), path, name)
+    assert done.rows == 0
     assert len(segments.read(path, name)) == 0
+    silent = ("1 second of silence is written, since a TextGrid cannot be empty",)
+    assert done.notes == (silent if name == "textgrid" else ())
+
+
+NASTY = [
+    *(
+        "one\rtwo",
+        "one\r\ntwo",
+        " lead",
+        "trail ",
+        "a  b",
+        "a\tb",
+        "a\nb",
+        "a\n\nb",
+        "{\\i1}x",
+        "a\\Nb",
+        "a & b",
+    ),
+    *(
+        "<b>x</b>",
+        "&amp;",
+        'say "x"',
+        "a --> b",
+        "NOTE x",
+        "WEBVTT",
+        "\u200bx",
+        "é\u2028x",
+        "😀",
+        "\\",
+        "a,b;c",
+    ),
+    *(f"a{control}b" for control in "\x00\x07\x0b\x0c\x1b\x1c\x7f\x85\ufffe\uffff"),
+]
+
+
+@pytest.mark.parametrize("name", sorted(set(KNOWN.index) - {"rttm", "uem"}))
+def test_no_text_or_name_is_changed_in_silence(name, tmp_path):
+    path = tmp_path / f"talk{suffix(name)}"
+    for column, nasty in [(column, nasty) for column in ("text", "speaker") for nasty in NASTY]:
+        row = {"file": "talk", "start": 1.0, "end": 2.0, "text": "x", "speaker": "ann", column: nasty}
+        try:
+            done = segments.write(segments.frame([row]), path, name)
+        except SegmentFileError as error:
+            assert error.rows == (0,)
+            assert error.column == column
+            continue
+        back = segments.read(path, name)
+        if column in done.dropped:
+            assert column == "speaker"
+        elif not done.notes:
+            assert back[column].tolist() == [nasty]
+        else:
+            assert len(back) == 1
+            assert sum(note.startswith("1 ") for note in done.notes) >= 1
+
+
+@pytest.mark.parametrize("name", ["vtt", "stm", "textgrid", "elan", "ass", "ttml", "audacity"])
+def test_control_characters_are_refused_by_all_files_of_lines_and_tags(name, tmp_path):
+    row = {"file": "talk", "start": 1.0, "end": 2.0, "text": "a\x1b[0m"}
+    with pytest.raises(
+        SegmentFileError, match=r"row 0 .* the text .* has the control character '\\x1b'; remove it"
+    ):
+        segments.write(segments.frame([row]), tmp_path / f"talk{suffix(name)}", name)
+    assert not list(tmp_path.iterdir())
+
+
+def test_halves_of_characters_are_refused_with_their_row(tmp_path):
+    for data in (
+        [(0, 1, "a"), (1, 2, "b\ud83d")],
+        pd.DataFrame({"start": [0, 1], "end": 2, "text": ["", "\ud83d"]}, dtype=object),
+    ):
+        with pytest.raises(SegmentError, match=r"text of row 1 has '\\ud83d', half of a character") as caught:
+            segments.frame(data)
+        assert caught.value.rows == (1,)
+    own = segments.frame([(0.0, 1.0)]).assign(mine=pd.Series(["\ud83d"], dtype=object))
+    with pytest.raises(SegmentFileError, match=r"a text has '\\ud83d', half of a character"):
+        segments.write(own, tmp_path / "a.csv")
+
+
+def test_points_and_segments_of_one_speaker(tmp_path):
+    rows = [
+        {"start": 0.0, "end": 1.0, "text": "one", "speaker": "ann"},
+        {"start": 0.5, "end": 0.5, "text": "click", "speaker": "ann"},
+        {"start": 0.5, "end": 0.5, "text": "", "speaker": "bob"},
+    ]
+    table = segments.frame(rows, file="talk")
+    segments.write(table, tmp_path / "talk.TextGrid")
+    text = (tmp_path / "talk.TextGrid").read_text("utf-8")
+    assert ('"TextTier"' in text, 'name = "ann (points)"' in text, 'name = "bob"' in text) == (
+        True,
+        True,
+        True,
+    )
+    assert segments.equal(segments.read(tmp_path / "talk.TextGrid")[list(table)], table)
+
+
+def test_tiers_of_one_name_are_told_apart(tmp_path):
+    rows = [{"start": 0, "end": 1, "text": "a", "speaker": name} for name in ("ann", "bob")]
+    path = tmp_path / "x.TextGrid"
+    segments.write(segments.frame(rows), path)
+    path.write_text(path.read_text("utf-8").replace('"bob"', '"ann"'), "utf-8")
+    assert segments.read(path)["speaker"].tolist() == ["ann", "ann_2"]
 
 
 @pytest.mark.parametrize("name", KNOWN.index)
@@ -332,6 +433,30 @@ def test_an_annotation_of_elan_without_a_time_is_refused(tmp_path):
         segments.read(path)
 
 
+def test_annotations_of_elan_that_touch_share_the_time_between_their_ends(tmp_path):
+    """Words that subdivide a phrase: ELAN spaces slots without a time evenly."""
+    path = tmp_path / "x.eaf"
+    rows = [{"start": at, "end": at + 1, "text": str(at), "speaker": "words"} for at in range(1, 5)]
+    segments.write(segments.frame(rows, file="x"), path)
+    text = path.read_text("utf-8")
+    slots = re.findall(r'TIME_SLOT_ID="(ts\d+)" TIME_VALUE="(\d+)"', text)
+    joined = {
+        value: slot for slot, value in slots
+    }  # one slot for the end of a word and the start of the next
+    for slot, value in slots:
+        text = text.replace(f'REF1="{slot}"', f'REF1="{joined[value]}"').replace(
+            f'REF2="{slot}"', f'REF2="{joined[value]}"'
+        )
+    path.write_text(re.sub(r' TIME_VALUE="(2000|3000)"', "", text).replace('"4000"', '"3400"'), "utf-8")
+    back = segments.read(path)
+    assert back[["start", "end", "text"]].values.tolist() == [
+        [1.0, 1.8, "1"],
+        [1.8, 2.6, "2"],
+        [2.6, 3.4, "3"],
+        [3.4, 5.0, "4"],
+    ]
+
+
 @pytest.mark.parametrize("name", ["x.parquet", "x.TextGrid", "x.eaf", "x.json"])
 def test_malformed_files_without_lines(name, tmp_path):
     path = tmp_path / name
@@ -357,7 +482,6 @@ def test_malformed_files_without_lines(name, tmp_path):
         ("x.jsonl", [{"file": "a"}], "give format='nemo' or format='lhotse'"),
         ("x.doc", [{"file": "a"}], "sets no format"),
         ("x.eaf", [{"file": "a", "end": 1.0}], "no whole millisecond"),
-        ("x.TextGrid", [{"file": "a", "end": 1.0}], "shorter than 0.1 ms"),
         ("x.TextGrid", [{"file": "a"}, {"file": "a", "start": 1.5}], "overlap"),
     ],
 )
@@ -508,6 +632,13 @@ def test_seglst_and_records():
     assert segments.equal(segments.from_seglst(made), table.drop(columns="confidence"))
     meeteval_io = pytest.importorskip("meeteval.io")
     assert segments.equal(segments.from_seglst(meeteval_io.SegLST(made)), table.drop(columns="confidence"))
+    written = [
+        {**entry, "start_time": str(entry["start_time"]), "end_time": str(entry["end_time"])}
+        for entry in made
+    ]
+    assert segments.equal(segments.from_seglst(written), segments.from_seglst(made))
+    with pytest.raises(SegmentError, match="start of row 0 is 'soon'; expected a number"):
+        segments.from_seglst([{**made[0], "start_time": "soon"}])
     with pytest.raises(SegmentError, match="entry 1 has no key 'end_time'"):
         segments.from_seglst([made[0], {"session_id": "a", "start_time": 0}])
 

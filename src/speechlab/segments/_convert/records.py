@@ -97,8 +97,16 @@ def from_seglst(data: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
                 )
         row = {ours: item[name] for name, ours in _SEGLST.items() if name in item}
         for name in ("start", "end"):
-            value = row[name]
-            # meeteval stores times as exact decimals
-            row[name] = value if isinstance(value, (str, bool)) or value is None else float(value)
+            row[name] = _seconds(row[name])
         rows.append(row)
     return frame(rows)
+
+
+def _seconds(value: Any) -> Any:
+    """A time as a number: meeteval stores exact decimals, and writes them as texts."""
+    if isinstance(value, bool) or value is None:
+        return value
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return value

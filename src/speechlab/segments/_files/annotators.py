@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import re
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from speechlab._require import require
-from speechlab.segments._files.source import Sink, SourceFile, column_of
 from speechlab.segments._frame.ticks import ticks_of
 
 if TYPE_CHECKING:
@@ -18,8 +18,11 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from speechlab.segments._files.source import Sink, SourceFile
+
 _TIER = "segments"
 _SPEECH = "speech"
+_POINTS = " (points)"
 
 
 @contextlib.contextmanager
@@ -32,11 +35,13 @@ def _file_of(source: SourceFile, suffix: str) -> Iterator[str]:
 
 
 def read_textgrid(source: SourceFile) -> pd.DataFrame:
-    """Read Praat's TextGrid. Each tier of intervals becomes a speaker; points become segments without length."""
+    """Read Praat's TextGrid. Each tier becomes a speaker; points become instants."""
     textgrid, errors = require("praatio.textgrid"), require("praatio.utilities.errors")
     with _file_of(source, ".TextGrid") as path:
         try:
-            grid = textgrid.openTextgrid(path, includeEmptyIntervals=False, reportingMode="silence")
+            grid = textgrid.openTextgrid(
+                path, includeEmptyIntervals=True, reportingMode="silence", duplicateNamesMode="rename"
+            )
         except (
             errors.PraatioException,
             ValueError,
@@ -46,44 +51,55 @@ def read_textgrid(source: SourceFile) -> pd.DataFrame:
             TypeError,
         ) as error:
             source.fault(f"praatio cannot read this as a TextGrid: {error!r:.200}")
+    names = set(grid.tierNames)
     rows = [
         {
             "start": entry[0],
             "end": entry[-2] if len(entry) > 2 else entry[0],
             "text": entry[-1],
-            "speaker": tier.name,
+            "speaker": base if (base := tier.name.removesuffix(_POINTS)) in {*names, _TIER} else tier.name,
         }
         for tier in grid.tiers
         for entry in tier.entries
+        if len(entry) == 2 or entry[-1].strip()  # an interval without a text is silence
     ]
     return source.table(_by_time(_unnamed(rows)), [])
 
 
 def write_textgrid(table: pd.DataFrame, sink: Sink) -> str:
-    """Write Praat's TextGrid, a tier for each speaker."""
+    """Write Praat's TextGrid, a tier for each speaker, and one of points for the speaker's instants."""
     textgrid, errors = require("praatio.textgrid"), require("praatio.utilities.errors")
     # Below a tenth of a millisecond praatio would write 1e-05, which neither it nor Praat reads.
     start, end = ((ticks_of(table[name]) + 50) // 100 / 1e4 for name in ("start", "end"))
-    if (start == end).any():
-        message = "the segment is shorter than 0.1 ms, which a TextGrid does not support; drop it first"
-        sink.fault(message, int((start == end).argmax()), "end")
-    texts = table["text"].tolist()
-    sink.note(sum(not text.strip() for text in texts), f"segments without text are written as {_SPEECH!r}")
-    tiers: dict[str, list[tuple[float, float, str]]] = {}
-    rows = zip(start.tolist(), end.tolist(), texts, column_of(table, "speaker"), strict=True)
-    for begin, stop, text, speaker in rows:
-        tiers.setdefault(speaker or _TIER, []).append((begin, stop, text.strip() or _SPEECH))
-    if not tiers:
-        sink.fault("a TextGrid needs at least one segment, and the table has none")
+    lost = (start == end) & (table["end"] > table["start"]).to_numpy()
+    sink.note(int(lost.sum()), "segments are shorter than 0.1 ms, and written as points")
+    texts = sink.trimmed(table["text"].tolist())
+    tiers: dict[str, list[tuple[Any, ...]]] = {}
+    points: dict[str, list[tuple[Any, ...]]] = {}
+    unmarked = 0
+    for begin, stop, text, speaker in zip(
+        start.tolist(), end.tolist(), texts, sink.speakers(table), strict=True
+    ):
+        if begin == stop:
+            points.setdefault(speaker or _TIER, []).append((begin, text))
+        else:
+            tiers.setdefault(speaker or _TIER, []).append((begin, stop, text or _SPEECH))
+            unmarked += not text
+    sink.note(unmarked, f"segments without text are written as {_SPEECH!r}")
+    if not len(table):
+        sink.note(1, "second of silence is written, since a TextGrid cannot be empty")
+    longest = max(end.tolist(), default=0.0) or 1.0
     grid = textgrid.Textgrid()
-    longest = max(stop for entries in tiers.values() for _, stop, _ in entries)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "grid.TextGrid")
         try:
-            for name, entries in tiers.items():
+            for name, entries in (tiers or ({} if points else {_TIER: []})).items():
                 grid.addTier(
                     textgrid.IntervalTier(name, sorted(entries), 0.0, longest), reportingMode="silence"
                 )
+            for name, entries in points.items():
+                own = f"{name}{_POINTS}" if name in tiers else name
+                grid.addTier(textgrid.PointTier(own, sorted(entries), 0.0, longest), reportingMode="silence")
             grid.save(str(path), format="long_textgrid", includeBlankSpaces=True, reportingMode="silence")
         except errors.PraatioException as error:
             message = f"segments of one speaker overlap, but a tier has no overlap ({error!s:.200}); merge them first"
@@ -97,21 +113,37 @@ def read_elan(source: SourceFile) -> pd.DataFrame:
     with _file_of(source, ".eaf") as path:
         try:
             document = elan.Eaf(path, suppress_version_warning=True)
-            tiers = {name: document.get_annotation_data_for_tier(name) for name in document.get_tier_names()}
+            tiers = {name: _annotations(document, name) for name in document.get_tier_names()}
         except Exception as error:  # noqa: BLE001 - the library passes on all errors of its XML reader
             source.fault(f"pympi cannot read this as an ELAN file: {error!r:.200}")
-    # A time slot of ELAN need not have a time.
     for name, entries in tiers.items():
         if any(None in entry[:2] for entry in entries):
             source.fault(f"an annotation of the tier {name!r:.60} has no time; set it in ELAN first")
-    # An annotation that refers to another one has four parts, and the times of that one. It is left out.
     rows = [
-        {"start": entry[0] / 1000, "end": entry[1] / 1000, "text": entry[2] or "", "speaker": name}
+        {"start": start / 1000, "end": end / 1000, "text": text or "", "speaker": name}
         for name, entries in tiers.items()
-        for entry in entries
-        if len(entry) == 3
+        for start, end, text in entries
     ]
     return source.table(_by_time(_unnamed(rows)), [])
+
+
+def _annotations(document: Any, tier: str) -> list[tuple[Any, Any, str]]:
+    """The annotations of a tier with times of its own: start, end and text, in the order of their chains.
+
+    Slots between two annotations that touch need no time. ELAN spaces them evenly between the slots around them, and
+    so does this. Annotations that refer to another one have no times, and are left out.
+    """
+    entries = {first: (last, text) for first, last, text, _ in document.tiers[tier][0].values()}
+    times = dict(document.timeslots)
+    for head in entries.keys() - {last for last, _ in entries.values()}:
+        chain = [head]
+        while chain[-1] in entries and len(chain) <= len(entries):
+            chain.append(entries[chain[-1]][0])
+        known = [at for at, slot in enumerate(chain) if times[slot] is not None]
+        for left, right in itertools.pairwise(known):
+            begin, step = times[chain[left]], (times[chain[right]] - times[chain[left]]) / (right - left)
+            times |= {chain[at]: begin + step * (at - left) for at in range(left + 1, right)}
+    return [(times[first], times[last], text) for first, last, text, _ in document.tiers[tier][0].values()]
 
 
 def write_elan(table: pd.DataFrame, sink: Sink) -> bytes:
@@ -123,7 +155,7 @@ def write_elan(table: pd.DataFrame, sink: Sink) -> bytes:
             sink.fault("the segment has no whole millisecond, which ELAN requires; drop it first", row, "end")
     document = elan.Eaf(author="speechlab")
     document.remove_tier("default")
-    speakers = [name or _TIER for name in column_of(table, "speaker")]
+    speakers = [name or _TIER for name in sink.speakers(table)]
     for name in dict.fromkeys(speakers):
         document.add_tier(name)
     for name, start, end, text in zip(speakers, starts, ends, table["text"].tolist(), strict=True):
@@ -158,11 +190,12 @@ def write_subtitles(table: pd.DataFrame, sink: Sink, kind: str, step: int) -> st
     """Write a subtitle format that pysubs2 supports. Braces and backslashes, which would set styles, stay text."""
     pysubs2 = require("pysubs2")
     starts, ends = sink.milliseconds(table, step)
-    texts = table["text"].tolist()
+    texts = sink.trimmed(table["text"].tolist())
+    if kind == "ttml":
+        texts = sink.single_spaces(texts)
     file = pysubs2.SSAFile()
-    rows = zip(starts, ends, texts, column_of(table, "speaker"), strict=True)
-    for start, end, text, speaker in rows:
-        name = re.sub(r"[,\r\n]+", " ", speaker)
+    rows = zip(starts, ends, texts, sink.speakers(table, without=","), strict=True)
+    for start, end, text, name in rows:
         event = pysubs2.SSAEvent(start=start, end=end, name=name)
         event.plaintext = text
         file.append(event)

@@ -39,6 +39,7 @@ class Format:
         write: Function that makes the file's content of a segment frame; None for Parquet, which is written by groups
             of rows.
         own: Whether the format keeps the user's own columns.
+        exact: Whether texts are kept as they are, whatever characters they have.
         extra: The extra of speechlab that installs the required library.
         joins: Whether the written pieces of a table, one after the other, are the file of the whole table.
         end: The end of the file.
@@ -54,6 +55,7 @@ class Format:
     own: frozenset[str] | None = frozenset()
     extra: str | None = None
     joins: bool = False
+    exact: bool = False
     end: Callable[[Sink], str] | None = None
 
     @property
@@ -96,13 +98,13 @@ _FORMATS = (
     Format("audacity", (".txt",), "Audacity's labels", MICROSECOND, _holds("text"),
            tables.read_labels, tables.write_labels, joins=True),
     Format("nemo", (), "NeMo's manifest, JSON Lines", MICROSECOND, _holds("file text speaker confidence"),
-           tables.read_nemo, tables.write_nemo, joins=True),
+           tables.read_nemo, tables.write_nemo, joins=True, exact=True),
     Format("lhotse", (), "Lhotse's supervisions, JSON Lines", MICROSECOND, _holds("file text speaker channel"),
-           tables.read_lhotse, tables.write_lhotse, joins=True),
+           tables.read_lhotse, tables.write_lhotse, joins=True, exact=True),
     Format("seglst", (".json",), "SegLST, a JSON list", MICROSECOND, _holds("file text speaker"),
-           tables.read_seglst, tables.write_seglst, joins=True, end=tables.end_seglst),
+           tables.read_seglst, tables.write_seglst, joins=True, exact=True, end=tables.end_seglst),
     Format("csv", (".csv", ".tsv"), "a table as text", MICROSECOND, _EVERY,
-           tables.read_csv, tables.write_csv, own=None, joins=True),
+           tables.read_csv, tables.write_csv, own=None, joins=True, exact=True),
     Format("parquet", (".parquet",), "a table, exactly", 0.0, _EVERY,
            tables.read_parquet, None, own=None),
     Format("textgrid", (".textgrid",), "Praat's TextGrid", 1e-4, _holds("text speaker"),
@@ -328,8 +330,12 @@ def _write(pieces: Iterable[pd.DataFrame], form: Format, sink: Sink, out: Any, d
     if not form.joins:
         pieces = [_joined(pieces)]
     for piece in pieces:
-        content = form.write(piece, sink)
-        out.write(content.encode("utf-8") if isinstance(content, str) else content)
+        kept = form.holds - {"start", "end", "confidence"}
+        content = form.write(piece if form.exact else sink.checked(piece, kept), sink)
+        try:
+            out.write(content.encode("utf-8") if isinstance(content, str) else content)
+        except UnicodeEncodeError as error:
+            sink.fault(f"a text has {error.object[error.start]!r}, half of a character; repair it first")
         done.add(piece)
         sink.before += len(piece)
     if form.end is not None:

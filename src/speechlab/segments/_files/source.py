@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -12,7 +13,12 @@ from speechlab.segments._frame.schema import frame
 from speechlab.segments._frame.ticks import ticks_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import pandas as pd
+
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff]")
+"""Control characters but tabs, line breaks and carriage returns; and two code points that XML forbids."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +35,8 @@ class SourceFile:
     file: str
     data: bytes
 
-    def text(self) -> str:
-        """Decode the file: UTF-8, with or without a byte-order mark, and with any line ends.
+    def text(self, *, exact: bool = False) -> str:
+        """Decode the file: UTF-8, with or without a byte-order mark, and with any line ends, kept if ``exact``.
 
         Raises:
             SegmentFileError: The file is not UTF-8.
@@ -40,7 +46,7 @@ class SourceFile:
         except UnicodeDecodeError as error:
             line = self.data.count(b"\n", 0, error.start) + 1
             self.fault("the text is not UTF-8; convert the file first", line)
-        return text.replace("\r\n", "\n").replace("\r", "\n")
+        return text if exact else text.replace("\r\n", "\n").replace("\r", "\n")
 
     def lines(self) -> list[tuple[int, str]]:
         """Return the lines that are not blank, with their numbers."""
@@ -153,12 +159,58 @@ class Sink:
             made.append(value or str(empty))
         return made
 
+    def checked(self, table: pd.DataFrame, columns: Iterable[str]) -> pd.DataFrame:
+        """Return a table whose texts a file of lines or tags can hold: carriage returns become line breaks.
+
+        Raises:
+            SegmentFileError: A text has a control character, which no reader of such files accepts.
+        """
+        for name in columns:
+            texts = column_of(table, name)
+            for row, text in enumerate(texts):
+                if control := _CONTROL.search(text):
+                    message = (
+                        f"the {name} {text!r:.60} has the control character {control[0]!r}; remove it first"
+                    )
+                    self.fault(message, row, name)
+            made = [text.replace("\r\n", "\n").replace("\r", "\n") for text in texts]
+            if self._changed(made, texts, f"{name}s had carriage returns, which became line breaks"):
+                table = table.assign(**{name: made})
+        return table
+
     def one_line(self, texts: list[str]) -> list[str]:
         """Return each text on one line, and note the number of changed texts."""
         made = [" ".join(text.split()) for text in texts]
-        changed = sum(one != other for one, other in zip(made, texts, strict=True))
-        self.note(changed, "texts had line breaks, tabs or double spaces, which became single spaces")
+        self._changed(made, texts, "texts had line breaks, tabs or double spaces, which became single spaces")
         return made
+
+    def single_spaces(self, texts: list[str]) -> list[str]:
+        """Return each text with single spaces within its lines, and note the number of changed texts."""
+        made = ["\n".join(" ".join(line.split()) for line in text.split("\n")) for text in texts]
+        self._changed(made, texts, "texts had tabs or double spaces, which became single spaces")
+        return made
+
+    def trimmed(self, texts: list[str]) -> list[str]:
+        """Return each text without white space at its ends, and note the number of changed texts."""
+        made = [text.strip() for text in texts]
+        self._changed(made, texts, "texts had spaces at an end, which were removed")
+        return made
+
+    def speakers(self, table: pd.DataFrame, without: str = "") -> list[str]:
+        """Return the speakers' names on one line, without some characters, and note the number of changed names."""
+        names = column_of(table, "speaker")
+        spaces = str.maketrans(dict.fromkeys(without, " "))
+        made = [" ".join(name.translate(spaces).split()) for name in names]
+        also = f", or one of {without}" if without else ""
+        self._changed(
+            made, names, f"speakers' names had line breaks or double spaces{also}; single spaces are written"
+        )
+        return made
+
+    def _changed(self, made: list[str], texts: list[str], what: str) -> int:
+        changed = sum(one != other for one, other in zip(made, texts, strict=True))
+        self.note(changed, what)
+        return changed
 
     def milliseconds(self, table: pd.DataFrame, step: int = 1) -> tuple[list[int], list[int]]:
         """Return starts and ends in whole milliseconds, and note the number of segments that lose their length.

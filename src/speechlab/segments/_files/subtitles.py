@@ -6,10 +6,10 @@ import re
 from html import unescape
 from typing import TYPE_CHECKING, Any
 
-from speechlab.segments._files.source import Sink, SourceFile, column_of
-
 if TYPE_CHECKING:
     import pandas as pd
+
+    from speechlab.segments._files.source import Sink, SourceFile
 
 _TIME = r"(?:(\d+):)?([0-5]?\d):([0-5]?\d)[,.](\d{1,3})"
 _TIMING = re.compile(rf"\s*{_TIME}\s*-->\s*{_TIME}(?:\s.*)?$")
@@ -74,10 +74,7 @@ def read_vtt(source: SourceFile) -> pd.DataFrame:
 def write_vtt(table: pd.DataFrame, sink: Sink) -> str:
     """Write WebVTT, with ``<v name>`` for speakers."""
     starts, ends = sink.milliseconds(table)
-    speakers = column_of(table, "speaker")
-    names = [" ".join(re.sub(r"[<>]", " ", name).split()) for name in speakers]
-    changed = sum(one != other for one, other in zip(names, speakers, strict=True))
-    sink.note(changed, "speakers' names had spaces or angle brackets, which were removed")
+    names = sink.speakers(table, without="<>")
     parts = ["WEBVTT\n"]
     for start, end, text, name in zip(starts, ends, _cue_texts(table, sink), names, strict=True):
         said = _escaped(text)

@@ -26,7 +26,7 @@ _LHOTSE = {"recording_id": "file", "text": "text", "speaker": "speaker"}
 def read_csv(source: SourceFile) -> pd.DataFrame:
     """Read CSV (or TSV, by the suffix) with a line of column names. The user's own columns stay text."""
     reader = csv.reader(
-        io.StringIO(source.text(), newline=""), delimiter=_delimiter(source.path), strict=True
+        io.StringIO(source.text(exact=True), newline=""), delimiter=_delimiter(source.path), strict=True
     )
     rows: list[dict[str, Any]] = []
     lines: list[int] = []
@@ -56,13 +56,20 @@ def read_csv(source: SourceFile) -> pd.DataFrame:
 
 def write_csv(table: pd.DataFrame, sink: Sink) -> str:
     """Write CSV (or TSV) with all columns."""
-    out = io.StringIO(newline="")
-    writer = csv.writer(out, delimiter=_delimiter(sink.path), lineterminator="\n")
+    out = _Lines()
+    writer = csv.writer(out, delimiter=_delimiter(sink.path))
     if sink.name_columns(table):
         writer.writerow(table.columns)
     columns = [_cells(table, name) for name in table.columns]
     writer.writerows(zip(*columns, strict=True))
-    return out.getvalue()
+    return "".join(out)
+
+
+class _Lines(list[str]):
+    """Lines of CSV. With line ends of its own, ``csv`` puts texts with a carriage return into quotes."""
+
+    def write(self, line: str) -> None:
+        self.append(f"{line[:-2]}\n")
 
 
 def _delimiter(path: str) -> str:

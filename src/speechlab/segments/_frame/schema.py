@@ -82,7 +82,7 @@ def frame(data: object, *, file: str | None = None) -> pd.DataFrame:
     result = pd.DataFrame(made)
     for name in table.columns:
         if name not in made:
-            result[name] = table[name].array
+            result[name] = pd.Series(table[name].array, dtype=table[name].dtype)
     return result
 
 
@@ -94,7 +94,10 @@ def _table(data: object) -> pd.DataFrame:
         raise SegmentError(f"{message}; read a file with speechlab.segments.read")
     rows = [_row(row, number) for number, row in enumerate(data)]
     names = list(dict.fromkeys(name for row in rows for name in row)) or ["start", "end"]
-    return pd.DataFrame({name: [row.get(name) for row in rows] for name in names})
+    columns = {name: [row.get(name) for row in rows] for name in names}
+    # texts are checked before they become an array, which cannot have half of a character
+    kinds = {name: object if name in TEXTS else None for name in names}
+    return pd.DataFrame({name: pd.Series(cells, dtype=kinds[name]) for name, cells in columns.items()})
 
 
 def _row(row: object, number: int) -> Mapping[str, Any]:
@@ -117,7 +120,7 @@ def _texts(column: pd.Series[Any], name: str) -> Any:
     import pandas as pd
 
     if isinstance(column.dtype, pd.StringDtype):
-        texts: Any = pd.array(column.array, dtype="str")
+        texts: Any = _array(column.array, name)
         return texts.fillna("") if texts.isna().any() else texts
     values = ["" if value is None or value is pd.NA or value != value else value for value in column.tolist()]
     kinds = (str,) if name == "text" else (str, int)
@@ -129,7 +132,19 @@ def _texts(column: pd.Series[Any], name: str) -> Any:
     if bad:
         message = f"{name} of row {bad[0]} is {values[bad[0]]!r:.60}, not text"
         raise SegmentError(message, column=name, rows=tuple(bad[:_FEW]))
-    return pd.array([str(value) for value in values], dtype="str")
+    return _array([str(value) for value in values], name)
+
+
+def _array(values: Any, name: str) -> Any:
+    import pandas as pd
+
+    try:
+        return pd.array(values, dtype="str")
+    except UnicodeEncodeError as error:
+        half = error.object[error.start]
+        row = next(number for number, value in enumerate(values) if isinstance(value, str) and half in value)
+        message = f"{name} of row {row} has {half!r}, half of a character (a lone surrogate); repair it first"
+        raise SegmentError(message, column=name, rows=(row,)) from None
 
 
 def _filled(files: Any, file: str | None) -> Any:
