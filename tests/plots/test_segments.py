@@ -9,7 +9,6 @@ from io import BytesIO
 import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
-from matplotlib.font_manager import fontManager
 from matplotlib.patches import Rectangle
 
 from speechlab import plots, segments
@@ -73,11 +72,7 @@ def test_texts_are_texts_and_stay_in_their_bars():
 
 
 def test_every_letter_has_a_glyph(recwarn):
-    """A missing glyph is a warning of matplotlib's; here a font is installed."""
-    if not any("CJK" in font.name for font in fontManager.ttflist):
-        with pytest.warns(UserWarning, match="no font for Japanese or Chinese"):
-            plots.segments(SAID)
-        return
+    """A missing glyph is a warning of matplotlib's."""
     plots.segments(SAID, language="ja").savefig(BytesIO(), format="png")
     assert [str(one.message) for one in recwarn] == []
 

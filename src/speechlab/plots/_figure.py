@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import unicodedata
 import warnings
-from functools import cache
+from contextlib import suppress
 from io import BytesIO
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from matplotlib import rc_context
+from matplotlib import font_manager, rc_context
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.font_manager import fontManager
+from matplotlib.font_manager import FontProperties, fontManager, get_font
 
 from speechlab._arguments import is_number, refused, require_columns
-from speechlab.errors import InvalidRequestError
+from speechlab._require import require
+from speechlab.errors import InvalidRequestError, MissingDependencyError
 from speechlab.text import language_code
 
 if TYPE_CHECKING:
@@ -121,6 +123,8 @@ def fonts(texts: str, language: str | None = None) -> list[str]:
     """Return font families for some texts; each letter is drawn in the first family that has it.
 
     Many letters of Chinese and Japanese share a code point but differ in shape, so the language determines the font.
+    Installed fonts come first. If they lack a letter, the font of the extra `fonts` is added, and fonts that were
+    installed since matplotlib wrote its list; only then is there a warning.
 
     Args:
         texts: All texts of the figure.
@@ -128,17 +132,51 @@ def fonts(texts: str, language: str | None = None) -> list[str]:
     """
     code = language_code(language) if language else "ja" if any("぀" <= one <= "ヿ" for one in texts) else "zh"
     order = [code, *_WIDE] if code in _WIDE else list(_WIDE)
-    found = [name for each in order for name in _WIDE[each] if name in _installed()]
-    if not found and any("⺀" <= one <= "鿿" for one in texts):
-        names = " or ".join(families[0] for families in _WIDE.values())
-        message = f"no font for Japanese or Chinese is installed, so boxes are drawn; install {names}"
-        warnings.warn(message, stacklevel=4)
-    return [*_LATIN, *dict.fromkeys(found)]
+    wanted = list(dict.fromkeys(name for each in order for name in _WIDE[each]))
+    letters = {letter for letter in texts if _is_wide(letter)}
+    families = _listed(wanted)
+    if letters and _missing(letters, families):
+        advice = _read_anew()
+        families = _listed(wanted)
+        missing = "".join(sorted(_missing(letters, families)))
+        if missing and advice:
+            warnings.warn(
+                f"no font for {missing[:12]!r} was found, so boxes are drawn; {advice}", stacklevel=4
+            )
+    return [*_LATIN, *families]
 
 
-@cache
-def _installed() -> frozenset[str]:
-    return frozenset(font.name for font in fontManager.ttflist)
+def _listed(wanted: Sequence[str]) -> list[str]:
+    """The families whose files are in matplotlib's list, and still on the disk."""
+    files = {font.name: font.fname for font in fontManager.ttflist}
+    return [name for name in wanted if name in files and Path(files[name]).exists()]
+
+
+def _is_wide(letter: str) -> bool:
+    """Whether a letter is one of Chinese, Japanese or Korean; emoji are none."""
+    return unicodedata.east_asian_width(letter) in "WFH" and unicodedata.category(letter) != "So"
+
+
+def _missing(letters: set[str], families: Sequence[str]) -> set[str]:
+    """The letters that neither these families nor the Latin one has."""
+    for name in (*_LATIN, *families):
+        font = get_font(fontManager.findfont(FontProperties(family=[name])))
+        letters = {letter for letter in letters if not font.get_char_index(ord(letter))}
+    return letters
+
+
+def _read_anew() -> str:
+    """Mend matplotlib's list, which is kept from its first run; return how to install a font if ours is missing."""
+    fontManager.ttflist[:] = [font for font in fontManager.ttflist if Path(font.fname).exists()]
+    paths, advice = set(font_manager.findSystemFonts()), ""
+    try:
+        paths.add(str(require("noto_cjk_sans_otc").FONT_PATH))
+    except MissingDependencyError as error:
+        advice = str(error)
+    for path in sorted(paths - {font.fname for font in fontManager.ttflist}):
+        with suppress(OSError, RuntimeError):  # a file that is no font
+            fontManager.addfont(path)
+    return advice
 
 
 def check_width(width: object) -> float:

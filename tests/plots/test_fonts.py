@@ -1,0 +1,73 @@
+"""Fonts for Japanese and Chinese: those of the system, that of the extra, and advice where there is neither."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from importlib.resources import files
+from io import BytesIO
+
+import pytest
+from matplotlib import font_manager
+from matplotlib.font_manager import fontManager
+
+from speechlab import plots, segments
+
+FONT = str(files("noto_cjk_sans_otc") / "NotoSansCJK-Regular.ttc")
+SAID = segments.frame([(0, 1, "今日は、ＯＫ！")])
+
+
+@pytest.fixture(autouse=True)
+def system(monkeypatch):
+    """The font files of the system: none, and matplotlib listed none in its first run."""
+    system: list[str] = []
+    listed = [font for font in fontManager.ttflist if "CJK" not in font.name]
+    monkeypatch.setattr(fontManager, "ttflist", listed)
+    monkeypatch.setattr(font_manager, "findSystemFonts", lambda: system)
+    return system
+
+
+@pytest.fixture
+def without_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "noto_cjk_sans_otc", None)
+
+
+def families(**options):
+    """The families of a figure that is drawn; a letter without a glyph is a warning, and so an error."""
+    figure = plots.segments({"said": SAID}, **options)
+    figure.savefig(BytesIO(), format="svg")
+    return figure.axes[-1].texts[0].get_fontfamily()
+
+
+def test_the_font_of_the_extra_is_used_where_the_system_has_none():
+    assert families()[:2] == ["DejaVu Sans", "Noto Sans CJK JP"]
+    assert families(language="zh")[1] == "Noto Sans CJK SC"
+    assert FONT in [font.fname for font in fontManager.ttflist]
+
+
+@pytest.mark.filterwarnings("ignore:Glyph:UserWarning")  # matplotlib names each letter
+def test_a_font_that_was_installed_later_is_found(system, without_extra, tmp_path):
+    with pytest.warns(UserWarning, match="no font for '、は今日！ＫＯ' was found"):
+        plots.segments({"said": SAID})
+    (tmp_path / "broken.otf").write_bytes(b"no font")
+    (tmp_path / "noto.ttc").symlink_to(FONT)
+    system += [str(tmp_path / "broken.otf"), str(tmp_path / "noto.ttc")]
+    assert families()[1] == "Noto Sans CJK JP"
+
+
+def test_a_font_that_was_removed_is_not_used():
+    gone = replace(fontManager.ttflist[0], name="Noto Sans CJK JP", fname="/removed/NotoSansCJK-Regular.ttc")
+    fontManager.ttflist.append(gone)
+    assert families()[1] == "Noto Sans CJK JP"
+    assert gone not in fontManager.ttflist
+
+
+@pytest.mark.filterwarnings("ignore:Glyph:UserWarning")
+def test_without_a_font_the_warning_names_the_command(without_extra):
+    with pytest.warns(UserWarning, match=r"boxes are drawn; .* pip install 'speechlab\[fonts\]'"):
+        plots.segments({"said": SAID})
+
+
+def test_figures_without_such_letters_look_for_no_font(without_extra):
+    latin = segments.frame([(0, 1, "Straße – 😀 №1")])
+    plots.segments({"said": latin})
