@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import base64
-import os
-import shutil
 from pathlib import Path
 
 import pytest
+
+from support.programs import program
 
 FLAGS = [
     "--headless",
@@ -32,13 +32,7 @@ def chromium_path():
 
     Its build without windows comes first: it draws the same pages with half the processor time.
     """
-    for name in ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"):
-        if path := shutil.which(name):
-            return path
-    reason = "needs Chromium: apt-get install chromium-headless-shell"
-    if os.environ.get("CI"):
-        pytest.fail(reason)
-    return pytest.skip(reason)
+    return program("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 
 
 FAKE_MODEL = """

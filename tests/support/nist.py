@@ -1,21 +1,14 @@
 """NIST's own programs (Debian package sctk), as oracles of the tests."""
 
-import os
 import re
-import shutil
 import subprocess
 
-import pytest
-
-SCTK = shutil.which("sctk")
+from support.programs import program
 
 
-def need_sctk():
-    """Skip where the programs are missing; fail where they must not be."""
-    if SCTK is None:
-        if os.environ.get("CI"):
-            pytest.fail("sctk is missing; install the Debian package sctk")
-        pytest.skip("sctk is not installed (Debian package sctk)")
+def sctk():
+    """The program; without it the test is skipped."""
+    return program("sctk")
 
 
 def write_trn(path, texts):
@@ -27,7 +20,7 @@ def sclite_counts(folder, references, hypotheses, *options):
     write_trn(folder / "ref.trn", references)
     write_trn(folder / "hyp.trn", hypotheses)
     command = [
-        SCTK,
+        sctk(),
         "sclite",
         "-s",
         "-e",
@@ -54,9 +47,9 @@ def sc_stats_mapsswe(folder, references, first, second):
     for name, texts in (("ref", references), ("a", first), ("b", second)):
         write_trn(folder / f"{name}.trn", texts)
     systems = ["-h", "a.trn", "trn", "sysA", "-h", "b.trn", "trn", "sysB"]
-    command = [SCTK, "sclite", "-s", "-r", "ref.trn", "trn", *systems, "-i", "rm", "-o", "sgml", "stdout"]
+    command = [sctk(), "sclite", "-s", "-r", "ref.trn", "trn", *systems, "-i", "rm", "-o", "sgml", "stdout"]
     aligned = subprocess.run(command, cwd=folder, capture_output=True, check=True).stdout
-    command = [SCTK, "sc_stats", "-p", "-t", "mapsswe", "-v", "-n", "-"]
+    command = [sctk(), "sc_stats", "-p", "-t", "mapsswe", "-v", "-n", "-"]
     text = subprocess.run(command, cwd=folder, input=aligned, capture_output=True, check=True).stdout.decode()
     number = r"(-?[\d.]+)"
     pattern = rf"# segs: (\d+)\).*?\(mean: {number}\) \(std dev: {number}\) \(Z Stat: {number}\)"

@@ -58,7 +58,7 @@ def test_modules_that_meet_have_no_name_twice(rooms):
     assert len(names) == len(set(names)) > 5
 
 
-@pytest.mark.skipif(shutil.which("node") is None, reason="needs Node.js")
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs Node.js: apt-get install nodejs")
 @pytest.mark.parametrize("widget", WIDGETS, ids=lambda widget: widget.__name__)
 def test_a_module_is_understood_by_another_engine_too(widget):
     program = (

@@ -33,7 +33,7 @@ def random_pairs(vocabulary, n, length, seed):
     ],
 )
 def test_sclite_agrees_on_every_utterance(tmp_path, vocabulary, length, seed):
-    nist.need_sctk()
+    nist.sctk()
     references, hypotheses = random_pairs(list(vocabulary), 800, length, seed)
     result = error_rate(references, hypotheses, counts="sclite")
     assert list(map(tuple, result.counts_by_utterance.tolist())) == nist.sclite_counts(
@@ -43,7 +43,7 @@ def test_sclite_agrees_on_every_utterance(tmp_path, vocabulary, length, seed):
 
 @pytest.mark.slow
 def test_sclite_agrees_on_odd_spaces_and_very_long_utterances(tmp_path):
-    nist.need_sctk()
+    nist.sctk()
     random_ = random.Random(6)
     texts = [[random_.choices(ODD, k=k) for k in (0, 1, 5, 30, 800)] for _ in range(2)]
     # sclite knows only ASCII spaces. Here, an ideographic space separates words too.
@@ -56,7 +56,7 @@ def test_sclite_agrees_on_odd_spaces_and_very_long_utterances(tmp_path):
 
 
 def test_sclite_agrees_on_speech_like_errors(tmp_path):
-    nist.need_sctk()
+    nist.sctk()
     random_ = random.Random(9)
     words = [f"w{i}" for i in range(200)]
     references, hypotheses = [], []

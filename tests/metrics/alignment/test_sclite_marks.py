@@ -75,7 +75,7 @@ LATIN = ["abc", "abd", "bbc", "xbc", "ab"]
     ],
 )
 def test_counts_agree_with_the_program(tmp_path, words, reference, hypothesis):
-    nist.need_sctk()
+    nist.sctk()
     random_ = random.Random(7)
     pairs = [
         (marked(random_, words, 9, reference), marked(random_, words, 9, hypothesis)) for _ in range(600)
@@ -88,7 +88,7 @@ def test_counts_agree_with_the_program(tmp_path, words, reference, hypothesis):
 
 
 def test_counts_agree_on_a_long_marked_transcript(tmp_path):
-    nist.need_sctk()
+    nist.sctk()
     random_ = random.Random(8)
     words = [f"w{i}" for i in range(40)]
     said = marked(random_, words, 2, {"alternates"}) + " ".join(

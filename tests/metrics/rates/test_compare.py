@@ -65,7 +65,7 @@ def scored(references, hypotheses):
     ],
 )
 def test_sc_stats_agrees(tmp_path, rates, seed, vocabulary):
-    nist.need_sctk()
+    nist.sctk()
     references, first, second = systems(rates, n=400, seed=seed, vocabulary=vocabulary)
     result = compare(scored(references, first), scored(references, second), draws=1).mapsswe
     got = (result.segments, round(result.mean, 3), round(result.deviation, 3), round(result.z, 3))

@@ -87,7 +87,7 @@ def test_other_rates_have_the_same_divisor():
 
 
 def test_sclite_counts_the_errors_of_empty_references(tmp_path):
-    nist.need_sctk()
+    nist.sctk()
     references, hypotheses = ["a b", "", ""], ["a b", "c d", ""]
     result = error_rate(references, hypotheses, counts="sclite")
     assert list(map(tuple, result.counts_by_utterance.tolist())) == nist.sclite_counts(

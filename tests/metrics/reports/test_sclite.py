@@ -30,7 +30,7 @@ def scored(pairs=PAIRS):
 
 def sclite(folder, *reports):
     inputs = ["-s", "-e", "utf-8", "-r", "r.trn", "trn", "-h", "h.trn", "trn", "-i", "rm"]
-    command = [nist.SCTK, "sclite", *inputs, "-o", *reports, "-n", "out"]
+    command = [nist.sctk(), "sclite", *inputs, "-o", *reports, "-n", "out"]
     subprocess.run(command, cwd=folder, check=True, capture_output=True)
 
 
@@ -53,7 +53,7 @@ def random_pairs(words, n, seed):
     ],
 )
 def test_the_detailed_report_agrees_with_sclite(tmp_path, pairs):
-    nist.need_sctk()
+    nist.sctk()
     write_trn(pairs, tmp_path / "r.trn")
     write_trn(pairs, tmp_path / "h.trn", text="hypothesis")
     sclite(tmp_path, "dtl")
@@ -63,7 +63,7 @@ def test_the_detailed_report_agrees_with_sclite(tmp_path, pairs):
 
 @pytest.mark.slow
 def test_print_outs_agree_with_sclite(tmp_path):
-    nist.need_sctk()
+    nist.sctk()
     write_trn(PAIRS, tmp_path / "r.trn")
     write_trn(PAIRS, tmp_path / "h.trn", text="hypothesis")
     sclite(tmp_path, "pra", "sum", "rsum")

@@ -19,22 +19,16 @@ from websockets.sync.client import connect
 from speechlab.service import Access, Database, Ledger, load_config
 from support.clients import KEY, Http, Talk
 from support.clock import eventually
+from support.programs import program
 from support.sockets import free_port, read_until
 
 FILES = Path(__file__).parents[3] / "docs" / "operations"
 
 
-def program(name: str) -> str:
-    found = shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin")
-    if found is None:
-        pytest.skip(f"{name} is not installed here")
-    return found
-
-
 @pytest.fixture
 def behind_nginx(stage, tmp_path):
     """A staged service behind nginx with TLS, as of the file; its port, and a context that trusts it."""
-    nginx, openssl = program("nginx"), program("openssl")
+    nginx, openssl = program("nginx", package="nginx-light"), program("openssl")
     subject = ("-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost")
     files = ("-keyout", tmp_path / "key.pem", "-out", tmp_path / "cert.pem")
     made = [openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", *subject, *files]
@@ -147,7 +141,7 @@ def test_systemd_takes_the_unit(tmp_path):
     unit = tmp_path / "speechlab.service"
     text = (FILES / "speechlab.service").read_text()
     unit.write_text(text.replace("/opt/speechlab/bin/speechlab", "/bin/true"))
-    command = [program("systemd-analyze"), "verify", unit]
+    command = [program("systemd-analyze", package="systemd"), "verify", unit]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
     assert "speechlab.service" not in done.stderr, done.stderr
 
