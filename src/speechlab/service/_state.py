@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import re
 import secrets
@@ -22,6 +23,7 @@ from speechlab.service._accounts.stored_keys import Access
 from speechlab.service._engines.engines import Engines
 from speechlab.service._health.ready import Readiness
 from speechlab.service._health.upkeep import Upkeep
+from speechlab.service._holding.budget import BytesBudget
 from speechlab.service._keys import Principal
 from speechlab.service._workers.decoding import Decoders
 
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 
     from speechlab.service._accounts.metering import Meter
     from speechlab.service._config.settings import ServiceConfig
+    from speechlab.service._holding.budget import Held
 
 READY_PATH = "/readyz"
 METRICS_PATH = "/metrics"
@@ -43,6 +46,8 @@ METER = "speechlab.meter"
 REQUEST_ID = "speechlab.request_id"
 """Key of the ASGI scope for the id of the request in logs and replies."""
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{8,64}")
+HELD = "speechlab.held"
+"""Key of the ASGI scope for what is held for the request; the guard gives it back."""
 ENDED = "speechlab.ended"
 """Key of the ASGI scope for the status and the reason of a streamed reply that broke off."""
 ABORT = "speechlab.abort"
@@ -62,6 +67,8 @@ class ServiceState:
         in_flight: Connections and requests under way.
         readiness: Check of ``GET /readyz``.
         decoders: Processes that decode recordings.
+        budget: The bytes that are held for clients.
+        parsing: Lets one large body be read as JSON at a time.
         upkeep: Periodic work.
         identity: Version, and a digest of the engines and their settings, which determine results. Clients keep
             results under it, so that results of different models are never confused.
@@ -86,8 +93,10 @@ class ServiceState:
         self.readiness = Readiness(
             self.engines, self.decoders, self.database, lambda: self.in_flight.draining
         )
+        self.budget = BytesBudget(config.held_bytes, config.data_dir)
+        self.parsing = asyncio.Lock()
         idle_s = 0.0 if config.preload else config.unload_idle_s
-        self.upkeep = Upkeep(self.engines, self.decoders, self.database, idle_s)
+        self.upkeep = Upkeep(self.engines, self.decoders, self.database, self.budget, idle_s)
         names = {"engines", "recogniser", "translator"}
         if config.recogniser_url:
             names.add("recogniser_url")
@@ -129,6 +138,13 @@ def begin_operation(request: Request, operation: str) -> Meter:
     request.scope[METER] = meter
     meter.admit()
     return meter
+
+
+def hold(request: Request, service: str) -> Held:
+    """Begin to hold bytes for a request, at most until its end."""
+    held = service_of(request).budget.hold(principal_of(request).key_id, service)
+    request.scope.setdefault(HELD, []).append(held)
+    return held
 
 
 def request_id_of(scope: Scope) -> str:

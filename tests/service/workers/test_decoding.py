@@ -18,6 +18,7 @@ from speechlab.audio import encode
 from speechlab.contract import NO_AUDIO, UNSUPPORTED_AUDIO
 from speechlab.service import ServiceConfig
 from speechlab.service._faults import Fault
+from speechlab.service._holding.budget import BytesBudget
 from speechlab.service._workers.decoding import Decoders
 from support.clock import eventually
 from support.processes import newest_worker, own_workers
@@ -60,6 +61,18 @@ def usual():
     one.close()
 
 
+def decoded(decoders: Decoders, data: bytes, rate: int) -> np.ndarray:
+    budget = BytesBudget(2**30)
+    recording, samples = budget.hold("key", "asr"), budget.hold("key", "asr")
+    recording.write(data)
+    try:
+        decoders.decode(recording, samples, rate)
+        return np.frombuffer(samples.view(), dtype=np.float32)
+    finally:
+        recording.close()
+        samples.close()
+
+
 def refused(call) -> Fault:
     with pytest.raises(Fault) as caught:
         call()
@@ -74,15 +87,15 @@ def test_samples_are_those_of_the_decoder(usual):
         data = encode(stereo, name, 24_000)
         clip = decode(data)
         expected = resample(clip.to_mono().samples, clip.sample_rate, RATE)
-        np.testing.assert_array_equal(usual.decode(data, RATE), expected)
+        np.testing.assert_array_equal(decoded(usual, data, RATE), expected)
     assert usual.running == 1
 
 
 def test_s61_s62_damaged_and_empty_recordings(usual):
     for data in (b"fLaC" + bytes(100), tone()[:20], b"OggS" + os.urandom(500)):
-        fault = refused(lambda data=data: usual.decode(data, RATE))
+        fault = refused(lambda data=data: decoded(usual, data, RATE))
         assert (fault.status, fault.error, fault.short) == (400, UNSUPPORTED_AUDIO, True)
-    fault = refused(lambda: usual.decode(encode(np.zeros(0, dtype=np.float32), "wav", RATE), RATE))
+    fault = refused(lambda: decoded(usual, encode(np.zeros(0, dtype=np.float32), "wav", RATE), RATE))
     assert (fault.status, fault.error) == (400, NO_AUDIO)
     assert usual.running == 1
 
@@ -90,7 +103,7 @@ def test_s61_s62_damaged_and_empty_recordings(usual):
 @pytest.mark.slow
 def test_s87_limits_of_the_recording_are_told(decoders):
     limited = decoders(audio_seconds=10)
-    fault = refused(lambda: limited.decode(silence(600), RATE))
+    fault = refused(lambda: decoded(limited, silence(600), RATE))
     assert fault.status == 413
     assert "10 s (audio_seconds)" in fault.error
     assert limited.running == 1
@@ -111,24 +124,24 @@ def test_s87_bombs_are_refused_within_limits_that_the_settings_name(decoders, se
     assert len(bomb) < 300_000
     limited = decoders(audio_seconds=4_000, **settings)
     begun = time.monotonic()
-    fault = refused(lambda: limited.decode(bomb, RATE))
+    fault = refused(lambda: decoded(limited, bomb, RATE))
     assert (fault.status, fault.kind.name) == (413, "ErrTooLarge")
     assert named in fault.error
     assert time.monotonic() - begun < 20
     # The next one gets a new process.
     if named != "decode_wall_s":
-        assert len(limited.decode(tone(), RATE)) == RATE // 2
+        assert len(decoded(limited, tone(), RATE)) == RATE // 2
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 def test_s61_a_decoder_that_crashes_is_replaced(usual):
     one = usual
-    assert len(one.decode(tone(), RATE)) == RATE // 2
+    assert len(decoded(one, tone(), RATE)) == RATE // 2
     worker = newest_worker(MODULE)
     recording = silence(60)
     faults: list[Fault] = []
-    thread = threading.Thread(target=lambda: faults.append(refused(lambda: one.decode(recording, RATE))))
+    thread = threading.Thread(target=lambda: faults.append(refused(lambda: decoded(one, recording, RATE))))
     worker.suspend()
     thread.start()
     time.sleep(0.2)
@@ -136,44 +149,54 @@ def test_s61_a_decoder_that_crashes_is_replaced(usual):
     worker.resume()
     thread.join(20)
     assert (faults[0].status, faults[0].error) == (400, UNSUPPORTED_AUDIO)
-    assert len(one.decode(tone(), RATE)) == RATE // 2
+    assert len(decoded(one, tone(), RATE)) == RATE // 2
+    # One that the system kills is replaced, and the recording tried once more.
+    worker = newest_worker(MODULE)
+    lengths: list[int] = []
+    thread = threading.Thread(target=lambda: lengths.append(len(decoded(one, recording, RATE))))
+    worker.suspend()
+    thread.start()
+    time.sleep(0.2)
+    worker.kill()
+    thread.join(20)
+    assert lengths == [60 * RATE]
     # One that died with nothing to do is not even noticed.
     worker = newest_worker(MODULE)
     worker.kill()
     worker.wait(5)
-    assert len(one.decode(tone(), RATE)) == RATE // 2
+    assert len(decoded(one, tone(), RATE)) == RATE // 2
 
 
 def test_s63_without_a_process_recognition_is_not_available(decoders, monkeypatch):
     monkeypatch.setattr("speechlab.service._workers.decoding._MODULE", "speechlab.service._no_such_module")
-    fault = refused(lambda: decoders().decode(tone(), RATE))
+    fault = refused(lambda: decoded(decoders(), tone(), RATE))
     assert (fault.status, fault.error) == (500, "Transcription service not available")
     monkeypatch.setattr(sys, "executable", "/no/such/python")
-    fault = refused(lambda: decoders().decode(tone(), RATE))
+    fault = refused(lambda: decoded(decoders(), tone(), RATE))
     assert (fault.status, fault.error) == (500, "Transcription service not available")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the environment of another process")
 def test_a_decoder_knows_no_key_and_listens_to_nobody(usual):
     one = usual
-    one.decode(tone(), RATE)
+    decoded(one, tone(), RATE)
     worker = newest_worker(MODULE)
     assert CANARY not in str(worker.environ())
     assert worker.net_connections() == []
     # An interrupt at the terminal reaches the whole group; a decoder leaves that to the service.
     worker.send_signal(signal.SIGINT)
-    assert len(one.decode(tone(), RATE)) == RATE // 2
+    assert len(decoded(one, tone(), RATE)) == RATE // 2
     assert worker.is_running()
 
 
 def test_idle_decoders_end_and_come_back(usual):
     one = usual
-    one.decode(tone(), RATE)
+    decoded(one, tone(), RATE)
     assert not one.close_idle(60)
     assert one.close_idle(0)
     assert one.running == 0
     assert not one.close_idle(0)
-    assert len(one.decode(tone(), RATE)) == RATE // 2
+    assert len(decoded(one, tone(), RATE)) == RATE // 2
 
 
 @pytest.mark.slow
@@ -184,7 +207,7 @@ def test_several_at_once_each_get_their_own(decoders):
     def use(number: int) -> None:
         samples = np.full(RATE // 10 + number, number / 100, dtype=np.float32)
         for _ in range(5):
-            came = one.decode(encode(samples, "wav", RATE), RATE)
+            came = decoded(one, encode(samples, "wav", RATE), RATE)
             if len(came) != len(samples) or abs(float(came[50]) - number / 100) > 1e-3:
                 wrong.append(number)
 

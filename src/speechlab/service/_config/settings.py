@@ -66,6 +66,9 @@ class ServiceConfig(BaseModel):
         tts_body_bytes: Maximum size of the body of ``POST /tts``.
         asr_body_bytes: Maximum size of the body of a recognition request, base64 included.
         form_body_bytes: Maximum size of the form of a translation request.
+        held_bytes: Maximum of bytes held for clients: bodies under way, decoded recordings, and whole replies that
+            wait for their readers. Those above a mebibyte are in files of ``data_dir``, or of the system's folder of
+            temporary files. Further ones are answered 429, except from keys with less than their share.
         audio_seconds: Maximum length of a recording.
         audio_decoded_bytes: Maximum size of a decoded recording, as 32-bit floats.
         audio_channels: Maximum of channels of a recording.
@@ -88,8 +91,7 @@ class ServiceConfig(BaseModel):
         address_connections: Maximum of concurrent connections of one address; 0 for half of ``max_connections``.
         header_timeout_s: Timeout for the head of a request.
         header_bytes: Maximum size of the head of a request.
-        body_timeout_s: Maximum pause within a body, and timeout for its first 80 KiB; the rest must come at 4 KiB/s
-            or more.
+        body_timeout_s: Seconds over which the pace of a body is measured: in any of them it must come at 4 KiB/s.
         decode_workers: Number of processes that decode recordings.
         decode_wall_s: Timeout for the decoding of one recording.
         decode_cpu_s: Maximum processor time for it.
@@ -105,7 +107,7 @@ class ServiceConfig(BaseModel):
         ws_idle_s: Seconds without a message after which an unconfigured realtime connection ends.
         ws_session_s: Maximum duration of a realtime connection; a text under way is finished. 0 for no limit.
         ws_ping_s: Interval of pings, and timeout of their pongs.
-        send_timeout_s: Seconds without reading after which a stream ends.
+        send_timeout_s: Seconds over which the pace of a reader is measured: in any of them it must read 1 KiB/s.
         drain_s: Seconds that a stopping service allows for requests under way.
         extra_engines: Engines given as objects, for tests and for programs that embed the service.
 
@@ -139,6 +141,7 @@ class ServiceConfig(BaseModel):
     tts_body_bytes: int = Field(default=256 * 1024, ge=1024)
     asr_body_bytes: int = Field(default=64 * _MIB, ge=1024)
     form_body_bytes: int = Field(default=256 * 1024, ge=1024)
+    held_bytes: int = Field(default=1024 * _MIB, ge=_MIB)
     audio_seconds: float = Field(default=1_800.0, gt=0)
     audio_decoded_bytes: int = Field(default=384 * _MIB, ge=1024)
     audio_channels: int = Field(default=8, ge=1, le=64)

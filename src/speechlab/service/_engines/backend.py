@@ -23,15 +23,19 @@ from speechlab.service._faults import Fault
 from speechlab.service._logs import log
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     import httpx2
 
     from speechlab.service._config.settings import ServiceConfig
+    from speechlab.service._holding.budget import Held
 
 REMOTE = "remote"
 """The backend's name, in place of an engine's."""
 
 _CONNECT_S = 5.0
 _KEEPALIVE_S = 5.0  # shorter than any server's, so that no connection is closed just when it is used again
+_SEND_BYTES = 64 * 1024
 _REPLY_BYTES = 16 * 1024 * 1024
 _PASSED_ON = ("content-type", "retry-after", "x-speechlab-model", "x-speechlab-audio-seconds")
 
@@ -105,7 +109,7 @@ class Backend:
         if http is not None:
             await http.aclose()
 
-    async def ask(self, body: bytes, via: str = "") -> BackendReply:
+    async def ask(self, body: Held, via: str = "") -> BackendReply:
         """Forward a request; a cancellation closes the connection.
 
         Args:
@@ -136,16 +140,17 @@ class Backend:
             )
         return reply
 
-    async def _ask(self, body: bytes, via: str) -> BackendReply:
+    async def _ask(self, body: Held, via: str) -> BackendReply:
         import httpx2
 
         http = self._http
         assert http is not None
         headers = {"Content-Type": "application/json", "Accept": "application/json", "Via": via}
+        headers["Content-Length"] = str(body.size)
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
         try:
-            async with http.stream("POST", self.url, content=body, headers=headers) as response:
+            async with http.stream("POST", self.url, content=_pieces(body), headers=headers) as response:
                 data = await _read(response)
                 return _checked(response.status_code, data, response.headers)
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
@@ -172,6 +177,11 @@ class Backend:
         # Cookies that the backend sets for one client are not sent with the request of another.
         http.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=()))
         return http
+
+
+async def _pieces(body: Held) -> AsyncIterator[bytes]:
+    for start in range(0, body.size, _SEND_BYTES):
+        yield body.read(start, _SEND_BYTES)
 
 
 async def _read(response: httpx2.Response) -> bytes:

@@ -14,13 +14,13 @@ import contextlib
 import math
 import threading
 import time
-from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from speechlab.engines import checkpoints
 from speechlab.service._engines.sharing import Claim, Places
 from speechlab.service._faults import Fault
+from speechlab.service._holding.budget import Shares
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
@@ -122,8 +122,7 @@ class EngineLane:
         self._threads = threads
         self._turns = turns
         self._long, self._short = Places(concurrency), Places(concurrency)
-        self._queue_limit = queue_limit
-        self._admitted: Counter[str] = Counter()
+        self._admitted = Shares(queue_limit)
         self._engine: Any = None
         self._creating = threading.Lock()
         self._worked = False
@@ -133,7 +132,7 @@ class EngineLane:
     @property
     def admitted(self) -> int:
         """Number of admitted requests, waiting or working."""
-        return self._admitted.total()
+        return self._admitted.total
 
     @property
     def waiting(self) -> int:
@@ -172,7 +171,7 @@ class EngineLane:
         if (
             self._engine is None
             or not self._worked
-            or self._admitted
+            or self.admitted
             or time.monotonic() - self._used_at < idle_s
         ):
             return False
@@ -204,11 +203,10 @@ class EngineLane:
         Raises:
             Fault: 429, at once, if the queue is full and the key has its share of it.
         """
-        if not self._has_room(owner):
-            full = f"the queue of the engine {self.entry.name!r} is full ({self._queue_limit} requests)"
+        if not self._admitted.take(owner):
+            full = f"the queue of the engine {self.entry.name!r} is full ({self._admitted.limit} requests)"
             message = f"{full}; try again later"
             raise Fault("ErrRateLimited", message, operation, "capacity", headers={"Retry-After": "2"})
-        self._admitted[owner] += 1
         self._used_at = time.monotonic()
         claim = Claim(owner, size_s)
         slot = _Slot(self._short if size_s <= _SHORT_S else self._long, claim)
@@ -221,16 +219,8 @@ class EngineLane:
             admission.left = True
             self._begun -= admission.begun
             slot.release()
-            self._admitted[owner] -= 1
-            if not self._admitted[owner]:
-                del self._admitted[owner]
+            self._admitted.give(owner)
             self._used_at = time.monotonic()
-
-    def _has_room(self, owner: str) -> bool:
-        """Whether the queue has room, or the key less than its share: one key cannot exclude the others."""
-        keys = len(self._admitted.keys() | {owner})
-        share = max(1, self._queue_limit // keys)
-        return self.admitted < self._queue_limit or (keys > 1 and self._admitted[owner] < share)
 
     async def call(self, admission: Admission, task: Callable[[], T]) -> T:
         """Run a task that uses the engine in a thread, once the engine is free."""

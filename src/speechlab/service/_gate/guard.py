@@ -23,10 +23,12 @@ from speechlab.contract import (
 from speechlab.service._accounts.limits import NotAdmitted
 from speechlab.service._faults import Fault, Gone
 from speechlab.service._gate.handshake import HandshakeGuard
+from speechlab.service._holding.pace import READER_BYTES_S, Pace
 from speechlab.service._keys import is_key_form
 from speechlab.service._logs import error_fields, log
 from speechlab.service._state import (
     ENDED,
+    HELD,
     METER,
     METRICS_PATH,
     PRINCIPAL,
@@ -101,13 +103,14 @@ class Guard:
         started = time.monotonic()
         request_id = request_id_of(scope)
         status = 0
+        pace = Pace(self._service.config.send_timeout_s, READER_BYTES_S)
 
         async def recorded(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
                 MutableHeaders(scope=message)["X-Request-Id"] = request_id
-            await send_in_pieces(send, message, self._service.config.send_timeout_s)
+            await send_in_pieces(send, message, pace)
 
         try:
             self._check_host(scope)
@@ -124,7 +127,7 @@ class Guard:
         except TimeoutError:
             if not status:
                 raise
-            scope[ENDED] = (499, "the reader took nothing")
+            scope[ENDED] = (499, "the reader was too slow")
             abort_of(scope)()
         except Exception as error:  # noqa: BLE001 - an internal error must not reach the client
             log(
@@ -144,6 +147,8 @@ class Guard:
 
     def _over(self, scope: Scope, request_id: str, sent: int, seconds: float) -> None:
         """Close the operation's meter, count the request and log it."""
+        for held in scope.get(HELD, ()):
+            held.close()
         meter: Meter | None = scope.get(METER)
         if meter is not None:
             meter.close()
@@ -222,19 +227,19 @@ class Guard:
         return found if is_key_form(token) else None
 
 
-async def send_in_pieces(send: Send, message: Message, timeout_s: float) -> None:
+async def send_in_pieces(send: Send, message: Message, pace: Pace) -> None:
     """Send a message of the reply in pieces, so that at most one piece waits in memory for its reader.
 
     Raises:
-        TimeoutError: The reader read nothing for this long.
+        TimeoutError: The reader was too slow.
     """
     body = message.get("body", b"")
     while len(body) > _SEND_BYTES:
-        async with asyncio.timeout(timeout_s):
-            await send({**message, "body": body[:_SEND_BYTES], "more_body": True})
+        await pace.wait(send({**message, "body": body[:_SEND_BYTES], "more_body": True}))
+        pace.moved(_SEND_BYTES)
         body = body[_SEND_BYTES:]
-    async with asyncio.timeout(timeout_s):
-        await send({**message, "body": body} if body else message)
+    await pace.wait(send({**message, "body": body} if body else message))
+    pace.moved(len(body))
 
 
 def _stopping(scope: Scope) -> Fault:

@@ -20,10 +20,14 @@ if TYPE_CHECKING:
 
     from speechlab.service._accounts.database import Database
     from speechlab.service._engines.engines import Engines
+    from speechlab.service._holding.budget import BytesBudget
     from speechlab.service._workers.decoding import Decoders
 
 _TICK_S = 0.25
 _CHECK_S = 15.0
+_TRIM_S = 5.0
+_FREED_BYTES = 8 * 1024 * 1024
+"""Bytes given back by requests after which free memory is returned to the system."""
 _M_ARENA_MAX = -8
 _ARENAS = 2
 
@@ -39,6 +43,13 @@ def spare_memory() -> None:
             ctypes.CDLL(None).mallopt(_M_ARENA_MAX, _ARENAS)
 
 
+def _give_memory_back() -> None:
+    """Return free memory to the system, which glibc keeps otherwise."""
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).malloc_trim(0)
+
+
 class Upkeep:
     """A task of the event loop, started by the first request.
 
@@ -46,15 +57,22 @@ class Upkeep:
         engines: Engines of the service.
         decoders: Processes that decode recordings.
         database: Database, or None.
+        budget: The bytes that are held for clients.
         unload_idle_s: Seconds without use after which a large model is unloaded; 0 keeps all.
     """
 
     def __init__(
-        self, engines: Engines, decoders: Decoders, database: Database | None, unload_idle_s: float
+        self,
+        engines: Engines,
+        decoders: Decoders,
+        database: Database | None,
+        budget: BytesBudget,
+        unload_idle_s: float,
     ) -> None:
         self._engines = engines
         self._decoders = decoders
         self._database = database
+        self._budget = budget
         self._idle_s = unload_idle_s
         self._task: asyncio.Task[None] | None = None
         self._late_s = 0.0
@@ -97,6 +115,8 @@ class Upkeep:
                 "The latest that the event loop was since the last scrape.",
                 late_s,
             ),
+            gauge("speechlab_held_bytes", "Bodies, recordings and replies that are held.", self._budget.held),
+            gauge("speechlab_held_limit_bytes", "Maximum of them.", self._budget.limit),
             *self._ledger(),
             *self._own(),
         ]
@@ -128,13 +148,18 @@ class Upkeep:
         return families
 
     async def _run(self) -> None:
-        checked = time.monotonic()
+        checked = trimmed = time.monotonic()
+        freed = 0
         pause = min(_CHECK_S, self._idle_s / 2) if self._idle_s else _CHECK_S
         while True:
             asked = time.monotonic()
             await asyncio.sleep(min(_TICK_S, pause))
             now = time.monotonic()
             self._late_s = max(self._late_s, now - asked - min(_TICK_S, pause))
+            freed += self._budget.given_back()
+            if freed >= _FREED_BYTES and now - trimmed >= _TRIM_S:
+                freed, trimmed = 0, now
+                await self._engines.threads.run(_give_memory_back)
             if self._idle_s and now - checked >= pause:
                 checked = now
                 await self._unload()

@@ -6,63 +6,74 @@ UTF-8 as Latin-1. This module replaces them.
 
 from __future__ import annotations
 
-import asyncio
 import re
 from email.message import Message
-from typing import TYPE_CHECKING, cast
+from functools import partial
+from typing import TYPE_CHECKING
 
 from starlette.requests import ClientDisconnect, Request
 
 from speechlab.errors import InvalidRequestError
 from speechlab.service._faults import Fault, Gone
+from speechlab.service._holding.budget import BLOCK_BYTES
+from speechlab.service._holding.pace import SENDER_BYTES_S, Pace
+from speechlab.service._state import hold, service_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from speechlab.service._config.settings import ServiceConfig
+    from speechlab.service._holding.budget import Held
 
 _BOUNDARY = re.compile(r"[0-9A-Za-z'()+_,\-./:=? ]{0,69}[0-9A-Za-z'()+_,\-./:=?]")
-_SLOWEST_BYTES_S = 4096
 _MAX_PARTS = 64
 _MAX_PART_HEADERS = 4096
 _MAX_PARAMETERS = 256
 """Maximum length of a header with parameters: the standard library takes seconds for tens of kilobytes."""
 
 
-async def read_body(request: Request, limit: int, service: str) -> bytes:
+async def read_body(request: Request, limit: int, service: str) -> Held:
     """Read a body, and count its bytes while they arrive.
 
     Raises:
-        Fault: 413 if it is larger than the limit; 400 if it is compressed; 408 if it arrives too slowly.
+        Fault: 413 if it is larger than the limit; 400 if it is compressed; 408 if it arrives too slowly; 429 if the
+            budget of bytes is used up.
         Gone: The client has disconnected.
     """
     encoding = request.headers.get("content-encoding", "identity").strip().lower()
     if encoding not in {"", "identity"}:
         message = f"Content-Encoding {encoding[:20]!r} is not supported; send the body uncompressed"
         raise Fault("ErrInvalidRequest", message, service, "body")
+    state = service_of(request)
+    limit = min(limit, state.budget.limit)
     declared = request.headers.get("content-length", "")
-    if declared.isascii() and declared.isdigit() and int(declared[:19]) > limit:
+    size = int(declared[:19]) if declared.isascii() and declared.isdigit() else 0
+    if size > limit:
         raise _too_large(limit, service)
-    pause_s = cast("ServiceConfig", request.app.state.service.config).body_timeout_s
-    body = bytearray()
-    now = asyncio.get_running_loop().time
-    started = now()
+    body, stream, block = hold(request, service), request.stream(), bytearray()
+    body.expect(size)
+    pause_s = state.config.body_timeout_s
+    pace = Pace(pause_s, SENDER_BYTES_S)
     try:
-        async with asyncio.timeout(pause_s) as timeout:
-            async for chunk in request.stream():
-                body += chunk
-                if len(body) > limit:
-                    raise _too_large(limit, service)
-                # Limits both a long pause and a slow transfer without pauses.
-                enough = started + pause_s + len(body) / _SLOWEST_BYTES_S
-                timeout.reschedule(min(now() + pause_s, enough))
+        while (chunk := await pace.wait(anext(stream, None))) is not None:
+            pace.moved(len(chunk))
+            block += chunk
+            if body.size + len(block) > limit:
+                raise _too_large(limit, service)
+            body.expect(body.size + len(block))
+            if len(block) >= BLOCK_BYTES:
+                await state.engines.threads.run(partial(body.write, bytes(block)))
+                block.clear()
     except TimeoutError:
-        message = f"the body came too slowly; it may pause for {pause_s:g} seconds (body_timeout_s)"
+        message = f"the body came too slowly: at less than 4 KiB/s for {pause_s:g} seconds (body_timeout_s)"
         headers = {"Connection": "close"}
         raise Fault("ErrRequestTimeout", message, service, "body", headers=headers) from None
     except ClientDisconnect:
         raise Gone from None
-    return bytes(body)
+    if body.size:
+        await state.engines.threads.run(partial(body.write, block))
+    else:
+        body.write(block)
+    return body
 
 
 def _too_large(limit: int, service: str) -> Fault:

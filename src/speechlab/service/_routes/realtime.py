@@ -37,6 +37,7 @@ from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.service._accounts.limits import NotAdmitted
 from speechlab.service._engines.turn import Turn
 from speechlab.service._faults import Fault, detail
+from speechlab.service._holding.pace import READER_BYTES_S, Pace
 from speechlab.service._logs import error_fields, log
 from speechlab.service._routes.speech import Utterance
 from speechlab.service._state import PRINCIPAL, abort_of, request_id_of
@@ -85,6 +86,7 @@ class Conversation:
         self._request_id = request_id_of(socket.scope)
         self._abort = abort_of(socket.scope)
         self._sending = asyncio.Lock()
+        self._pace = Pace(service.config.send_timeout_s, READER_BYTES_S)
         self._lost = False
         self._receiving: asyncio.Timeout | None = None
         self._voice: CatalogueVoice | None = None
@@ -317,18 +319,20 @@ class Conversation:
         if self._lost:
             return
         try:
-            async with asyncio.timeout(self._service.config.send_timeout_s):
-                match action:
-                    case SendMessage(message):
-                        await self._socket.send_text(orjson.dumps(message).decode())
-                    case SendAudio(data):
-                        await self._socket.send_bytes(data)
-                    case CloseSession(code, reason):
-                        self._close_code = code
-                        await self._socket.close(code, reason)
-                        self._stop_receiving()
+            match action:
+                case SendMessage(message):
+                    text = orjson.dumps(message).decode()
+                    await self._pace.wait(self._socket.send_text(text))
+                    self._pace.moved(len(text))
+                case SendAudio(data):
+                    await self._pace.wait(self._socket.send_bytes(data))
+                    self._pace.moved(len(data))
+                case CloseSession(code, reason):
+                    self._close_code = code
+                    await self._pace.wait(self._socket.close(code, reason))
+                    self._stop_receiving()
         except TimeoutError:
-            log("connection dropped: its reader took nothing", session=self._session.session_id)
+            log("connection dropped: its reader was too slow", session=self._session.session_id)
             self._perform_now(self._session.reader_stalled())
             self._drop()
         except WebSocketDisconnect:

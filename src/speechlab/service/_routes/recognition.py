@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import orjson
 from starlette.responses import Response
 
@@ -22,9 +24,10 @@ from speechlab.errors import AudioError, InvalidRequestError
 from speechlab.service._engines.backend import Unreachable
 from speechlab.service._engines.turn import Turn
 from speechlab.service._faults import Fault, invalid
+from speechlab.service._holding.budget import BLOCK_BYTES
 from speechlab.service._routes.bodies import read_body
-from speechlab.service._routes.streams import until_gone
-from speechlab.service._state import begin_operation, principal_of, service_of
+from speechlab.service._routes.streams import HeldReply, until_gone
+from speechlab.service._state import begin_operation, hold, principal_of, service_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -32,7 +35,7 @@ if TYPE_CHECKING:
     from speechlab.engines import Recognition
     from speechlab.service._accounts.metering import Meter
     from speechlab.service._engines.backend import Backend
-    from speechlab.service._state import ServiceState
+    from speechlab.service._holding.budget import Held
 
 _ENGINE_RATE = 16_000
 _MAX_TOKENS = 50_000
@@ -47,46 +50,48 @@ async def recognise(request: Request) -> Response:
     if not principal_of(request).recognition:
         raise Fault("ErrPermissionDenied", "this key may not use speech recognition", "asr")
     meter = begin_operation(request, "asr")
-    # The body, of up to 64 MiB, is released as soon as it is parsed.
     backend = service.engines.backend
     body = await read_body(request, service.config.asr_body_bytes, "asr")
-    read = partial(_read, body, keep=backend is not None)
-    del body
+    kept = hold(request, "asr")
     try:
-        wanted, data = await service.engines.threads.run(read)
+        async with contextlib.nullcontext() if body.size < BLOCK_BYTES else service.parsing:
+            read = partial(_read, body, kept, encoded=backend is not None)
+            wanted, input_bytes = await service.engines.threads.run(read)
     except InvalidRequestError as error:
         raise invalid(error, "asr", short=True) from None
-    del read
-    meter.accept(service.engines.recogniser.entry.name, input_bytes=len(data))
+    body.close()
+    meter.accept(service.engines.recogniser.entry.name, input_bytes=input_bytes)
     if backend is not None:
-        del data
-        via = request.headers.get("via", "")
-        return await until_gone(request, _forward(service, backend, wanted, via, meter))
-    return await until_gone(request, _recognise(service, wanted, data, meter))
+        return await until_gone(request, _forward(request, backend, kept, meter))
+    return await until_gone(request, _recognise(request, wanted, kept, meter))
 
 
-def _read(body: bytes, *, keep: bool) -> tuple[RecognitionRequest, bytes]:
-    if body.count(b'"') + body.count(b",") > _MAX_TOKENS:
+def _read(body: Held, kept: Held, *, encoded: bool) -> tuple[RecognitionRequest, int]:
+    """Check a request; hold its recording, or the whole request as it is forwarded. Returns the recording's size."""
+    text = body.read()
+    if text.count(b'"') + text.count(b",") > _MAX_TOKENS:
         raise InvalidRequestError(f"the body has more than {_MAX_TOKENS:,} fields and items", rule="7.1")
-    wanted = RecognitionRequest.parse(read_json_object(body))
+    wanted = RecognitionRequest.parse(read_json_object(text))
+    del text
     data = decode_audio_field(wanted.audio)
     try:
         sniff(data)
     except AudioError:
         raise InvalidRequestError(UNSUPPORTED_AUDIO, parameter="audio", rule="7.1") from None
-    # The encoded recording is as large as the body, and only the remote recogniser needs it.
-    return wanted if keep else wanted.model_copy(update={"audio": ""}), data
+    kept.write(orjson.dumps(wanted.body()) if encoded else data)
+    return wanted.model_copy(update={"audio": ""}), len(data)
 
 
-async def _recognise(
-    service: ServiceState, wanted: RecognitionRequest, data: bytes, meter: Meter
-) -> Response:
+async def _recognise(request: Request, wanted: RecognitionRequest, recording: Held, meter: Meter) -> Response:
+    service, samples = service_of(request), hold(request, "asr")
     lane = service.engines.recogniser
     assert lane is not None
     async with Turn(lane, meter) as turn:
-        samples = await service.engines.threads.run(lambda: service.decoders.decode(data, _ENGINE_RATE))
-        meter.audio_s = len(samples) / _ENGINE_RATE
-        heard: Recognition = await turn.call(lambda: lane.engine().recognise(samples, _options(wanted)))
+        await service.engines.threads.run(partial(service.decoders.decode, recording, samples, _ENGINE_RATE))
+        recording.close()
+        sound = np.frombuffer(samples.view(), dtype=np.float32)
+        meter.audio_s = len(sound) / _ENGINE_RATE
+        heard: Recognition = await turn.call(lambda: lane.engine().recognise(sound, _options(wanted)))
     headers = {
         **lane.headers(),
         "Server-Timing": turn.server_timing(),
@@ -96,15 +101,13 @@ async def _recognise(
     return Response(reply, headers=headers, media_type="application/json")
 
 
-async def _forward(
-    service: ServiceState, backend: Backend, wanted: RecognitionRequest, via: str, meter: Meter
-) -> Response:
+async def _forward(request: Request, backend: Backend, body: Held, meter: Meter) -> Response:
+    service, held, via = service_of(request), hold(request, "asr"), request.headers.get("via", "")
     lane, threads = service.engines.recogniser, service.engines.threads
     assert lane is not None
     try:
         async with Turn(lane, meter) as turn:
             await threads.run(backend.open)
-            body = await threads.run(lambda: orjson.dumps(wanted.body()))
             reply = await turn.wait(backend.ask(body, via))
     except Unreachable as fault:
         meter.status = "backend_error" if fault.reached else None
@@ -119,7 +122,8 @@ async def _forward(
         "Server-Timing": turn.server_timing(),
         "X-Speechlab-Provider": lane.entry.name,
     }
-    return Response(reply.body, reply.status, headers=headers)
+    await threads.run(partial(held.write, reply.body))
+    return HeldReply(service, held, reply.status, headers=headers)
 
 
 def _seconds(text: str) -> float:

@@ -17,8 +17,8 @@ from speechlab.errors import InvalidRequestError
 from speechlab.service._engines.turn import Turn
 from speechlab.service._faults import Fault, invalid
 from speechlab.service._routes.bodies import read_body
-from speechlab.service._routes.streams import StreamReply, until_gone
-from speechlab.service._state import begin_operation, principal_of, service_of
+from speechlab.service._routes.streams import HeldReply, StreamReply, until_gone
+from speechlab.service._state import begin_operation, hold, principal_of, service_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from speechlab.service._accounts.metering import Meter
     from speechlab.service._engines.voices import CatalogueVoice
+    from speechlab.service._holding.budget import Held
     from speechlab.service._state import ServiceState
 
 
@@ -82,11 +83,19 @@ class Utterance:
             if data := encoder.write(resampler.flush()) + encoder.close():
                 yield data
 
-    def joined(self, pieces: list[NDArray[np.float32]]) -> bytes:
-        """Encode all pieces; for worker threads."""
-        samples = np.concatenate(pieces) if pieces else np.zeros(0, dtype=np.float32)
+    def kept(self, meter: Meter, samples: Held) -> Iterator[None]:
+        """Speak, and hold the samples; blocks at each piece."""
+        with contextlib.closing(_as_generator(self.pieces(meter))) as pieces:
+            for piece in pieces:
+                samples.write(np.ascontiguousarray(piece, dtype=np.float32).data.cast("B"))
+                yield None
+
+    def joined(self, samples: Held, reply: Held) -> None:
+        """Encode all samples, and give them up; for worker threads."""
         own_rate = self.voice.lane.engine().sample_rate
-        return encode(resample(samples, own_rate, self.sample_rate), self.format, self.sample_rate)
+        spoken = np.frombuffer(samples.view(), dtype=np.float32)
+        reply.write(encode(resample(spoken, own_rate, self.sample_rate), self.format, self.sample_rate))
+        samples.close()
 
     def headers(self) -> dict[str, str]:
         """Headers with the engine and the rate."""
@@ -109,7 +118,7 @@ async def speak(request: Request) -> Response:
     meter = begin_operation(request, "tts")
     body = await read_body(request, service.config.tts_body_bytes, "tts")
     try:
-        wanted = SpeechRequest.parse(read_json_object(body), text_limit=service.config.tts_text_limit)
+        wanted = SpeechRequest.parse(read_json_object(body.read()), text_limit=service.config.tts_text_limit)
         utterance = await _accept(service, wanted)
     except InvalidRequestError as error:
         raise invalid(error, "tts") from None
@@ -122,8 +131,8 @@ async def speak(request: Request) -> Response:
         input_bytes=len(utterance.text.encode("utf-8")),
     )
     if not wanted.stream:
-        return await until_gone(request, _whole(service, utterance, meter))
-    return await until_gone(request, _stream(service, utterance, meter))
+        return await until_gone(request, _whole(request, utterance, meter))
+    return await until_gone(request, _stream(utterance, meter))
 
 
 def _require_speech(service: ServiceState) -> None:
@@ -150,26 +159,27 @@ async def _accept(service: ServiceState, wanted: SpeechRequest) -> Utterance:
     return utterance
 
 
-async def _whole(service: ServiceState, utterance: Utterance, meter: Meter) -> Response:
+async def _whole(request: Request, utterance: Utterance, meter: Meter) -> Response:
+    service, samples, reply = service_of(request), hold(request, "tts"), hold(request, "tts")
     async with Turn(utterance.voice.lane, meter) as turn:
-        spoken = [piece async for piece in turn.iterate(partial(utterance.pieces, meter))]
-        data = await service.engines.threads.run(lambda: utterance.joined(spoken))
-        meter.audio_bytes = len(data)
+        async for _ in turn.iterate(partial(utterance.kept, meter, samples)):
+            pass
+        await service.engines.threads.run(partial(utterance.joined, samples, reply))
+        meter.audio_bytes = reply.size
     headers = {
         **utterance.headers(),
         "Server-Timing": turn.server_timing(),
         "X-Speechlab-Audio-Seconds": f"{meter.audio_s:.3f}",
     }
-    return Response(data, headers=headers, media_type=CONTENT_TYPES[utterance.format])
+    return HeldReply(service, reply, media_type=CONTENT_TYPES[utterance.format], headers=headers)
 
 
-async def _stream(service: ServiceState, utterance: Utterance, meter: Meter) -> Response:
+async def _stream(utterance: Utterance, meter: Meter) -> Response:
     pieces = _spoken(utterance, meter)
     return StreamReply(
         await anext(pieces, b""),
         pieces,
         media_type=CONTENT_TYPES[utterance.format],
-        send_timeout_s=service.config.send_timeout_s,
         headers=utterance.headers(),
     )
 

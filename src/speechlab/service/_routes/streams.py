@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from starlette.responses import Response
 
 from speechlab.service._faults import Fault, Gone
+from speechlab.service._holding.budget import BLOCK_BYTES
 from speechlab.service._logs import error_fields, log
 from speechlab.service._state import ENDED, abort_of
 
@@ -18,7 +20,11 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import Receive, Scope, Send
 
+    from speechlab.service._holding.budget import Held
+    from speechlab.service._state import ServiceState
+
 T = TypeVar("T")
+_READ_BYTES = 128 * 1024
 
 
 async def until_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
@@ -41,10 +47,10 @@ async def until_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
 class StreamReply(Response):
     """A chunked reply of an async generator.
 
-    The guard sends it in pieces; a piece raises TimeoutError if the client reads nothing for too long. The generator
+    The guard sends it in pieces; a piece raises TimeoutError if its reader is too slow. The generator
     has started before: ``first`` is its first item, so that errors at the start are answered with a status. After a
     later failure the connection ends without the final chunk, which is the only sign of it in HTTP. The generator is
-    closed when the client disconnects, or reads nothing for too long.
+    closed when the client disconnects, or reads too slowly.
     """
 
     def __init__(
@@ -53,14 +59,12 @@ class StreamReply(Response):
         rest: AsyncGenerator[bytes],
         *,
         media_type: str,
-        send_timeout_s: float,
         headers: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(None, 200, headers=headers, media_type=media_type)
         del self.headers["content-length"]
         self._first = first
         self._rest = rest
-        self._timeout_s = send_timeout_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the reply."""
@@ -83,7 +87,7 @@ class StreamReply(Response):
             async for piece in self._rest:
                 await self._send(send, piece)
         except TimeoutError:
-            scope[ENDED] = (499, f"the reader took nothing for {self._timeout_s:g} s")
+            scope[ENDED] = (499, "the reader was too slow")
             abort_of(scope)()
             return
         except Exception as error:  # noqa: BLE001 - after the status was sent, logging is all that remains
@@ -97,6 +101,42 @@ class StreamReply(Response):
     async def _send(self, send: Send, data: bytes) -> None:
         if data:
             await send({"type": "http.response.body", "body": data, "more_body": True})
+
+
+class HeldReply(Response):
+    """A whole reply, read from where it is held while its client takes it.
+
+    Args:
+        service: The service.
+        held: The bytes of the reply.
+        status: Status of the reply.
+        media_type: Content type, unless the headers have one.
+        headers: Further headers.
+    """
+
+    def __init__(
+        self,
+        service: ServiceState,
+        held: Held,
+        status: int = 200,
+        *,
+        media_type: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(None, status, headers=headers, media_type=media_type)
+        self.headers["content-length"] = str(held.size)
+        self._threads = service.engines.threads
+        self._held = held
+
+    async def __call__(self, _scope: Scope, _receive: Receive, send: Send) -> None:
+        """Send the reply."""
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        size = self._held.size
+        for start in range(0, size or 1, _READ_BYTES):
+            read = partial(self._held.read, start, _READ_BYTES)
+            block = read() if size <= BLOCK_BYTES else await self._threads.run(read)
+            more = start + _READ_BYTES < size
+            await send({"type": "http.response.body", "body": block, "more_body": more})
 
 
 def failed_midway(scope: Scope, error: BaseException) -> None:

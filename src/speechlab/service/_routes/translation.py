@@ -45,7 +45,7 @@ async def translate(request: Request) -> Response:
     meter = begin_operation(request, "translate")
     body = await read_body(request, service.config.form_body_bytes, "translate")
     try:
-        wanted = TranslationRequest.from_form(read_form(body, request.headers.get("content-type")))
+        wanted = TranslationRequest.from_form(read_form(body.read(), request.headers.get("content-type")))
         lane, job = await service.engines.threads.run(lambda: _accept(service, wanted))
     except InvalidRequestError as error:
         raise invalid(error, "translate") from None
@@ -112,7 +112,6 @@ async def _stream(request: Request, turn: Turn, wanted: TranslationRequest, job:
         await anext(events),
         _to_the_end(events, request.scope),
         media_type="text/event-stream",
-        send_timeout_s=service_of(request).config.send_timeout_s,
         headers={**turn.lane.headers(), "Cache-Control": "no-store", "X-Accel-Buffering": "no"},
     )
 

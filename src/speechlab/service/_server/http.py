@@ -7,6 +7,7 @@ checked. Bodies have their own limits, where they are read.
 
 from __future__ import annotations
 
+import socket
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ _LINGER_S = 30.0
 """Seconds for which the rest of a refused request is read and discarded, ..."""
 _LINGER_PAUSE_S = 5.0
 """... and maximum pause within it."""
+_SEND_BUFFER_BYTES = 128 * 1024
 _MOST_HEADERS = 200
 """Maximum of headers of a request: each takes time, even a short one."""
 
@@ -70,6 +72,7 @@ class HttpProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
         """Start the timer of the first head, if there is room for one more connection."""
         super().connection_made(transport)
+        limit_send_buffer(transport)
         self._since = self.loop.time()
         self._start_timer()
         mine = [other for other in self.connections if _address(other) == _address(self)]
@@ -251,6 +254,14 @@ class HttpProtocol(HttpToolsProtocol):
         )
         self.transport.write(head.encode("ascii") + body)
         self.close_carefully()
+
+
+def limit_send_buffer(transport: asyncio.BaseTransport) -> None:
+    """Limit what the kernel takes for a client that does not read; so the pace of reading is seen, too."""
+    connection = transport.get_extra_info("socket")
+    if connection is not None:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
 
 def _address(protocol: Any) -> str | None:

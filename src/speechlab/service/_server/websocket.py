@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import email.utils
 import secrets
-import socket
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, cast
 
@@ -24,8 +23,6 @@ from speechlab.service._refusals import HandshakeRefused
 from speechlab.service._state import ABORT
 
 if TYPE_CHECKING:
-    import asyncio
-
     from websockets.frames import Frame
     from websockets.http11 import Request
 
@@ -49,14 +46,6 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
         self._read_for_sure = 0
         self._second = 0
         self._frames_of_second = 0
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Limit the kernel's buffer for clients that do not read."""
-        super().connection_made(transport)
-        connection = transport.get_extra_info("socket")
-        if connection is not None:
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
     def data_received(self, data: bytes) -> None:
         """Read, unless the connection has failed; stop at too many frames before reading all of them."""

@@ -30,6 +30,9 @@ HEAD = struct.Struct(">IQ")
 """Lengths of the JSON and of the bytes after it."""
 
 
+_BLOCK_BYTES = 1024 * 1024
+
+
 def write_message(stream: IO[bytes], fields: dict[str, Any], data: bytes | memoryview = b"") -> None:
     """Write fields and their bytes."""
     head = orjson.dumps(fields)
@@ -38,13 +41,22 @@ def write_message(stream: IO[bytes], fields: dict[str, Any], data: bytes | memor
     stream.flush()
 
 
-def read_message(stream: IO[bytes]) -> tuple[dict[str, Any], bytearray] | None:
-    """Read a message of :func:`write_message`; None at the end of the stream."""
+def read_message(
+    stream: IO[bytes], keep: Callable[[bytearray], None] | None = None
+) -> tuple[dict[str, Any], bytearray] | None:
+    """Read a message of :func:`write_message`, or give its bytes in blocks to ``keep``; None at the end."""
     head = _read(stream, HEAD.size)
     if head is None:
         return None
     fields_length, data_length = HEAD.unpack(head)
-    fields, data = _read(stream, fields_length), _read(stream, data_length)
+    fields = _read(stream, fields_length)
+    while keep is not None and data_length > 0:
+        block = _read(stream, min(data_length, _BLOCK_BYTES))
+        if block is None:
+            return None
+        keep(block)
+        data_length -= len(block)
+    data = _read(stream, data_length)
     if fields is None or data is None:
         return None
     return orjson.loads(fields), data

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from speechlab.contract import ASR_UNAVAILABLE, NO_AUDIO, UNSUPPORTED_AUDIO
 from speechlab.service._faults import Fault
 from speechlab.service._workers.pool import Pool, WorkerFailed
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from speechlab.service._config.settings import ServiceConfig
+    from speechlab.service._holding.budget import Held
 
 _MODULE = "speechlab.service._workers.decoding_child"
 _SETTINGS = {
@@ -42,19 +39,19 @@ class Decoders(Pool):
         limits = {"memory_bytes": self._memory_bytes, "cpu_s": self._cpu_s, "decoding": decoding}
         super().__init__(config.decode_workers, _MODULE, limits, within_s=config.decode_wall_s)
 
-    def decode(self, data: bytes, sample_rate: int) -> NDArray[np.float32]:
-        """Decode a recording to one channel at a rate in Hz.
+    def decode(self, recording: Held, samples: Held, sample_rate: int) -> None:
+        """Decode a recording to one channel of 32-bit floats at a rate in Hz. Blocks; for worker threads.
 
         Raises:
             Fault: 400 for an invalid or empty recording, 413 for one beyond a limit, 500 if no process can be
-                started.
+                started, 429 if the samples cannot be held.
+            Gone: Nobody waits for it any more.
         """
         try:
-            fields, samples = self.ask({"sample_rate": sample_rate}, data)
+            fields, _ = self.ask({"sample_rate": sample_rate}, recording.view, samples)
         except WorkerFailed as failure:
             raise self._fault(failure) from failure
         _check(fields, samples)
-        return np.frombuffer(samples, dtype=np.float32)
 
     def _fault(self, failure: WorkerFailed) -> Fault:
         match failure.reason:
@@ -72,7 +69,7 @@ class Decoders(Pool):
         return Fault("ErrInvalidRequest", UNSUPPORTED_AUDIO, "asr", "audio", short=True)
 
 
-def _check(fields: dict[str, Any], samples: bytearray) -> None:
+def _check(fields: dict[str, Any], samples: Held) -> None:
     match fields.get("refused"):
         case "limit":
             message = str(fields["message"])
@@ -81,7 +78,7 @@ def _check(fields: dict[str, Any], samples: bytearray) -> None:
             raise Fault("ErrTooLarge", message, "asr", "audio")
         case "damaged":
             raise Fault("ErrInvalidRequest", UNSUPPORTED_AUDIO, "asr", "audio", short=True)
-    if not samples:
+    if not samples.size:
         raise Fault("ErrInvalidRequest", NO_AUDIO, "asr", "audio", short=True)
 
 

@@ -5,16 +5,21 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
+import re
 import signal
 import subprocess
 import sys
 import threading
 import time
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from speechlab.service._config.settings import ENVIRONMENT_PREFIX
 from speechlab.service._logs import log
 from speechlab.service._workers.child import OUT_OF_MEMORY, read_message, write_message
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from speechlab.service._holding.budget import Held
 
 Answer = tuple[dict[str, Any], bytearray]
 Reason = Literal["start", "time", "cpu", "memory", "killed", "ended"]
@@ -23,6 +28,8 @@ _STOP_S = 2.0
 _START_S = 60.0
 _PIPE_BYTES = 1024 * 1024
 _F_SETPIPE_SZ = 1031  # Linux's; not named before Python 3.10, nor on other systems
+_SECRET = re.compile("^SPEECHLAB_SERVICE_|KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
+"""Variables that a worker does not get."""
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
@@ -59,17 +66,24 @@ class Worker:
         """Whether the process runs."""
         return self._process is not None and self._process.poll() is None
 
-    def ask(self, fields: dict[str, Any], data: bytes, *, within_s: float) -> Answer:
+    def ask(
+        self, fields: dict[str, Any], data: bytes | memoryview, kept: Held | None, *, within_s: float
+    ) -> Answer:
         """Send a message and wait for the reply; starts the process if necessary. Blocks.
 
         Raises:
             WorkerFailed: No reply came; the next message goes to a new process.
+            Exception: The bytes of the reply cannot be held; the same.
         """
         try:
             process = self._started()
         except OSError as error:
             raise WorkerFailed("start") from error
-        answer, late = _asked(process, fields, data, within_s=within_s)
+        try:
+            answer, late = _asked(process, fields, data, kept, within_s=within_s)
+        except BaseException:
+            self.end()  # a part of the reply is still in the pipe
+            raise
         if answer is not None and answer[0].get("failed") != OUT_OF_MEMORY:
             return answer
         self.end()
@@ -111,9 +125,7 @@ class Worker:
         if self._process is not None and self._process.poll() is None:
             return self._process
         self.end()
-        environment = {
-            name: value for name, value in os.environ.items() if not name.startswith(ENVIRONMENT_PREFIX)
-        }
+        environment = {name: value for name, value in os.environ.items() if not _SECRET.search(name)}
         process = subprocess.Popen(
             [sys.executable, "-m", self._module],
             stdin=subprocess.PIPE,
@@ -123,7 +135,7 @@ class Worker:
         )
         _widen(process)
         self._process = process
-        ready, _ = _asked(process, self._limits, b"", within_s=_START_S)
+        ready, _ = _asked(process, self._limits, b"", None, within_s=_START_S)
         if ready is None:
             self.end()
             message = f"{self._module} ended with the status {process.returncode}"
@@ -149,6 +161,7 @@ class Pool:
         for worker in self._all:
             self._free.put(worker)
         self._used_at = time.monotonic()
+        self._closed = False
 
     @property
     def running(self) -> int:
@@ -167,20 +180,41 @@ class Pool:
         finally:
             self._free.put(worker)
 
-    def ask(self, fields: dict[str, Any], data: bytes) -> Answer:
+    def ask(
+        self, fields: dict[str, Any], load: Callable[[], bytes | memoryview], kept: Held | None = None
+    ) -> Answer:
         """Send a message to a free worker, as soon as there is one, and wait for the reply. Blocks.
+
+        A message whose worker the system killed, as if memory runs out, is tried once more.
+
+        Args:
+            fields: The message.
+            load: Returns its bytes, once there is a worker for them.
+            kept: Takes the bytes of the reply.
 
         Raises:
             WorkerFailed: No reply came; the failure is logged.
         """
-        worker = self._free.get()
+        worker, tries = self._free.get(), 0
         try:
-            return worker.ask(fields, data, within_s=self._within_s)
-        except WorkerFailed as failure:
-            level = "error" if failure.reason == "start" else "warning"
-            reason, status, size = failure.reason, failure.status, len(data)
-            log("a worker failed", level=level, kind=self._module, reason=reason, status=status, bytes=size)
-            raise
+            data = load()
+            while True:
+                try:
+                    return worker.ask(fields, data, kept, within_s=self._within_s)
+                except WorkerFailed as failure:
+                    tries += 1
+                    reason, status, size = failure.reason, failure.status, len(data)
+                    level = "error" if reason == "start" else "warning"
+                    log(
+                        "a worker failed",
+                        level=level,
+                        kind=self._module,
+                        reason=reason,
+                        status=status,
+                        bytes=size,
+                    )
+                    if self._closed or reason != "killed" or tries > 1 or (kept is not None and kept.size):
+                        raise
         finally:
             self._used_at = time.monotonic()
             self._free.put(worker)
@@ -197,6 +231,7 @@ class Pool:
 
     def close(self) -> None:
         """End all processes, including busy ones."""
+        self._closed = True
         for worker in self._taken():
             worker.end()
         for worker in self._all:
@@ -220,7 +255,12 @@ def _reason(status: int | None) -> Reason:
 
 
 def _asked(
-    process: subprocess.Popen[bytes], fields: dict[str, Any], data: bytes, *, within_s: float
+    process: subprocess.Popen[bytes],
+    fields: dict[str, Any],
+    data: bytes | memoryview,
+    kept: Held | None,
+    *,
+    within_s: float,
 ) -> tuple[Answer | None, bool]:
     """Send a message; return the reply, or None if the process ended, and whether it was killed after the timeout."""
     assert process.stdin is not None
@@ -238,7 +278,7 @@ def _asked(
     alarm.start()
     try:
         write_message(process.stdin, fields, data)
-        return read_message(process.stdout), late.is_set()
+        return read_message(process.stdout, kept.write if kept is not None else None), late.is_set()
     except OSError:
         return None, late.is_set()
     finally:

@@ -84,7 +84,7 @@ class Readers:
 
     def _read(self, language: str, way: str, text: str) -> Any:
         try:
-            fields, _ = self._pools[language].ask({"way": way}, text.encode("utf-8"))
+            fields, _ = self._pools[language].ask({"way": way}, text.encode)
         except WorkerFailed as failure:
             if failure.reason == "start":
                 message = "the process that reads texts cannot be started"

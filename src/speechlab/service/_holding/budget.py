@@ -1,0 +1,211 @@
+"""The bytes that a service holds: bodies under way, decoded recordings, and replies that wait for their readers.
+
+All of them count in one budget, with a share for each key. Beyond a mebibyte they are in a file without a name, so
+that a slow peer costs disk, not memory, and a killed service leaves nothing.
+"""
+
+from __future__ import annotations
+
+import mmap
+import tempfile
+import threading
+from collections import Counter
+from typing import IO, TYPE_CHECKING
+
+from speechlab.service._faults import Fault, Gone
+from speechlab.service._logs import log
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BLOCK_BYTES = 1024 * 1024
+"""Size up to which something is held in memory, and of the pieces in which the rest is written."""
+
+
+class Shares:
+    """Amounts in use by key, up to a common limit; a key below its share is admitted beyond it.
+
+    Args:
+        limit: The limit; each of the keys inside has an equal share of it.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self._used: Counter[str] = Counter()
+
+    @property
+    def total(self) -> int:
+        """Amount in use."""
+        return self._used.total()
+
+    def take(self, owner: str, amount: int = 1) -> bool:
+        """Use an amount, if there is room for it or the key stays within its share: no key can exclude others."""
+        keys, used = len(self._used.keys() | {owner}), self._used[owner] + amount
+        room = self.total + amount <= self.limit or (keys > 1 and used <= max(1, self.limit // keys))
+        if room:
+            self._used[owner] = used
+        elif not self._used[owner]:
+            del self._used[owner]
+        return room
+
+    def give(self, owner: str, amount: int = 1) -> None:
+        """Give an amount back."""
+        self._used[owner] -= amount
+        if not self._used[owner]:
+            del self._used[owner]
+
+
+class BytesBudget:
+    """The budget of bytes; for all threads.
+
+    Args:
+        limit: Maximum of bytes.
+        folder: Folder of the files; None for the system's folder of temporary files.
+    """
+
+    def __init__(self, limit: int, folder: Path | None = None) -> None:
+        self._shares = Shares(limit)
+        self._folder = folder
+        self._lock = threading.Lock()
+        self._given_back = 0
+
+    @property
+    def limit(self) -> int:
+        """Maximum of bytes."""
+        return self._shares.limit
+
+    @property
+    def held(self) -> int:
+        """Number of bytes that are held."""
+        with self._lock:
+            return self._shares.total
+
+    def given_back(self) -> int:
+        """Number of bytes given back since the last call."""
+        with self._lock:
+            amount, self._given_back = self._given_back, 0
+        return amount
+
+    def hold(self, owner: str, service: str) -> Held:
+        """Begin to hold something.
+
+        Args:
+            owner: Id of the key.
+            service: Service of the request, for the error.
+        """
+        return Held(self, owner, service)
+
+    def count(self, owner: str, amount: int, service: str) -> None:
+        """Count bytes, or uncount a negative number of them.
+
+        Raises:
+            Fault: 429 if the budget is used up, and the key has its share of it.
+        """
+        with self._lock:
+            if amount < 0:
+                self._given_back -= amount
+                self._shares.give(owner, -amount)
+            elif not self._shares.take(owner, amount):
+                message = "the service holds as many bytes as it may (held_bytes); try again later"
+                raise Fault("ErrRateLimited", message, service, "held_bytes", headers={"Retry-After": "5"})
+
+    def file(self) -> IO[bytes]:
+        """Open a file for bytes; it has no name, and disappears with its last use."""
+        return tempfile.TemporaryFile(dir=self._folder)
+
+
+class Held:
+    """The bytes of one body, recording or reply; written once, then read. Used by one thread at a time.
+
+    Attributes:
+        size: Number of bytes written.
+    """
+
+    def __init__(self, budget: BytesBudget, owner: str, service: str) -> None:
+        self._budget = budget
+        self._owner = owner
+        self._service = service
+        self._counted = 0
+        self._memory = bytearray()
+        self._file: IO[bytes] | None = None
+        self._closed = False
+        self._lock = threading.Lock()
+        self.size = 0
+
+    def expect(self, size: int) -> None:
+        """Count bytes before they come, such as those of a declared length.
+
+        Raises:
+            Fault: 429 if there is no room for them.
+        """
+        if size > self._counted:
+            self._budget.count(self._owner, size - self._counted, self._service)
+            self._counted = size
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Append bytes. Blocks beyond :data:`BLOCK_BYTES`; then for worker threads.
+
+        Raises:
+            Fault: 429 if there is no room for them, 503 if they cannot be written.
+            Gone: Nobody waits for them any more.
+        """
+        with self._lock:
+            self._check()
+            self.expect(self.size + len(data))
+            self._memory += data
+            self.size += len(data)
+            if self._file is not None or self.size > BLOCK_BYTES:
+                self._spill()
+
+    def read(self, start: int = 0, size: int | None = None) -> bytes:
+        """Return some bytes, by default all of them. Blocks for those in a file.
+
+        Raises:
+            Gone: They were given up.
+        """
+        with self._lock:
+            self._check()
+            end = self.size if size is None else min(self.size, start + size)
+            if self._file is None:
+                return bytes(self._memory[start:end])
+            self._file.seek(start)
+            return self._file.read(end - start)
+
+    def view(self) -> memoryview:
+        """Return all bytes without reading them, from a file as pages of it. They are valid as long as the view.
+
+        Raises:
+            Gone: They were given up.
+        """
+        with self._lock:
+            self._check()
+            if self._file is None:
+                return memoryview(self._memory)
+            return memoryview(mmap.mmap(self._file.fileno(), self.size, access=mmap.ACCESS_COPY))
+
+    def close(self) -> None:
+        """Give the bytes up; further calls have no effect."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            self._memory = bytearray()
+            if self._file is not None:
+                self._file.close()
+            self._budget.count(self._owner, -self._counted, self._service)
+
+    def _check(self) -> None:
+        if self._closed:
+            raise Gone
+
+    def _spill(self) -> None:
+        try:
+            if self._file is None:
+                self._file = self._budget.file()
+            self._file.write(self._memory)
+            self._file.flush()
+        except OSError as error:
+            log("bytes cannot be held", level="error", reason=error.strerror)
+            message, headers = "there is no room on the disk now; try again later", {"Retry-After": "30"}
+            raise Fault("ErrOverloaded", message, self._service, "held_bytes", headers=headers) from error
+        self._memory = bytearray()
