@@ -94,8 +94,7 @@ FUNCTIONS = {
         metrics.timed_error_rate,
         {"reference": SEGMENTS, "hypothesis": SEGMENTS, "collar": 5.0, "by_speaker": False, **COMPARED},
     ),
-    "compare_japanese": (metrics.compare_japanese, {"reference": "三", "hypothesis": "四"}),
-    "compare_chinese": (metrics.compare_chinese, {"reference": "三", "hypothesis": "四"}),
+    "compare_texts": (metrics.compare_texts, {"reference": "三", "hypothesis": "四", "language": "ja"}),
     "confusions": (metrics.confusions, {"scored": SCORED}),
     "hotword_scores": (metrics.hotword_scores, {"scored": SCORED, "hotwords": ["a"]}),
     "hotword_counts": (metrics.hotword_counts, {"scored": SCORED, "hotwords": ["a"]}),
@@ -282,6 +281,7 @@ ACCEPTED_BY = {
     ("error_rate", "hypotheses"): set(),
     # Names of missing columns.
     ("score", "references"): set(),
+    ("compare_texts", "language"): set(),
     ("compare_recordings", "references"): {"x", "[None]", "[nan]"},
     ("compare_recordings", "recordings"): {"x", "[None]", "[nan]"},
     ("compare_recordings", "measures"): {"None", "{}"},

@@ -60,7 +60,7 @@ def test_the_worst_rows_stand_first_and_those_without_a_score_last(small):
 
 def test_each_row_has_its_classes_and_confusions(small):
     found = ErrorBrowser(small).frame
-    assert found.loc["utt-1", "error_classes"] == ["substitution", "deletion"]
+    assert found.loc["utt-1", "error_classes"] == ["substitution", "deletion", "recognition"]
     assert found.loc["utt-1", "confusions"] == ["is → was", "a → ∅"]
     assert found.loc["utt-2", "error_classes"] == ["substitution", "homophone"]
     assert found.loc["utt-2", "confusions"] == ["精 → 制"]

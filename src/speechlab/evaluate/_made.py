@@ -18,6 +18,7 @@ _SCORES = frozenset(
         *(f"{unit}_errors" for unit in ("word", "char", "reading", "pinyin", "toneless", "tolerant")),
         *(f"{unit}_length" for unit in ("word", "char", "reading", "pinyin", "toneless")),
         "tolerant_cer",
+        "tolerant_wer",
         *(f"{kind}_differences" for kind in ("notation", "homophone", "tone", "recognition")),
     }
 )

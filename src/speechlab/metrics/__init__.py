@@ -8,8 +8,8 @@ Used by ``batch``, ``evaluate``, ``widgets``, ``plots`` and people in notebooks.
 
 from speechlab._door import name_after as _name_after
 from speechlab.metrics._alignment.alignment import Alignment, Edit, alignment_html, alignment_text
-from speechlab.metrics._differences.chinese import ChineseComparison, ChineseDifference, compare_chinese
-from speechlab.metrics._differences.japanese import Difference, JapaneseComparison, compare_japanese
+from speechlab.metrics._differences.compare import compare_texts
+from speechlab.metrics._differences.differences import Difference, TextComparison
 from speechlab.metrics._rates.bins import by_bins
 from speechlab.metrics._rates.compare import compare, compare_all
 from speechlab.metrics._rates.comparison import Comparison
@@ -36,16 +36,14 @@ from speechlab.metrics._translation.scores import TranslationScore, score_transl
 __all__ = [
     "Alignment",
     "Attribution",
-    "ChineseComparison",
-    "ChineseDifference",
     "Comparison",
     "Difference",
     "Dnsmos",
     "Edit",
     "ErrorRate",
     "Interval",
-    "JapaneseComparison",
     "Ranking",
+    "TextComparison",
     "TimedErrorRate",
     "TranslationScore",
     "alignment_html",
@@ -55,9 +53,8 @@ __all__ = [
     "by_bins",
     "compare",
     "compare_all",
-    "compare_chinese",
-    "compare_japanese",
     "compare_recordings",
+    "compare_texts",
     "compare_translations",
     "confusions",
     "dnsmos",

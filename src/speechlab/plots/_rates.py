@@ -47,6 +47,7 @@ _LEAST_POINTS, _LEAST_SCORES = 2.0, 10.0
 _LABELS = {
     "reading_cer": "reading error rate",
     "tolerant_cer": "tolerant character error rate",
+    "tolerant_wer": "tolerant word error rate",
     "cer": "character error rate",
     "wer": "word error rate",
     "mean_error_rate": "mean error rate",

@@ -37,11 +37,24 @@ _SPACING_MARKS = str.maketrans(
 )
 
 
-def substitution(name: str, pattern: str, replacement: str) -> Step:
-    """A step that replaces a regular expression."""
+def substitution(name: str, pattern: str, replacement: str, needs: str = "") -> Step:
+    """A step that replaces a regular expression.
+
+    Args:
+        name: Name of the step.
+        pattern: The regular expression.
+        replacement: What replaces it.
+        needs: Characters of which each match has one; a text without them is not searched, which saves time.
+    """
     compiled = re.compile(pattern)
 
     def apply(text: str) -> str:
+        for character in needs:
+            if character in text:
+                break
+        else:
+            if needs:
+                return text
         return compiled.sub(replacement, text)
 
     return Step(name, apply, f"{pattern}\x00{replacement}")

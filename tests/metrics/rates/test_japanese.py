@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from speechlab.metrics import compare_japanese, score, summarize
+from speechlab.metrics import compare_texts, score, summarize
 from support.differences import Written
 
 pytest.importorskip("pyopenjtalk")
@@ -51,7 +51,7 @@ SETS = {
     "japanese_differences_third.tsv": THIRD,
     "japanese_differences_fourth.tsv": FOURTH,
 }
-WRITTEN = Written(compare_japanese, ("notation", "homophone", "recognition"), SETS)
+WRITTEN = Written("ja", ("notation", "homophone", "recognition"), SETS)
 
 
 @pytest.mark.parametrize("name", SETS)
@@ -95,7 +95,7 @@ def test_the_rules(reference, hypothesis, kind):
 
 
 def test_each_difference_has_its_own_class():
-    found = compare_japanese("明日の会議は精度について三時から", "あすの会議は制度について四時から")
+    found = compare_texts("明日の会議は精度について三時から", "あすの会議は制度について四時から", "ja")
     assert [(d.kind, d.reference, d.hypothesis) for d in found.differences] == [
         ("notation", "明日", "あす"),
         ("homophone", "精度", "制度"),
@@ -105,22 +105,22 @@ def test_each_difference_has_its_own_class():
     assert found.tolerant_errors == 2
     assert found.count("notation") == 1
     assert found.frame()["kind"].tolist() == ["notation", "homophone", "recognition"]
-    assert len(compare_japanese("同じ", "同じ").frame()) == 0
+    assert len(compare_texts("同じ", "同じ", "ja").frame()) == 0
 
 
 def test_words_that_are_only_on_one_side_are_recognition_errors():
-    found = compare_japanese("今日は雨です", "今日は大雨です").differences
+    found = compare_texts("今日は雨です", "今日は大雨です", "ja").differences
     assert [d.kind for d in found] == ["recognition"]
-    assert compare_japanese("", "はい").differences[0].kind == "recognition"
-    assert compare_japanese("", "").differences == ()
+    assert compare_texts("", "はい", "ja").differences[0].kind == "recognition"
+    assert compare_texts("", "", "ja").differences == ()
 
 
 @settings(max_examples=60, deadline=None)
 @given(*[st.text("今日明は箸橋三3時ーサバaA 。きょう😀", max_size=12)] * 2)
 def test_differences_account_for_all_errors(one, other):
-    found = compare_japanese(one, other)
+    found = compare_texts(one, other, "ja")
     assert (found.reference == found.hypothesis) == (not found.differences)
-    back = compare_japanese(other, one).differences
+    back = compare_texts(other, one, "ja").differences
     assert [(d.kind, d.reference, d.hypothesis) for d in found.differences] == [
         (d.kind, d.hypothesis, d.reference) for d in back
     ]

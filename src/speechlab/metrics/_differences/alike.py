@@ -5,39 +5,29 @@ the difference that contains it. The kinds, of which the first that applies is t
 
 1. *number*: both sides are equal without spaces, full stops and signs between digits, and have digits (10:35/1035);
    or they sound alike and one of them has digits. $10/€10, -5/5 and 1.5/15 are different sums and numbers.
-2. *spelling*: both sides are equal without spaces and full stops (good bye/goodbye); or, in Japanese, the difference
-   is *notation* in :func:`speechlab.metrics.compare_japanese`.
-3. *homophone*: both sides sound alike, by hibari's phonemes for English (if the extra ``local`` is installed), by the
-   readings of Japanese, or by the syllables and tones of Chinese.
+2. *spelling*: both sides are equal without spaces and full stops (good bye/goodbye), or the difference is *notation*
+   in :func:`speechlab.metrics.compare_texts`.
+3. *homophone*: both sides sound alike, by the pronouncing dictionary of English, the readings of Japanese, or the
+   syllables and tones of Chinese.
 4. *sound*: all other errors.
 """
 
 from __future__ import annotations
 
 import re
-from functools import cache, lru_cache
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from speechlab.errors import EngineError
-from speechlab.metrics._differences.chinese import ChineseComparison, compare_chinese
-from speechlab.metrics._differences.japanese import JapaneseComparison, compare_japanese
+from speechlab.metrics._differences.compare import compare_texts, compared, has_classes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
 ErrorKind: TypeAlias = Literal["sound", "homophone", "number", "spelling"]
-_STRESS = re.compile(r"[ˈˌ\s]")
 # Ignored: white space, signs between digits, and full stops that are no decimal points.
 _LOOSE = re.compile(r"\s|(?<=\d)[^\w\s.](?=\d)|(?<!\d)\.|\.(?!\d)")
 _DIGIT = re.compile(r"\d")
-_KINDS: dict[str, ErrorKind] = {"notation": "spelling", "homophone": "homophone"}
+_KINDS: dict[str, ErrorKind] = {"homophone": "homophone", "notation": "spelling"}
 """Kinds of the classes of differences that cannot be heard."""
-_COMPARED: dict[str | None, tuple[str, Callable[[str, str], JapaneseComparison | ChineseComparison]]] = {
-    "ja": ("pyopenjtalk", compare_japanese),
-    "zh": ("pypinyin", compare_chinese),
-}
-"""For each language, the package with its pronunciation and the comparison that uses it."""
 
 
 class Kinds:
@@ -52,10 +42,9 @@ class Kinds:
         self._spans: list[tuple[int, int, ErrorKind]] = []
         self._language = language
         self.homophones: int | None = None
-        package, compare = _COMPARED.get(language, ("", None))
-        if reference == hypothesis or compare is None or find_spec(package) is None:
+        if reference == hypothesis or language not in {"ja", "zh"} or not has_classes(language):
             return
-        comparison: Any = compare(reference, hypothesis)
+        comparison = compare_texts(reference, hypothesis, language)
         self.homophones = comparison.count("homophone")
         # Differences have places in the normalised reference. These are places of tokens only if the reference is
         # normalised.
@@ -80,36 +69,11 @@ class Kinds:
         one, other = (_LOOSE.sub("", text) for text in (said, heard))
         if one and one == other:
             return "number" if _DIGIT.search(one) else "spelling"
-        if self._language == "en" and _sound_alike(said, heard):
-            return "number" if _DIGIT.search(said + heard) else "homophone"
+        if self._language == "en" and said and heard:
+            kinds = {difference.kind for difference in compared(said, heard, said, heard, "en").differences}
+            if kinds <= {"notation", "homophone"}:
+                return "number" if _DIGIT.search(said + heard) else _KINDS[min(kinds)]
         return None
 
     def _at(self, place: float) -> ErrorKind:
         return next((kind for first, last, kind in self._spans if first - 1 < place < last), "sound")
-
-
-def _sound_alike(said: str, heard: str) -> bool:
-    reader = _english()
-    if reader is None or not said.strip() or not heard.strip():
-        return False
-    one, other = reader(said), reader(heard)
-    return bool(one) and one == other
-
-
-@cache
-def _english() -> Callable[[str], str] | None:
-    """A function from English text to its phonemes; None if the front end is not installed."""
-    if find_spec("hibari") is None:
-        return None
-    from speechlab.engines import ReadHere
-
-    reader = ReadHere()
-
-    @lru_cache(maxsize=4_096)
-    def phonemes(text: str) -> str:
-        try:
-            return _STRESS.sub("", reader.english(text))
-        except EngineError:
-            return ""
-
-    return phonemes

@@ -15,99 +15,34 @@ digits, width) are removed by the normaliser.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from rapidfuzz.distance import Levenshtein
 
-from speechlab._arguments import check_text
-from speechlab.text import normalizer, pinyin
+from speechlab.metrics._differences.differences import Difference, TextComparison
+from speechlab.text import pinyin
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import pandas as pd
+    from speechlab.metrics._differences.differences import DifferenceClass
 
-ChineseDifferenceClass: TypeAlias = Literal["homophone", "tone", "recognition"]
 _Span: TypeAlias = tuple[int, int, int, int]
 _AROUND = 20  # characters of context: longer than a word, shorter than a long text
 
 
-class ChineseDifference(NamedTuple):
-    """One place where hypothesis and reference differ.
-
-    Attributes:
-        kind: ``"homophone"``, ``"tone"`` or ``"recognition"``.
-        reference: The characters of the reference, normalised; may be empty.
-        hypothesis: The characters of the hypothesis, normalised; may be empty.
-        start: Start in the normalised reference, in characters.
-
-    Example:
-        >>> (difference,) = compare_chinese("买", "卖").differences
-        >>> difference.kind, difference.reference, difference.hypothesis
-        ('tone', '买', '卖')
-    """
-
-    kind: ChineseDifferenceClass
-    reference: str
-    hypothesis: str
-    start: int
-
-
-@dataclass(frozen=True)
-class ChineseComparison:
-    """A Chinese reference and its hypothesis, difference by difference.
-
-    Attributes:
-        reference: The normalised reference.
-        hypothesis: The normalised hypothesis.
-        differences: The differences in order. Adjacent differences of one kind are joined.
-
-    Example:
-        >>> compare_chinese("他想买书", "她想买书").count("homophone")
-        1
-    """
-
-    reference: str
-    hypothesis: str
-    differences: tuple[ChineseDifference, ...]
-
-    def count(self, kind: ChineseDifferenceClass) -> int:
-        """The number of differences of one kind."""
-        return sum(1 for difference in self.differences if difference.kind == kind)
-
-    def frame(self) -> pd.DataFrame:
-        """One row for each difference: ``kind``, ``reference``, ``hypothesis``, ``start``."""
-        import pandas as pd
-
-        types = {"kind": "string", "reference": "string", "hypothesis": "string", "start": "Int64"}
-        return pd.DataFrame(self.differences, columns=list(types)).astype(types)
-
-
-def compare_chinese(reference: str, hypothesis: str) -> ChineseComparison:
-    """Class each difference between two Chinese texts.
+def compare_chinese(one: str, other: str) -> TextComparison:
+    """Class each difference between two texts with known normalised forms.
 
     Args:
-        reference: Reference.
-        hypothesis: Hypothesis.
-
-    Raises:
-        InvalidRequestError: A text is not a str.
-        MissingDependencyError: The package pypinyin is not installed (the extra ``zh``).
-
-    Example:
-        >>> [(d.kind, d.reference, d.hypothesis) for d in compare_chinese("他想买书", "她想卖花").differences]
-        [('homophone', '他', '她'), ('tone', '买', '卖'), ('recognition', '书', '花')]
+        one: Reference after the normaliser ``zh``.
+        other: Hypothesis after the normaliser ``zh``.
     """
-    check_text(reference, "reference")
-    check_text(hypothesis, "hypothesis")
-    rules = normalizer("zh")
-    one, other = rules(reference), rules(hypothesis)
     # In a fixed order, because classes must not depend on which side is the reference.
     swapped = other < one
     first, second = (other, one) if swapped else (one, other)
-    differences: list[ChineseDifference] = []
+    differences: list[Difference] = []
     for span in _spans(first, second):
         kind = _judge(first, second, span)
         i0, i1, j0, j1 = (*span[2:], *span[:2]) if swapped else span
@@ -116,8 +51,8 @@ def compare_chinese(reference: str, hypothesis: str) -> ChineseComparison:
         if last and last.kind == kind and last.start + len(last.reference) == i0:
             differences.pop()
             old, new, i0 = last.reference + old, last.hypothesis + new, last.start
-        differences.append(ChineseDifference(kind, old, new, i0))
-    return ChineseComparison(one, other, tuple(differences))
+        differences.append(Difference(kind, old, new, i0))
+    return TextComparison(one, other, other, tuple(differences), Levenshtein.distance(one, other))
 
 
 def _spans(one: str, other: str) -> Iterator[_Span]:
@@ -144,7 +79,7 @@ def _parts(i0: int, j0: int, i1: int, j1: int) -> Iterator[_Span]:
         yield i0 + step, i0 + step + 1, j0 + step, j0 + step + 1
 
 
-def _judge(one: str, other: str, span: _Span) -> ChineseDifferenceClass:
+def _judge(one: str, other: str, span: _Span) -> DifferenceClass:
     i0, i1, j0, j1 = span
     old, new = one[i0:i1], other[j0:j1]
     if not old or not new:

@@ -20,13 +20,12 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from rapidfuzz.distance import Levenshtein
 
-from speechlab._arguments import check_text
+from speechlab.metrics._differences.differences import Difference, TextComparison
 from speechlab.text import (
     Normalizer,
     kana_key,
@@ -40,11 +39,9 @@ from speechlab.text import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    import pandas as pd
-
+    from speechlab.metrics._differences.differences import DifferenceClass
     from speechlab.text import Morpheme, SpokenWord
 
-DifferenceClass: TypeAlias = Literal["notation", "homophone", "recognition"]
 # Words of three morae and more may drop the mark of a long last vowel (JIS Z 8301): メモリ is メモリー, but ビル is
 # not ビール and キー not キ.
 _FINAL_MARK = re.compile(r"(?<=[ァ-ヺー]{3})ー$")
@@ -59,100 +56,17 @@ _APART = "・"  # the normaliser's separator of two numbers that would otherwise
 _REACH = 8  # times that a part is widened to whole words; more are rare
 
 
-class Difference(NamedTuple):
-    """One place where hypothesis and reference differ, widened to whole words.
-
-    Attributes:
-        kind: ``"notation"``, ``"homophone"`` or ``"recognition"``.
-        reference: The words of the reference, normalised; may be empty.
-        hypothesis: The words of the hypothesis, normalised; may be empty.
-        start: Start of the words in the normalised reference, in characters.
-
-    Example:
-        >>> (difference,) = compare_japanese("精度", "制度").differences
-        >>> difference.kind, difference.start
-        ('homophone', 0)
-    """
-
-    kind: DifferenceClass
-    reference: str
-    hypothesis: str
-    start: int
-
-
-@dataclass(frozen=True)
-class JapaneseComparison:
-    """A Japanese reference and its hypothesis, difference by difference.
-
-    Attributes:
-        reference: The normalised reference.
-        hypothesis: The normalised hypothesis.
-        tolerant: The hypothesis, with the spelling of the reference wherever only the spelling differs.
-        differences: The differences in order.
-
-    Example:
-        >>> comparison = compare_japanese("明日の精度", "あすの制度")
-        >>> comparison.count("notation"), comparison.count("homophone"), comparison.tolerant
-        (1, 1, '明日の制度')
-    """
-
-    reference: str
-    hypothesis: str
-    tolerant: str
-    differences: tuple[Difference, ...]
-
-    def count(self, kind: DifferenceClass) -> int:
-        """The number of differences of one kind."""
-        return sum(1 for difference in self.differences if difference.kind == kind)
-
-    def frame(self) -> pd.DataFrame:
-        """One row for each difference: ``kind``, ``reference``, ``hypothesis``, ``start``."""
-        import pandas as pd
-
-        types = {"kind": "string", "reference": "string", "hypothesis": "string", "start": "Int64"}
-        return pd.DataFrame(self.differences, columns=list(types)).astype(types)
-
-    @property
-    def tolerant_errors(self) -> int:
-        """Character errors without differences of spelling."""
-        return Levenshtein.distance(self.reference, self.tolerant)
-
-
-def compare_japanese(reference: str, hypothesis: str) -> JapaneseComparison:
-    """Class each difference between two Japanese texts.
-
-    Args:
-        reference: Reference.
-        hypothesis: Hypothesis.
-
-    Raises:
-        InvalidRequestError: A text is not a str.
-        MissingDependencyError: The extra ``ja`` is not installed.
-
-    Example:
-        >>> [
-        ...     (d.kind, d.reference, d.hypothesis)
-        ...     for d in compare_japanese("明日の精度", "あすの制度").differences
-        ... ]
-        [('notation', '明日', 'あす'), ('homophone', '精度', '制度')]
-    """
-    check_text(reference, "reference")
-    check_text(hypothesis, "hypothesis")
-    rules = normalizer("ja")
-    return compared(reference, hypothesis, rules(reference), rules(hypothesis))
-
-
-def compared(reference: str, hypothesis: str, one: str, other: str) -> JapaneseComparison:
+def compare_japanese(reference: str, hypothesis: str, one: str, other: str) -> TextComparison:
     """Class each difference between two texts with known normalised forms.
 
     Args:
-        reference: Reference, before normalisation.
-        hypothesis: Hypothesis, before normalisation.
+        reference: Reference as written.
+        hypothesis: Hypothesis as written.
         one: Reference after the normaliser ``ja``.
         other: Hypothesis after the normaliser ``ja``.
     """
     if one == other:
-        return JapaneseComparison(one, other, other, ())
+        return TextComparison(one, other, other, (), 0)
     # In a fixed order, because classes must not depend on which side is the reference.
     swapped = other < one
     sides = _Side(reference, one), _Side(hypothesis, other)
@@ -168,7 +82,8 @@ def compared(reference: str, hypothesis: str, one: str, other: str) -> JapaneseC
         differences.append(Difference(kind, one[i0:i1], other[j0:j1], i0))
         tolerant += [other[done:j0], one[i0:i1] if kind == "notation" else other[j0:j1]]
         done = j1
-    return JapaneseComparison(one, other, "".join(tolerant) + other[done:], tuple(differences))
+    forgiven = "".join(tolerant) + other[done:]
+    return TextComparison(one, other, forgiven, tuple(differences), Levenshtein.distance(one, forgiven))
 
 
 class _Side:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from speechlab._arguments import has_column, is_missing, require_columns
 from speechlab.errors import InvalidRequestError
@@ -13,8 +13,8 @@ from speechlab.metrics._alignment.pairs import align_as, unmarked
 from speechlab.metrics._alignment.units import Preparation, auto_unit, check_counts, prepare
 from speechlab.metrics._arguments import as_cells
 from speechlab.metrics._columns import with_columns
-from speechlab.metrics._differences.chinese import ChineseDifferenceClass, compare_chinese
-from speechlab.metrics._differences.japanese import DifferenceClass, compared
+from speechlab.metrics._differences.compare import compared, has_classes
+from speechlab.metrics._differences.differences import CLASSES
 from speechlab.text import language_code
 
 if TYPE_CHECKING:
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from speechlab.metrics._alignment.units import Counts, Normalize
+    from speechlab.metrics._alignment.units import Counts, Normalize, Unit
+    from speechlab.metrics._differences.differences import DifferenceClass
 
 _Columns: TypeAlias = dict[str, list[Any]]
 
@@ -35,7 +36,9 @@ RATES = {
     "toneless_error_rate": "toneless",
 }
 KINDS = ("notation", "homophone", "tone", "recognition")
-"""Classes of differences: of Japanese all but ``tone``, of Chinese all but ``notation``."""
+"""Classes of differences that have a column."""
+TOLERANT = {"tolerant_wer": "word_length", "tolerant_cer": "char_length"}
+"""Rates that forgive notation, and the column of their lengths."""
 _ALWAYS: dict[str, str] = {
     "unit": "category",
     "signature": "category",
@@ -49,7 +52,7 @@ _ALWAYS: dict[str, str] = {
 _SOME: dict[str, str] = {
     **{f"{kind}_{part}": "Int64" for kind in RATES.values() for part in ("errors", "length")},
     **dict.fromkeys(RATES, "Float64"),
-    "tolerant_cer": "Float64",
+    **dict.fromkeys(TOLERANT, "Float64"),
     "tolerant_errors": "Int64",
     **{f"{kind}_differences": "Int64" for kind in KINDS},
 }
@@ -104,11 +107,10 @@ def score(
         - ``pinyin_error_rate``, ``toneless_error_rate`` (fractions), and ``pinyin_errors``, ``pinyin_length``,
           ``toneless_errors``, ``toneless_length``: syllables of Chinese, with and without tone, if the package
           pypinyin is installed.
-        - ``tolerant_cer`` and ``tolerant_errors``: character errors of Japanese without differences of spelling; the
-          rate is over ``char_length``.
-        - ``notation_differences``, ``homophone_differences``, ``recognition_differences``: the number of Japanese
-          differences of each class (see :func:`compare_japanese`); for Chinese, ``homophone_differences``,
-          ``tone_differences`` and ``recognition_differences`` (see :func:`compare_chinese`).
+        - ``tolerant_wer`` of English, ``tolerant_cer`` of Japanese and Chinese, and ``tolerant_errors``: errors
+          without differences of notation, over ``word_length`` or ``char_length``.
+        - ``notation_differences``, ``homophone_differences``, ``tone_differences`` (Chinese) and
+          ``recognition_differences``: the number of differences of each class (see :func:`compare_texts`).
 
     Raises:
         InvalidRequestError: A column is missing or occurs twice; two Series have different indexes; the unit,
@@ -212,8 +214,11 @@ class _Scorer:
             kinds.extend(kind for kind in ("char", "pinyin", "toneless") if kind not in kinds)
         # The classes are defined for texts after the normaliser of their language.
         automatic = isinstance(normalize, str) and normalize == "auto"
-        self.japanese = automatic and "reading" in kinds
-        self.chinese = automatic and language == "zh" and "pinyin" in kinds
+        base = auto_unit(language)
+        self.classes: tuple[DifferenceClass, ...] = ()
+        if automatic and base in kinds and has_classes(language):
+            self.classes = tuple(kind for kind in CLASSES[language] if kind in KINDS)
+        self.base: Unit = base
         self.kinds: dict[str, Preparation] = {kind: prepare(kind, language, normalize) for kind in kinds}
         self.signature = self.main.signature(counts, also=kinds)
 
@@ -221,13 +226,15 @@ class _Scorer:
     def names(self) -> list[str]:
         """The columns of this language, in addition to those of all languages."""
         rates = [(column, kind) for column, kind in RATES.items() if kind in self.kinds]
-        classes: tuple[str, ...] = get_args(DifferenceClass) if self.japanese else ()
-        classes = get_args(ChineseDifferenceClass) if self.chinese else classes
         return [
             *(name for column, kind in rates for name in (column, f"{kind}_errors", f"{kind}_length")),
-            *(("tolerant_cer", "tolerant_errors") if self.japanese else ()),
-            *(f"{kind}_differences" for kind in classes),
+            *((self._tolerant, "tolerant_errors") if self.classes else ()),
+            *(f"{kind}_differences" for kind in self.classes),
         ]
+
+    @property
+    def _tolerant(self) -> str:
+        return next(name for name, length in TOLERANT.items() if length == f"{self.base}_length")
 
     def columns(self, said: list[str], heard: list[str]) -> _Columns:
         """The scores of all rows; a row with an error gets a ``score_error`` instead."""
@@ -278,7 +285,9 @@ class _Scorer:
                     f"{kind}_length": lengths,
                     column: _rates(errors, lengths),
                 }
-        return columns | self._differences((said, heard), (one, other), columns.get("char_length", []))
+        return columns | self._differences(
+            (said, heard), (one, other), columns.get(f"{self.base}_length", [])
+        )
 
     def _aligned(self, one: list[str], other: list[str]) -> tuple[list[list[int]], list[str]]:
         """Hits, substitutions, deletions and insertions of each pair, and its difference as text."""
@@ -315,21 +324,17 @@ class _Scorer:
     def _differences(
         self, texts: tuple[list[str], list[str]], normal: tuple[list[str], list[str]], lengths: list[int]
     ) -> _Columns:
-        if self.japanese:
-            way = self.kinds["char"]
-            known = self.counts == "levenshtein" and way.normalizer == self.main.normalizer
-            found = list(map(compared, *texts, *(normal if known else map(way.normalized, texts))))
-            errors = [pair.tolerant_errors for pair in found]
-            names: tuple[DifferenceClass, ...] = get_args(DifferenceClass)
-            classes: _Columns = {
-                f"{kind}_differences": [pair.count(kind) for pair in found] for kind in names
-            }
-            return classes | {"tolerant_errors": errors, "tolerant_cer": _rates(errors, lengths)}
-        if self.chinese:
-            pairs = list(map(compare_chinese, *texts))
-            kinds: tuple[ChineseDifferenceClass, ...] = get_args(ChineseDifferenceClass)
-            return {f"{kind}_differences": [pair.count(kind) for pair in pairs] for kind in kinds}
-        return {}
+        if not self.classes:
+            return {}
+        way = self.kinds[self.base]
+        known = self.counts == "levenshtein" and way.normalizer == self.main.normalizer
+        normal = normal if known else (way.normalized(texts[0]), way.normalized(texts[1]))
+        found = [compared(*four, self.language) for four in zip(*texts, *normal, strict=True)]
+        errors = [pair.tolerant_errors for pair in found]
+        classes: _Columns = {
+            f"{kind}_differences": [pair.count(kind) for pair in found] for kind in self.classes
+        }
+        return classes | {"tolerant_errors": errors, self._tolerant: _rates(errors, lengths)}
 
     def _align(self, way: Preparation, texts: tuple[str, str], normalized: tuple[str, str]) -> Alignment:
         one, other = normalized

@@ -10,7 +10,7 @@ import numpy as np
 from speechlab._arguments import column_names, require_columns
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._rates.error_rate import match_error_rate, word_information_preserved
-from speechlab.metrics._rates.score import COUNTS, KINDS, RATES
+from speechlab.metrics._rates.score import COUNTS, KINDS, RATES, TOLERANT
 from speechlab.metrics._rates.tables import as_scored
 from speechlab.metrics._signatures import joined_of
 from speechlab.metrics._statistics.bootstrap import Bootstrap
@@ -55,8 +55,8 @@ def summarize(
         ``error_rate_high``, ``mean_error_rate`` (mean of the rows' rates), ``sentence_error_rate`` (share of the
         scored rows with an error), ``match_error_rate``, ``word_information_lost``, ``errors``, ``hits``,
         ``substitutions``, ``deletions``, ``insertions`` and ``reference_length``. If the scores have them, ``wer``,
-        ``cer``, ``reading_cer``, ``pinyin_error_rate``, ``toneless_error_rate``, ``tolerant_cer`` and the counts of
-        Japanese and Chinese differences follow. The last column is ``signature``.
+        ``cer``, ``reading_cer``, ``pinyin_error_rate``, ``toneless_error_rate``, ``tolerant_wer``, ``tolerant_cer``
+        and the counts of differences by class follow. The last column is ``signature``.
 
         Rates are fractions, which can exceed 1. Lengths are in tokens. Rates of a group without scores are missing;
         so are intervals of a group with fewer than two scored rows or blocks. The rates from ``wer`` to
@@ -119,14 +119,14 @@ _NEEDED = ("unit", "signature", "errors", "reference_length", *COUNTS)
 # Figures of some languages only, and the column of the scores that each needs.
 _SOME = {
     **{column: f"{kind}_errors" for column, kind in RATES.items()},
-    "tolerant_cer": "tolerant_errors",
+    **dict.fromkeys(TOLERANT, "tolerant_errors"),
     **{f"{kind}_differences": f"{kind}_differences" for kind in KINDS},
 }
 _LENGTHS = {
     **{column: f"{kind}_length" for column, kind in RATES.items()},
-    "tolerant_cer": "char_length",
+    **TOLERANT,
 }
-_USED = frozenset({*_NEEDED, *_SOME.values(), *_LENGTHS.values()})
+_USED = frozenset({*_NEEDED, *_SOME.values(), *_LENGTHS.values(), *TOLERANT})
 _SUMMARY: dict[str, str] = {
     "utterances": "Int64",
     "utterances_scored": "Int64",
@@ -142,7 +142,7 @@ _SUMMARY: dict[str, str] = {
     **dict.fromkeys(COUNTS, "Int64"),
     "reference_length": "Int64",
     **dict.fromkeys(RATES, "Float64"),
-    "tolerant_cer": "Float64",
+    **dict.fromkeys(TOLERANT, "Float64"),
     **{f"{kind}_differences": "Int64" for kind in KINDS},
     "signature": "string",
 }
@@ -181,10 +181,14 @@ def _of_some_languages(done: pd.DataFrame) -> dict[str, Any]:
     for name, column in _SOME.items():
         if column not in done.columns:
             continue
-        known = done[column].notna().to_numpy()
+        # The errors of both tolerant rates are in one column.
+        of_rate = name if name in TOLERANT else column
+        known = (
+            done[of_rate].notna().to_numpy() if of_rate in done.columns else np.zeros(len(done), dtype=bool)
+        )
         if not known.any():
             continue
-        found = done[column].sum()
+        found = done[column][known].sum()
         if name in _LENGTHS:
             found = found / max(int(done[_LENGTHS[name]][known].sum()), 1)
         figures[name] = found

@@ -28,6 +28,7 @@ from speechlab.text._normalizer import Normalizer, Step
 from speechlab.text._steps import COLLAPSE, INVISIBLE, LOWER, WIDTH, substitution
 from speechlab.text._third_party import load
 
+_QUOTES = "\u2018\u2019\u201b\u02bc\u02b9\u2032`´"
 _KEPT = ".%$¢€£"
 _ONE_WORD = re.compile(r"\\b(\w+)\\b")
 _WORD = re.compile(r"\w+")
@@ -63,8 +64,18 @@ def _filler() -> re.Pattern[str]:
     return re.compile(_whisper().ignore_patterns)
 
 
+@cache
+def _filler_words() -> list[str]:
+    """Shortest parts that every filler has one of."""
+    names = re.findall("[a-z]+", _filler().pattern.replace("\\b", ""))
+    return [name for name in names if not any(other in name for other in names if other != name)]
+
+
 def _fillers(text: str) -> str:
-    return _filler().sub("", text)
+    for name in _filler_words():
+        if name in text:
+            return _filler().sub("", text)
+    return text
 
 
 def _expand(text: str) -> str:
@@ -91,6 +102,8 @@ _symbol = _Symbols()
 
 
 def _symbols(text: str) -> str:
+    if text.isascii() and text.replace(" ", "").isalnum():
+        return text
     return (text if text.isascii() else unicodedata.normalize("NFKD", text)).translate(_symbol)
 
 
@@ -113,6 +126,9 @@ def _numbers(text: str) -> str:
 
 
 def _spellings(text: str) -> str:
+    words = text.split()
+    if _whisper().standardize_spellings.mapping.keys().isdisjoint(words):
+        return " ".join(words)
     return cast(str, _whisper().standardize_spellings(text))
 
 
@@ -138,23 +154,23 @@ ENGLISH = Normalizer(
         INVISIBLE,
         WIDTH,
         LOWER,
-        substitution("apostrophes", "[\u2018\u2019\u201b\u02bc\u02b9\u2032`´]", "'"),
-        substitution("brackets", r"[<\[][^>\]]*[>\]]", ""),
-        substitution("parentheses", r"\(([^)]+?)\)", ""),
+        substitution("apostrophes", f"[{_QUOTES}]", "'", _QUOTES),
+        substitution("brackets", r"[<\[][^>\]]*[>\]]", "", "<["),
+        substitution("parentheses", r"\(([^)]+?)\)", "", "("),
         Step("fillers", _fillers, _rules_of("fillers")),
-        substitution("space before apostrophe", r"\s+'", "'"),
+        substitution("space before apostrophe", r"\s+'", "'", "'"),
         Step("contractions", _expand, _rules_of("contractions")),
-        substitution("grouping commas", r"(\d),(\d)", r"\1\2"),
+        substitution("grouping commas", r"(\d),(\d)", r"\1\2", ","),
         ENGLISH_MONEY,
-        substitution("minus", r"(?<![\w.,)$€£¢%-])[-−](?=[$€£¢]?[0-9])", "minus "),
-        substitution("full stops", r"\.([^0-9]|$)", r" \1"),
+        substitution("minus", r"(?<![\w.,)$€£¢%-])[-−](?=[$€£¢]?[0-9])", "minus ", "-−"),
+        substitution("full stops", r"\.([^0-9]|$)", r" \1", "."),
         Step("symbols", _symbols, f"NFKD, categories M, S and P, except {_KEPT}"),
         Step("numbers", _numbers, _rules_of("numbers")),
         ENGLISH_US_DOLLARS,
         Step("spellings", _spellings, _rules_of("spellings")),
-        substitution("lone signs", r"[.$¢€£]([^0-9])", r" \1"),
-        substitution("lone percent", r"([^0-9])%", r"\1 "),
-        substitution("words of signs", r"(?<!\S)[.$¢€£%]+(?!\S)", ""),
+        substitution("lone signs", r"[.$¢€£]([^0-9])", r" \1", ".$¢€£"),
+        substitution("lone percent", r"([^0-9])%", r"\1 ", "%"),
+        substitution("words of signs", r"(?<!\S)[.$¢€£%]+(?!\S)", "", ".$¢€£%"),
         COLLAPSE,
     ),
 )

@@ -149,6 +149,8 @@ _EN_BEHIND = re.compile(rf"(?<![\w.$€£¢])({_NUMBER})\s?([$€£¢])(?![\w$�
 
 
 def _english_money(text: str) -> str:
+    if text.isascii() and "$" not in text:
+        return text
     text = _EN_COUNTRY.sub(r"\1 $", _EN_COUNTRY_BEHIND.sub(r" \3 $\1\2 ", text))
     text = _EN_BEHIND.sub(r"\2\1", _EN_APART.sub(r"\2\1\3", text))
     if text.isascii():
@@ -174,5 +176,9 @@ ENGLISH_MONEY = Step(
 number. 100 € becomes €100, ¥100 becomes 100 yen, and the country in US$100 becomes a separate word."""
 
 _US_DOLLARS = re.compile(r"(?<![\w.$€£¢])([0-9][0-9.]*) us dollars?\b")
-ENGLISH_US_DOLLARS = Step("us dollars", lambda text: _US_DOLLARS.sub(r"us $\1", text), _US_DOLLARS.pattern)
+ENGLISH_US_DOLLARS = Step(
+    "us dollars",
+    lambda text: _US_DOLLARS.sub(r"us $\1", text) if " us dollar" in text else text,
+    _US_DOLLARS.pattern,
+)
 """100 us dollars becomes us $100. This step needs numbers in figures."""

@@ -7,7 +7,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from speechlab.errors import InvalidRequestError, MissingDependencyError
-from speechlab.metrics import compare_chinese, compare_japanese, error_rate
+from speechlab.metrics import compare_texts, error_rate
 from speechlab.text import language_code, writes_without_spaces
 
 if TYPE_CHECKING:
@@ -145,11 +145,10 @@ def _unspaced(text: str) -> bool:
 
 def _class_spans(said: str, heard: str, language: str | None) -> list[tuple[int, int, str]]:
     """First and last token of the normalised reference that a difference covers, and its class."""
-    compare: Any = {"ja": compare_japanese, "zh": compare_chinese}.get(language or "")
-    if compare is None:
+    if language not in {"ja", "zh"}:
         return []
     try:
-        found = compare(said, heard).differences
+        found = compare_texts(said, heard, language).differences
     except MissingDependencyError:
         return []
     return [(one.start, one.start + max(len(one.reference) - 1, 0), one.kind) for one in found]

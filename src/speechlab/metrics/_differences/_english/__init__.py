@@ -1,0 +1,1 @@
+"""English texts as they are said: numbers, forms, readings and sounds."""

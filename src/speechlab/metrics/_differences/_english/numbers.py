@@ -1,0 +1,241 @@
+"""English numbers in words: their values, digit by digit where they are read so."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+from speechlab.text import words
+
+_UNITS = dict(
+    zip(
+        words("zero one two three four five six seven eight nine"),
+        range(10),
+        strict=True,
+    )
+)
+_TEENS = dict(
+    zip(
+        words("ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"),
+        range(10, 20),
+        strict=True,
+    )
+)
+_TENS = dict(
+    zip(
+        words("twenty thirty forty fifty sixty seventy eighty ninety"),
+        range(20, 100, 10),
+        strict=True,
+    )
+)
+_TENS["fourty"] = 40
+_LARGE = {
+    "hundred": 100,
+    "thousand": 10**3,
+    "million": 10**6,
+    "billion": 10**9,
+    "trillion": 10**12,
+}
+_REPEATS = {"double": 2, "triple": 3}
+_IRREGULAR = {"first": 1, "second": 2, "third": 3, "fifth": 5, "eighth": 8, "ninth": 9, "twelfth": 12}
+_ORDINALS = (
+    {f"{name}th": value for name, value in (_UNITS | _TEENS | _LARGE).items()}
+    | {f"{name[:-1]}ieth": value for name, value in _TENS.items()}
+    | _IRREGULAR
+)
+_PARTS = {
+    "half": 2,
+    "halves": 2,
+    "quarter": 4,
+    "quarters": 4,
+    **{f"{name}s": value for name, value in _ORDINALS.items() if 3 <= value <= 20},
+    "third": 3,
+}
+_DECADES = {f"{name[:-1]}ies": value for name, value in _TENS.items()}
+VALUES = _UNITS | _TEENS | _TENS
+IN_WORDS = {str(value): word for word, value in VALUES.items() if word != "fourty"} | {
+    f"{value}th": word for word, value in _ORDINALS.items()
+}
+"""Words of figures and ordinals that are one word."""
+NUMBER_WORDS = frozenset({*VALUES, *_LARGE, *_ORDINALS, *_PARTS, *_DECADES, *_REPEATS, "oh", "o", "point"})
+_FIGURE = r"\d+(?:\.\d+)?"
+_START = "|".join(
+    sorted({*VALUES, *_ORDINALS, *_DECADES, *_REPEATS, "point"} - {"hundredth", "thousandth"}, key=len)[::-1]
+)
+_INSIDE = "|".join(
+    sorted({*VALUES, *_ORDINALS, *_LARGE, *_PARTS, *_DECADES, *_REPEATS, "oh", "o", "point"}, key=len)[::-1]
+)
+_AND = r"(?:[\s-]+and)?(?:[\s-]+an?(?=[\s-]+(?:half|quarter|third|hundred|thousand)\b))?"
+RUN = re.compile(
+    rf"(?<![\w.,'])(?:(?:an?|half[\s-]an?)[\s-]+(?=(?:{'|'.join(_LARGE)})\b)|(?={_START}|oh\b|{_FIGURE}[\s-](?:and\b|{_INSIDE})))"
+    rf"(?:{_FIGURE}(?=[\s-])|(?:{_INSIDE})\b(?!'))"
+    rf"(?:{_AND}(?:[\s-]+(?:{_INSIDE})|\s+{_FIGURE}(?![\w/:,]|-\d|\.\d))\b(?!'))*"
+)
+"""A run of words and figures that may be one number or several."""
+
+
+def in_figures(run: str) -> str:
+    """The numbers of a run in figures, with ``th`` behind ordinals; adjacent numbers are separated by blanks."""
+    return " ".join(_NumberReader(re.split(r"[\s-]+", run)).numbers())
+
+
+class _NumberReader:
+    """A reader of number words, one number after the other."""
+
+    def __init__(self, words: list[str]) -> None:
+        self._words = words
+        self._at = 0
+
+    def numbers(self) -> list[str]:
+        found = []
+        while self._at < len(self._words):
+            found.append(self._number())
+        return found
+
+    def _peek(self, ahead: int = 0) -> str:
+        return self._words[self._at + ahead] if self._at + ahead < len(self._words) else ""
+
+    def _take(self) -> str:
+        self._at += 1
+        return self._words[self._at - 1]
+
+    def _number(self) -> str:
+        word = self._peek()
+        if word in {"oh", "o", "zero"} and self._peek(1) != "point":
+            self._take()
+            return "0"
+        if word in _REPEATS:
+            self._take()
+            following = self._peek()
+            if following in _UNITS or following in {"oh", "o"}:
+                return str(_UNITS.get(self._take(), 0)) * _REPEATS[word]
+            return word
+        if word in _DECADES:
+            self._take()
+            return f"{_DECADES[word]}s"
+        if word in {"and", "a", "an"} and self._peek(1) not in _LARGE:
+            return self._take()
+        if word == "half" and self._peek(2) in _LARGE:  # half a million
+            self._at += 2
+            return _plain(Fraction(_LARGE[self._take()], 2))
+        return self._value()
+
+    def _value(self) -> str:
+        """A number with its large parts in descending order, an ordinal, or a fraction."""
+        total, limit = Fraction(0), 10**15
+        begun = False
+        while True:
+            start = self._at
+            if begun and self._peek() == "and":
+                self._at += 1
+            part, kind = self._part()
+            if part is None or (begun and part >= limit):
+                self._at = start
+                break
+            if kind == "fraction" and not begun:
+                return f"{part.numerator}/{part.denominator}"
+            total, begun = total + part, True
+            if kind == "ordinal":
+                return f"{_plain(total)}th"
+            if kind != "large":
+                break
+            limit = _lowest(part)
+        if not begun:
+            return self._take()
+        return _plain(total)
+
+    def _part(self) -> tuple[Fraction | None, str]:
+        """The next number with at most one hundred and one larger multiplier."""
+        small = self._small()
+        if small is None:
+            return None, ""
+        value, kind = small
+        if kind:
+            return value, kind
+        if self._peek() == "hundred":
+            self._take()
+            value, kind = value * 100, "large"
+            start = self._at
+            if self._peek() == "and":
+                self._at += 1
+            rest = self._small()
+            if rest is not None and rest[0] < 100 and rest[1] != "fraction":
+                value, kind = value + rest[0], rest[1] or ""
+            else:
+                self._at = start
+            if kind == "ordinal":
+                return value, kind
+        elif self._peek() in {"hundredth", "thousandth", "millionth"}:
+            return value * _ORDINALS[self._take()], "ordinal"
+        while self._peek() in _LARGE and self._peek() != "hundred":
+            value, kind = value * _LARGE[self._take()], "large"
+        start = self._at
+        if self._peek() == "and" and self._peek(1) in {"a", "an", "one", "three", "1", "3"}:
+            numerator, part = self._peek(1), self._peek(2)
+            if part in _PARTS and (kind != "large" or part in {"half", "quarter"}):
+                self._at = start + 3
+                value += Fraction({"three": 3, "3": 3}.get(numerator, 1), _PARTS[part])
+                while self._peek() in _LARGE:
+                    value, kind = value * _LARGE[self._take()], "large"
+        return value, kind
+
+    def _small(self) -> tuple[Fraction, str] | None:
+        """A number below a hundred in words, or a figure, with its decimals."""
+        word = self._peek()
+        if word in {"a", "an"}:
+            self._take()
+            return Fraction(1), ""
+        if word and word[0].isdigit():
+            self._take()
+            return Fraction(word), ""
+        if word in _ORDINALS and word not in {"hundredth", "thousandth"}:
+            self._take()
+            return Fraction(_ORDINALS[word]), "ordinal"
+        value = None
+        if word in _TENS:
+            self._take()
+            value = _TENS[word]
+            unit = self._peek()
+            if unit in _UNITS and unit != "zero":
+                value += _UNITS[self._take()]
+            elif _ORDINALS.get(unit, 99) < 10:
+                return Fraction(value + _ORDINALS[self._take()]), "ordinal"
+        elif word in VALUES:
+            self._take()
+            value = VALUES[word]
+            if self._peek() in _PARTS and (value == 1) != self._peek().endswith("s"):
+                return Fraction(value, _PARTS[self._take()]), "fraction"
+        if self._peek() == "point":
+            decimals = self._decimals()
+            if decimals:
+                return Fraction(f"{value or 0}.{decimals}"), ""
+        return None if value is None else (Fraction(value), "")
+
+    def _decimals(self) -> str:
+        start = self._at
+        self._take()
+        digits = ""
+        while self._peek() in VALUES or self._peek() in {"oh", "o"} or self._peek().isdigit():
+            word = self._take()
+            digits += word if word.isdigit() else str(VALUES.get(word, 0))
+        if not digits:
+            self._at = start
+        return digits
+
+
+def _lowest(value: Fraction) -> int:
+    """The power of ten that the rest of the number must stay below."""
+    limit = 1
+    while value % (limit * 10) == 0 and limit < value:
+        limit *= 10
+    return limit
+
+
+def _plain(value: Fraction) -> str:
+    if value.denominator == 1:
+        return str(value.numerator)
+    for digits in range(1, 13):
+        if (value * 10**digits).denominator == 1:
+            whole, rest = divmod((value * 10**digits).numerator, 10**digits)
+            return f"{whole}.{rest:0{digits}d}"
+    return f"{value.numerator}/{value.denominator}"

@@ -1,0 +1,258 @@
+"""English texts as they are said: one form for numbers, times, dates, money, contractions and spellings.
+
+Each rule replaces a pattern of the text, in the order of the table. What can be read in several ways (units,
+abbreviations, ranges) stays as a word of its own; :mod:`speechlab.metrics._differences._english.variants` has its
+readings.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING
+
+from speechlab.metrics._differences._english.numbers import NUMBER_WORDS, RUN, in_figures
+from speechlab.metrics._differences._english.traced import Traced
+from speechlab.text import normalizer, words
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MONTHS = words("january february march april may june july august september october november december")
+_MONTH_OF = {name[:3]: name for name in MONTHS} | {name: name for name in MONTHS} | {"sept": "september"}
+_MONTH = rf"({'|'.join(sorted(_MONTH_OF, key=len)[::-1])})\b\.?"
+_DAY = r"([12]\d|3[01]|0?[1-9])(?:th)?"
+_YEAR = r"(?:,?\s(\d{4}|(?:19|20)\s\d\d|20\s0\s\d))?(?!\d)"
+_SIGNS = {"$": "dollars", "£": "pounds", "€": "euros", "¥": "yen", "₹": "rupees", "₩": "won", "₽": "rubles"}
+_CODES = {
+    "eur": "euros",
+    "gbp": "pounds",
+    "jpy": "yen",
+    "inr": "rupees",
+    "us$": "usd",
+    "a$": "aud",
+    "c$": "cad",
+}
+_UNIT = "dollars?|pounds?|euros?|yen|rupees?|usd|us dollars?|aud|cad"
+_SUFFIX = {"k": 3, "m": 6, "mn": 6, "bn": 9, "b": 9, "tn": 12, "thousand": 3, "million": 6, "billion": 9}
+_AMOUNT = r"(\d+(?:\.\d+)?)"
+_CHARACTERS = {
+    **dict.fromkeys("\u2018\u2019\u201b\u02bc\u02b9\u2032`\u00b4", "'"),
+    **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212\u00ad", "-"),
+    **{
+        sign: f" {unicodedata.normalize('NFKC', sign).replace(chr(0x2044), '/')} " for sign in "¼½¾⅓⅔⅛⅜⅝⅞⅕⅖⅗⅘"
+    },
+    "²": " squared ",
+    "³": " cubed ",
+    "…": " ",
+    "ß": "ss",
+    "×": " times ",
+}
+
+
+@lru_cache(maxsize=4_096)
+def _character(character: str) -> str:
+    if character in _CHARACTERS:
+        return _CHARACTERS[character]
+    parts = unicodedata.normalize("NFKD", character).lower()
+    return "".join(
+        part for part in parts if unicodedata.category(part) not in {"Mn", "Cf", "Cc"} or part in "\t\n"
+    )
+
+
+def _half(match: re.Match[str]) -> str:
+    hour = int(match[2])
+    if match[1] == "half past":
+        return f"{hour}:30"
+    return f"{hour}:15" if match[1].endswith("past") else f"{(hour - 2) % 12 + 1}:45"
+
+
+def _mixed(match: re.Match[str]) -> str:
+    whole, part, parts = map(int, match.groups())
+    if parts not in {2, 4, 5, 8}:
+        return match[0]
+    return f"{whole + part / parts:g}"
+
+
+def _date(day: int, month: int, year: int) -> Callable[[re.Match[str]], str]:
+    def write(match: re.Match[str]) -> str:
+        name = match[month]
+        name = MONTHS[int(name) - 1] if name.isdigit() else _MONTH_OF[name]
+        years = match[year]
+        return f"{int(match[day])} {name}{' ' + years.replace(' ', '') if years else ''}"
+
+    return write
+
+
+def _sum(match: re.Match[str]) -> str:
+    """A sum with its unit behind it; less than a whole in cents or pence."""
+    sign, amount, large = match[1], match[2], match[3]
+    value = float(amount) * 10 ** _SUFFIX.get(large or "", 0)
+    name = _SIGNS.get(sign) or _CODES.get(sign, sign)
+    if name in {"dollars", "euros", "pounds"} and 0 < value < 1:
+        return f" {round(value * 100)} {'pence' if name == 'pounds' else 'cents'} "
+    return f" {_figure(value)} {name} "
+
+
+def _behind(match: re.Match[str]) -> str:
+    amount, unit, rest = match[1], match[2], match[3]
+    unit = unit if unit.endswith("s") or unit in {"yen", "usd", "aud", "cad"} else f"{unit}s"
+    value = float(amount) + (int(rest) / 100 if rest and "." not in amount else 0)
+    unit = _CODES.get(unit, unit).replace("us dollars", "usd")
+    return f"{_figure(value)} {unit}"
+
+
+def _figure(value: float) -> str:
+    return f"{value:.2f}".rstrip("0").rstrip(".") if value % 1 else str(int(value))
+
+
+_NOT = "do|does|did|is|are|was|were|has|have|had|would|could|should|must|need|might|ai"
+_RULES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
+    # what is not said
+    (r"[<\[][^>\]]*[>\]]", " "),
+    (r"\((?=[^)]*[a-z])[^)]*\)", " "),
+    # abbreviations with full stops, addresses
+    (r"(?<![\w.])(?:[a-z]\.)+[a-z]?(?!\w)", lambda match: match[0].replace(".", "")),
+    (r"(?<=[a-z0-9])\.(?=[a-z]{2,}\b)", " dot "),
+    (r"(?<=\w)@(?=\w)", " at "),
+    # contractions
+    (r"\bo'\s?clock\b|(?<=\d) o clock\b", "oclock"),
+    (r"\bma'am\b", "madam"),
+    (r"\bcan(?:no|'?)t\b", "can not"),
+    (r"\bwon'?t\b", "will not"),
+    (r"\bshan'?t\b", "shall not"),
+    (rf"\b({_NOT})n'?t\b", r"\1 not"),
+    (r"\blet's\b", "let us"),
+    (r"(?<!\w)'?(?:cause|cuz|cos|coz)\b", "because"),
+    (r"(?<!\w)'em\b", "them"),
+    (r"(?<!\w)'til\b", "until"),
+    (r"\by'?all\b", "you all"),
+    (r"\bgonna\b|\bgon' ?na\b", "going to"),
+    (r"\bwanna\b", "want to"),
+    (r"\bgotta\b", "got to"),
+    (r"\bgimme\b", "give me"),
+    (r"\blemme\b", "let me"),
+    (r"\bdunno\b", "do not know"),
+    (r"\bc'mon\b", "come on"),
+    (r"\b(kind|sort|out|lot|cup)(?:a|s of)\b", r"\1 of"),
+    (r"\b(would|could|should|must|might)(?:a|'ve| ve)\b", r"\1 have"),
+    (r"\b(\w+in)'(?!\w)", r"\1g"),
+    (
+        r"(?<=\w)'(re|ve|ll|m)\b",
+        lambda match: {"re": " are", "ve": " have", "ll": " will", "m": " am"}[match[1]],
+    ),
+    (r"(?<=[a-z])'([sd])\b", r" '\1"),
+    # times of day
+    (r"(?<=[\d ])([ap])\.?\s?m\b\.?", r" \1m "),
+    (r"(?<=\d)[:.]00(?= +[ap]m\b)", ""),
+    (r"(?<=\d)\.(?=\d\d +[ap]m\b)", ":"),
+    # numbers
+    (r"(?<=\d),(?=\d{3}\b)", ""),
+    (r"(\d)(?:st|nd|rd|th)\b", r"\1th"),
+    (r"(?<!\d)(\d)/(\d)ths?\b", r"\1/\2"),
+    (r"(?<![\d.])\.(?=\d)", "0."),
+    (RUN.pattern, lambda match: in_figures(match[0])),
+    (r"(?<![\d./])(\d+)[ -](?:and )?(\d)/(\d)(?![\d/])", _mixed),
+    (r"\b(half past|(?:a )?quarter (?:past|to)) (\d{1,2})\b", _half),
+    # dates
+    (r"(?<!\d)(\d{4})[-/](\d\d?)[-/](\d\d?)(?!\d)", _date(3, 2, 1)),
+    (r"(?<![\d./])(1[3-9]|2\d|3[01])[/.](0?[1-9]|1[0-2])[/.](\d{4}|\d\d)(?![\d./]\d)", _date(1, 2, 3)),
+    (r"(?<![\d./])(0?[1-9]|1[0-2])[/.](1[3-9]|2\d|3[01])[/.](\d{4}|\d\d)(?![\d./]\d)", _date(2, 1, 3)),
+    (rf"(?:\bthe )?(?<![\d.]){_DAY} (?:of )?{_MONTH}{_YEAR}", _date(1, 2, 3)),
+    (rf"\b{_MONTH} (?:the )?{_DAY}(?![\d./:]){_YEAR}", _date(2, 1, 3)),
+    # money
+    (rf"(us\$|a\$|c\$|[$£€¥₹₩₽]) ?{_AMOUNT} ?(k|mn|m|bn|b|tn|thousand|million|billion)?\b", _sum),
+    (rf"\b(usd|eur|gbp|jpy|aud|cad|inr) ?{_AMOUNT}()\b", _sum),
+    (rf"{_AMOUNT} ?([$£€¥])", lambda match: f"{match[1]} {_SIGNS[match[2]]}"),
+    (rf"{_AMOUNT} (eur|gbp|jpy|inr)\b", lambda match: f"{match[1]} {_CODES[match[2]]}"),
+    (rf"{_AMOUNT} ?(?:¢|cents?\b)", r"\1 cents"),
+    (rf"{_AMOUNT} ?(?:p|pence|penny|pennies)\b", r"\1 pence"),
+    (
+        rf"{_AMOUNT} ({_UNIT})(?: (?:and )?(\d\d?)(?: (?:cents|pence))?\b(?! [a-z]*(?:day|hour|minute|year|per)))?",
+        _behind,
+    ),
+    # signs
+    (r"\bper cent\b|\bpct\b|%", " percent "),
+    (r"°", " degrees "),
+    (r"#(?=\s?\d)|\bno\b\.? ?(?=\d)", " number "),
+    (r"&", " and "),
+    (r"\+", " plus "),
+    (r"=", " equals "),
+    (r"(?<![\w.,)$£€%-])-(?=[$£€]?\d)", " minus "),
+    (r"(?<![\d-])(\d{1,4})\s?-\s?(\d{1,4})(?![\d-])", r"\1 ~ \2"),
+    (r"(?<=[a-z])/(?=[a-z])", " / "),
+    (r"(?<=\d)(?=(?!th\b|s\b)[a-z])|(?<=[a-z])(?=\d)", " "),
+    # what is left of punctuation
+    (
+        r"[^\w\s'./:~]|_|(?<!\d):|:(?!\d)|(?<!\d)\.|\.(?!\d)|(?<![\d ])/|/(?![\d ])|(?<!\w)'(?!s\b|d\b)|'(?!\w)",
+        " ",
+    ),
+    (r"(?<![\d./:])\d+(?: \d+)+(?![./:]?\d)", lambda match: match[0].replace(" ", "")),
+)
+
+
+@cache
+def _compiled() -> list[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]]:
+    return [(re.compile(pattern), new) for pattern, new in _RULES]
+
+
+@lru_cache(maxsize=8_192)
+def _american(word: str) -> str:
+    """The American spelling of a word, by the table of Whisper's normaliser."""
+    if word == "ok":
+        return "okay"
+    return next(step for step in normalizer("en").steps if step.name == "spellings").apply(word)
+
+
+_PLAIN = re.compile(r"(?:[A-Za-z]+[,;!? ]*)*")
+_WORD = re.compile("[A-Za-z]+")
+# Words of letters alone that a rule can change, if there is no figure in the text.
+_CHANGED = NUMBER_WORDS | frozenset(
+    words(
+        """cannot cant wont shant cause cuz cos coz yall gonna wanna gotta gimme lemme dunno kinda kinds sorta
+        sorts outta lotta lots cuppa cups woulda coulda shoulda musta mighta would could should must might
+        per pct clock dont doesnt didnt isnt arent wasnt werent hasnt havent hadnt wouldnt couldnt shouldnt
+        mustnt neednt mightnt aint na"""
+    )
+)
+
+
+class Said:
+    """A text in the form in which it is compared.
+
+    Attributes:
+        words: Its words.
+        plain: Whether they are the words as written, but for spellings.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens: list[tuple[int, int]] | None = None
+        self.plain = True
+        if _PLAIN.fullmatch(text):
+            found = _WORD.findall(text.lower())
+            if _CHANGED.isdisjoint(found):
+                self.words = list(map(_american, found))
+                return
+        self.plain = False
+        traced = Traced(text, _character)
+        for pattern, new in _compiled():
+            traced.sub(pattern, new)
+        tokens = traced.tokens()
+        self.words = [_american(token.text) for token in tokens]
+        self._tokens = [(token.start, token.end) for token in tokens]
+
+    def place(self, start: int, end: int) -> tuple[int, int]:
+        """The range of some of the words in the text as written."""
+        if self._tokens is None:
+            self._tokens = [word.span() for word in _WORD.finditer(self._text)]
+        if start < end:
+            return self._tokens[start][0], self._tokens[end - 1][1]
+        place = self._tokens[start][0] if start < len(self._tokens) else len(self._text)
+        return place, place
+
+    def written(self, index: int) -> str:
+        """A word as written."""
+        start, end = self.place(index, index + 1)
+        return self._text[start:end]

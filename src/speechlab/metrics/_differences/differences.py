@@ -1,0 +1,75 @@
+"""Differences between two texts with their classes, in every language."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+DifferenceClass: TypeAlias = Literal["notation", "homophone", "tone", "recognition", "filler"]
+CLASSES: dict[str, tuple[DifferenceClass, ...]] = {
+    "en": ("notation", "homophone", "recognition", "filler"),
+    "ja": ("notation", "homophone", "recognition"),
+    "zh": ("homophone", "tone", "recognition"),
+}
+"""Classes of each language."""
+FORGIVEN = frozenset({"notation", "filler"})
+"""Classes that a tolerant rate does not count."""
+
+
+class Difference(NamedTuple):
+    """One place where hypothesis and reference differ.
+
+    Attributes:
+        kind: ``"notation"``, ``"homophone"``, ``"tone"`` (Chinese), ``"recognition"`` or ``"filler"``.
+        reference: The part of the compared reference; may be empty.
+        hypothesis: The part of the compared hypothesis; may be empty.
+        start: Start of the part in the compared reference, in characters.
+
+    Example:
+        >>> (difference,) = compare_texts("精度", "制度", "ja").differences
+        >>> difference.kind, difference.start
+        ('homophone', 0)
+    """
+
+    kind: DifferenceClass
+    reference: str
+    hypothesis: str
+    start: int
+
+
+@dataclass(frozen=True)
+class TextComparison:
+    """A reference and its hypothesis, difference by difference.
+
+    Attributes:
+        reference: The compared reference: normalised in Japanese and Chinese, as written in English.
+        hypothesis: The compared hypothesis.
+        tolerant: The hypothesis, with the notation of the reference wherever only the notation differs.
+        differences: The differences in order.
+        tolerant_errors: Errors of ``tolerant``, in words for English and in characters for Japanese and Chinese.
+
+    Example:
+        >>> comparison = compare_texts("明日の精度", "あすの制度", "ja")
+        >>> comparison.count("notation"), comparison.count("homophone"), comparison.tolerant
+        (1, 1, '明日の制度')
+    """
+
+    reference: str
+    hypothesis: str
+    tolerant: str
+    differences: tuple[Difference, ...]
+    tolerant_errors: int
+
+    def count(self, kind: DifferenceClass) -> int:
+        """The number of differences of one class."""
+        return sum(1 for difference in self.differences if difference.kind == kind)
+
+    def frame(self) -> pd.DataFrame:
+        """One row for each difference: ``kind``, ``reference``, ``hypothesis``, ``start``."""
+        import pandas as pd
+
+        types = {"kind": "string", "reference": "string", "hypothesis": "string", "start": "Int64"}
+        return pd.DataFrame(self.differences, columns=list(types)).astype(types)

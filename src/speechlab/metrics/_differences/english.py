@@ -1,0 +1,221 @@
+"""Classes of differences in English: another form of the same words, a word that sounds alike, or another sound.
+
+Both texts are first written as they are said (``_english/rules``): numbers by value, times, dates, money,
+contractions and spellings in one form. Where these words still differ, the first rule that applies decides:
+
+1. Only sounds of hesitation differ (uh, um): *filler*.
+2. Both sides have a reading in common, without regard to blanks (5 km/five kilometres, e-mail/email, 4719/4 7 1 9):
+   *notation*.
+3. Both sides sound alike in the pronouncing dictionary (their/there): *homophone*.
+4. All else: *recognition*.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, TypeAlias
+
+from rapidfuzz.distance import Levenshtein
+
+from speechlab.metrics._differences._english.rules import Said
+from speechlab.metrics._differences._english.sounds import sounds_of
+from speechlab.metrics._differences._english.variants import FILLERS, SILENT, behind_figure, readings
+from speechlab.metrics._differences.differences import FORGIVEN, Difference, TextComparison
+from speechlab.text import normalizer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from speechlab.metrics._differences.differences import DifferenceClass
+
+_Span: TypeAlias = tuple[int, int]
+_Words: TypeAlias = tuple[str, ...]
+_Part: TypeAlias = "tuple[DifferenceClass, _Span, _Span]"
+_CONTRACTED = re.compile(r"[a-z]+(?:['\u2019][a-z]+)*")
+_PIECE = 4  # words of a part that is looked for at the ends of a difference
+_LONG = 12  # words of a difference that is not cut further
+
+
+def compare_english(reference: str, hypothesis: str, one: str, other: str) -> TextComparison:
+    """Class each difference between two texts with known normalised forms.
+
+    Args:
+        reference: Reference as written.
+        hypothesis: Hypothesis as written.
+        one: Reference after the normaliser ``en``.
+        other: Hypothesis after the normaliser ``en``.
+    """
+    if one == other:
+        return TextComparison(reference, hypothesis, hypothesis, (), 0)
+    # In a fixed order, because classes must not depend on which side is the reference.
+    swapped = hypothesis < reference
+    said, recognised = Said(reference), Said(hypothesis)
+    sides = (recognised.words, said.words) if swapped else (said.words, recognised.words)
+    differences: list[Difference] = []
+    tolerant: list[str] = []
+    done = 0
+    found = _differences(*sides)
+    for kind, here, there in (
+        found if said.plain and recognised.plain else _with_forms(found, said, recognised, swapped)
+    ):
+        at, to = (there, here) if swapped else (here, there)
+        (i0, i1), (j0, j1) = said.place(*at), recognised.place(*to)
+        old, new = reference[i0:i1], hypothesis[j0:j1]
+        alike = kind == "recognition" and ("'" in old or "'" in new) and _sound_alike(old, new)
+        differences.append(Difference("homophone" if alike else kind, old, new, i0))
+        if kind in FORGIVEN and j0 >= done:
+            tolerant += hypothesis[done:j0], f" {old} "
+            done = j1
+    forgiven = "".join(tolerant) + hypothesis[done:]
+    return TextComparison(
+        reference, hypothesis, forgiven, tuple(differences), _errors(differences, one, other, forgiven)
+    )
+
+
+def _sound_alike(old: str, new: str) -> bool:
+    """Whether contractions sound alike, whose words are two (they're/there)."""
+    if any(map(str.isdecimal, old + new)):
+        return False
+    one, other = (tuple(_CONTRACTED.findall(text.lower())) for text in (old, new))
+    return not sounds_of(one).isdisjoint(sounds_of(other))
+
+
+def _with_forms(found: Iterable[_Part], said: Said, recognised: Said, swapped: bool) -> Iterator[_Part]:
+    """The differences, and the parts that are alike as they are said, and not as they are written."""
+    sides = (recognised, said) if swapped else (said, recognised)
+    i = j = 0
+    ends = [(len(side.words), len(side.words)) for side in sides]
+    last: _Part = ("notation", ends[0], ends[1])
+    for part in [*found, last]:
+        _, (i0, i1), (j0, j1) = part
+        begun: int | None = None
+        for step in range(i0 - i + 1):
+            other_form = step < i0 - i and _normal(sides[0].written(i + step)) != _normal(
+                sides[1].written(j + step)
+            )
+            if other_form and begun is None:
+                begun = step
+            elif begun is not None and not other_form:
+                yield "notation", (i + begun, i + step), (j + begun, j + step)
+                begun = None
+        if i1 > i0 or j1 > j0:
+            yield part
+        i, j = i1, j1
+
+
+@lru_cache(maxsize=4_096)
+def _normal(text: str) -> str:
+    return normalizer("en")(text)
+
+
+def _errors(differences: Sequence[Difference], one: str, other: str, tolerant: str) -> int:
+    """Word errors of the hypothesis without those that are forgiven."""
+    kinds = {difference.kind for difference in differences}
+    if not kinds - FORGIVEN:
+        return 0
+    words = one.split()
+    errors = Levenshtein.distance(words, other.split())
+    if kinds & FORGIVEN:
+        errors = min(errors, Levenshtein.distance(words, normalizer("en")(tolerant).split()))
+    return errors
+
+
+def _differences(here: list[str], there: list[str]) -> Iterator[_Part]:
+    for i0, i1, j0, j1 in _runs(here, there):
+        digit = any(behind_figure(words[max(0, at - 3) : at]) for words, at in ((here, i0), (there, j0)))
+        for kind, (a, b), (c, d) in _cut(tuple(here[i0:i1]), tuple(there[j0:j1]), digit):
+            yield kind, (i0 + a, i0 + b), (j0 + c, j0 + d)
+
+
+def _runs(here: list[str], there: list[str]) -> Iterator[tuple[int, int, int, int]]:
+    """The differing runs between equal words."""
+    start: tuple[int, int] | None = None
+    end = 0, 0
+    for op in Levenshtein.opcodes(here, there):
+        if op.tag == "equal":
+            if start:
+                yield start[0], end[0], start[1], end[1]
+            start = None
+        else:
+            start = start or (op.src_start, op.dest_start)
+            end = op.src_end, op.dest_end
+    if start:
+        yield start[0], end[0], start[1], end[1]
+
+
+@lru_cache(maxsize=16_384)
+def _cut(one: _Words, other: _Words, digit: bool) -> list[_Part]:
+    """The classes of the parts of a run, with their ranges in both sides."""
+    whole = _judge(one, other, digit)
+    if whole != "recognition" or len(one) + len(other) <= 2 or max(len(one), len(other)) > _LONG:
+        return [(whole, (0, len(one)), (0, len(other)))]
+    front, (i, j) = _peel(one, other, digit)
+    back, (m, n) = _peel(one[i:][::-1], other[j:][::-1], False, backwards=True)
+    middle: list[_Part] = []
+    (i1, j1) = (len(one) - m, len(other) - n)
+    if i1 > i or j1 > j:
+        middle = _places(one, other, (i, i1), (j, j1))
+    turned = [
+        (kind, (len(one) - b, len(one) - a), (len(other) - d, len(other) - c))
+        for kind, (a, b), (c, d) in reversed(back)
+    ]
+    return [*front, *middle, *turned]
+
+
+def _places(one: _Words, other: _Words, here: _Span, there: _Span) -> list[_Part]:
+    """Word by word, if both sides have as many words; neighbouring errors are one."""
+    (i, i1), (j, j1) = here, there
+    if i1 - i != j1 - j:
+        return [("recognition", here, there)]
+    found: list[_Part] = []
+    for step in range(i1 - i):
+        a, c = i + step, j + step
+        kind = _judge(one[a : a + 1], other[c : c + 1], False)
+        if found and kind == found[-1][0] == "recognition":
+            (b, _), (d, _) = found.pop()[1:]
+            found.append((kind, (b, a + 1), (d, c + 1)))
+        else:
+            found.append((kind, (a, a + 1), (c, c + 1)))
+    return found
+
+
+def _peel(
+    one: _Words, other: _Words, digit: bool, *, backwards: bool = False
+) -> tuple[list[_Part], tuple[int, int]]:
+    """Parts at the start of a run that are no errors of recognition, and where they end."""
+    found: list[_Part] = []
+    i = j = 0
+    while i < len(one) or j < len(other):
+        for a, b in _SIZES:
+            if i + a > len(one) or j + b > len(other):
+                continue
+            old, new = one[i : i + a], other[j : j + b]
+            kind = _judge(old[::-1], new[::-1], False) if backwards else _judge(old, new, digit and not i)
+            if kind != "recognition":
+                found.append((kind, (i, i + a), (j, j + b)))
+                i, j = i + a, j + b
+                break
+        else:
+            break
+    return found, (i, j)
+
+
+def _judge(one: _Words, other: _Words, digit: bool) -> DifferenceClass:
+    if not FILLERS.isdisjoint(one) or not FILLERS.isdisjoint(other):
+        one = tuple(word for word in one if word not in FILLERS)
+        other = tuple(word for word in other if word not in FILLERS)
+        if one == other:
+            return "filler"
+    if not one or not other:
+        # A range sign or a full hour may be silent.
+        return "notation" if (one or other)[0] in SILENT and len(one or other) == 1 else "recognition"
+    if not readings(one, figure=digit).isdisjoint(readings(other, figure=digit)):
+        return "notation"
+    return "homophone" if not sounds_of(one).isdisjoint(sounds_of(other)) else "recognition"
+
+
+_SIZES = sorted(
+    ((a, b) for a in range(_PIECE + 1) for b in range(_PIECE + 1) if a + b),
+    key=lambda size: (sum(size), size),
+)

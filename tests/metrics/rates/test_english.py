@@ -1,0 +1,107 @@
+"""Classes of English differences, and the rate that forgives notation."""
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from speechlab.metrics import compare_texts, score, summarize
+from speechlab.text import words
+from support.differences import Written
+
+# (expected class, found class) -> number of pairs, in the order of the page.
+SETS = {"english_differences.tsv": {}}
+WRITTEN = Written("en", ("filler", "notation", "homophone", "recognition"), SETS)
+PARTS = words(
+    "4719 4 7 1 9 twenty five 10:35 p.m. pm $5 five dollars May 29th the of 1/2 half e-mail email their there "
+    "it's its don't do not uh um, km 5km % ( ) ' - a 2024-05-29 ½ ii é 十 🙂 \u00a0"
+)
+TEXTS = st.lists(st.sampled_from(PARTS), max_size=7).map(" ".join)
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_the_pairs_of_the_rules_have_their_classes(name):
+    for pair in WRITTEN.pairs(name):
+        for sides in (("reference", "hypothesis"), ("hypothesis", "reference")):
+            found = WRITTEN.told(*(pair[side] for side in sides))
+            assert found == pair["class"] or (found == "equal" and pair["class"] in {"notation", "filler"}), (
+                pair
+            )
+
+
+@pytest.mark.parametrize(
+    ("reference", "hypothesis", "expected"),
+    [
+        (
+            "They're here at 10:35.",
+            "There here at ten thirty five!",
+            [("homophone", "They're", "There", 0), ("notation", "10:35", "ten thirty five", 16)],
+        ),
+        (
+            "send 5km of rope",
+            "send five kilometres rope",
+            [("notation", "km", "kilometres", 6), ("recognition", "of", "", 9)],
+        ),
+        ("er, a cat", "a hat", [("filler", "er", "", 0), ("recognition", "cat", "hat", 6)]),
+        ("", "yes", [("recognition", "", "yes", 0)]),
+        ("a b", "a b", []),
+    ],
+)
+def test_differences_are_given_as_written(reference, hypothesis, expected):
+    assert [
+        tuple(difference) for difference in compare_texts(reference, hypothesis, "en-GB").differences
+    ] == expected
+
+
+@settings(max_examples=300, deadline=None)
+@given(TEXTS, TEXTS)
+def test_tolerance_never_adds_errors_and_does_not_depend_on_the_side(one, other):
+    scored = score([one], [other], language="en").iloc[0]
+    assert 0 <= scored["tolerant_errors"] <= scored["errors"]
+    assert scored["tolerant_wer"] == scored["tolerant_errors"] / max(scored["word_length"], 1)
+    found, back = compare_texts(one, other, "en"), compare_texts(other, one, "en")
+    assert [d.kind for d in found.differences] == [d.kind for d in back.differences]
+    for difference in found.differences:
+        end = difference.start + len(difference.reference)
+        assert found.reference[difference.start : end] == difference.reference
+        assert difference.hypothesis in other
+    if found.differences and {d.kind for d in found.differences} <= {"notation", "filler"}:
+        assert scored["tolerant_errors"] == 0
+
+
+def test_scores_have_the_tolerant_rate_and_the_counts():
+    frame = pd.DataFrame(
+        {
+            "text": ["call 4719 at 10:35 p.m.", "their colour", "三時", "x"],
+            "hypothesis": ["call 4 7 1 9 at 10.35 pm", "there color is", "四時", None],
+            "language": ["en", "en", "fr", "en"],
+        }
+    )
+    scored = score(frame)
+    assert scored["tolerant_errors"].tolist()[:2] == [0, 2]
+    assert scored["tolerant_wer"].tolist()[:2] == [0, 1]
+    names = ["notation_differences", "homophone_differences", "recognition_differences"]
+    assert scored[names].iloc[:2].to_numpy().tolist() == [[2, 0, 0], [0, 1, 1]]
+    assert scored[[*names, "tolerant_wer"]].iloc[2:].isna().all(axis=None)
+    table = summarize(scored, by=["language"]).set_index("language")
+    assert table.loc["en", "tolerant_wer"] == pytest.approx(2 / scored["word_length"].iloc[:2].sum())
+    assert table.loc["en", "homophone_differences"] == 1
+    assert "tolerant_cer" not in table or table["tolerant_cer"].isna().all()
+    assert "tolerant_wer" not in score(frame, normalize=None)
+
+
+def test_a_table_of_two_languages_keeps_their_tolerant_rates_apart():
+    pytest.importorskip("pyopenjtalk")
+    frame = pd.DataFrame(
+        {
+            "text": ["a b", "今日"],
+            "hypothesis": ["a c", "きょう"],
+            "language": ["en", "ja"],
+            "group": ["g", "g"],
+        }
+    )
+    table = summarize(score(frame), by=["group"])
+    rates = table.set_index("unit")[["tolerant_wer", "tolerant_cer"]]
+    assert rates.loc["word", "tolerant_wer"] == 0.5
+    assert rates.loc["char", "tolerant_cer"] == 0
+    assert rates.isna().sum().sum() == 2
