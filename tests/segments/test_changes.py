@@ -1,6 +1,7 @@
 """Operations against definitions on a grid of microseconds, or of tenths of a second."""
 
 import math
+import unicodedata
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from speechlab import segments
 from speechlab.audio import AudioClip
-from speechlab.errors import SegmentError
+from speechlab.errors import SegmentError, SpeechLabError
 from support import segment_tables
 
 FILES, lines, tables = segment_tables.FILES, segment_tables.lines, segment_tables.tables
@@ -257,3 +258,86 @@ def test_clips_past_the_end_are_refused(ramp):
         segments.clips(two, {"a": ramp})
     with pytest.raises(SegmentError, match="column 'file' is empty"):
         segments.clips(late)
+
+
+# -- captions
+
+ENGLISH = "It was not so much the loss of the cotton itself, but the fantasy. The hopes, the dreams built around it."
+JAPANESE = (
+    "日本語をちゃんと聞き取れていますか。これはテストですが、この機械が言葉を聞き取れるかどうかを計ります。"
+)
+
+
+def wide(text):
+    return sum(1 + (unicodedata.east_asian_width(one) in "WF") for one in text)
+
+
+@pytest.mark.parametrize(
+    "text", [ENGLISH, JAPANESE, ENGLISH.replace(".", "").replace(",", ""), "今天天气很好" * 30]
+)
+@pytest.mark.parametrize(("line_width", "lines"), [(42, 2), (20, 1), (30, 3)])
+def test_captions_keep_their_limits_and_all_of_the_text(text, line_width, lines):
+    table = segments.frame([{"start": 1.5, "end": 31.25, "text": text, "speaker": "ann", "mine": 1}])
+    made = segments.captions(table, line_width=line_width, lines=lines)
+    shown = made["text"].str.split("\n")
+    assert shown.map(len).max() <= lines
+    assert shown.explode().map(wide).max() <= line_width
+    assert (made["end"] - made["start"]).max() <= 7.0
+    assert (made["start"].iloc[0], made["end"].iloc[-1]) == (1.5, 31.25)
+    assert made["start"].tolist()[1:] == made["end"].tolist()[:-1]
+    assert "".join("".join(made["text"]).split()) == "".join(text.split())
+    assert made[["speaker", "mine"]].drop_duplicates().values.tolist() == [["ann", 1]]
+
+
+def test_captions_break_at_sentences_and_clauses():
+    made = segments.captions(segments.frame([(0.0, 8.0, ENGLISH)]))
+    assert made["text"].tolist() == [
+        "It was not so much the loss of the\ncotton itself, but the fantasy.",
+        "The hopes, the dreams built around it.",
+    ]
+    made = segments.captions(segments.frame([(0.0, 8.0, JAPANESE)]), line_width=30)
+    assert [text[-1] for text in made["text"]] == ["。", "、", "。"]
+    assert all(line[0] not in "、。ゃっー" for line in made["text"].str.split("\n").explode())
+
+
+def test_what_is_a_caption_already_is_unchanged():
+    rows = [(0.0, 3.0, "- Yes?\n- No."), (3.0, 20.0, "You"), (20.0, 20.0, "a bell"), (21.0, 22.0, "")]
+    table = segments.frame(rows, file="talk")
+    assert segments.equal(segments.captions(table), table)
+    assert segments.captions(segments.frame([])).empty
+
+
+def test_captions_that_are_read_too_fast_stay_into_the_silence():
+    rows = [(0.0, 1.0, "x" * 20), (1.5, 2.0, "x" * 20), (9.0, 9.5, "x" * 20), (10.0, 12.0, "x")]
+    made = segments.captions(segments.frame(rows), pace=10)
+    assert made["end"].tolist() == [1.5, 3.5, 10.0, 12.0]
+    assert made["start"].tolist() == [0.0, 1.5, 9.0, 10.0]
+
+
+@pytest.mark.slow
+@settings(max_examples=150, deadline=None)
+@given(
+    st.text(alphabet="ab .,\n三時にー。「」x", max_size=120),
+    st.floats(0, 60),
+    st.integers(1, 50),
+    st.integers(1, 3),
+)
+def test_captions_lose_no_character(text, length, line_width, lines):
+    made = segments.captions(segments.frame([(0.0, length, text)]), line_width=line_width, lines=lines)
+    assert "".join("".join(made["text"]).split()) == "".join(text.split())
+    assert made["end"].iloc[-1] == length
+    assert (made["end"] >= made["start"]).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"line_width": 0}, "line_width is 0; it must be a whole number"),
+        ({"lines": 1.5}, "lines is 1.5"),
+        ({"longest_s": 0}, "longest_s=0 is not above 0"),
+        ({"pace": -1}, "pace=-1 is not a number"),
+    ],
+)
+def test_limits_that_make_no_captions_are_refused(options, words):
+    with pytest.raises(SpeechLabError, match=words):
+        segments.captions(segments.frame([(0.0, 1.0, "a")]), **options)

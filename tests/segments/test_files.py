@@ -68,7 +68,7 @@ def test_round_trip(name, tmp_path):
     @given(frames(name))
     def goes_round(table):
         path = tmp_path / f"talk{suffix(name)}"
-        done = segments.write(table, path, name)
+        done = segments.write(table, path, name, captions=False)
         back = segments.read(path, name)
         assert (done.path, done.format, done.rows) == (path, name, len(table))
         assert len(back) == len(table)
@@ -251,6 +251,32 @@ def test_pieces_that_differ_are_refused_and_nothing_is_written(name, tmp_path):
     assert not list(tmp_path.iterdir())
     assert segments.write(iter([]), tmp_path / f"t.{name}").rows == 0
     assert len(segments.read(tmp_path / f"t.{name}")) == 0
+
+
+SAID = "It was not so much the loss of the cotton itself, but the fantasy, the hopes, the dreams built around it."
+
+
+@pytest.mark.parametrize("name", ["srt", "vtt", "ass", "ssa", "ttml"])
+def test_subtitles_are_captions_and_say_what_was_done(name, tmp_path):
+    path = tmp_path / f"talk{suffix(name)}"
+    table = segments.frame([(0.0, 10.0, SAID), (10.0, 11.0, "Yes."), (12.0, 13.0, "No, not at all, I fear.")])
+    done = segments.write(table, path)
+    back = segments.read(path)
+    assert done.rows == len(back) == 4
+    assert done.notes == (
+        "1 captions are more than there are segments: long ones are split",
+        "2 captions have their text in new lines, of at most 42 characters",
+        "1 captions show more than 17 characters a second; captions(table, pace=17) helps",
+    )
+    lines = back["text"].str.split("\n")
+    assert (max(map(len, lines)), lines.explode().str.len().max()) <= (2, 42)
+    assert " ".join(back["text"]).split() == " ".join(table["text"]).split()
+    assert back["end"].tolist()[:2] == [back["start"][1], 10.0]
+    plain = segments.write(table, path, captions=False)
+    assert (plain.rows, plain.notes) == (3, ())
+    assert segments.read(path)["text"].tolist() == table["text"].tolist()
+    long = segments.frame([(0.0, 9.0, "x" * 50)])
+    assert "1 captions have a longer line, or more than 2" in segments.write(long, path).notes
 
 
 def test_pieces_of_two_recordings_are_no_subtitles(tmp_path):
@@ -506,7 +532,7 @@ def test_an_unknown_format(tmp_path):
 
 def test_what_was_changed_is_said(tmp_path):
     table = segments.frame([(1.0, 1.0002, "a\n\nb"), (2.0, 3.0, "c\td")], file="talk")
-    done = segments.write(table, tmp_path / "x.srt")
+    done = segments.write(table, tmp_path / "x.srt", captions=False)
     assert done.precision_s == 0.001
     assert done.dropped == ("file",)
     assert done.notes == (

@@ -9,6 +9,7 @@ Used by people with tables of their own, and by client, batches and studies, whi
 from __future__ import annotations
 
 from speechlab._door import name_after as _name_after
+from speechlab.segments._changes.captions import captions
 from speechlab.segments._changes.clips import clips
 from speechlab.segments._changes.crop import crop, shift
 from speechlab.segments._changes.merge import merge, resegment, split, subtract
@@ -35,6 +36,7 @@ __all__ = [
     "Segmentation",
     "Written",
     "align",
+    "captions",
     "check_extent",
     "clips",
     "coverage",

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab._files import user_path
 from speechlab.errors import SegmentFileError
+from speechlab.segments._changes.captions import LINE_WIDTH, LINES, PACE, fits, width_of
+from speechlab.segments._changes.captions import captions as divide
 from speechlab.segments._files import annotators, nist, subtitles, tables
 from speechlab.segments._files.source import Sink, SourceFile
 from speechlab.segments._frame.schema import COLUMNS, frame
@@ -39,6 +41,7 @@ class Format:
         write: Function that makes the file's content of a segment frame; None for Parquet, which is written by groups
             of rows.
         own: Whether the format keeps the user's own columns.
+        shown: Whether its texts are shown as captions.
         exact: Whether texts are kept as they are, whatever characters they have.
         extra: The extra of speechlab that installs the required library.
         joins: Whether the written pieces of a table, one after the other, are the file of the whole table.
@@ -56,6 +59,7 @@ class Format:
     extra: str | None = None
     joins: bool = False
     exact: bool = False
+    shown: bool = False
     end: Callable[[Sink], str] | None = None
 
     @property
@@ -78,15 +82,16 @@ def _subtitle(name: str, suffix: str, about: str, precision: float, holds: str =
         partial(annotators.read_subtitles, kind=name),
         partial(annotators.write_subtitles, kind=name, step=round(precision * 1000)),
         extra="formats",
+        shown=True,
     )
 
 
 _EVERY = frozenset(COLUMNS)
 _FORMATS = (
     Format("srt", (".srt",), "SubRip subtitles", MILLISECOND, _holds("text"),
-           subtitles.read_srt, subtitles.write_srt),
+           subtitles.read_srt, subtitles.write_srt, shown=True),
     Format("vtt", (".vtt",), "WebVTT subtitles", MILLISECOND, _holds("text speaker"),
-           subtitles.read_vtt, subtitles.write_vtt),
+           subtitles.read_vtt, subtitles.write_vtt, shown=True),
     Format("rttm", (".rttm",), "NIST: who speaks when", MICROSECOND, _holds("file channel speaker confidence"),
            nist.read_rttm, nist.write_rttm, joins=True),
     Format("ctm", (".ctm",), "NIST: timed words", MICROSECOND, _holds("file channel text confidence"),
@@ -232,6 +237,8 @@ def write(
     table: pd.DataFrame | Iterable[pd.DataFrame],
     path: str | os.PathLike[str],
     format: str | None = None,  # noqa: A002 - as everywhere
+    *,
+    captions: bool = True,
 ) -> Written:
     """Write segments to a file atomically: the file appears under its name only when it is complete.
 
@@ -241,6 +248,9 @@ def write(
         path: The file; an existing file is replaced. With the suffix ``.gz`` it is compressed.
         format: Format of the file, by default that of its suffix. For JSON Lines it is required: ``"nemo"`` or
             ``"lhotse"``.
+        captions: Whether segments become captions in a format of subtitles, as :func:`captions` makes them by
+            default: at most two lines of 42 characters, for at most seven seconds. False for a caption for each
+            segment as it is, such as for a table that :func:`captions` has made with other options.
 
     Returns:
         A record of the rounded, dropped and changed values.
@@ -270,9 +280,9 @@ def write(
         with unfinished.open("wb") as raw:
             if place.suffix.lower() == ".gz":
                 with gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as packed:
-                    _write(pieces, form, sink, packed, done)
+                    _write(pieces, form, sink, packed, done, captions)
             else:
-                _write(pieces, form, sink, raw, done)
+                _write(pieces, form, sink, raw, done, captions)
         unfinished.replace(place)
     finally:
         unfinished.unlink(missing_ok=True)
@@ -323,7 +333,9 @@ def _checked(pieces: Iterable[pd.DataFrame], form: Format, place: Path) -> Itera
         yield frame([])
 
 
-def _write(pieces: Iterable[pd.DataFrame], form: Format, sink: Sink, out: Any, done: _Tally) -> None:
+def _write(
+    pieces: Iterable[pd.DataFrame], form: Format, sink: Sink, out: Any, done: _Tally, captions: bool
+) -> None:
     if form.write is None:
         tables.write_parquet(pieces, sink, out, done.add)
         return
@@ -331,15 +343,37 @@ def _write(pieces: Iterable[pd.DataFrame], form: Format, sink: Sink, out: Any, d
         pieces = [_joined(pieces)]
     for piece in pieces:
         kept = form.holds - {"start", "end", "confidence"}
-        content = form.write(piece if form.exact else sink.checked(piece, kept), sink)
+        shown = piece if form.exact else sink.checked(piece, kept)
+        if form.shown and captions:
+            shown = _captions(shown, sink)
+        content = form.write(shown, sink)
         try:
             out.write(content.encode("utf-8") if isinstance(content, str) else content)
         except UnicodeEncodeError as error:
             sink.fault(f"a text has {error.object[error.start]!r}, half of a character; repair it first")
-        done.add(piece)
+        done.add(shown)
         sink.before += len(piece)
     if form.end is not None:
         out.write(form.end(sink).encode("utf-8"))
+
+
+def _captions(table: pd.DataFrame, sink: Sink) -> pd.DataFrame:
+    """The captions of a table, with notes of what was done and of what could not be done."""
+    made = divide(table)
+    sink.note(len(made) - len(table), "captions are more than there are segments: long ones are split")
+    before = set(table["text"])
+    changed = sum(text not in before for text in made["text"])
+    sink.note(changed, f"captions have their text in new lines, of at most {LINE_WIDTH} characters")
+    sink.note(
+        sum(not fits(text) for text in made["text"]), f"captions have a longer line, or more than {LINES}"
+    )
+    shown_s = (made["end"] - made["start"]).tolist()
+    fast = sum(width_of(text) > PACE * seconds for text, seconds in zip(made["text"], shown_s, strict=True))
+    sink.note(
+        fast,
+        f"captions show more than {PACE:.0f} characters a second; captions(table, pace={PACE:.0f}) helps",
+    )
+    return made
 
 
 def _joined(pieces: Iterable[pd.DataFrame]) -> pd.DataFrame:

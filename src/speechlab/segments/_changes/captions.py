@@ -1,0 +1,213 @@
+"""Segments as captions: a few short lines, each caption for a few seconds."""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from speechlab._arguments import is_whole_number, refused
+from speechlab.errors import SegmentError
+from speechlab.segments._frame.schema import frame
+from speechlab.segments._frame.ticks import check_seconds
+from speechlab.text import join_texts
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LINE_WIDTH, LINES, LONGEST_S, PACE = 42, 2, 7.0, 17.0
+_SENTENCE, _CLAUSE, _WORD, _WITHIN = 0.0, 0.3, 0.6, 1.2
+"""What a break costs after a sentence, a clause, a word, and within a word of a script without spaces."""
+_BREAKS = (
+    (_SENTENCE, re.compile(r"[.!?…。！？][\"'”’)\]」』）]*$")),
+    (_CLAUSE, re.compile(r"[,;:、，；：—–]$")),
+)
+_NOT_FIRST = frozenset(
+    "、。，．！？；：）」』】〉》］｝ー…‥・ぁぃぅぇぉっゃゅょゎァィゥェォッャュョヮ々ゝゞ％℃"
+)
+_NOT_LAST = frozenset("（「『【〈《［｛")
+_PHRASE_END = re.compile(r"[ぁ-ん][^ぁ-ん]")
+"""In Japanese, particles and endings are in hiragana, and most words begin in another script."""
+
+
+class _Token(NamedTuple):
+    """A part of a text that is never broken, with the space after it, and the cost of a break there."""
+
+    text: str
+    width: int
+    cost: float
+
+
+def captions(
+    table: pd.DataFrame,
+    *,
+    line_width: int = LINE_WIDTH,
+    lines: int = LINES,
+    longest_s: float = LONGEST_S,
+    pace: float | None = None,
+) -> pd.DataFrame:
+    r"""Divide segments into captions: texts in lines of a limited width, long segments split.
+
+    A segment is split if its text needs more lines, or if it takes longer than a caption should stay. Splits and line
+    breaks are at the ends of sentences and clauses, where speakers are likely to pause, otherwise between words. The
+    parts share the time of the segment by the width of their texts. A segment that already fits is unchanged.
+
+    Args:
+        table: A segment frame.
+        line_width: Characters in a line; a full-width character (Chinese, Japanese, Korean) counts as two.
+        lines: Lines in a caption.
+        longest_s: Seconds that a caption stays, where its segment has words enough to be split.
+        pace: Reading speed: characters shown in a second, counted in the same way. The end of a caption that shows
+            more is moved into the silence after it, as far as the next one of its recording. None to keep all ends.
+
+    Returns:
+        A segment frame with a row for each caption; other columns are repeated.
+
+    Raises:
+        SegmentError: The table is not a segment frame, or an option is out of range.
+
+    Example:
+        >>> said = "Good morning, everybody. The weather is fine today, and it will be fine again tomorrow, they say."
+        >>> shown = captions(frame([(0.0, 8.0, said)]), line_width=32)
+        >>> shown[["start", "end", "text"]].values.tolist()[1]
+        [4.289, 8.0, 'and it will be fine\nagain tomorrow, they say.']
+    """
+    import pandas as pd
+
+    checked = frame(table)
+    for name, value in (("line_width", line_width), ("lines", lines)):
+        if not is_whole_number(value) or value < 1:
+            raise refused(name, value, "a whole number from 1 on")
+    for name, seconds in (("longest_s", longest_s), ("pace", 1.0 if pace is None else pace)):
+        check_seconds(seconds, name)
+        if not seconds:
+            raise SegmentError(f"{name}={seconds!r} is not above 0")
+    places: list[int] = []
+    made: list[tuple[float, float, str]] = []
+    rows = zip(checked["start"].tolist(), checked["end"].tolist(), checked["text"].tolist(), strict=True)
+    for place, (start, end, text) in enumerate(rows):
+        parts = _captions_of(start, end, text, (line_width, lines, longest_s))
+        made += parts
+        places += [place] * len(parts)
+    result = checked.iloc[places].reset_index(drop=True)
+    if made:
+        result["start"], result["end"] = ([row[at] for row in made] for at in (0, 1))
+        result["text"] = pd.array([row[2] for row in made], dtype="str")
+    return result if pace is None else _lengthened(result, pace)
+
+
+def width_of(text: str) -> int:
+    """Return the width of a text in characters, of which full-width ones count as two."""
+    return sum(
+        0 if unicodedata.combining(one) else 2 if unicodedata.east_asian_width(one) in "WF" else 1
+        for one in text
+        if one != "\n"
+    )
+
+
+def fits(text: str, line_width: int = LINE_WIDTH, lines: int = LINES) -> bool:
+    """Return whether a text is a caption already."""
+    shown = text.split("\n")
+    return len(shown) <= lines and all(width_of(line) <= line_width for line in shown)
+
+
+def _captions_of(
+    start: float, end: float, text: str, limits: tuple[int, int, float]
+) -> list[tuple[float, float, str]]:
+    line_width, lines, longest_s = limits
+    duration = end - start
+    if fits(text, line_width, lines) and duration <= longest_s:
+        return [(start, end, text)]
+    tokens = _tokens(join_texts(text.split("\n")))
+    width = sum(token.width for token in tokens)
+    count = max(math.ceil(width / (line_width * lines)), math.ceil(duration / longest_s - 1e-9))
+    count = min(count, len(tokens)) if duration else 1
+    if count <= 1:
+        whole = text if fits(text, line_width, lines) else _wrapped(tokens, line_width, lines)
+        return [(start, end, whole)]
+    while True:
+        parts = _divided(tokens, count, line_width * lines)
+        shown = [_wrapped(part, line_width, lines) for part in parts]
+        shares = [0, *accumulate(sum(token.width for token in part) for part in parts)]
+        times = [start, *(round(start + duration * share / width, 3) for share in shares[1:-1]), end]
+        if count == len(tokens) or all(
+            len(part) == 1 or (fits(one, line_width, lines) and until - since <= longest_s)
+            for part, one, (since, until) in zip(parts, shown, pairwise(times), strict=True)
+        ):
+            return [(*span, one) for span, one in zip(pairwise(times), shown, strict=True)]
+        count = min(len(tokens), count + 1 + count // 20)
+
+
+def _tokens(text: str) -> list[_Token]:
+    tokens: list[_Token] = []
+    words = text.split()
+    for number, word in enumerate(words):
+        space = " " if number < len(words) - 1 else ""
+        cuts = [0, *(at for at in range(1, len(word)) if _breaks(word[at - 1], word[at])), len(word)]
+        for first, last in pairwise(cuts):
+            part = word[first:last]
+            cost = next((cost for cost, form in _BREAKS if form.search(part)), None)
+            if cost is None:
+                ends = last == len(word) or _PHRASE_END.match(word, last - 1)
+                cost = _WORD if ends else _WITHIN
+            piece = part + (space if last == len(word) else "")
+            tokens.append(_Token(piece, width_of(piece), cost))
+    return tokens
+
+
+def _breaks(before: str, after: str) -> bool:
+    """Whether a line may end between two characters without a space between them."""
+    wide = [unicodedata.east_asian_width(one) in "WF" for one in (before, after)]
+    return any(wide) and after not in _NOT_FIRST and before not in _NOT_LAST and not before.isdigit()
+
+
+def _divided(tokens: list[_Token], count: int, room: int) -> list[list[_Token]]:
+    """The tokens in parts of about equal width, cut where a break costs little."""
+    parts: list[list[_Token]] = []
+    rest = sum(token.width for token in tokens)
+    first = 0
+    for left in range(count, 1, -1):
+        target, width, best = rest / left, 0, (math.inf, first + 1, 0)
+        for at in range(first, len(tokens) - left + 1):
+            width += tokens[at].width
+            if at > first and width > min(1.4 * target, room + 1):
+                break
+            best = min(best, (abs(width / target - 1) + tokens[at].cost, at + 1, width))
+        _, last, taken = best
+        parts.append(tokens[first:last])
+        first, rest = last, rest - taken
+    return [*parts, tokens[first:]]
+
+
+def _wrapped(tokens: list[_Token], line_width: int, lines: int) -> str:
+    """The tokens in as few lines as possible, of about equal width; more than ``lines`` if they need more."""
+    text = "".join(token.text for token in tokens).strip()
+    needed = max(1, math.ceil(width_of(text) / line_width))
+    for count in range(needed, min(lines, len(tokens)) + 1):
+        parts = _divided(tokens, count, line_width)
+        made = "\n".join("".join(token.text for token in part).strip() for part in parts)
+        if fits(made, line_width, lines):
+            return made
+    filled = [""]
+    for token in tokens:
+        if filled[-1] and width_of((filled[-1] + token.text).rstrip()) > line_width:
+            filled.append("")
+        filled[-1] += token.text
+    return "\n".join(line.strip() for line in filled)
+
+
+def _lengthened(table: pd.DataFrame, pace: float) -> pd.DataFrame:
+    ends = table["end"].to_numpy(copy=True)
+    starts = table["start"].to_numpy()
+    for places in table.groupby("file", sort=False).indices.values():
+        later: Any = np.sort(starts[places])
+        for place in places:
+            needed = starts[place] + width_of(table["text"].iloc[place]) / pace
+            following = later[np.searchsorted(later, ends[place]) :]
+            if len(following):
+                ends[place] = max(ends[place], min(round(needed, 3), following[0]))
+    return table.assign(end=ends)
