@@ -296,7 +296,11 @@ def test_captions_break_at_sentences_and_clauses():
         "The hopes, the dreams built around it.",
     ]
     made = segments.captions(segments.frame([(0.0, 8.0, JAPANESE)]), line_width=30)
-    assert [text[-1] for text in made["text"]] == ["。", "、", "。"]
+    assert made["text"].tolist() == [
+        "日本語をちゃんと\n聞き取れていますか。",
+        "これはテストですが、\nこの機械が言葉を",
+        "聞き取れるかどうかを計ります。",
+    ]
     assert all(line[0] not in "、。ゃっー" for line in made["text"].str.split("\n").explode())
 
 
