@@ -4,10 +4,11 @@
 
 The clients ask one service for different texts, over HTTP, as streams and over WebSockets; some leave in the middle,
 and one has a long text spoken all the time. A text is spoken once before; what comes must be the same, byte for byte.
-With ``--strangers N`` there are as many who read slowly or not at all, send pings and read no answers, break off
-uploads, and open connections to say nothing, with a key and without. Afterwards the files, threads, processes and
-memory of the service are compared with those before: memory with that after a first third of the load, by when models
-and allocators have taken what they take once. Exit status 1 if anything is wrong. Takes up to two and a half minutes,
+With ``--strangers N`` there are as many who read streams and whole replies slowly or not at all, send pings and read
+no answers, break off uploads or let them drip, and open connections to say nothing, with a key and without.
+Afterwards the files, threads, processes and memory of the service are compared with those before: memory with that
+after a first third of the load, by when models and allocators have taken what they take once. Exit status 1 if
+anything is wrong. Takes up to two and a half minutes,
 or an hour with ``--clients 6 --strangers 24 --seconds 2700``.
 """
 
@@ -168,7 +169,15 @@ class Strangers:
 
     def _stranger(self, number: int, until: float) -> None:
         chance = random.Random(-number)
-        ways = [self._silent, self._unread, self._upload, self._ping, self._slow]
+        ways = [
+            self._silent,
+            self._unread,
+            self._upload,
+            self._drip,
+            self._ping,
+            self._slow,
+            self._slow_whole,
+        ]
         while time.monotonic() < until:
             way = chance.choice(ways)
             with (
@@ -195,6 +204,12 @@ class Strangers:
         for _ in range(100):
             connection.sendall(b"A" * 100_000)
 
+    def _drip(self, connection: socket.socket, until: float) -> None:
+        self._upload(connection, until)
+        while time.monotonic() < until:
+            connection.sendall(b"A")
+            time.sleep(0.5)
+
     def _ping(self, connection: socket.socket, until: float) -> None:
         head = (
             f"GET /ws/tts/realtime HTTP/1.1\r\nHost: localhost\r\n{self._key}Connection: Upgrade\r\n"
@@ -206,8 +221,11 @@ class Strangers:
             connection.sendall((b"\x89\xe4\0\0\0\0" + b"p" * 100) * 200)
             time.sleep(0.2)
 
-    def _slow(self, connection: socket.socket, until: float) -> None:
-        body = json.dumps({"voice_id": VOICE, "text": LONG, "format": "wav", "stream": True}).encode()
+    def _slow_whole(self, connection: socket.socket, until: float) -> None:
+        self._slow(connection, until, stream=False)
+
+    def _slow(self, connection: socket.socket, until: float, *, stream: bool = True) -> None:
+        body = json.dumps({"voice_id": VOICE, "text": LONG, "format": "wav", "stream": stream}).encode()
         head = f"POST /tts HTTP/1.1\r\nHost: localhost\r\n{self._key}Content-Length: {len(body)}\r\n\r\n"
         connection.sendall(head.encode() + body)
         while time.monotonic() < until:

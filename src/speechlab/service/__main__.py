@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _EPILOG = """Settings come from --config, then from SPEECHLAB_SERVICE_* variables (such as
 SPEECHLAB_SERVICE_API_KEY, which unlike an argument is not visible in the list of processes), then from these
 options; later ones win. Prints one line, "ready {...}", when it accepts requests. Exit status: 0 stopped, 2 could not
-start."""
+start, 3 usage was lost."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -76,7 +76,7 @@ class ServiceState:
 
     def __init__(self, config: ServiceConfig) -> None:
         self.config = config
-        self.database = Database(config.data_dir) if config.data_dir else None
+        self.database = Database(config.data_dir, serving=True) if config.data_dir else None
         access = Access(self.database) if self.database else None
         self.keyring = Keyring(config.api_keys, access, operators=config.operator_keys)
         ledger = Ledger(self.database) if self.database else None

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import queue
 import sqlite3
 import threading
-import time
 from typing import TYPE_CHECKING, Any
 
+import orjson
+from filelock import FileLock, Timeout
 from platformdirs import user_data_path
 
 from speechlab._sqlite import open_database, transaction
@@ -25,7 +25,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+Statement = tuple[str, "Sequence[Any]"]
+
 _FILE = "service.sqlite"
+_JOURNAL = "usage-left.jsonl"
+_LOCK = "service.lock"
 _BUSY_S = 10.0
 _RETRY_S = 0.5
 _MAX_WAITING = 100_000
@@ -84,9 +88,14 @@ class Database:
 
     Args:
         folder: The data folder.
+        serving: Whether this is the one service of the folder; it also takes in usage that the last one left behind.
+
+    Attributes:
+        failing: Whether usage cannot be written at present.
+        lost: Number of rows that were given up.
 
     Raises:
-        StoreError: The folder or the file cannot be used.
+        StoreError: The folder or the file cannot be used, or another service uses it.
 
     Example:
         >>> database = Database(Path("data"))
@@ -95,9 +104,9 @@ class Database:
         >>> database.close()
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, serving: bool = False) -> None:
         self.folder = folder
-        self._path = folder / _FILE
+        self._path, self._journal = folder / _FILE, folder / _JOURNAL
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             # SQLite gives the files beside it (-wal, -shm) the rights of this one.
@@ -107,18 +116,28 @@ class Database:
                 f"the service's data folder {folder} cannot be used: {error.strerror}; choose another with --data-dir"
             ) from error
         self._lock = threading.Lock()
-        self._waiting: queue.SimpleQueue[tuple[str, Sequence[Any]] | None] = queue.SimpleQueue()
+        self._rows: list[Statement] = []
+        self._given = threading.Condition()
         self._writer: threading.Thread | None = None
         self._closing = threading.Event()
+        self._serving = FileLock(folder / _LOCK, timeout=0, mode=0o600, thread_local=False)
+        self.failing = False
         self.lost = 0
-        with self._translated():
-            self._db = self._connect()
-            _migrate(self._db)
+        if serving:
+            self._be_the_only_one()
+        try:
+            with self._translated():
+                self._db = self._connect()
+            if serving:
+                self._take_journal()
+        except BaseException:
+            self._serving.release()
+            raise
 
     @property
     def waiting(self) -> int:
         """Number of pending rows."""
-        return self._waiting.qsize()
+        return len(self._rows)
 
     def read(self, sql: str, parameters: Sequence[Any] = ()) -> list[sqlite3.Row]:
         """Run a query; in WAL mode no writer blocks it.
@@ -140,63 +159,110 @@ class Database:
 
     def write_later(self, sql: str, parameters: Sequence[Any]) -> None:
         """Pass a statement to the writing thread, without waiting."""
-        if self._waiting.qsize() >= _MAX_WAITING:
-            # If the disk stays full, the pending rows must not fill the memory too.
-            self.lost += 1
-            return
-        self._waiting.put((sql, parameters))
-        if self._writer is None:
-            with self._lock:
-                if self._writer is None:
-                    self._writer = threading.Thread(
-                        target=self._write_all, name="speechlab-ledger", daemon=True
-                    )
-                    self._writer.start()
+        with self._given:
+            if len(self._rows) >= _MAX_WAITING:
+                # If the disk stays full, the pending rows must not fill the memory too.
+                self.lost += 1
+                return
+            self._rows.append((sql, parameters))
+            if self._writer is None:
+                self._writer = threading.Thread(target=self._write_all, name="speechlab-ledger", daemon=True)
+                self._writer.start()
+            self._given.notify()
 
     def close(self) -> None:
-        """Write the pending rows, and close. The database cannot be used afterwards."""
+        """Write the pending rows, or leave them for the next start, and close. Not usable afterwards."""
         self._closing.set()
         if self._writer is not None:
-            self._waiting.put(None)
+            with self._given:
+                self._given.notify()
             self._writer.join(_BUSY_S)
+        with self._given:
+            self._leave_journal()
         self._db.close()
+        self._serving.release()
+
+    def _be_the_only_one(self) -> None:
+        try:
+            self._serving.acquire()
+        except Timeout:
+            used = f"another service uses the data folder {self.folder}"
+            raise StoreError(f"{used}; stop it, or choose another with --data-dir") from None
 
     def _connect(self) -> sqlite3.Connection:
         db = open_database(self._path, busy_s=_BUSY_S)
         db.row_factory = sqlite3.Row
+        try:
+            _migrate(db)
+        except BaseException:
+            db.close()
+            raise
         return db
 
     def _write_all(self) -> None:
-        ended = False
-        with contextlib.closing(self._connect()) as db:
-            while not ended:
-                rows, ended = self._taken()
-                while rows:
-                    try:
-                        _write_rows(db, rows)
-                        rows = []
-                    except sqlite3.Error as error:
-                        log(
-                            "usage could not be written",
-                            level="error",
-                            error=type(error).__name__,
-                            rows=len(rows),
-                        )
-                        if self._closing.is_set():
-                            return
-                        time.sleep(_RETRY_S)
-
-    def _taken(self) -> tuple[list[tuple[str, Sequence[Any]]], bool]:
-        """Wait for a row, and return all pending rows, and whether they are the last ones."""
-        rows = []
-        item = self._waiting.get()
-        while item is not None:
-            rows.append(item)
+        db: sqlite3.Connection | None = None
+        while rows := self._pending():
             try:
-                item = self._waiting.get_nowait()
-            except queue.Empty:
-                return rows, False
-        return rows, True
+                db = db or self._connect()
+                _write_rows(db, rows)
+            except (sqlite3.Error, OSError, StoreError) as error:
+                self.failing = True
+                kind = type(error).__name__
+                log("usage cannot be written", level="error", once_a_minute=True, error=kind, rows=len(rows))
+                if db is not None:
+                    db.close()
+                db = None  # the file may be another one by now
+                if self._closing.wait(_RETRY_S):
+                    break
+            else:
+                self.failing = False
+                with self._given:
+                    del self._rows[: len(rows)]
+        if db is not None:
+            db.close()
+
+    def _pending(self) -> list[Statement]:
+        """Wait for rows, and return all that are pending; none at the end."""
+        with self._given:
+            while not (self._rows or self._closing.is_set()):
+                self._given.wait()
+            return list(self._rows)
+
+    def _leave_journal(self) -> None:
+        """Write the pending rows to a file for the next start; give them up if that fails, too."""
+        if self._rows:
+            try:
+                self._journal.touch(0o600)
+                with self._journal.open("ab") as file:
+                    file.write(b"".join(orjson.dumps(row) + b"\n" for row in self._rows))
+                    file.flush()
+                    os.fsync(file.fileno())
+                log("usage is left for the next start", level="warning", rows=len(self._rows))
+            except OSError:
+                self.lost += len(self._rows)
+        if self.lost:
+            log("usage was lost", level="error", rows=self.lost)
+
+    def _take_journal(self) -> None:
+        """Write the rows that the last service could not write.
+
+        Raises:
+            StoreError: They cannot be written now either, or the file cannot be read.
+        """
+        try:
+            lines = self._journal.read_bytes().splitlines() if self._journal.exists() else []
+            # The last line of a full disk may be a part of one.
+            rows = [orjson.loads(line) for line in lines if line.endswith(b"]]")]
+            with self._translated():
+                _write_rows(self._db, rows)
+            self._journal.unlink(missing_ok=True)
+        except (OSError, ValueError) as error:
+            message = (
+                f"the usage in {self._journal}, which the last service left, cannot be read; move it away"
+            )
+            raise StoreError(message) from error
+        if lines:
+            log("usage of the last service was taken in", level="warning", rows=len(rows))
 
     @contextlib.contextmanager
     def _translated(self) -> Iterator[None]:
@@ -209,7 +275,7 @@ class Database:
             ) from error
 
 
-def _write_rows(db: sqlite3.Connection, rows: list[tuple[str, Sequence[Any]]]) -> None:
+def _write_rows(db: sqlite3.Connection, rows: list[Statement]) -> None:
     with transaction(db):
         for sql, parameters in rows:
             db.execute(sql, parameters)
@@ -231,7 +297,8 @@ def _migrate(db: sqlite3.Connection) -> None:
 def _known_version(db: sqlite3.Connection) -> int:
     version: int = db.execute("PRAGMA user_version").fetchone()[0]
     if version > len(_MIGRATIONS):
-        raise sqlite3.DatabaseError(
-            f"it was written by a newer version (schema {version}, known {len(_MIGRATIONS)})"
+        raise StoreError(
+            f"the service's data folder was used by a newer version of speechlab (schema {version}, known here "
+            f"{len(_MIGRATIONS)}); install that version again, or choose another folder with --data-dir"
         )
     return version

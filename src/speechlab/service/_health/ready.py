@@ -158,6 +158,8 @@ class Readiness:
         """Check the database and an engine; return the problem, or None."""
         if not self._engines.lanes:
             return "there is no engine here; see the setting engines"
+        if self._database is not None and self._database.failing:
+            return "usage cannot be written to the data folder; the log says why"
         lane = self._lane()
         try:
             if not await self._found_models():

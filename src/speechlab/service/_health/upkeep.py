@@ -127,6 +127,11 @@ class Upkeep:
         lost = "Rows that could not be kept."
         return [
             gauge("speechlab_ledger_waiting_rows", "Rows that are not written yet.", self._database.waiting),
+            gauge(
+                "speechlab_ledger_failing",
+                "Whether rows cannot be written now.",
+                float(self._database.failing),
+            ),
             CounterMetricFamily("speechlab_ledger_lost_rows", lost, value=self._database.lost),
         ]
 

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
     from speechlab.service._config.settings import ServiceConfig
 
+LOST_STATUS = 3
+"""Exit status of a service that lost usage."""
 _KEEP_ALIVE_S = 75
 _BACKLOG = 512
 _MOST_FILES = 8_192
@@ -212,8 +214,8 @@ def serve(config: ServiceConfig, *, announce: Callable[[Ready], None] | None = N
     """Run the service in this process until it is stopped; for a separate process.
 
     Logs go to stderr. SIGTERM and SIGINT stop it after requests under way have finished, or after
-    ``config.drain_s``. If an engine is then still computing, which cannot be interrupted, the process exits at once
-    with status 0.
+    ``config.drain_s``. If an engine is then still computing, which cannot be interrupted, the process exits at once.
+    The status is 0, or 3 if usage could be written neither to the ledger nor beside it.
 
     Args:
         config: Settings.
@@ -250,12 +252,16 @@ def serve(config: ServiceConfig, *, announce: Callable[[Ready], None] | None = N
         server.run_here()
         if watch is not None:
             watch.stop()
+    database = app.state.service.database
+    status = LOST_STATUS if database is not None and database.lost else 0
     log("stopped")
     if app.state.service.engines.threads.busy:
         # It is not safe to end the interpreter while a thread computes in C.
         sys.stdout.flush()
         sys.stderr.flush()
-        os._exit(0)
+        os._exit(status)
+    if status:
+        sys.exit(status)
 
 
 def _room(wanted: int) -> tuple[int, int]:
