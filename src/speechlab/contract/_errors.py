@@ -69,6 +69,7 @@ ERRORS: dict[str, ErrorKind] = _kinds(
     ("ErrOverloaded", 115, 503),
     ("ErrRequestTimeout", 116, 408),
     ("ErrHeadTooLarge", 117, 431),
+    ("ErrNotImplemented", 118, 501),
 )
 """The embedded service's errors. The contract defines only 104; the other numbers are the service's own, and
 stable."""

@@ -257,3 +257,14 @@ def test_limits_are_settings(tmp_path):
             ServiceConfig.of(wrong)
     with pytest.raises(ConfigurationError, match=r'\{"tts": 60\}'):
         load_config(None, None, {"SPEECHLAB_SERVICE_SERVICE_CONCURRENT": "2"})
+
+
+def test_hosts_that_are_not_this_machine_have_limits_by_default():
+    assert ServiceConfig().key_limits() == (0, 0)
+    assert ServiceConfig(host="0.0.0.0").key_limits() == (600, 32)
+    assert ServiceConfig(host="unix:/run/speech.sock", key_concurrent=0).key_limits() == (600, 0)
+    limiter = RateLimiter(ServiceConfig(host="192.0.2.7", key_requests_per_minute=0))
+    for _ in range(32):
+        limiter.admit("key", "k")
+    with pytest.raises(NotAdmitted):
+        limiter.admit("key", "k")

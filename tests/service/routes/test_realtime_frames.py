@@ -213,7 +213,8 @@ def test_160_a_flood_of_frames_ends_its_connection(started, opcode):
         client.connection.sendall((bytes([opcode | (0x80 if opcode else 0), 0x80]) + bytes(4)) * 20_000)
     while (frame := client.read())[0] != CLOSE:
         pass
-    assert frame[1] == struct.pack("!H", 1008) + b"too many frames in a second"
+    reason = b"too many frames in a second" if opcode else b"too many fragments of a message"
+    assert frame[1] == struct.pack("!H", 1008) + reason
     staged.speaker.gate.set()
     assert staged.http.request("GET", "/tts/voices").status == 200
 
@@ -257,3 +258,14 @@ def test_messages_in_one_packet_are_answered_in_their_order(staged):
         )
         expected = ["invalid_json", "missing_message_type", "unknown_message_type", "session_not_configured"]
         assert [client.event()["code"] for _ in messages] == expected * 50
+
+
+def test_a_message_without_end_is_closed_before_its_fragments_fill_the_memory(started):
+    client, staged, _ = started
+    client.frame(TEXT, b"{", fin=False)
+    for _ in range(1_100):
+        client.frame(0, b"", fin=False)
+    while (frame := client.read())[0] != CLOSE:
+        pass
+    assert frame[1] == struct.pack("!H", 1008) + b"too many fragments of a message"
+    staged.speaker.gate.set()

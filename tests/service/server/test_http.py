@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import socket
+import sys
 import time
 
 import pytest
 
 from speechlab.contract import ERRORS
 from support.clients import KEY
+from support.clock import eventually
 from support.sockets import read_all, read_until
 
 
@@ -171,3 +173,40 @@ def test_s9_what_is_not_http_gets_the_error_body(hasty):
     assert came.startswith(b"HTTP/1.1 400 ")
     body = json.loads(came.partition(b"\r\n\r\n")[2])
     assert set(body) == {"context", "code", "name", "error"}
+
+
+@pytest.mark.parametrize("coding", ["gzip, chunked", "identity, chunked", "chunked, chunked", "deflate"])
+def test_codings_other_than_chunked_are_not_implemented(staged, coding):
+    head = (
+        f"POST /tts HTTP/1.1\nHost: localhost\nAuthorization: Bearer {{key}}\nTransfer-Encoding: {coding}\n"
+    )
+    with staged.http.raw(head, b"2\r\n{}\r\n0\r\n\r\n") as connection:
+        came = read_all(connection)
+    # What ends in no chunked has no end at all, and is not HTTP to the parser.
+    assert came.startswith(
+        (b"HTTP/1.1 501 ", b"HTTP/1.1 400 ")[: 1 + (coding in {"deflate", "chunked, chunked"})]
+    )
+
+
+def last_reply(data: bytes) -> bytes:
+    return data.removeprefix(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_client_that_has_ended_its_sending_gets_its_reply(staged, stream):
+    fields = {"voice_id": staged.voice("gated"), "text": "x", "format": "pcm", "stream": stream}
+    with staged.http.raw_json("/tts", fields) as connection:
+        connection.shutdown(socket.SHUT_WR)
+        assert eventually(lambda: staged.speaker.calls)
+        staged.speaker.gate.set()
+        came = last_reply(read_all(connection))
+    assert came.startswith(b"HTTP/1.1 200 ")
+    assert len(came) > 48_000
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the reset of a client is seen by its error")
+def test_s50_a_client_that_has_left_is_told_from_one_that_waits(staged):
+    fields = {"voice_id": staged.voice("endless"), "text": "x", "format": "pcm"}
+    with staged.http.raw_json("/tts", fields):
+        assert eventually(lambda: staged.speaker.calls)
+    assert eventually(lambda: staged.speaker.closed == 1)

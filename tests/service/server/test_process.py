@@ -18,6 +18,7 @@ import pytest
 
 from speechlab.service import ServiceConfig, running, voice_uuid
 from support.clients import KEY, Http
+from support.sockets import read_all
 from support.staged import CANARY
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and flock")
@@ -76,7 +77,7 @@ def get(url: str, key: str) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_one_line_when_ready_and_a_clean_end(start, number):
     process = start("--port", "0")
     fields = process.ready()
@@ -257,3 +258,27 @@ def test_a_model_cache_that_cannot_be_used_is_said_plainly(start, tmp_path):
     failures = [json.loads(line) for line in err.splitlines() if "failed" in line]
     assert [failure["error"] for failure in failures] == ["ModelError", "ModelError"]
     assert str(blocked) in failures[0]["detail"]
+
+
+def test_a_socket_for_a_proxy(start, tmp_path):
+    path = tmp_path / "service.sock"
+    arguments = ("--host", f"unix:{path}", "--recogniser=", "--translator=")
+    process = start(*arguments, SPEECHLAB_SERVICE_API_KEY=KEY)
+    assert process.ready() == {"base_url": f"unix:{path}", "ws_base_url": f"unix:{path}"}
+    assert path.stat().st_mode & 0o777 == 0o660
+    for _ in range(2):
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(str(path))
+            head = f"GET /tts/voices HTTP/1.1\r\nHost: speech.example\r\nAuthorization: Bearer {KEY}\r\n"
+            connection.sendall(f"{head}Connection: close\r\n\r\n".encode())
+            assert read_all(connection).startswith(b"HTTP/1.1 200 ")
+    second = start(*arguments, SPEECHLAB_SERVICE_API_KEY=KEY)
+    status, _, said = second.end()
+    assert (status, "another service listens on" in said) == (2, True)
+    # One that was killed leaves its socket, and the next start takes it over.
+    process.child.kill()
+    process.child.wait()
+    assert start(*arguments, SPEECHLAB_SERVICE_API_KEY=KEY).ready()
+    # Whoever comes through a proxy is a stranger.
+    status, _, said = start("--host", f"unix:{tmp_path}/other.sock").end()
+    assert (status, "a key of yours is needed" in said) == (2, True)

@@ -56,7 +56,8 @@ def decoders():
 def usual():
     one = Decoders(ServiceConfig())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SPEECHLAB_SERVICE_API_KEY", f"sl:{CANARY}")
+        for name in ("SPEECHLAB_SERVICE_API_KEYS", "SPEECHLAB_API_KEY", "OPENAI_API_KEY", "MY_TOKEN"):
+            patch.setenv(name, f"sl:{CANARY}")
         yield one
     one.close()
 

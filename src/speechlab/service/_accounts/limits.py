@@ -148,7 +148,7 @@ class RateLimiter:
 
     def __init__(self, config: ServiceConfig, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._key_limits = (config.key_requests_per_minute, config.key_concurrent)
+        self._key_limits = config.key_limits()
         self._rates: dict[str, int] = {
             str(name): limit for name, limit in config.service_requests_per_minute.items()
         }

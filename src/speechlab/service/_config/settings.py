@@ -15,6 +15,7 @@ from pydantic import (
     field_validator,
 )
 
+from speechlab._platform import is_loopback
 from speechlab.contract import LIMITS
 from speechlab.errors import ConfigurationError
 from speechlab.service._addresses import (
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 ENVIRONMENT_PREFIX = "SPEECHLAB_SERVICE_"
+UNIX = "unix:"
+"""Begins the path of a socket in ``host``."""
+_KEY_LIMITS_ELSEWHERE = (600, 32)
 _MIB = 1024 * 1024
 _PYTHON_ONLY = frozenset({"extra_engines"})
 SECRETS = frozenset({"api_keys", "operator_keys", "recogniser_api_key"})
@@ -42,7 +46,8 @@ class ServiceConfig(BaseModel):
     """Settings of the service. Sizes are in bytes, durations in seconds.
 
     Attributes:
-        host: Address to listen on; all but loopback addresses need an explicit API key.
+        host: Address to listen on, or ``unix:`` and the path of a socket for a proxy; all but loopback addresses need
+            an explicit API key.
         port: TCP port; 0 takes any free one.
         api_keys: Accepted keys, each of the form ``<prefix>:<body>``. Empty: a new key is made at the start.
         operator_keys: Keys that may read metrics and the details of readiness, and nothing else unless they are among
@@ -77,8 +82,8 @@ class ServiceConfig(BaseModel):
             is slow does not count meanwhile.
         queue_limit: Maximum of requests of one engine, waiting ones included; further ones are answered 429.
         key_requests_per_minute: Maximum of operations (speech, recognition, translation) that a key may start within
-            any sixty seconds; 0 for no limit, as in the next three.
-        key_concurrent: Maximum of concurrent operations of a key.
+            any sixty seconds; 0 for no limit, as in the next three. None: no limit on loopback addresses, else 600.
+        key_concurrent: Maximum of concurrent operations of a key. None: no limit on loopback addresses, else 32.
         service_requests_per_minute: Maximum of operations of all keys within sixty seconds, by service:
             ``{"tts": 60, "asr": 20}``.
         service_concurrent: Maximum of concurrent operations of all keys, by service.
@@ -148,8 +153,8 @@ class ServiceConfig(BaseModel):
     heavy_slots: int = Field(default=1, ge=1)
     tts_concurrency: int = Field(default=4, ge=1)
     queue_limit: int = Field(default=64, ge=1)
-    key_requests_per_minute: int = Field(default=0, ge=0, le=1_000_000)
-    key_concurrent: int = Field(default=0, ge=0)
+    key_requests_per_minute: int | None = Field(default=None, ge=0, le=1_000_000)
+    key_concurrent: int | None = Field(default=None, ge=0)
     service_requests_per_minute: dict[ServiceName, Annotated[int, Field(ge=0, le=1_000_000)]] = Field(
         default_factory=dict
     )
@@ -179,6 +184,13 @@ class ServiceConfig(BaseModel):
     send_timeout_s: float = Field(default=60.0, gt=0)
     drain_s: float = Field(default=10.0, ge=0)
     extra_engines: tuple[InstanceOf[ServedEngine], ...] = Field(default=(), repr=False)
+
+    def key_limits(self) -> tuple[int, int]:
+        """Limits of a key without its own: operations within sixty seconds, and concurrent ones; 0 for none."""
+        usual = (0, 0) if is_loopback(self.host) else _KEY_LIMITS_ELSEWHERE
+        given = (self.key_requests_per_minute, self.key_concurrent)
+        rate, running = (limit if own is None else own for own, limit in zip(given, usual, strict=True))
+        return rate, running
 
     @field_validator("api_keys", "operator_keys")
     @classmethod

@@ -113,7 +113,7 @@ class Guard:
             await send_in_pieces(send, message, pace)
 
         try:
-            self._check_host(scope)
+            self._check_head(scope)
             self._let_in(scope)
             await self._answer(scope, receive, recorded)
         except Fault as fault:
@@ -196,10 +196,15 @@ class Guard:
             message = "this key is an operator's, and reads metrics only"
             raise Fault("ErrPermissionDenied", message, service_name(path), "operator")
 
-    def _check_host(self, scope: Scope) -> None:
+    def _check_head(self, scope: Scope) -> None:
         if not self._host_allowed(scope):
             message = "the Host header is missing or names a host that is not served here; see allowed_hosts"
             raise Fault("ErrInvalidRequest", message, "router", "host")
+
+        codings = ",".join(Headers(scope=scope).getlist("transfer-encoding")).lower()
+        if codings not in {"", "chunked"}:
+            message = f"the transfer coding {codings[:40]!r} is not supported; send chunked alone"
+            raise Fault("ErrNotImplemented", message, "router", "body", headers={"Connection": "close"})
 
     def _host_allowed(self, scope: Scope) -> bool:
         named = Headers(scope=scope).getlist("host")

@@ -28,6 +28,7 @@ _LINGER_S = 30.0
 """Seconds for which the rest of a refused request is read and discarded, ..."""
 _LINGER_PAUSE_S = 5.0
 """... and maximum pause within it."""
+_LOOK_S = 0.25
 _SEND_BUFFER_BYTES = 128 * 1024
 _MOST_HEADERS = 200
 """Maximum of headers of a request: each takes time, even a short one."""
@@ -75,7 +76,9 @@ class HttpProtocol(HttpToolsProtocol):
         limit_send_buffer(transport)
         self._since = self.loop.time()
         self._start_timer()
-        mine = [other for other in self.connections if _address(other) == _address(self)]
+        mine = (
+            [other for other in self.connections if _address(other) == _address(self)] if self.client else []
+        )
         if len(mine) > self._max_per_address:
             self._make_room(mine)
         elif len(self.connections) > self._max_connections:
@@ -85,6 +88,32 @@ class HttpProtocol(HttpToolsProtocol):
         """Stop the timer."""
         self._stop_timer()
         super().connection_lost(exc)
+
+    def eof_received(self) -> bool | None:  # type: ignore[override] # as asyncio allows
+        """Keep the connection of a client that has only ended its sending, and waits for its reply.
+
+        A client that has left does the same at first. It resets the connection when something is sent to it, and an
+        interim reply changes nothing for one that waits.
+        """
+        cycle: Any = self.cycle
+        waits = (
+            self._idle and cycle is not None and not (cycle.response_started or self.transport.is_closing())
+        )
+        if not waits or cycle.scope["http_version"] != "1.1":
+            return None
+        cycle.keep_alive = False
+        self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        self._look_after(cycle)
+        return True
+
+    def _look_after(self, cycle: Any) -> None:
+        """End the connection once its client has reset it, which nobody else sees, as nothing is read any more."""
+        if self.transport.is_closing() or cycle.response_complete:
+            return
+        if self.transport.get_extra_info("socket").getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+            self.transport.abort()
+        else:
+            self.loop.call_later(_LOOK_S, self._look_after, cycle)
 
     def data_received(self, data: bytes) -> None:
         """Parse, unless the head is too large or the request was refused already."""

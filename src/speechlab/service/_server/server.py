@@ -14,6 +14,7 @@ import threading
 import time
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import uvicorn
@@ -24,6 +25,7 @@ from speechlab.errors import ConfigurationError, ServiceStartError, StoreError
 from speechlab.service._accounts.database import Database
 from speechlab.service._accounts.stored_keys import Access
 from speechlab.service._app import create_app
+from speechlab.service._config.settings import UNIX
 from speechlab.service._health.upkeep import spare_memory
 from speechlab.service._keys import make_key
 from speechlab.service._logs import log, to_stderr
@@ -157,11 +159,13 @@ class Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Stop at SIGTERM and SIGINT, and exit with 0; uvicorn's own handler ends with the signal."""
+        """Stop at SIGTERM, SIGINT and SIGHUP, and exit with 0; uvicorn's own handler ends with the signal."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        handled = (signal.SIGTERM, signal.SIGINT)
+        handled = [signal.SIGTERM, signal.SIGINT]
+        if os.name == "posix" and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as under nohup
+            handled.append(signal.SIGHUP)
         before = {number: signal.signal(number, self._on_signal) for number in handled}
         try:
             yield
@@ -193,6 +197,9 @@ def prepare(config: ServiceConfig) -> tuple[ServiceConfig, socket.socket, Ready]
         # The user who starts the service is its only user and its operator.
         key = make_key()
         config = config.model_copy(update={"api_keys": (key,), "operator_keys": (*config.operator_keys, key)})
+    if config.host.startswith(UNIX):
+        listener, base_url = _bind_unix(Path(config.host.removeprefix(UNIX))), config.host
+        return config, listener, Ready(base_url, base_url, config.api_keys[0])
     listener = _bind(config.host, config.port)
     base_url = f"http://{_url_host(config.host)}:{listener.getsockname()[1]}"
     # Where others can read the output, a key that nobody asked for is not printed: nobody knows it then.
@@ -322,6 +329,22 @@ def _bind(host: str, port: int) -> socket.socket:
             text = f"{where} cannot be used: {error.strerror}; choose others with --host and --port"
         raise ServiceStartError(text) from error
     listener.set_inheritable(False)
+    return listener
+
+
+def _bind_unix(path: Path) -> socket.socket:
+    listener = socket.socket(socket.AF_UNIX)
+    if path.is_socket() and not listener.connect_ex(str(path)):
+        listener.close()
+        raise ServiceStartError(f"another service listens on {path}; stop it, or choose another path")
+    try:
+        path.unlink(missing_ok=True)  # of a service that was killed
+        listener.bind(str(path))
+        path.chmod(0o660)  # for a proxy of the same group
+        listener.listen(_BACKLOG)
+    except OSError as error:
+        listener.close()
+        raise ServiceStartError(f"the socket {path} cannot be made: {error.strerror or error}") from error
     return listener
 
 

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 _SEND_BUFFER_BYTES = 256 * 1024
 _SLOWEST_BYTES_S = 2_000
 """Bytes per second of the slowest accepted reader: a quarter of the rate of mp3."""
+_FRAGMENTS = 1_000
+"""Maximum fragments of a message of a client."""
 _SLICE_BYTES = 4 * 1024
 _FRAMES_S = 2_000
 """Maximum frames of a client per second: each takes time, even a short one."""
@@ -77,6 +79,14 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
             self._second, self._frames_of_second = second, 0
         self._frames_of_second += len(self.conn.events)
         super().handle_events()
+
+    def handle_cont(self, event: Frame) -> None:
+        """Take a fragment, unless the message has too many of them: even an empty one takes memory."""
+        if len(self.frames) >= _FRAGMENTS:
+            self.conn.fail(CloseCode.POLICY, "too many fragments of a message")
+            self.handle_parser_exception()
+        else:
+            super().handle_cont(event)
 
     def handle_bytes(self, event: Frame) -> None:
         """Report a binary message at its first frame, since it is refused in any case."""
