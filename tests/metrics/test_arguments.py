@@ -377,6 +377,7 @@ def test_a_table_of_polars_is_refused_with_advice(name, argument, kind):
         (lambda: metrics.compare(pd.concat([SCORED, SCORED]), SCORED), "utterance 0 more than once"),
         (lambda: RATE.confidence_interval(level=2), "between 0 and 1"),
         (lambda: RATE.confidence_interval(draws=0), "draws=0"),
+        (lambda: RATE.confidence_interval(draws=10**12), "draws=1000000000000 .* from 1 to 1,000,000"),
         (lambda: RATE.confidence_interval(seed=-1), "seed=-1"),
         (lambda: RATE.confidence_interval(seed=None), "seed=None"),
         (lambda: RATE.confidence_interval(groups=["a", None]), r"groups\[1\] is None"),

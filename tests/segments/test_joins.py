@@ -232,3 +232,11 @@ def test_times_before_zero_may_be_joined():
     assert segments.overlap_join(table, table)["overlap_s"].tolist() == [1.0]
     with pytest.raises(SegmentError, match="negative"):
         segments.in_order(table)
+
+
+def test_a_join_that_would_not_fit_into_memory_is_refused():
+    """20,000 segments that all overlap have 400 million pairs, in 10 GB."""
+    many = segments.frame(pd.DataFrame({"start": 0.0, "end": 3600.0, "text": [""] * 20_000}))
+    for join in (segments.overlap_join, segments.align, segments.score):
+        with pytest.raises(SegmentError, match=r"400,000,000 pairs .* more than the 100,000,000"):
+            join(many, many)

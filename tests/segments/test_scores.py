@@ -253,3 +253,14 @@ def test_the_extent_decides_what_counts():
         segments.score(said, found, extent={"b": 3.0})
     with pytest.raises(SegmentError, match="collar=-1"):
         segments.score(said, found, collar=-1)
+
+
+def test_scores_show_their_rates():
+    said = segments.frame([(0.5, 2.0), (3.0, 5.0)], file="a")
+    result = segments.score(said, segments.frame([(0.4, 2.1), (3.0, 4.5)], file="a"), extent=6.0)
+    assert repr(result) == (
+        "<SegmentScore detection error rate 0.2000, 0.1000 with a collar of 0.25 s: 0.50 s missed and 0.20 s false "
+        "alarms in 3.50 s of speech; F1 of starts 1.0000, of ends 0.5000>"
+    )
+    assert repr(result.detection).startswith("<DetectionScore error rate 0.2000: 0.50 s missed")
+    assert "20.00%" in result._repr_html_()

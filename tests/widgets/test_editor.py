@@ -57,6 +57,22 @@ def test_without_edits_the_frame_is_the_given_one_in_order(editor):
     assert repr(editor) == "SegmentEditor('talk', 4.00 s, 4 segments)"
 
 
+def test_edited_times_are_whole_microseconds(editor):
+    edit(editor, [0, 0.1 + 0.2, 1717.5 * 0.002, "b", "", 0])
+    assert [0.3, 3.435] in editor.frame[["start", "end"]].values.tolist()
+
+
+def test_segments_that_end_after_the_recording_are_told(clip, editor):
+    words = r"1 of 2 segments end after the recording of 4.00 s, the first at 4.70 s; sl\.segments\.crop"
+    late = [(0.5, 1.0), (3.0, 4.7)]
+    with pytest.warns(UserWarning, match=words) as caught:
+        SegmentEditor(clip, late)
+    assert caught[0].filename == __file__
+    with pytest.warns(UserWarning, match="1 of 2 segments end after") as caught:
+        editor.frame = segments.frame(late)
+    assert caught[0].filename == __file__
+
+
 def test_edits_keep_ids_times_and_the_other_columns_of_each_row(editor):
     # row 1 split, row 2 deleted, one added
     put = [[1, 0.3, 0.5, "a", "S", 1], [10, 0.5, 0.75, "", "S", 1], [11, 3, 3.5, "new", "", -1]]

@@ -236,3 +236,22 @@ def test_an_alignment_too_large_for_memory_is_refused(monkeypatch):
     said = segments.frame([(0, 10, "a b c d e f g h i j k l m n")], file="a")
     with pytest.raises(InvalidRequestError, match="smaller collar"):
         timed_error_rate(said, said, by_segment=True, normalize=None)
+
+
+def test_a_timed_rate_shows_its_rate():
+    said = [
+        {"file": "a<b", "start": 0, "end": 2, "text": "good morning", "speaker": "ann"},
+        {"file": "b", "start": 0, "end": 2, "text": "yes", "speaker": "bob"},
+    ]
+    heard = [{**said[0], "text": "good evening"}, {**said[1], "speaker": "x"}]
+    rate = timed_error_rate(segments.frame(said), segments.frame(heard), by_speaker=True)
+    assert repr(rate) == "<TimedErrorRate 0.3333 by word: 1 errors in 3, 2 streams, collar 5 s>"
+    page = rate._repr_html_()
+    assert [part in page for part in ("33.33%", "50.00%", "a&lt;b", "a<b", "all")] == [True] * 3 + [
+        False,
+        True,
+    ]
+    none = timed_error_rate(segments.frame([]), segments.frame([]))
+    assert "–" in none._repr_html_()
+    many = segments.frame([{"file": str(number), "start": 0, "end": 1, "text": "a"} for number in range(30)])
+    assert "the first 20 of 30 streams" in timed_error_rate(many, many)._repr_html_()

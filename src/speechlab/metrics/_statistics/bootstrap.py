@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 BLOCK = "speechlab block"
+_MOST_DRAWS = 1_000_000
 _CELLS_AT_ONCE = 4_000_000  # of draws x distinct pairs: 32 MB of 64-bit counts
 
 
@@ -50,7 +51,7 @@ class Bootstrap:
 
     Attributes:
         level: Confidence level, between 0 and 1.
-        draws: Number of bootstrap draws.
+        draws: Number of bootstrap draws, 1 to 1,000,000.
         seed: The same seed gives the same interval, whatever the order of the utterances.
         groups: Blocks (speakers, files) that are drawn as wholes: a name for each utterance, or the column of a table
             with the names; None to draw utterances.
@@ -68,10 +69,10 @@ class Bootstrap:
         if not is_number(self.level) or not 0 < float(self.level) < 1:
             message = f"a confidence level lies between 0 and 1, not at {self.level!r:.60}; use 0.95 for 95 %"
             raise InvalidRequestError(message, parameter="level")
-        if not is_whole_number(self.draws) or self.draws < 1:
+        if not is_whole_number(self.draws) or not 1 <= self.draws <= _MOST_DRAWS:
             message = (
-                f"draws={self.draws!r:.60} is not a number of bootstrap draws; give a whole number, such as "
-                "1000"
+                f"draws={self.draws!r:.60} is not a number of bootstrap draws; give a whole number from 1 to "
+                f"{_MOST_DRAWS:,}, such as 1000"
             )
             raise InvalidRequestError(message, parameter="draws")
         if not is_whole_number(self.seed) or self.seed < 0:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from speechlab._arguments import is_bool, is_number, refuse_other_tables, refused
+from speechlab.display import table as html_table
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.units import prepare
 from speechlab.metrics._timed.assignment import cheapest_assignment
@@ -22,10 +23,12 @@ if TYPE_CHECKING:
 
 _Token = tuple[int, float, float, float, int]
 """A token: code, start and end of the time in which it may be aligned, middle (all in seconds), and segment."""
+_SHOWN = 20
+"""Maximum number of streams in HTML."""
 _COLUMNS = ["file", "speaker", "assigned", "substitutions", "deletions", "insertions", "reference_length"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TimedErrorRate:
     """An error rate of timed texts, with its counts.
 
@@ -54,8 +57,8 @@ class TimedErrorRate:
     deletions: int
     insertions: int
     reference_length: int
-    streams: pd.DataFrame = field(repr=False, compare=False)
-    segments: pd.DataFrame | None = field(default=None, repr=False, compare=False)
+    streams: pd.DataFrame = field(compare=False)
+    segments: pd.DataFrame | None = field(default=None, compare=False)
 
     @property
     def errors(self) -> int:
@@ -66,6 +69,37 @@ class TimedErrorRate:
     def rate(self) -> float:
         """All errors over all reference tokens (or over 1 if there are none); NaN if there is no recording."""
         return self.errors / max(self.reference_length, 1) if len(self.streams) else math.nan
+
+    def __repr__(self) -> str:
+        return (
+            f"<TimedErrorRate {self.rate:.4f} by {self.unit}: {self.errors} errors in {self.reference_length}, "
+            f"{len(self.streams)} streams, collar {self.collar_s:g} s>"
+        )
+
+    def _repr_html_(self) -> str:
+        def percent(rate: float) -> str:
+            return "–" if math.isnan(rate) else f"{100 * rate:.2f}%"
+
+        counts = ("substitutions", "deletions", "insertions", "reference_length")
+        columns = [self.streams[name].tolist() for name in _COLUMNS]
+        rows = [
+            (file, speaker, assigned, percent(sum(errors) / max(length, 1)), *errors, length)
+            for file, speaker, assigned, *errors, length in zip(*columns, strict=True)
+        ]
+        if len(rows) != 1:
+            total = [getattr(self, name) for name in counts]
+            rows = [("all", "", "", percent(self.rate), *total), *rows[:_SHOWN]]
+        caption = f"Error rate by {self.unit}, of words within {self.collar_s:g} s of each other"
+        if len(self.streams) > _SHOWN:
+            caption += f"; the first {_SHOWN} of {len(self.streams)} streams"
+        heads = [
+            "recording",
+            "speaker",
+            "compared with",
+            "error rate",
+            *(name.replace("_", " ") for name in counts),
+        ]
+        return str(html_table(heads, rows, caption=caption, right=range(3, 8)))
 
 
 def timed_error_rate(

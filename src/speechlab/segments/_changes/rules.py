@@ -44,9 +44,10 @@ def from_speech(
 ) -> pd.DataFrame:
     """Make segments of detected speech by the contract's rules, without another call.
 
-    Make one call with ``vad="segments"``, a small ``min_silence_gap``, and 0 for the other four parameters; then
-    study their effects here. Effects on the detector and the recogniser cannot be derived from the table: another
-    ``min_silence_gap`` in the call can change the detected speech and the segment of a word.
+    Make one call with ``vad="segments"``, the ``min_silence_gap`` of interest, and 0 for the other four parameters,
+    whose effects can be derived here. ``min_silence_gap`` cannot: the detector keeps or drops short bursts of speech
+    by it, and the recogniser gives words to other segments. A larger one than that of the call only joins what the
+    call found.
 
     >>> from speechlab import segments
     >>> speech = segments.frame([(2.0, 2.5, "Well,"), (3.0, 6.0, "yes.")], file="a.wav")

@@ -41,7 +41,8 @@ def overlap_join(a: pd.DataFrame, b: pd.DataFrame, by: str | Sequence[str] | Non
         ``right``, the positions (from 0) of the rows in the tables, and ``overlap_s``.
 
     Raises:
-        SegmentError: A column is missing or does not have numbers, or an end is before its start.
+        SegmentError: A column is missing or does not have numbers, an end is before its start, or more than 100
+            million pairs share time.
     """
     import pandas as pd
 

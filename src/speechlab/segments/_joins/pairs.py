@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from speechlab.errors import SegmentError
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
 
 _CANDIDATES = 4
 """Maximum of the candidates for each row, on average."""
+
+_MOST_PAIRS = 100_000_000
+"""Maximum number of pairs; a joined table has 24 bytes for each, and takes twice that while it is made."""
 
 _BITS = 62
 """Bits of an integer that are available for a key."""
@@ -102,7 +107,17 @@ def _and_earlier(
 
 
 def _expand(first: Numbers, counts: Numbers) -> tuple[Numbers, Numbers]:
-    """Pairs of each row with its ``counts`` places from ``first`` on."""
+    """Pairs of each row with its ``counts`` places from ``first`` on.
+
+    Raises:
+        SegmentError: The pairs would need gigabytes.
+    """
+    if (count := int(counts.sum())) > _MOST_PAIRS:
+        message = (
+            f"{count:,} pairs of segments share time, more than the {_MOST_PAIRS:,} that a join keeps in memory; "
+            "join some recordings or a part of the rows at a time, or merge the segments of one table first"
+        )
+        raise SegmentError(message)
     rows = np.repeat(np.arange(len(counts)), counts)
     return rows, np.arange(len(rows)) + np.repeat(first - (np.cumsum(counts) - counts), counts)
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class DetectionScore:
     """Seconds of correct, missed and falsely detected speech, and the rates that follow.
 
@@ -90,6 +90,13 @@ class DetectionScore:
     def iou(self) -> float:
         """Intersection over union: correct speech over the time that is speech or is detected."""
         return _ratio(self.correct_s, self.correct_s + self.miss_s + self.false_alarm_s)
+
+    def __repr__(self) -> str:
+        return (
+            f"<DetectionScore error rate {self.detection_error_rate:.4f}: {self.miss_s:.2f} s missed and "
+            f"{self.false_alarm_s:.2f} s false alarms in {self.reference_s:.2f} s of speech, "
+            f"collar {self.collar_s:g} s>"
+        )
 
 
 def _ratio(part: float, whole: float) -> float:

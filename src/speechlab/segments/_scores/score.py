@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _PERCENTILES = (5, 25, 75, 95)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SegmentScore:
     """Score of detected segments against a reference, by time.
 
@@ -60,8 +60,8 @@ class SegmentScore:
     ends: MatchScore
     segments: MatchScore
     segmentation: Segmentation
-    deviations: pd.DataFrame = field(repr=False, compare=False)
-    files: pd.DataFrame = field(repr=False, compare=False)
+    deviations: pd.DataFrame = field(compare=False)
+    files: pd.DataFrame = field(compare=False)
 
     @property
     def collar_s(self) -> float:
@@ -111,6 +111,15 @@ class SegmentScore:
             row["mean_abs_s"] = _mean(np.abs(values))
             rows.append(row)
         return pd.DataFrame(rows)
+
+    def __repr__(self) -> str:
+        strict, lenient = self.detection, self.lenient
+        return (
+            f"<SegmentScore detection error rate {strict.detection_error_rate:.4f}, "
+            f"{lenient.detection_error_rate:.4f} with a collar of {self.collar_s:g} s: {strict.miss_s:.2f} s missed "
+            f"and {strict.false_alarm_s:.2f} s false alarms in {strict.reference_s:.2f} s of speech; F1 of starts "
+            f"{self.starts.f1:.4f}, of ends {self.ends.f1:.4f}>"
+        )
 
     def _repr_html_(self) -> str:
         def percent(value: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 MAX_SEGMENTS = 20_000
 _MAX_CHARACTERS = 20_000
 _TOLERANCE_S = 1e-6
+_LATE_S = 0.01
+"""Seconds after the end that rounding explains."""
 _SHOWN = ("start", "end", "text", "speaker")
 
 
@@ -63,6 +66,7 @@ class EditedRows:
         if len(given) > MAX_SEGMENTS:
             message = f"{len(given):,} segments are more than the {MAX_SEGMENTS:,} that a page can hold; give a part"
             raise InvalidRequestError(message, parameter="segments")
+        self._tell_late(given, duration_s)
         self.given = given
         self._file = files[0] if files else file
         self._duration_s = duration_s
@@ -73,6 +77,17 @@ class EditedRows:
             for number, (start, end, text, speaker) in enumerate(cells)
         }
         self._first = dict(self._rows)
+
+    @staticmethod
+    def _tell_late(given: pd.DataFrame, duration_s: float) -> None:
+        late = given["end"] > duration_s + _LATE_S
+        if late.any():
+            first = given["end"][late].iloc[0]
+            message = (
+                f"{int(late.sum()):,} of {len(given):,} segments end after the recording of {duration_s:.2f} s, the "
+                f"first at {first:.2f} s; sl.segments.crop(frame, {duration_s:.2f}) cuts them"
+            )
+            warnings.warn(message, stacklevel=4)
 
     def in_order(self) -> list[tuple[int, EditedRow]]:
         """Return ids and rows by start and end."""
@@ -94,13 +109,20 @@ class EditedRows:
         for number, *values in put:
             if not is_whole_number(number):
                 raise ValueError(f"{number!r} is not an id")
-            rows[int(number)] = self._checked(rows.get(number), *values)
+            rows[int(number)] = self._checked(rows.get(number), self._first.get(number), *values)
         if len(rows) > MAX_SEGMENTS:
             raise ValueError(f"there are too many segments; the maximum is {MAX_SEGMENTS:,}")
         self._rows = rows
 
     def _checked(
-        self, before: EditedRow | None, start: Any, end: Any, text: Any, speaker: Any, like: Any
+        self,
+        before: EditedRow | None,
+        first: EditedRow | None,
+        start: Any,
+        end: Any,
+        text: Any,
+        speaker: Any,
+        like: Any,
     ) -> EditedRow:
         for value in (start, end):
             if not is_number(value) or not math.isfinite(value):
@@ -112,7 +134,12 @@ class EditedRows:
             if not isinstance(value, str) or len(value) > _MAX_CHARACTERS:
                 raise ValueError(f"texts have at most {_MAX_CHARACTERS:,} characters")
         known = is_whole_number(like) and 0 <= like < len(self.given)
-        return EditedRow(float(start), float(end), text, speaker, int(like) if known else -1)
+        # Edited times are whole microseconds, because sums and multiples in the browser end in …0001.
+        begin, stop = (
+            float(value) if first and value in (first.start, first.end) else round(float(value), 6)
+            for value in (start, end)
+        )
+        return EditedRow(begin, stop, text, speaker, int(like) if known else -1)
 
     def _end_of(self, like: Any) -> float:
         row = self._first.get(like)
