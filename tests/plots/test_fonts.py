@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from importlib.resources import files
 from io import BytesIO
 
 import pytest
@@ -13,7 +12,7 @@ from matplotlib.font_manager import fontManager
 
 from speechlab import plots, segments
 
-FONT = str(files("noto_cjk_sans_otc") / "NotoSansCJK-Regular.ttc")
+FONT = str(pytest.importorskip("noto_cjk_sans_otc", reason="pip install 'speechlab[fonts]'").FONT_PATH)
 SAID = segments.frame([(0, 1, "今日は、ＯＫ！")])
 
 
