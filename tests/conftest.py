@@ -12,6 +12,9 @@ import pytest
 from hypothesis import settings
 
 pytest.register_assert_rewrite("support")
+from support.notebooks import round_as_recorded  # noqa: E402 - it is one of the modules above
+
+round_as_recorded()  # before anything imports numpy
 
 # Imports and tests make many objects that stay, among which the search for garbage would take a tenth of the time.
 gc.set_threshold(50_000)

@@ -51,6 +51,16 @@ _PLACE = re.compile(r"speechlab-place-[0-9a-f]{32}")
 _MARKUP = re.compile(r"<style.*?</style>|<[^>]*>", re.DOTALL)
 
 
+def round_as_recorded():
+    """Have OpenBLAS use its code for AVX2, by a variable that this process and those below it read at their start.
+
+    What is kept was made with it. The code for AVX-512 rounds differently, and a recogniser then hears another word.
+    """
+    processor = Path("/proc/cpuinfo")
+    if processor.exists() and " avx512f" in processor.read_text(encoding="utf-8"):
+        os.environ.setdefault("OPENBLAS_CORETYPE", "Haswell")
+
+
 class Kernel:
     """One kernel, in which each notebook begins with no names and in a folder of its own."""
 
@@ -190,4 +200,5 @@ def main(names):
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
     os.environ.pop("SPEECHLAB_WS_BASE_URL", None)
+    round_as_recorded()
     main(sys.argv[1:])
