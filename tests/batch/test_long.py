@@ -57,7 +57,7 @@ def test_pieces_are_asked_once_and_stand_in_the_time_of_the_recording(ears, stor
         assert batch.transcribe_long(frame, lab, **given).equals(whole)
         assert Ears.asked == asked + 1
     assert len(part) == len(whole) - 1
-    assert list(whole) == ["file", "start", "end", "text", "row", "piece"]
+    assert list(whole) == ["file", "start", "end", "text", "row", "piece", "doubt"]
     assert segments.equal(whole, segments.frame(whole))
     first = whole[whole["row"] == "x"]
     assert first["start"].diff().dropna().between(20, 30).all()
@@ -171,7 +171,7 @@ def test_a_reply_that_cannot_be_right_costs_its_row_alone(ears, store, tmp_path)
         with pytest.warns(UserWarning, match="1 recording is not whole: .* cannot be right"):
             long = batch.transcribe_long(frame.iloc[1:2], lab, store=store, progress=False)
     assert len(long) == 0
-    assert list(long) == ["file", "start", "end", "text", "row", "piece"]
+    assert list(long) == ["file", "start", "end", "text", "row", "piece", "doubt"]
 
 
 KILLED = """

@@ -16,9 +16,9 @@ from speechlab.errors import APIConnectionError, EngineError, InvalidRequestErro
 from speechlab.evaluate._recognition.conditions import conditions_of, under
 from speechlab.evaluate._recognition.flags import flagged
 from speechlab.evaluate._recognition.level import active_level_db, level_db
-from speechlab.evaluate._speech.loops import loops
 from speechlab.metrics import score
 from speechlab.store import Store
+from speechlab.text import loops
 from support.staged import staged_service
 
 SAID = [f"{name} is at the door" for name in ("Ada", "Bo", "Cy", "Di", "Ed", "Flo", "Gus", "Hal")]

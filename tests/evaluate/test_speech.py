@@ -15,10 +15,10 @@ from speechlab import evaluate, plots
 from speechlab.audio import AudioClip
 from speechlab.client import Client
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._speech.loops import loops
 from speechlab.evaluate._speech.mixed import is_mixed, mixed_normalizer
 from speechlab.metrics import score
 from speechlab.store import Store
+from speechlab.text import loops
 from support.staged import staged_service
 
 LOOP = "it was a cold day in the north, " * 4

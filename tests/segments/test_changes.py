@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from speechlab import segments
+from speechlab import datasets, segments
 from speechlab.audio import AudioClip
 from speechlab.errors import SegmentError, SpeechLabError
 from support import segment_tables
@@ -345,3 +345,47 @@ def test_captions_lose_no_character(text, length, line_width, lines):
 def test_limits_that_make_no_captions_are_refused(options, words):
     with pytest.raises(SpeechLabError, match=words):
         segments.captions(segments.frame([(0.0, 1.0, "a")]), **options)
+
+
+# -- doubts
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "text", "doubt"),
+    [
+        (0, 20, "You", "sparse"),
+        (0, 5, "Yes.", "sparse"),
+        (0, 4.9, "Yes.", ""),
+        (0, 8, "ありがとう", ""),
+        (0, 20, "…", ""),
+        (0, 20, "", ""),
+        (0, 3, " thanks for watching! ", "stock phrase"),
+        (0, 3, "ご視聴ありがとうございました。", "stock phrase"),
+        (0, 3, "Thanks for watching my dog.", ""),
+        (0, 20, "Thank you so much, thank you so much, thank you so much.", "loop"),
+        (0, 3, "ニュース、ニュース、ニュース", "loop"),
+        (0, 3, "No, no, no.", ""),
+        (0, 1, "This is more than anybody can say in one second.", ""),
+        (0, 0.5, "This is more than anybody can say in half of one.", "dense"),
+        (0, 0, "This is more than anybody can say in no time.", ""),
+    ],
+)
+def test_doubts_follow_their_rules(start, end, text, doubt):
+    assert segments.doubts(segments.frame([(start, end, text)])).tolist() == [doubt]
+
+
+def test_segments_that_repeat_each_other_are_a_loop():
+    said = ["Thank you.", "thank you", "Thank you!", "Good bye.", "Thank you.", "Yes.", "Yes.", "Yes."]
+    rows = [{"file": "a", "start": at, "end": at + 1, "text": text} for at, text in enumerate(said)]
+    rows.append({"file": "b", "start": 0, "end": 1, "text": "Good bye."})
+    table = segments.frame(rows).iloc[::-1].set_axis(list("ihgfedcba"))
+    doubt = segments.doubts(table)
+    assert doubt[doubt != ""].to_dict() == {"c": "loop", "b": "loop", "a": "loop"}
+    assert doubt.name == "doubt"
+    assert segments.doubts(segments.frame([])).empty
+
+
+def test_no_prompt_is_doubted():
+    prompts = datasets.prompts()
+    rows = pd.DataFrame({"start": 0.0, "end": prompts["text"].map(wide) / 14 + 0.5, "text": prompts["text"]})
+    assert not segments.doubts(segments.frame(rows)).any()

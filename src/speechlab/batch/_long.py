@@ -23,6 +23,7 @@ from speechlab.batch._table.failures import failures_told_elsewhere
 from speechlab.batch._table.storable import stand_in
 from speechlab.batch._table.timed import FAULTS_ATTRIBUTE, listed, timed_pieces
 from speechlab.errors import AudioDecodeError, AudioError, InvalidRequestError
+from speechlab.segments import doubts
 from speechlab.segments import frame as segment_frame
 
 if TYPE_CHECKING:
@@ -92,9 +93,10 @@ async def atranscribe_long(
 
     Returns:
         One segment frame, of pandas: ``file`` (as :func:`segments` names it), ``start`` and ``end`` (seconds from
-        the beginning of the recording, to the microsecond), ``text``, ``row`` (index label of the recording's row)
-        and ``piece`` (number of the piece, from 0 in each recording). A warning names recordings that cannot be
-        read and pieces that failed; ``attrs["speechlab_faults"]`` has the reasons by the position of the row.
+        the beginning of the recording, to the microsecond), ``text``, ``row`` (index label of the recording's row),
+        ``piece`` (number of the piece, from 0 in each recording) and ``doubt`` (why the text may have been made up of
+        noise, by the rules of :func:`speechlab.segments.doubts`; empty for most). A warning names recordings that
+        cannot be read and pieces that failed; ``attrs["speechlab_faults"]`` has the reasons by the row's position.
 
     Raises:
         InvalidRequestError: An argument is not allowed, or a column is missing.
@@ -224,6 +226,7 @@ def _joined(tables: Iterable[pd.DataFrame], rows: _Rows) -> pd.DataFrame:
     empty = segment_frame([]).assign(row=0, piece=0).astype(kinds)
     found = [table for table in tables if len(table)]
     result = segment_frame(pd.concat(found, ignore_index=True) if found else empty)
+    result["doubt"] = doubts(result)
     if rows.labels:
         labels = rows.labels[0].append(rows.labels[1:])
         result["row"] = labels.take(result["row"].to_numpy(dtype="int64"))

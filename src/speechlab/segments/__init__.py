@@ -12,6 +12,7 @@ from speechlab._door import name_after as _name_after
 from speechlab.segments._changes.captions import captions
 from speechlab.segments._changes.clips import clips
 from speechlab.segments._changes.crop import crop, shift
+from speechlab.segments._changes.doubts import doubts
 from speechlab.segments._changes.merge import merge, resegment, split, subtract
 from speechlab.segments._changes.rules import from_speech
 from speechlab.segments._changes.silence import coverage, gaps
@@ -41,6 +42,7 @@ __all__ = [
     "clips",
     "coverage",
     "crop",
+    "doubts",
     "equal",
     "format_of",
     "formats",

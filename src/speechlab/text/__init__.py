@@ -27,6 +27,7 @@ from speechlab.text._languages.readings import (
     spoken_words,
     usual_kanji,
 )
+from speechlab.text._loops import loops
 from speechlab.text._normalizer import Normalizer, Spans, Step
 from speechlab.text._registry import NORMALIZERS, normalizer
 from speechlab.text._tokens import characters, words
@@ -45,6 +46,7 @@ __all__ = [
     "language_name",
     "languages_in",
     "looks_unspaced",
+    "loops",
     "mora_count",
     "morphemes",
     "normalizer",

@@ -9,11 +9,11 @@ from speechlab import batch
 from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.evaluate._arguments import code_or_none
 from speechlab.evaluate._made import WHY
-from speechlab.evaluate._speech.loops import loops
 from speechlab.evaluate._speech.mixed import is_mixed, languages_of_rows, mixed_normalizer
 from speechlab.evaluate._speech.report import SpeechReport
 from speechlab.evaluate._systems import UNUSABLE
 from speechlab.metrics import score
+from speechlab.text import loops
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._speech.loops import loops
 from speechlab.metrics import glossary_terms, translation_score
-from speechlab.text import normalizer
+from speechlab.text import loops, normalizer
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -19,6 +19,10 @@ def loops(hypothesis: object, reference: object = None) -> bool:
     Args:
         hypothesis: The hypothesis; False for a value that is not a text.
         reference: The reference, if it is known.
+
+    Example:
+        >>> loops("Thank you so much, thank you so much."), loops("Bye bye.")
+        (True, False)
     """
     if not isinstance(hypothesis, str):
         return False
