@@ -29,7 +29,7 @@ from speechlab.text import normalizer
 
 Texts = list[str]
 Candidate = Callable[[Texts, Texts], object]
-PHRASES = Path(__file__).parents[1] / "tests" / "metrics" / "rates" / "japanese_differences.tsv"
+PHRASES = Path(__file__).parents[1] / "tests/metrics/rates/pairs/ja-first.tsv"
 SYLLABLES = "ka ki ku sa shi to no ma re mi ra yo wa ne tan gen ber lin ro ad stone field"
 
 

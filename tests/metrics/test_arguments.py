@@ -214,7 +214,7 @@ FUNCTIONS = {
         name: (getattr(text, name), ONE_TEXT)
         for name in (
             *("words", "characters", "pinyin", "reading", "reading_key", "mora_count", "morphemes"),
-            *("spoken_words", "usual_kanji", "looks_unspaced"),
+            *("spoken_words", "usual_kanji", "standard_kanji", "dictionary_entries", "looks_unspaced"),
         )
     },
 }

@@ -320,8 +320,8 @@ def test_different_numbers_stay_different():
 PINNED = {
     "basic-v4": "a7d513bc",
     "en-v3": "1c52de9f",
-    "ja-v4": "d67bd84e",
-    "ja-reading-v4": "ebffa5f6",
+    "ja-v5": "2d7069b3",
+    "ja-reading-v5": "d74db9fa",
     "none-v1": "e3b0c442",
 }
 
@@ -335,7 +335,7 @@ def test_signatures_are_pinned():
 
 @pytest.mark.parametrize(
     ("name", "identity"),
-    [("ja-JP", "ja-v4"), ("en_GB", "en-v3"), ("Japanese", "ja-v4"), ("EN-V3", "en-v3"), ("fr", "basic-v4")],
+    [("ja-JP", "ja-v5"), ("en_GB", "en-v3"), ("Japanese", "ja-v5"), ("EN-V3", "en-v3"), ("fr", "basic-v4")],
 )
 def test_normalisers_are_found_by_tag_name_and_id(name, identity):
     assert normalizer(name).id == identity
@@ -368,7 +368,7 @@ def test_a_custom_normaliser_can_be_pickled_if_its_functions_can():
 
 
 def test_repr_is_short():
-    assert "Normalizer ja-v4: invisible" in repr(normalizer("ja"))
+    assert "Normalizer ja-v5: invisible" in repr(normalizer("ja"))
     assert repr(Normalizer("x", 2)) == "<Normalizer x-v2: no steps>"
 
 

@@ -16,7 +16,7 @@ from speechlab.text._language_codes import (
     primary_language,
     writes_without_spaces,
 )
-from speechlab.text._languages.morphemes import Morpheme, morphemes
+from speechlab.text._languages.morphemes import Morpheme, dictionary_entries, morphemes
 from speechlab.text._languages.pinyin import pinyin
 from speechlab.text._languages.readings import (
     SpokenWord,
@@ -25,6 +25,7 @@ from speechlab.text._languages.readings import (
     reading,
     reading_key,
     spoken_words,
+    standard_kanji,
     usual_kanji,
 )
 from speechlab.text._loops import loops
@@ -40,6 +41,7 @@ __all__ = [
     "SpokenWord",
     "Step",
     "characters",
+    "dictionary_entries",
     "join_texts",
     "kana_key",
     "language_code",
@@ -55,6 +57,7 @@ __all__ = [
     "reading",
     "reading_key",
     "spoken_words",
+    "standard_kanji",
     "usual_kanji",
     "words",
     "writes_without_spaces",

@@ -1,6 +1,6 @@
 """Normalisers: tuples of named steps, from which explanations, hashes and offsets are derived.
 
-Scores of differently normalised texts cannot be compared. So a normaliser has an id for people (``ja-v4``) and a hash
+Scores of differently normalised texts cannot be compared. So a normaliser has an id for people (``ja-v5``) and a hash
 of its rules for programs. A test pins the hashes; it fails if a rule changes without a new version.
 
 Offsets come from an alignment of the text before and after each step. This works for any step, also for steps of
@@ -71,7 +71,7 @@ class Normalizer:
         >>> ja("午後３時、１．５倍。")
         '午後三時一点五倍'
         >>> ja.id
-        'ja-v4'
+        'ja-v5'
 
     Attributes:
         name: Short name, such as ``"ja"``.
@@ -85,7 +85,7 @@ class Normalizer:
 
     @property
     def id(self) -> str:
-        """Name and version, such as ``"ja-v4"``."""
+        """Name and version, such as ``"ja-v5"``."""
         return f"{self.name}-v{self.version}"
 
     @cached_property
@@ -98,7 +98,7 @@ class Normalizer:
 
     @property
     def signature(self) -> str:
-        """Id and content hash, such as ``"ja-v4#0f3a9c1d"``, to report with a score."""
+        """Id and content hash, such as ``"ja-v5#0f3a9c1d"``, to report with a score."""
         return f"{self.id}#{self.content_hash}"
 
     def __call__(self, text: str) -> str:

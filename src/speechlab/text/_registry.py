@@ -34,7 +34,7 @@ def normalizer(name: str) -> Normalizer:
 
     Args:
         name: ``"none"`` (changes nothing), ``"basic"`` (case, punctuation and width, for any language), ``"en"``,
-            ``"ja"``, ``"ja-reading"`` (the normaliser before a reading) or ``"zh"``; an id such as ``"ja-v4"``; or
+            ``"ja"``, ``"ja-reading"`` (the normaliser before a reading) or ``"zh"``; an id such as ``"ja-v5"``; or
             any language tag: a language without rules of its own gets ``basic``.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Classes of Japanese differences, on pairs that were written before the code (japanese_differences.tsv)."""
+"""Classes of Japanese differences."""
 
 import pandas as pd
 import pytest
@@ -6,66 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from speechlab.metrics import compare_texts, score, summarize
-from support.differences import Written
+from support.differences import class_of
 
 pytest.importorskip("pyopenjtalk")
-
-# For each set: (expected class, found class) -> number of pairs.
-FIRST = {
-    ("notation", "equal"): 24,
-    ("notation", "notation"): 93,
-    ("notation", "recognition"): 1,
-    ("homophone", "homophone"): 120,
-    ("homophone", "recognition"): 1,
-    ("recognition", "recognition"): 107,
-}
-# Written before the rules for money, numbers, kana, Latin words and variant kanji.
-SECOND = {
-    ("notation", "equal"): 29,
-    ("notation", "notation"): 53,
-    ("notation", "homophone"): 2,
-    ("notation", "recognition"): 1,
-    ("homophone", "notation"): 1,
-    ("homophone", "homophone"): 28,
-    ("homophone", "recognition"): 1,
-    ("recognition", "recognition"): 50,
-}
-# Written by a person who knew the docs but not the code.
-THIRD = {
-    ("notation", "equal"): 10,
-    ("notation", "notation"): 20,
-    ("homophone", "homophone"): 12,
-    ("recognition", "recognition"): 16,
-}
-# Written before the rules for telephone numbers, powers, ranges of money and counters in katakana.
-FOURTH = {
-    ("notation", "equal"): 10,
-    ("notation", "notation"): 8,
-    ("notation", "recognition"): 2,
-    ("homophone", "homophone"): 4,
-    ("recognition", "recognition"): 15,
-}
-SETS = {
-    "japanese_differences.tsv": FIRST,
-    "japanese_differences_second.tsv": SECOND,
-    "japanese_differences_third.tsv": THIRD,
-    "japanese_differences_fourth.tsv": FOURTH,
-}
-WRITTEN = Written("ja", ("notation", "homophone", "recognition"), SETS)
-
-
-@pytest.mark.parametrize("name", SETS)
-def test_the_confusion_matrix_is_the_one_in_the_docs(name):
-    matrix = WRITTEN.check_matrix(name)
-    right = sum(count for (written, kind), count in matrix.items() if kind in {written, "equal"})
-    assert ("homophone", "equal") not in matrix
-    assert ("recognition", "equal") not in matrix
-    assert right / sum(matrix.values()) >= 0.94
-
-
-@pytest.mark.parametrize("name", SETS)
-def test_a_class_does_not_depend_on_which_side_is_the_reference(name):
-    WRITTEN.check_sides(name)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +34,7 @@ def test_a_class_does_not_depend_on_which_side_is_the_reference(name):
     ],
 )
 def test_the_rules(reference, hypothesis, kind):
-    assert WRITTEN.told(reference, hypothesis) == kind
+    assert class_of(reference, hypothesis, "ja") == kind
 
 
 def test_each_difference_has_its_own_class():

@@ -3,6 +3,8 @@
 A character error rate counts 他/她 as an error, although they sound the same. A pinyin error rate does not count
 试/是. So each difference between a reference and its hypothesis gets a class:
 
+- *notation*: two ways to read one sign or number (¥/块, 3:30/三点半, 两/二).
+- *filler*: only a sound of hesitation (嗯, 呃).
 - *homophone*: the same syllables with the same tones (权利/权力).
 - *tone*: the same syllables with another tone (买/卖, 水饺/睡觉).
 - *recognition*: other syllables (北京/南京), or nothing on one side.
@@ -15,16 +17,17 @@ digits, width) are removed by the normaliser.
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from rapidfuzz.distance import Levenshtein
 
-from speechlab.metrics._differences.differences import Difference, TextComparison
+from speechlab.metrics._differences.differences import FORGIVEN, Difference, TextComparison
 from speechlab.text import pinyin
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from speechlab.metrics._differences.differences import DifferenceClass
 
@@ -32,31 +35,70 @@ _Span: TypeAlias = tuple[int, int, int, int]
 _AROUND = 20  # characters of context: longer than a word, shorter than a long text
 
 
-def compare_chinese(one: str, other: str) -> TextComparison:
+def compare_chinese(reference: str, hypothesis: str, one: str, other: str) -> TextComparison:
     """Class each difference between two texts with known normalised forms.
 
     Args:
+        reference: Reference as written.
+        hypothesis: Hypothesis as written.
         one: Reference after the normaliser ``zh``.
         other: Hypothesis after the normaliser ``zh``.
     """
     # In a fixed order, because classes must not depend on which side is the reference.
     swapped = other < one
     first, second = (other, one) if swapped else (one, other)
+    forms = [pair for pair in _FORMS if pair.sign is None or pair.sign.search(reference + hypothesis)]
     differences: list[Difference] = []
-    for span in _spans(first, second):
-        kind = _judge(first, second, span)
-        i0, i1, j0, j1 = (*span[2:], *span[:2]) if swapped else span
-        old, new = one[i0:i1], other[j0:j1]
-        last = differences[-1] if differences else None
-        if last and last.kind == kind and last.start + len(last.reference) == i0:
-            differences.pop()
-            old, new, i0 = last.reference + old, last.hypothesis + new, last.start
-        differences.append(Difference(kind, old, new, i0))
-    return TextComparison(one, other, other, tuple(differences), Levenshtein.distance(one, other))
+    tolerant: list[str] = []
+    done = 0
+    for run in _runs(first, second):
+        for kind, span in _classes(first, second, run, forms):
+            i0, i1, j0, j1 = (*span[2:], *span[:2]) if swapped else span
+            old, new = one[i0:i1], other[j0:j1]
+            if kind in FORGIVEN:
+                tolerant += other[done:j0], old
+                done = j1
+            last = differences[-1] if differences else None
+            if last and last.kind == kind and last.start + len(last.reference) == i0:
+                differences.pop()
+                old, new, i0 = last.reference + old, last.hypothesis + new, last.start
+            differences.append(Difference(kind, old, new, i0))
+    forgiven = "".join(tolerant) + other[done:]
+    return TextComparison(one, other, forgiven, tuple(differences), Levenshtein.distance(one, forgiven))
 
 
-def _spans(one: str, other: str) -> Iterator[_Span]:
-    """The differing spans between equal characters, split into single characters if both sides have equal length."""
+class _Form(NamedTuple):
+    """Two ways to read one sign or number, and the sign, if they are only one where it stands."""
+
+    one: str
+    other: str
+    before: str = ""
+    sign: re.Pattern[str] | None = None
+
+
+_CLOCK = "点"
+_BEFORE = 6  # characters in which the sign before a form is looked for
+_FORMS = (
+    _Form("两", "二"),
+    _Form("三十分", "半", _CLOCK),
+    _Form("三十", "半", _CLOCK),
+    _Form("十五分", "一刻", _CLOCK),
+    _Form("十五", "一刻", _CLOCK),
+    _Form("分", "", "十"),
+    _Form("日", "号"),
+    *(_Form("元", name, sign=re.compile("[¥￥]")) for name in ("块", "块钱")),
+    _Form("千克", "公斤", sign=re.compile("kg|㎏", re.IGNORECASE)),
+    _Form("公里", "千米", sign=re.compile("km|㎞", re.IGNORECASE)),
+    _Form("厘米", "公分", sign=re.compile("cm|㎝", re.IGNORECASE)),
+    _Form("平方米", "平米", sign=re.compile("m2|m²|㎡", re.IGNORECASE)),
+    _Form("升", "公升", sign=re.compile("[0-9]l", re.IGNORECASE)),
+    _Form("摄氏度", "度", sign=re.compile("[°℃]")),
+)
+_FILLERS = frozenset("嗯呃唔")
+
+
+def _runs(one: str, other: str) -> Iterator[_Span]:
+    """The differing runs between equal characters."""
     start: tuple[int, int] | None = None
     here, there = 0, 0
     for op in Levenshtein.opcodes(one, other):
@@ -65,18 +107,45 @@ def _spans(one: str, other: str) -> Iterator[_Span]:
             here, there = op.src_end, op.dest_end
             continue
         if start:
-            yield from _parts(*start, here, there)
+            yield start[0], here, start[1], there
             start = None
     if start:
-        yield from _parts(*start, here, there)
+        yield start[0], here, start[1], there
 
 
-def _parts(i0: int, j0: int, i1: int, j1: int) -> Iterator[_Span]:
-    if i1 - i0 != j1 - j0:
-        yield i0, i1, j0, j1
-        return
-    for step in range(i1 - i0):
-        yield i0 + step, i0 + step + 1, j0 + step, j0 + step + 1
+def _classes(
+    one: str, other: str, run: _Span, forms: Sequence[_Form]
+) -> Iterator[tuple[DifferenceClass, _Span]]:
+    """The classes of a run, character by character if both sides have as many."""
+    i0, i1, j0, j1 = run
+    if not set(one[i0:i1] + other[j0:j1]) - _FILLERS:
+        yield "filler", run
+    elif any(_is_form(form, one, other, run) for form in forms):
+        yield "notation", run
+    elif i1 - i0 != j1 - j0:
+        yield _judge(one, other, run), run
+    else:
+        for step in range(i1 - i0):
+            span = i0 + step, i0 + step + 1, j0 + step, j0 + step + 1
+            yield _judge(one, other, span), span
+
+
+def _is_form(form: _Form, one: str, other: str, run: _Span) -> bool:
+    """Whether a run is the difference of two forms, which may begin or end alike (摄氏度/度)."""
+    if form.before not in one[max(0, run[0] - _BEFORE) : run[0]]:
+        return False
+    return _fits(form.one, form.other, one, other, run) or _fits(form.other, form.one, one, other, run)
+
+
+def _fits(a: str, b: str, one: str, other: str, run: _Span) -> bool:
+    """Whether a run turns one form into the other; what both begin or end with is outside of the run."""
+    start, end, j0, j1 = run
+    old, new = one[start:end], other[j0:j1]
+    while a and b and a[-1] == b[-1] == one[end : end + 1]:
+        end, a, b = end + 1, a[:-1], b[:-1]
+    while a and b and a[0] == b[0] == one[start - 1 : start]:
+        start, a, b = start - 1, a[1:], b[1:]
+    return (a, b) == (old, new)
 
 
 def _judge(one: str, other: str, span: _Span) -> DifferenceClass:

@@ -16,6 +16,7 @@ from speechlab.text import language_code, normalizer
 if TYPE_CHECKING:
     from speechlab.metrics._differences.differences import TextComparison
 
+_COMPARE = {"en": compare_english, "ja": compare_japanese, "zh": compare_chinese}
 _NEEDS = {"ja": "pyopenjtalk", "zh": "pypinyin"}
 
 
@@ -66,7 +67,4 @@ def compared(reference: str, hypothesis: str, one: str, other: str, language: st
         other: Hypothesis after it.
         language: A key of ``CLASSES``.
     """
-    if language == "zh":
-        return compare_chinese(one, other)
-    compare = compare_english if language == "en" else compare_japanese
-    return compare(reference, hypothesis, one, other)
+    return _COMPARE[language](reference, hypothesis, one, other)

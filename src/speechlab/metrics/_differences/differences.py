@@ -12,7 +12,7 @@ DifferenceClass: TypeAlias = Literal["notation", "homophone", "tone", "recogniti
 CLASSES: dict[str, tuple[DifferenceClass, ...]] = {
     "en": ("notation", "homophone", "recognition", "filler"),
     "ja": ("notation", "homophone", "recognition"),
-    "zh": ("homophone", "tone", "recognition"),
+    "zh": ("notation", "homophone", "tone", "recognition", "filler"),
 }
 """Classes of each language."""
 FORGIVEN = frozenset({"notation", "filler"})

@@ -26,6 +26,12 @@ from typing import TYPE_CHECKING, TypeAlias
 from rapidfuzz.distance import Levenshtein
 
 from speechlab.metrics._differences.differences import Difference, TextComparison
+from speechlab.metrics._differences.japanese_words import (
+    is_another_reading,
+    is_another_word,
+    same_form,
+    sound_alike_by_characters,
+)
 from speechlab.text import (
     Normalizer,
     kana_key,
@@ -47,9 +53,6 @@ if TYPE_CHECKING:
 _FINAL_MARK = re.compile(r"(?<=[ァ-ヺー]{3})ー$")
 _KANA = re.compile(r"[ぁ-ゖァ-ヺー]*")
 _KATAKANA = re.compile(r"[ァ-ヺー]+")
-# The normaliser writes all numbers in kanji.
-_KANJI = re.compile(r"(?![零一二三四五六七八九十百千万億兆])[㐀-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
-_TO_HIRAGANA = {code: code - 0x60 for code in range(ord("ァ"), ord("ヶ") + 1)}
 _Span: TypeAlias = tuple[int, int]
 _DIGITS = re.compile("[零一二三四五六七八九]{2}")
 _APART = "・"  # the normaliser's separator of two numbers that would otherwise be one: 5〜10 is not 50
@@ -172,11 +175,9 @@ def _differing_spans(one: _Side, other: _Side) -> list[tuple[_Span, _Span]]:
 
 def _judge(one: _Side, other: _Side, here: _Span, there: _Span) -> DifferenceClass:
     old, new = one.text[slice(*here)], other.text[slice(*there)]
-    if not old or not new:
+    if not old or not new or old.count(_APART) != new.count(_APART):
         return "recognition"
-    if old.count(_APART) != new.count(_APART):
-        return "recognition"
-    if usual_kanji(old) == usual_kanji(new):
+    if same_form(old, new):
         return "notation"
     alike = _sound_alike(one, other, here, there)
     said, heard = one.within(*here), other.within(*there)
@@ -188,9 +189,12 @@ def _judge(one: _Side, other: _Side, here: _Span, there: _Span) -> DifferenceCla
         loanwords = _KATAKANA.fullmatch(old) and _KATAKANA.fullmatch(new)
         return "recognition" if spoken and not alike and not loanwords else "notation"
     if not alike:
-        return "recognition"
+        if is_another_reading(said, heard):
+            return "notation"
+        sounds = _alone(one.usual(*here)), _alone(other.usual(*there))
+        return "homophone" if sound_alike_by_characters(said, heard, sounds) else "recognition"
     in_kana = all(_KANA.fullmatch(a) or _KANA.fullmatch(b) for a, b in parts)
-    return "notation" if in_kana and not _another_word(said, heard) else "homophone"
+    return "notation" if in_kana and not is_another_word(said, heard) else "homophone"
 
 
 def _sound_alike(one: _Side, other: _Side, here: _Span, there: _Span) -> bool:
@@ -231,25 +235,6 @@ def _one_form(said: Sequence[Morpheme], heard: Sequence[Morpheme], old: str, new
 def _forms(words: Sequence[Morpheme]) -> list[str]:
     """Dictionary forms, with the reading for inflected words, because the form alone hides 行く/行け."""
     return [f"{word.normal}/{word.reading}" if word.inflected else word.normal for word in words]
-
-
-def _another_word(said: Sequence[Morpheme], heard: Sequence[Morpheme]) -> bool:
-    """Whether the dictionary has a word in katakana as another word than the word on the other side."""
-    for words, others in ((said, heard), (heard, said)):
-        if len(words) != 1 or not _KATAKANA.fullmatch(words[0].surface):
-            continue
-        if not any(_KANJI.search(other.surface) for other in others):
-            continue
-        (word,) = words
-        forms, groups = (
-            {other.normal for other in others},
-            {group for other in others for group in other.groups},
-        )
-        # コ for こ is another spelling, not another word.
-        known = word.groups or word.normal not in {word.surface, word.surface.translate(_TO_HIRAGANA)}
-        if known and word.normal not in forms and not groups & set(word.groups):
-            return True
-    return False
 
 
 def _differing_parts(old: str, new: str) -> Iterator[tuple[str, str]]:

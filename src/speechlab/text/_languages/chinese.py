@@ -1,7 +1,7 @@
 """The Chinese normaliser: width, punctuation, traditional to simplified, numbers.
 
 OpenCC converts traditional to simplified characters, if a package with the module ``opencc`` is installed (the extras
-``zh`` and ``local`` include one). Without OpenCC the normaliser has another id, ``zh-unconverted-v4``.
+``zh`` and ``local`` include one). Without OpenCC the normaliser has another id, ``zh-unconverted-v5``.
 """
 
 from __future__ import annotations
@@ -12,6 +12,14 @@ from typing import Any, cast
 
 from speechlab.text._languages.money import CHINESE_MONEY
 from speechlab.text._languages.numbers import RULES, chinese_numbers, minus
+from speechlab.text._languages.units import (
+    CHINESE_BELOW_ZERO,
+    CHINESE_CLOCK,
+    CHINESE_FRACTIONS,
+    CHINESE_UNITS,
+    DATES,
+    MONTH_DAYS,
+)
 from speechlab.text._normalizer import Normalizer, Step
 from speechlab.text._steps import (
     COMPOSE,
@@ -28,6 +36,15 @@ from speechlab.text._third_party import encodable, load
 _SIGNS = (
     CHINESE_MONEY,
     substitution("degrees", "°c", "摄氏度"),
+    DATES,
+    MONTH_DAYS,
+    CHINESE_FRACTIONS,
+    CHINESE_CLOCK,
+    CHINESE_BELOW_ZERO,
+    CHINESE_UNITS,
+    substitution(
+        "one on the telephone", "(?<=[0-9零一二三四五六七八九幺])幺|幺(?=[0-9零一二三四五六七八九幺])", "一"
+    ),
     substitution("permille", r"(?<![0-9])(?<![0-9][,.])([0-9][0-9,.]*)\s?‰", r"千分之\1"),
     substitution("plus or minus", r"±(?=[0-9])", "正负"),
     substitution("minus", minus("(?<=[为是至到达])(?<![0-9].)"), "负"),
@@ -46,6 +63,11 @@ def _simplify(text: str) -> str:
     return cast(str, _converter().convert(encodable(text)))
 
 
+# t2s keeps 著, which is 着 in simplified text but for words of fame and writing: 著名 stays, and 吃著 becomes 吃着.
+_ASPECT = substitution("著", "(?<![名显原编论巨专译合卓昭拙遗撰土])著(?![名作者述称录])", "着")
+_OTHER_FORMS = substitution("妳", "妳", "你"), substitution("甚么", "甚么", "什么")
+
+
 def _simplify_rules() -> str:
     """The installed package with the module ``opencc``; two have it, with different dictionaries."""
     from importlib.metadata import packages_distributions, version
@@ -60,5 +82,7 @@ def chinese() -> Normalizer:
     before = (INVISIBLE, _POWERS, WIDTH, LOWER)
     after = (*_SIGNS, _NUMBERS, PUNCTUATION_BUT_DOTS_TO_NOTHING, JOIN, COMPOSE)
     if find_spec("opencc") is None:
-        return Normalizer("zh-unconverted", 4, before + after)
-    return Normalizer("zh", 4, (*before, Step("simplified", _simplify, _simplify_rules), *after))
+        return Normalizer("zh-unconverted", 5, before + after)
+    return Normalizer(
+        "zh", 5, (*before, Step("simplified", _simplify, _simplify_rules), _ASPECT, *_OTHER_FORMS, *after)
+    )

@@ -7,7 +7,17 @@ removed.
 from __future__ import annotations
 
 from speechlab.text._languages.money import JAPANESE_MONEY
-from speechlab.text._languages.numbers import RULES, japanese_numbers, minus, several
+from speechlab.text._languages.numbers import RULES, counted, japanese_numbers, minus, several
+from speechlab.text._languages.units import (
+    DATES,
+    DECIMALS,
+    JAPANESE_BELOW_ZERO,
+    JAPANESE_FRACTIONS,
+    JAPANESE_SHORT_UNITS,
+    JAPANESE_UNITS,
+    MONTH_DAYS,
+    NUMERAL,
+)
 from speechlab.text._normalizer import Normalizer, Step
 from speechlab.text._steps import (
     COMPOSE,
@@ -46,6 +56,7 @@ _FULL_HOURS = substitution("full hours", r"(?<![0-9:])([01]?[0-9]|2[0-4]):00(?![
 _CLOCK = substitution(
     "clock", r"(?<![0-9:])([01]?[0-9]|2[0-4]):(?:0([1-9])|([1-5][0-9]))(?![0-9:])", r"\1時\2\3分"
 )
+_HALF_HOURS = substitution("half hours", rf"(?<=[{NUMERAL}])時半(?![分日額数月])", "時30分")
 _POWERS = powers("の", "マイナス", "乗")
 _SPOKEN_SIGNS = (
     _DEGREES,
@@ -53,16 +64,30 @@ _SPOKEN_SIGNS = (
     _PERMILLE,
     _PLUS_OR_MINUS,
     _MINUS,
+    JAPANESE_BELOW_ZERO,
+    DATES,
+    MONTH_DAYS,
+    JAPANESE_FRACTIONS,
+    DECIMALS,
+    JAPANESE_UNITS,
     _PLUS,
     _AND,
     _FULL_HOURS,
     _CLOCK,
+    _HALF_HOURS,
 )
 _NUMBERS = Step("numbers", japanese_numbers, f"ja {RULES}")
 
 _WRITING = (INVISIBLE, _POWERS, WIDTH, _LONG_MARKS, _REPEATED_MARKS, _FILLERS, *_SPOKEN_SIGNS)
 
-JAPANESE = Normalizer("ja", 4, (*_WRITING, _NUMBERS, LOWER, PUNCTUATION_BUT_DOTS_TO_NOTHING, JOIN, COMPOSE))
-JAPANESE_READING = Normalizer("ja-reading", 4, (*_WRITING, Step("several", several, f"several {RULES}")))
-JAPANESE_CASED = Normalizer("ja-cased", 4, tuple(step for step in JAPANESE.steps if step is not LOWER))
-"""Like ``ja``, but with case, because the reading of a Latin word depends on its case."""
+JAPANESE = Normalizer("ja", 5, (*_WRITING, _NUMBERS, LOWER, PUNCTUATION_BUT_DOTS_TO_NOTHING, JOIN, COMPOSE))
+JAPANESE_READING = Normalizer(
+    "ja-reading",
+    5,
+    (
+        *_WRITING,
+        JAPANESE_SHORT_UNITS,
+        Step("counted", counted, f"counted {RULES}"),
+        Step("several", several, f"several {RULES}"),
+    ),
+)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import threading
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from speechlab._arguments import check_text
@@ -32,6 +33,7 @@ class Morpheme(NamedTuple):
         start: Start of the word in the text, in characters.
         end: End of the word, exclusive.
         groups: Numbers of its groups of synonyms in the dictionary; spellings of one word share a group.
+        part: Its part of speech in Japanese, such as ``"名詞"``.
 
     Example:
         >>> [(word.surface, word.normal) for word in morphemes("打合せ")]
@@ -45,6 +47,7 @@ class Morpheme(NamedTuple):
     start: int
     end: int
     groups: tuple[int, ...] = ()
+    part: str = ""
 
 
 def morphemes(text: str) -> list[Morpheme]:
@@ -66,19 +69,46 @@ def morphemes(text: str) -> list[Morpheme]:
     found: list[Morpheme] = []
     for piece in _PIECE.finditer(encodable(text)):
         offset = piece.start()
-        found.extend(
-            Morpheme(
-                word.surface(),
-                word.normalized_form(),
-                word.reading_form(),
-                word.part_of_speech()[0] in _INFLECTED,
-                offset + word.begin(),
-                offset + word.end(),
-                tuple(word.synonym_group_ids()),
-            )
-            for word in tokenizer.tokenize(piece.group())
-        )
+        found.extend(_morpheme(word, offset) for word in tokenizer.tokenize(piece.group()))
     return found
+
+
+def dictionary_entries(text: str) -> list[Morpheme]:
+    """The entries of the dictionary that are written as a word, one for each reading and part of speech.
+
+    Args:
+        text: One word, in the form in which it would stand in a text.
+
+    Raises:
+        InvalidRequestError: ``text`` is not a str.
+        MissingDependencyError: The extra ``ja`` is not installed.
+
+    Example:
+        >>> sorted({entry.reading for entry in dictionary_entries("昨日")})
+        ['キノウ', 'サクジツ']
+    """
+    check_text(text)
+    return list(_entries(text))
+
+
+@lru_cache(maxsize=16_384)
+def _entries(word: str) -> tuple[Morpheme, ...]:
+    _tokenizer()
+    return tuple(_morpheme(entry, 0) for entry in _threads.dictionary.lookup(encodable(word))) if word else ()
+
+
+def _morpheme(word: Any, offset: int) -> Morpheme:
+    part = word.part_of_speech()[0]
+    return Morpheme(
+        word.surface(),
+        word.normalized_form(),
+        word.reading_form(),
+        part in _INFLECTED,
+        offset + word.begin(),
+        offset + word.end(),
+        tuple(word.synonym_group_ids()),
+        part,
+    )
 
 
 def _tokenizer() -> Any:
@@ -87,5 +117,5 @@ def _tokenizer() -> Any:
         dictionary = load("sudachipy").Dictionary()
         # Sudachi 0.7 renamed create() to tokenizer(), and warns about the old name.
         make = dictionary.tokenizer if hasattr(dictionary, "tokenizer") else dictionary.create
-        _threads.tokenizer = make()
+        _threads.dictionary, _threads.tokenizer = dictionary, make()
     return _threads.tokenizer

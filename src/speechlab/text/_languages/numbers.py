@@ -49,6 +49,13 @@ _SEVERAL = re.compile(
     r"(?![〇零一二三四五六七八九十百千点0-9])"
 )
 _BETWEEN_DIGITS = re.compile(r"(?<=[零一二三四五六七八九])(?=[零一二三四五六七八九])")
+_UNIT_VALUES = {"十": 10, "百": 100, "千": 1_000}
+_NUMERALS = "〇零一二三四五六七八九十百千"
+_ENOUGH = r"十分(?=[になだとすであ、。!?]|$|可能|注意|満足|理解)"
+_COUNTED = re.compile(
+    rf"(?<![{_NUMERALS}万億兆数何幾腹第点])(?!{_ENOUGH}|二十歳|百足|千歳|千代|九段|十勝|八戸|一行|五分五分|九分九厘|[一二三四五六七八九]{{2}}[^{_NUMERALS}万])"
+    rf"[{_NUMERALS}万]+(?=分(?!の[{_NUMERALS}0-9]|咲|目|[野類業割担析解布])|時間|[歳才名頭軒社巻段戸位](?![前置])|足(?!す|り|ら)|部(?!分|屋|下|長)|号|勝|代(?!わ|表|金))"
+)
 _JA_ONE = re.compile(r"(?<![零一二三四五六七八九十百千点])一(?=[百千])")
 _ZH_TWO = re.compile(r"[两兩](?=[百千万亿萬億])")
 # In an ordinal the digit 2 is 二 before any word: 第2个, 第1、2个.
@@ -89,6 +96,7 @@ RULES = (
             _ZH_PERCENT,
             _NEIGHBOURS,
             _ONE_NUMBER,
+            _COUNTED,
         )
     )
     + f"|{_LONGEST}|by value v1"
@@ -134,6 +142,29 @@ def minus(after: str) -> str:
 def several(text: str) -> str:
     """Separate the digits of 二三人 (二、三人), which a dictionary would read as 23 people."""
     return _SEVERAL.sub(lambda found: "、".join(found[0]), text)
+
+
+def counted(text: str) -> str:
+    """Write kanji numerals before some counters in figures, which a dictionary reads as numbers: 五分 as 5分.
+
+    Only before counters with which it reads the kanji as another word (ゴブ). 十分 stays where it means "enough".
+    """
+    return _COUNTED.sub(lambda found: str(_value(found[0])), text)
+
+
+def _value(numeral: str) -> int:
+    """The value of a kanji numeral."""
+    if not set(numeral) & set("十百千万"):
+        return int(numeral.translate(_TO_FIGURES))
+    total = group = digits = 0
+    for character in numeral:
+        if character == "万":
+            total, group, digits = (group + digits or 1) * 10_000, 0, 0
+        elif character in _UNIT_VALUES:
+            group, digits = group + (digits or 1) * _UNIT_VALUES[character], 0
+        else:
+            digits = digits * 10 + int(character.translate(_TO_FIGURES))
+    return total + group + digits
 
 
 def digits_apart(normalized: str) -> str:

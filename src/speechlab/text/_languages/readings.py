@@ -45,6 +45,7 @@ _LONG_VOWEL = re.compile(
     )
 )
 _TO_KATAKANA = {code: code + 0x60 for code in range(ord("ぁ"), ord("ゖ") + 1)}
+_REPEATED = re.compile("([㐀-\u9fff])々")
 _LATIN_WORD = re.compile("[A-Za-z]{2,}")
 # Names of the letters A to Z, as OpenJTalk spells an unknown word.
 _LETTERS = (
@@ -194,6 +195,24 @@ def usual_kanji(text: str) -> str:
     return text.translate({ord(character): _usual_form(character) for character in rare}) if rare else text
 
 
+def standard_kanji(text: str) -> str:
+    """Write every variant of a kanji in its standard form, common ones too, and 々 as the kanji it repeats.
+
+    More than :func:`usual_kanji`: 龍 and 竜 are one, 冨 and 富. 斉 and 斎 stay different. For comparing words, not
+    for counting characters.
+
+    Raises:
+        InvalidRequestError: ``text`` is not a str.
+        MissingDependencyError: The extra ``ja`` is not installed.
+
+    Example:
+        >>> standard_kanji("坂本龍馬と佐々木")
+        '坂本竜馬と佐佐木'
+    """
+    check_text(text)
+    return _REPEATED.sub(r"\1\1", load("pyopenjtalk.utils").normalize_itaiji(text))
+
+
 @cache
 def _usual_form(character: str) -> str:
     form = cast(str, load("pyopenjtalk.utils").normalize_itaiji(character))
@@ -230,7 +249,7 @@ def _readable(text: str) -> str:
 
 @lru_cache(maxsize=16_384)
 def _read(text: str) -> str:
-    return _kana("".join(kana for _, kana in _frontend(text)))
+    return "".join(_kana(kana) for _, kana in _frontend(text))
 
 
 @lru_cache(maxsize=16_384)
@@ -243,7 +262,9 @@ def _forms(written: str) -> tuple[str, ...]:
 @lru_cache(maxsize=16_384)
 def _kana(pronounced: str) -> str:
     # The front end makes Latin letters that it cannot read full width. \w keeps them, and NFKC reverses the width.
-    return _NOT_SPOKEN.sub("", _narrow(pronounced)).translate(_TO_KATAKANA).translate(_SAME_SOUND)
+    kana = _NOT_SPOKEN.sub("", _narrow(pronounced)).translate(_TO_KATAKANA).translate(_SAME_SOUND)
+    # It spells unknown words, but does not name a letter that stands alone.
+    return _LETTERS[ord(kana) - ord("a")] if len(kana) == 1 and "a" <= kana <= "z" else kana
 
 
 @lru_cache(maxsize=16_384)

@@ -1,0 +1,27 @@
+"""Classes of differences, on pairs that were written down with their class (tests/metrics/rates/pairs)."""
+
+import pytest
+
+from support import differences
+
+pytest.importorskip("pyopenjtalk")
+pytest.importorskip("pypinyin")
+pytest.importorskip("opencc")
+
+
+@pytest.mark.parametrize("name", differences.SETS)
+def test_the_confusion_table_is_the_one_in_the_docs(name):
+    assert differences.tables()[name] == differences.table(name), "`poe classes` writes the tables anew"
+
+
+@pytest.mark.parametrize("name", differences.SETS)
+def test_nearly_all_classes_are_right_and_none_depends_on_the_side(name):
+    language = name.partition("-")[0]
+    pairs = differences.pairs(name)
+    right = 0
+    for pair in pairs:
+        sides = pair["reference"], pair["hypothesis"]
+        found = differences.class_of(*sides, language)
+        assert found == differences.class_of(*reversed(sides), language), pair
+        right += differences.is_right(pair["class"], found)
+    assert right / len(pairs) >= differences.FLOOR
