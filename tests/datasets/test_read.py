@@ -103,7 +103,22 @@ def fleurs(root):
     return top
 
 
-LAYOUTS = {one.__name__: one for one in (librispeech, aishell, jsut, common_voice, fleurs)}
+def ljspeech(root):
+    top = root / "LJSpeech-1.1"
+    sound(top / "wavs" / "LJ001-0001.wav")
+    (top / "metadata.csv").write_text("LJ001-0001|Printing, in 1450|Printing, in fourteen fifty\n", "utf-8")
+    return top
+
+
+def mls(root):
+    top = root / "mls_polish"
+    sound(top / "test" / "audio" / "6892" / "8849" / "6892_8849_000000.flac")
+    (top / "test" / "transcripts.txt").write_text("6892_8849_000000\tpierwszy raz\n", "utf-8")
+    (top / "test" / "segments.txt").write_text("6892_8849_000000\thttp://x\t0\t1\n", "utf-8")
+    return top
+
+
+LAYOUTS = {one.__name__: one for one in (librispeech, aishell, jsut, common_voice, fleurs, ljspeech, mls)}
 EXPECTED = {
     "librispeech": [
         ("84-121123-0000", "GO DO YOU HEAR", "84", "en", "dev-clean"),
@@ -124,6 +139,8 @@ EXPECTED = {
         ("common_voice_ja_4.mp3", "四つ目。", "c3", "ja", "test"),
         ("common_voice_ja_1.mp3", '"引用"で始まる文。', "a1", "ja", "train"),
     ],
+    "ljspeech": [("LJ001-0001", "Printing, in 1450", None, None, "LJSpeech-1.1")],
+    "mls": [("6892_8849_000000", "pierwszy raz", "6892", None, "test")],
     "fleurs": [
         ("1675/9.wav", "这并不是告别。", None, "zh", "test"),
         ("1675/10004088536354799741.wav", "这并不是告别。", None, "zh", "train"),
@@ -387,6 +404,9 @@ OTHERS = {
     "list.json": json.dumps([{"audio": "a.wav", "text": "hello"}]),
     "speechbrain.json": json.dumps({"u1": {"wav": "a.wav", "length": 0.1, "words": "hello", "spk_id": "7"}}),
     "speechbrain.csv": "ID,duration,wav,spk_id,wrd\nu1,0.1,a.wav,7,hello\n",
+    "placeholder.json": json.dumps({"u1": {"wav": "{data_root}/a.wav", "words": "hello"}}),
+    "coqui.csv": "audio_file|text|speaker_name\na.wav|hello|x\n",
+    "nested.jsonl": json_lines({"audio": {"path": "a.wav"}, "sentence": "hello"}),
     "deepspeech.csv": "wav_filename,wav_filesize,transcript\na.wav,3244,hello\n",
     "data.list": json_lines({"key": "u1", "wav": "a.wav", "txt": "hello"}),
     "fairseq.tsv": "id\taudio\tn_frames\ttgt_text\tspeaker\nu1\ta.wav\t20\thello\ts\n",
@@ -404,6 +424,17 @@ def test_manifests_of_other_tools(name, tmp_path):
     read = datasets.read(tmp_path / name)
     assert read[["audio", "text"]].values.tolist() == [[str(path), "hello"]]
     assert read.get("id", pd.Series(["u1"]))[0] in {"u1", "r"}
+
+
+def test_lists_of_fairseq_have_their_texts_beside_them(tmp_path):
+    path = sound(tmp_path / "wav" / "a.wav")
+    (tmp_path / "train.tsv").write_text(f"{tmp_path / 'wav'}\na.wav\t1600\n")
+    (tmp_path / "train.wrd").write_text("今日は\n", "utf-8")
+    read = datasets.read(tmp_path / "train.tsv")
+    assert read.values.tolist() == [[str(path), "今日は"]]
+    (tmp_path / "train.wrd").write_text("a\nb\n")
+    with pytest.raises(InvalidRequestError, match=r"it has 1 recordings, and train\.wrd has 2 texts"):
+        datasets.read(tmp_path / "train.tsv")
 
 
 def test_a_text_and_its_translation_are_told_apart(tmp_path):

@@ -2,7 +2,8 @@
 
 Layouts: LibriSpeech (openslr.org/12), AISHELL-1 (openslr.org/33), JSUT 1.1 (R. Sonobe, S. Takamichi, H. Saruwatari,
 2017), Common Voice since corpus 1 (TSV files beside ``clips``), FLEURS (TSV files without headings beside ``audio``),
-and data folders of Kaldi (``wav.scp``, with ``text``, ``segments``, ``utt2spk`` and ``utt2lang`` where they exist).
+LJSpeech (``metadata.csv`` beside ``wavs``), MLS (``transcripts.txt`` beside ``audio``), and data folders of Kaldi
+(``wav.scp``, with ``text``, ``segments``, ``utt2spk`` and ``utt2lang`` where they exist).
 """
 
 from __future__ import annotations
@@ -139,6 +140,27 @@ def _fleurs(path: Path) -> Iterator[Row]:
         yield f"{cells[0]}/{name}", file, text, None, _CODES.get(code, code), path.stem
 
 
+def _ljspeech(path: Path) -> Iterator[Row]:
+    for line in _lines(path):
+        name, _, texts = line.partition("|")
+        yield (
+            name,
+            _recording(path.parent / "wavs", name),
+            texts.partition("|")[0],
+            None,
+            None,
+            path.parent.name,
+        )
+
+
+def _mls(path: Path) -> Iterator[Row]:
+    for line in _lines(path):
+        name, _, text = line.partition("\t")
+        speaker, book, _ = f"{name}__".split("_", 2)
+        folder = path.parent / "audio" / speaker / book
+        yield name, _recording(folder, name), text, speaker, None, path.parent.name
+
+
 def _kaldi(path: Path) -> Iterator[Row]:
     folder = path.parent
     sounds = {name: _kaldi_sound(path, line) for name, line in _keyed(path)}
@@ -196,6 +218,15 @@ def _kaldi_segment(folder: Path, name: str, line: str, sounds: dict[str, Path]) 
         raise InvalidRequestError(message, parameter="path") from None
 
 
+def _ljspeech_files(root: Path, _: list[Path]) -> list[Path]:
+    lists = (*root.glob("metadata.csv"), *root.glob("*/metadata.csv"))
+    return sorted(path for path in lists if (path.parent / "wavs").is_dir() and "|" in next(_lines(path), ""))
+
+
+def _mls_files(_: Path, texts: list[Path]) -> list[Path]:
+    return [one for one in texts if one.name == "transcripts.txt" and (one.parent / "audio").is_dir()]
+
+
 def _kaldi_files(root: Path, _: list[Path]) -> list[Path]:
     return sorted(path for form in ("wav.scp", "*/wav.scp", "data/*/wav.scp") for path in root.glob(form))
 
@@ -233,6 +264,8 @@ CORPORA = {
         Corpus("jsut", lambda _, texts: [one for one in texts if one.name == "transcript_utf8.txt"], _jsut),
         Corpus("common_voice", _common_voice_files, _common_voice),
         Corpus("fleurs", _fleurs_files, _fleurs),
+        Corpus("ljspeech", _ljspeech_files, _ljspeech),
+        Corpus("mls", _mls_files, _mls),
         Corpus("kaldi", _kaldi_files, _kaldi),
     )
 }

@@ -25,10 +25,12 @@ if TYPE_CHECKING:
 
 NAMES: dict[str, tuple[str, ...]] = {
     "audio": (
-        "audio", "audio_filepath", "audio_path", "wav_filename", "path", "file", "file_name", "filename", "wav",
+        "audio", "audio_filepath", "audio_path", "audio_file", "wav_filename", "path", "file", "file_name",
+        "filename", "wav",
     ),
     "text": (
         "text", "sentence", "transcript", "transcription", "wrd", "words", "txt", "src_text", "tgt_text", "reference",
+        "normalized_text",
     ),
     "speaker": ("speaker", "speaker_id", "spk_id", "spk", "client_id"),
     "language": ("language", "lang", "locale"),
@@ -42,6 +44,8 @@ NAMES: dict[str, tuple[str, ...]] = {
 """Names of columns in speechlab, with the names in other tools, the most frequent first."""
 _GUARDED = re.compile(r"\A'(?='*[=+\-@\t\r\n＝＋－＠])")
 """An apostrophe that keeps a spreadsheet from taking a cell for a formula."""
+_PLACEHOLDER = re.compile(r"(?:\{+\w+\}+|\$\{?\w+\}?)/")
+"""The folder of a corpus in manifests of SpeechBrain, such as ``{data_root}/`` or ``$data_root/``."""
 _LINES = (".jsonl", ".ndjson", ".json", ".list")
 _ENDINGS = (".csv", ".tsv", *_LINES, ".parquet")
 
@@ -62,6 +66,8 @@ def manifest_rows(path: Path) -> pd.DataFrame:
 
             return pd.read_parquet(path)
         text = _text(path)
+        if ending == ".tsv" and (rows := _fairseq(text, path)) is not None:
+            return rows
         return _objects(text, ending) if ending in _LINES else _delimited(text, ending)
     except FileNotFoundError:
         raise InvalidRequestError(f"there is no file {path}; check the path", parameter="path") from None
@@ -159,7 +165,7 @@ def _recording(cell: Any, folder: Path) -> Any:
     if isinstance(cell, dict):  # as Hugging Face's data sets have them in Parquet
         data, path = cell.get("bytes"), cell.get("path")
         return data if data is not None or path is None else _recording(path, folder)
-    return sound_of(str(folder / cell.strip())) if isinstance(cell, str) else cell
+    return sound_of(str(folder / _PLACEHOLDER.sub("", cell.strip()))) if isinstance(cell, str) else cell
 
 
 def _nested(cells: pd.Series[Any]) -> bool:
@@ -195,7 +201,7 @@ def _delimited(text: str, ending: str) -> pd.DataFrame:
 
     head = text.lstrip().splitlines()[0]
     usual = "\t" if ending == ".tsv" else ","
-    separator = next((one for one in (usual, ";", "\t") if one in head), usual)
+    separator = next((one for one in (usual, ";", "\t", "|") if one in head), usual)
     rows = pd.read_csv(StringIO(text), sep=separator, dtype="string", keep_default_na=False, na_values=[""])
     if not isinstance(rows.index, pd.RangeIndex):  # pandas makes surplus leading cells row labels
         message = "line 2 has more cells than the first line has names; put texts with commas into quotes"
@@ -211,6 +217,24 @@ def _delimited(text: str, ending: str) -> pd.DataFrame:
     rows.columns = [_GUARDED.sub("", str(name)) for name in rows.columns]
     for name in rows.columns:
         rows[name] = rows[name].str.replace(_GUARDED, "", regex=True)
+    return rows
+
+
+def _fairseq(text: str, path: Path) -> pd.DataFrame | None:
+    """Rows of fairseq's lists for wav2vec: a folder, then paths and frames, and texts in ``.wrd`` beside it."""
+    import pandas as pd
+
+    root, *lines = text.strip("\n").split("\n")
+    cells = [line.split("\t") for line in lines]
+    if "\t" in root or not cells or not all(len(row) == 2 and row[1].strip().isdigit() for row in cells):
+        return None
+    rows = pd.DataFrame({"audio": [f"{root.strip()}/{row[0]}" for row in cells]}, dtype="string")
+    words = path.with_name(path.name.removesuffix(".gz")).with_suffix(".wrd")
+    if words.is_file():
+        said = words.read_text("utf-8").splitlines()
+        if len(said) != len(rows):
+            raise ValueError(f"it has {len(rows):,} recordings, and {words.name} has {len(said):,} texts")
+        rows["text"] = pd.array(said, dtype="string")
     return rows
 
 

@@ -39,10 +39,11 @@ def read(
 
     Args:
         path: A manifest (``.csv``, ``.tsv``, ``.jsonl``, ``.json``, also with ``.gz``; ``.parquet``), also of NeMo,
-            SpeechBrain, WeNet, Lhotse or DeepSpeech; or a folder as LibriSpeech, AISHELL-1, JSUT, Common Voice or
-            FLEURS publish it, whole or in part, a data folder of Kaldi, or a folder with one manifest in it.
-        layout: ``"librispeech"``, ``"aishell"``, ``"jsut"``, ``"common_voice"``, ``"fleurs"`` or ``"kaldi"``; None to
-            detect it.
+            SpeechBrain, WeNet, Lhotse or DeepSpeech; or a folder as LibriSpeech, AISHELL-1, JSUT, Common Voice,
+            FLEURS, LJSpeech or MLS publish it, whole or in part; a data folder of Kaldi; or a folder with one
+            manifest.
+        layout: ``"librispeech"``, ``"aishell"``, ``"jsut"``, ``"common_voice"``, ``"fleurs"``, ``"ljspeech"``,
+            ``"mls"`` or ``"kaldi"``; None to detect it.
         split: Split or splits to read, such as ``"test"``; None for all, for Common Voice train, dev and test.
         language: Language code of the rows, for data that does not name it.
         columns: Own names of a manifest's columns by those of speechlab, such as ``{"text": "normalised"}``: for
