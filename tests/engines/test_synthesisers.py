@@ -8,8 +8,9 @@ import warnings
 import numpy as np
 import pytest
 
-from speechlab.engines import ReadHere, RecognitionOptions, Synthesiser
-from speechlab.errors import EngineError, InvalidRequestError
+from speechlab.engines import ReadHere, RecognitionOptions, Synthesiser, create
+from speechlab.engines._weights import store
+from speechlab.errors import EngineError, InvalidRequestError, ModelError
 
 pytestmark = pytest.mark.engines
 
@@ -162,3 +163,12 @@ def test_a_stream_can_be_stopped_and_the_engine_reopened(kokoro):
     stream.close()
     kokoro.close()
     assert next(kokoro.synthesise("はい。", "jf_alpha")).size
+
+
+def test_the_weights_of_hibari_are_those_that_are_pinned(monkeypatch, tmp_path):
+    engine = create("hibari")
+    engine.find()
+    (tmp_path / "hibari.onnx").write_bytes(b"another model")
+    monkeypatch.setattr(store, "_locate", lambda part: tmp_path / "hibari.onnx")
+    with pytest.raises(ModelError, match=r"hibari\.onnx"):
+        engine.find()

@@ -11,6 +11,8 @@ from speechlab.engines._chunks import chunk_text
 from speechlab.engines._protocols import EngineVoice
 from speechlab.engines._speech.reading import ReadHere
 from speechlab.engines._speech.synthesis import check_voice, speak_pieces
+from speechlab.engines._weights.specs import HIBARI
+from speechlab.engines._weights.store import ModelStore
 from speechlab.errors import EngineError, InvalidRequestError
 
 if TYPE_CHECKING:
@@ -48,13 +50,25 @@ class HibariEngine:
         """One voice."""
         return (EngineVoice("heart", ("en",), "Female", "hibari, American English, very fast"),)
 
+    def find(self) -> None:
+        """Find the weights, and check their hashes.
+
+        Raises:
+            MissingDependencyError: hibari-tts is not installed.
+            ModelError: The weights are not those that are pinned.
+        """
+        require("hibari")
+        ModelStore().ensure(HIBARI)
+
     def load(self) -> None:
         """Load the model now instead of on first use (about 1 s).
 
         Raises:
             MissingDependencyError: hibari-tts is not installed.
+            ModelError: The weights are not those that are pinned.
         """
         if self._voice is None:
+            self.find()
             self._voice = require("hibari").Hibari(
                 voice="heart", threads=self._threads, g2p=self._reader.english
             )

@@ -168,6 +168,20 @@ QWEN_CODER_1_5B = ModelSpec(
     licence="Apache-2.0 upstream; the packages that carry it state none",
 )
 
+HIBARI = ModelSpec(
+    name="hibari-heart",
+    files=tuple(
+        ModelFile(name, size, sha256, (Part("hibari", f"assets/{name}"),), in_place=True)
+        for name, size, sha256 in (
+            ("hibari.onnx", 7_936_868, "5f70741d4e900f4e85d0037498736cc1b3e1b9a63a13546a5da1e63abf4fccd8"),
+            ("oov.onnx", 2_975_020, "d3cfd8122c5f172a98c8de38268bf1213ee09f2c2ae4df6e055fc6532590fe76"),
+        )
+    ),
+    extra="local",
+    licence="Apache-2.0",
+)
+"""hibari's voice, and the model that reads words outside its dictionaries; both stay in their package."""
+
 SPECS: dict[str, ModelSpec] = {
     spec.name: spec for spec in (KOKORO, WHISPER_BASE, GEMMA_270M, QWEN_CODER_1_5B)
 }

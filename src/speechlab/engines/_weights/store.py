@@ -267,7 +267,9 @@ def _marker(path: Path) -> Path:
 
 def _facts(path: Path, file: ModelFile) -> dict[str, object]:
     status = path.stat()
-    return {"sha256": file.sha256, "size": status.st_size, "mtime_ns": status.st_mtime_ns}
+    # The time of the last change of the file's entry, unlike that of its contents, cannot be set.
+    times = {"mtime_ns": status.st_mtime_ns, "ctime_ns": status.st_ctime_ns}
+    return {"sha256": file.sha256, "size": status.st_size, **times}
 
 
 def _is_marked_good(path: Path, file: ModelFile) -> bool:
