@@ -52,29 +52,22 @@ __all__ = [
     "voice_uuid",
 ]
 
-_WHERE = {
-    "Access": "_accounts.stored_keys",
-    "Database": "_accounts.database",
-    "KeyLimits": "_accounts.limits",
-    "Ledger": "_accounts.ledger",
-    "Provider": "_providers",
-    "Quotas": "_accounts.quotas",
-    "Ready": "_server.server",
-    "RunningService": "_server.running",
-    "ServedEngine": "_providers",
-    "ServiceConfig": "_config.settings",
-    "StoredKey": "_accounts.stored_keys",
-    "UsageRow": "_accounts.ledger",
-    "UsageTotal": "_accounts.ledger",
-    "create_app": "_app",
-    "default_data_dir": "_accounts.database",
-    "given_settings": "_config.loading",
-    "load_config": "_config.loading",
-    "make_key": "_keys",
-    "running": "_server.running",
-    "serve": "_server.server",
-    "voice_uuid": "_engines.voices",
+_NAMES = {
+    "_accounts.database": "Database default_data_dir",
+    "_accounts.ledger": "Ledger UsageRow UsageTotal",
+    "_accounts.limits": "KeyLimits",
+    "_accounts.quotas": "Quotas",
+    "_accounts.stored_keys": "Access StoredKey",
+    "_app": "create_app",
+    "_config.loading": "given_settings load_config",
+    "_config.settings": "ServiceConfig",
+    "_engines.voices": "voice_uuid",
+    "_keys": "make_key",
+    "_providers": "Provider ServedEngine",
+    "_server.running": "RunningService running",
+    "_server.server": "Ready serve",
 }
+_WHERE = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 _SERVING = frozenset({"create_app", "running", "serve"})
 """Names that need a web server, which the extra ``local`` installs."""

@@ -17,6 +17,19 @@ SPEECHLAB_SERVICE_API_KEY, which unlike an argument is not visible in the list o
 options; later ones win. Prints one line, "ready {...}", when it accepts requests. Exit status: 0 stopped, 2 could not
 start, 3 usage was lost."""
 
+_SETTINGS = {
+    "host": "address to listen on (default 127.0.0.1), or unix:PATH",
+    "port": "TCP port (default 8100; 0 takes any free one)",
+    "data-dir": "folder for keys and usage",
+    "users-dir": "stop when no lock file in this folder is held any more",
+    "idle-exit-s": "... for so many seconds (default 10)",
+    "tts-text-limit": "maximum of characters of a text to speak (default 5000)",
+    "queue-limit": "maximum of requests of one engine, waiting ones included",
+    "recogniser": "engine for recognition (default whisper)",
+    "recogniser-url": "another deployment for recognition, in place of an engine",
+    "translator": "default engine for translation (default gemma)",
+}
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the service; returns the exit status."""
@@ -52,41 +65,12 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m speechlab.service", description="The embedded speech service.", epilog=_EPILOG
     )
     add = parser.add_argument
-    add("--host", help="address to listen on (default 127.0.0.1)")
-    add("--port", type=int, help="TCP port (default 8100; 0 takes any free one)")
-    add(
-        "--api-key",
-        metavar="KEY",
-        help="a key to accept, of the form <prefix>:<body> (default: a new one)",
-    )
-    add("--data-dir", type=Path, metavar="DIR", help="folder for keys and usage")
+    for name, text in _SETTINGS.items():
+        add(f"--{name}", help=text)
+    add("--api-key", metavar="KEY", help="key to accept: <prefix>:<body> (default: a new one)")
     add("--config", type=Path, metavar="FILE", help="settings in TOML, or in JSON if it ends in .json")
-    add(
-        "--users-dir", type=Path, metavar="DIR", help="stop when no lock file in this folder is held any more"
-    )
-    add("--idle-exit-s", type=float, metavar="S", help="... for so many seconds (default 10)")
-    add(
-        "--tts-text-limit",
-        type=int,
-        metavar="N",
-        help="maximum of characters of a text to speak (default 5000)",
-    )
-    add(
-        "--queue-limit",
-        type=int,
-        metavar="N",
-        help="maximum of requests of one engine, waiting ones included",
-    )
-    add("--recogniser", metavar="ENGINE", help="engine for recognition (default whisper)")
-    add("--recogniser-url", metavar="URL", help="another deployment for recognition, in place of an engine")
-    add("--translator", metavar="ENGINE", help="default engine for translation (default gemma)")
-    add(
-        "--engine",
-        action="append",
-        default=[],
-        metavar="ENGINE.OPTION=VALUE",
-        help="option of an engine, such as whisper.model=/models/ct2 or kokoro.enabled=false; may be repeated",
-    )
+    option = "option of an engine, such as whisper.model=/models/ct2 or kokoro.enabled=false; may be repeated"
+    add("--engine", action="append", default=[], metavar="ENGINE.OPTION=VALUE", help=option)
     add("--set", action="append", default=[], metavar="NAME=VALUE", help="any other setting; may be repeated")
     add("--preload", action="store_true", default=None, help="load all models at the start")
     add("--make-key", action="store_true", help="print a new key and exit")

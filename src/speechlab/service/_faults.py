@@ -29,16 +29,7 @@ _DETAIL_CHARS = 400
 
 
 class Fault(Exception):  # noqa: N818 - a reply, usually about a fault of the client
-    """A request that ends with an error body.
-
-    Attributes:
-        kind: Name of the error, one of ``contract.ERRORS``.
-        error: The message.
-        context: Place of the error: the service, then the stage or parameter.
-        headers: Further headers of the reply.
-        short: Whether the body has only ``code`` (the status) and ``error``, as in recognition's 400.
-        status: HTTP status.
-    """
+    """A request that ends with an error body."""
 
     def __init__(
         self,
@@ -89,12 +80,7 @@ def detail(error: BaseException) -> str:
 
 
 def from_engine(error: BaseException, operation: str) -> Fault:
-    """The reply to a failure of an engine: a 500 without private details.
-
-    Args:
-        error: The exception.
-        operation: ``"tts"``, ``"asr"`` or ``"translate"``.
-    """
+    """The reply to a failure of an engine: a 500 without private details."""
     if isinstance(error, InvalidRequestError):
         return invalid(error, operation, short=operation == "asr")
     if operation == "asr":

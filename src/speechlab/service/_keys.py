@@ -25,11 +25,7 @@ def make_key() -> str:
 
 
 def check_key(key: str) -> None:
-    """Refuse a value that cannot be a key.
-
-    Raises:
-        ValueError: The value does not have the form ``<prefix>:<body>``. The message does not contain it.
-    """
+    """Refuse a value that cannot be a key."""
     if not is_key_form(key):
         message = (
             f"an API key must be a prefix of letters and digits such as {KEY_PREFIX!r}, a colon and 8 to 256 "
@@ -46,16 +42,7 @@ def is_key_form(token: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """The owner of a key, with the key's rights.
-
-    Attributes:
-        key_id: Id of the key for logs and metering, from which the key cannot be derived.
-        providers: Providers whose voices the key may use, or None for all.
-        recognition: Whether the key may use recognition.
-        voices: Ids of the voices that the key may use, or None for all.
-        user: Whether the key may use the operations; false for a key that is an operator's only.
-        operator: Whether the key may read metrics, and the details of readiness.
-    """
+    """The owner of a key, with the key's rights."""
 
     key_id: str
     providers: frozenset[str] | None = None

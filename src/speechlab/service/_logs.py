@@ -21,14 +21,7 @@ _MAX_NAMES = 1_000
 
 
 def log(event: str, *, level: str = "info", once_a_minute: bool = False, **fields: Any) -> None:
-    """Log an event; pass only fields that are safe to keep.
-
-    Args:
-        event: The event, in fixed words.
-        level: ``"debug"``, ``"info"``, ``"warning"`` or ``"error"``.
-        once_a_minute: Whether to log it at most once a minute; for events that strangers can cause at any rate.
-        fields: Details of the event.
-    """
+    """Log an event; pass only fields that are safe to keep."""
     _logger.log(_LEVELS[level], event, extra={"fields": fields, "once_a_minute": once_a_minute})
 
 
@@ -93,11 +86,7 @@ class JsonLines(logging.Formatter):
 
 
 def to_stderr(level: str = "info") -> None:
-    """Send the service's log to stderr, with the critical messages of uvicorn and the errors of asyncio.
-
-    Args:
-        level: Lowest level that is shown.
-    """
+    """Send the service's log to stderr, with the critical messages of uvicorn and the errors of asyncio."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
     handler.addFilter(OnceAMinute())

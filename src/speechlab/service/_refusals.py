@@ -26,12 +26,7 @@ _STAGES = {
 
 
 class HandshakeRefused(Exception):  # noqa: N818 - a reply, usually about a fault of the client
-    """A handshake that ends with an HTTP reply.
-
-    Attributes:
-        code: The reason.
-        status: Status of the reply.
-    """
+    """A handshake that ends with an HTTP reply."""
 
     def __init__(self, code: HandshakeCode, message: str) -> None:
         super().__init__(message)

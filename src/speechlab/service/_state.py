@@ -55,24 +55,7 @@ ABORT = "speechlab.abort"
 
 
 class ServiceState:
-    """The parts of a running service.
-
-    Attributes:
-        config: Settings.
-        database: Keys and usage on disk, or None.
-        keyring: Accepted keys.
-        counters: Counters for metrics.
-        metering: Limits and ledger of all operations.
-        engines: Engines.
-        in_flight: Connections and requests under way.
-        readiness: Check of ``GET /readyz``.
-        decoders: Processes that decode recordings.
-        budget: The bytes that are held for clients.
-        parsing: Lets one large body be read as JSON at a time.
-        upkeep: Periodic work.
-        identity: Version, and a digest of the engines and their settings, which determine results. Clients keep
-            results under it, so that results of different models are never confused.
-    """
+    """The parts of a running service."""
 
     def __init__(self, config: ServiceConfig) -> None:
         self.config = config
@@ -129,11 +112,7 @@ def principal_of(request: Request) -> Principal:
 
 
 def begin_operation(request: Request, operation: str) -> Meter:
-    """Start the operation of a request, and check the limits of its key.
-
-    Raises:
-        NotAdmitted: The key or the service has reached a limit.
-    """
+    """Start the operation of a request, and check the limits of its key."""
     meter = service_of(request).metering.begin(operation, principal_of(request))
     request.scope[METER] = meter
     meter.admit()

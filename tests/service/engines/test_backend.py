@@ -207,10 +207,11 @@ def test_leaving_cancels_the_forwarded_call(stage, tmp_path):
     assert ended(tmp_path) == ["cancelled"]
 
 
-def test_s86_capacity_is_429(stage, error_body):
+def test_s86_capacity_is_429(stage, error_body, monkeypatch):
+    monkeypatch.setattr("speechlab.service._engines.engines._REMOTE_RECORDINGS", 1)
     with (
         wire(hang=True) as backend,
-        stage(recogniser_url=backend.url, recogniser_concurrency=1, queue_limit=2) as front,
+        stage(recogniser_url=backend.url, queue_limit=2) as front,
         contextlib.ExitStack() as waiting,
     ):
         recording = {"audio": base64.b64encode(WAV).decode()}

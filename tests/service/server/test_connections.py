@@ -88,9 +88,11 @@ def test_what_goes_on_sending_after_a_refusal_is_cut_off(staged, monkeypatch):
 
 
 @pytest.mark.slow
-def test_an_empty_line_after_a_reply_does_not_keep_the_connection(stage, monkeypatch):
-    monkeypatch.setattr("speechlab.service._server.server._KEEP_ALIVE_S", 1)
-    with stage() as service, socket.create_connection(service.http.address, timeout=20) as connection:
+def test_an_empty_line_after_a_reply_does_not_keep_the_connection(stage):
+    with (
+        stage(header_timeout_s=1) as service,
+        socket.create_connection(service.http.address, timeout=20) as connection,
+    ):
         connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
         read_until(connection, b'"ok"}')
         connection.sendall(b"\r\n")

@@ -82,14 +82,7 @@ class Counters:
         }
 
     def answered(self, route: str, method: str, status: int, seconds: float) -> None:
-        """Count a completed request.
-
-        Args:
-            route: A path of the service, or a fixed word for all other paths.
-            method: HTTP method.
-            status: Status of the reply; 499 if the client left before its end.
-            seconds: Duration.
-        """
+        """Count a completed request."""
         self._requests.labels(route, method, str(status)).inc()
         self._seconds.labels(route).observe(seconds)
 

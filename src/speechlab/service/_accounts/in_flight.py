@@ -21,38 +21,22 @@ _POLL_S = 0.05
 _FAREWELL_S = 1.0
 
 
-class ConnectionLimit(Protocol):
-    """Counts connections: :class:`ConnectionsPerKey`, or a failing one in tests."""
-
-    def enter(self, key_id: str) -> bool:
-        """Count a new connection of a key; False if it has reached its limit. Raises if it cannot count."""
-        ...
-
-    def leave(self, key_id: str) -> None:
-        """Count a closed connection of a key."""
-        ...
-
-
 class ConnectionsPerKey:
-    """Counts within this process; used from the event loop only.
-
-    Args:
-        max_per_key: Maximum of concurrent connections of one key.
-    """
+    """Counts connections by key; used from the event loop only."""
 
     def __init__(self, max_per_key: int) -> None:
         self._max = max_per_key
         self._open: Counter[str] = Counter()
 
     def enter(self, key_id: str) -> bool:
-        """Count a new connection; see the protocol."""
+        """Count a new connection of a key; False if it has reached its limit."""
         if self._open[key_id] >= self._max:
             return False
         self._open[key_id] += 1
         return True
 
     def leave(self, key_id: str) -> None:
-        """Count a closed connection."""
+        """Count a closed connection of a key."""
         self._open[key_id] -= 1
         if not self._open[key_id]:
             del self._open[key_id]
@@ -63,29 +47,19 @@ class Draining(Protocol):
 
     async def drain(self) -> None:
         """Close now if no text is under way, and otherwise after it."""
-        ...
 
     async def give_up(self) -> None:
         """Stop the text under way, report it to the client, and close."""
-        ...
 
 
 class InFlight:
-    """Conversations and HTTP requests under way; used from the event loop only.
-
-    Attributes:
-        connections: Counts connections by key.
-        draining: Whether the service is stopping.
-
-    Args:
-        max_per_key: Maximum of concurrent connections of one key.
-    """
+    """Conversations and HTTP requests under way; used from the event loop only."""
 
     def __init__(self, max_per_key: int) -> None:
-        self.connections: ConnectionLimit = ConnectionsPerKey(max_per_key)
+        self.connections = ConnectionsPerKey(max_per_key)
         self.draining = False
         self._conversations: set[Draining] = set()
-        self._requests = 0
+        self.running = 0
         self._idle = asyncio.Event()
 
     @property
@@ -93,21 +67,8 @@ class InFlight:
         """Number of conversations."""
         return len(self._conversations)
 
-    @property
-    def running(self) -> int:
-        """Number of HTTP requests under way."""
-        return self._requests
-
     def admit_connection(self, principal: Principal) -> Callable[[], None]:
-        """Count a new connection.
-
-        Returns:
-            A function that counts its end; further calls have no effect.
-
-        Raises:
-            HandshakeRefused: The key has reached its limit, connections cannot be counted, or the service is
-            stopping.
-        """
+        """Count a new connection."""
         key_id = principal.key_id
         try:
             entered = self.connections.enter(key_id)
@@ -140,27 +101,23 @@ class InFlight:
     @contextlib.contextmanager
     def request(self) -> Iterator[None]:
         """Register an HTTP request for the duration of the block."""
-        self._requests += 1
+        self.running += 1
         self._idle.clear()
         try:
             yield
         finally:
-            self._requests -= 1
+            self.running -= 1
             self._check_idle()
 
     async def drain(self, within_s: float, hurry: Callable[[], bool]) -> None:
         """Refuse new work, let work under way finish, and close all conversations.
 
         The server cancels requests that take longer.
-
-        Args:
-            within_s: Seconds for syntheses and requests under way.
-            hurry: Whether to stop waiting, as after a second interrupt.
         """
         self.draining = True
-        if not (self._conversations or self._requests):
+        if not (self._conversations or self.running):
             return
-        log("draining", connections=len(self._conversations), requests=self._requests)
+        log("draining", connections=len(self._conversations), requests=self.running)
         until = time.monotonic() + within_s
         closing = [asyncio.create_task(conversation.drain()) for conversation in self._conversations]
         while not hurry() and (left := until - time.monotonic()) > 0:
@@ -173,10 +130,10 @@ class InFlight:
             await self._wait_idle(_FAREWELL_S)
         for task in closing:
             task.cancel()
-        log("drained", broken_off=len(late) + self._requests)
+        log("drained", broken_off=len(late) + self.running)
 
     def _check_idle(self) -> None:
-        if not (self._conversations or self._requests):
+        if not (self._conversations or self.running):
             self._idle.set()
 
     async def _wait_idle(self, within_s: float) -> bool:

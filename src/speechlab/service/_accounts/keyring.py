@@ -23,11 +23,6 @@ class Keyring:
     Keys of the settings are kept as digests, never in plain text. The id of such a key is derived from its digest
     under the data folder's secret, so that it is the same at every start; without a folder it is valid for this
     process.
-
-    Args:
-        keys: Keys of the settings that may use the operations.
-        access: Keys of the data folder, if there is one.
-        operators: Keys of the settings that may read metrics.
     """
 
     def __init__(
@@ -44,11 +39,7 @@ class Keyring:
         """Ids of the users' keys, in the order of the settings."""
 
     def find(self, token: str) -> Principal | None:
-        """Find the key's owner, in constant time; None for an unknown token.
-
-        Raises:
-            StoreError: The data folder cannot be read; the request must be refused.
-        """
+        """Find the key's owner, in constant time; None for an unknown token."""
         digest = self._digest(token)
         found = None
         for known, principal in self._known:
@@ -62,9 +53,6 @@ class Keyring:
         """Return the current rights of a key's owner, or None if the key has expired or was revoked.
 
         For conversations, which outlast a single check.
-
-        Raises:
-            StoreError: The data folder cannot be read; the request must be refused.
         """
         if any(known == principal for _, known in self._known):
             return principal  # keys of the settings are valid as long as the process runs

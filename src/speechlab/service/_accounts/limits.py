@@ -11,7 +11,7 @@ import math
 import time
 from collections import deque
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 from speechlab.contract import RealtimeCode
 from speechlab.service._faults import Fault
@@ -73,13 +73,7 @@ UNLIMITED = KeyLimits()
 
 
 class NotAdmitted(Exception):  # noqa: N818 - a reply, not a failure of the service
-    """A request over a limit, or one for which the limits could not be checked.
-
-    Attributes:
-        scope: The owner of the limit.
-        retry_after_s: Seconds after which it may be admitted.
-        available: False if the limiter itself failed, which refuses everything (fail closed).
-    """
+    """A request over a limit, or one for which the limits could not be checked."""
 
     def __init__(
         self, scope: LimitScope, reason: str, *, retry_after_s: float, available: bool = True
@@ -106,59 +100,43 @@ class NotAdmitted(Exception):  # noqa: N818 - a reply, not a failure of the serv
         return RealtimeCode.SERVICE_RATE_LIMITER_UNAVAILABLE
 
 
-class Place(Protocol):
-    """The place of one counted request; only the first call of it has an effect."""
+class Place:
+    """The place of one counted request, to be released at its end; only the first call of it has an effect."""
+
+    def __init__(self, window: _Window | None, now: float = 0.0) -> None:
+        self._window = window
+        self._began = now
+        if window is not None:
+            window.times.append(now)
+            window.running += 1
 
     def __call__(self) -> None:
         """Release the place at the end of the request."""
-        ...
+        if self._window is not None:
+            self._window.running -= 1
+            self._window = None
 
     def undo(self) -> None:
         """Undo the counting, for a request that was refused elsewhere."""
-        ...
-
-
-class Limiter(Protocol):
-    """Decides about admission: :class:`RateLimiter`, or a failing one in tests."""
-
-    def admit(self, scope: LimitScope, name: str, own: KeyLimits = UNLIMITED) -> Place:
-        """Admit a request.
-
-        Args:
-            scope: The owner of the limit.
-            name: The key id or the service.
-            own: Limits of this key or service, which take precedence over those of the settings.
-
-        Returns:
-            Its place, to be released at the end of the request.
-
-        Raises:
-            NotAdmitted: A limit was reached.
-        """
-        ...
+        window = self._window
+        self()
+        if window is not None:
+            with contextlib.suppress(ValueError):  # older than a minute, and removed already
+                window.times.remove(self._began)
 
 
 class RateLimiter:
-    """Limits within this process; used from the event loop only.
-
-    Args:
-        config: The limits.
-        clock: Returns monotonic seconds.
-    """
+    """Limits within this process; used from the event loop only."""
 
     def __init__(self, config: ServiceConfig, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._key_limits = config.key_limits()
-        self._rates: dict[str, int] = {
-            str(name): limit for name, limit in config.service_requests_per_minute.items()
-        }
-        self._concurrent: dict[str, int] = {
-            str(name): limit for name, limit in config.service_concurrent.items()
-        }
+        self._rates = {str(name): limit for name, limit in config.service_requests_per_minute.items()}
+        self._concurrent = {str(name): limit for name, limit in config.service_concurrent.items()}
         self._windows: dict[tuple[LimitScope, str], _Window] = {}
 
     def admit(self, scope: LimitScope, name: str, own: KeyLimits = UNLIMITED) -> Place:
-        """Admit a request; see the protocol."""
+        """Admit a request; raises NotAdmitted (a limit was reached)."""
         if scope == "key":
             per_minute, concurrent = self._key_limits
             whose = "this key"
@@ -168,7 +146,7 @@ class RateLimiter:
         per_minute = per_minute if own.requests_per_minute is None else own.requests_per_minute
         concurrent = concurrent if own.concurrent is None else own.concurrent
         if not (per_minute or concurrent):
-            return _Uncounted()
+            return Place(None)
         window = self._windows.setdefault((scope, name), _Window())
         now = self._clock()
         while window.times and window.times[0] <= now - _WINDOW_S:
@@ -181,7 +159,7 @@ class RateLimiter:
             wait = window.times[-per_minute] + _WINDOW_S - now
             reason = f"{whose} may make {counted(per_minute, 'requests')} a minute; try again in {math.ceil(wait)} s"
             raise NotAdmitted(scope, reason, retry_after_s=wait)
-        return _Counted(window, now)
+        return Place(window, now)
 
 
 def counted(number: int, units: str) -> str:
@@ -195,35 +173,3 @@ class _Window:
     def __init__(self) -> None:
         self.times: deque[float] = deque()
         self.running = 0
-
-
-class _Counted:
-    """A place in a window."""
-
-    def __init__(self, window: _Window, now: float) -> None:
-        self._window = window
-        self._began = now
-        self._left = False
-        window.times.append(now)
-        window.running += 1
-
-    def __call__(self) -> None:
-        if not self._left:
-            self._left = True
-            self._window.running -= 1
-
-    def undo(self) -> None:
-        if not self._left:
-            self()
-            with contextlib.suppress(ValueError):  # older than a minute, and removed already
-                self._window.times.remove(self._began)
-
-
-class _Uncounted:
-    """The place of a request without limits."""
-
-    def __call__(self) -> None:
-        pass
-
-    def undo(self) -> None:
-        pass

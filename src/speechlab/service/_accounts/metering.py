@@ -17,7 +17,7 @@ from speechlab.service._logs import error_fields, log
 if TYPE_CHECKING:
     from speechlab.service._accounts.counters import Counters
     from speechlab.service._accounts.ledger import Ledger, Status
-    from speechlab.service._accounts.limits import Limiter, LimitScope, Place
+    from speechlab.service._accounts.limits import LimitScope, Place
     from speechlab.service._accounts.quotas import Quotas
     from speechlab.service._config.settings import ServiceConfig
     from speechlab.service._keys import Principal
@@ -35,16 +35,6 @@ class Meter:
 
     Call in this order: :meth:`admit`, :meth:`accept`, :meth:`begun` and :meth:`ended` around the engine's work,
     :meth:`close`. The figures are attributes, which are set or increased meanwhile.
-
-    Attributes:
-        operation: ``"tts"``, ``"asr"`` or ``"translate"``.
-        key_id: Id of the key.
-        model: Id of the model.
-        audio_bytes: Bytes of the audio made.
-        audio_s: Seconds of the audio made or recognised.
-        prompt_tokens: Tokens of the prompt.
-        completion_tokens: Tokens of the translation.
-        status: Outcome: None until a backend was reached, then ``"cancelled"`` until another outcome is known.
     """
 
     def __init__(self, metering: Metering, operation: str, principal: Principal, transport: str) -> None:
@@ -72,24 +62,11 @@ class Meter:
         return self._characters / _CHARACTERS_S
 
     def admit(self) -> None:
-        """Check the limits of the key.
-
-        Raises:
-            NotAdmitted: A limit was reached, or the limiter failed.
-        """
+        """Check the limits of the key; raises NotAdmitted (a limit was reached, or the limiter failed)."""
         self._places.append(self._metering.admit("key", self.key_id))
 
     def accept(self, provider: str, *, characters: int = 0, input_bytes: int = 0) -> None:
-        """Check the limits of the service, after the request was found valid and permitted.
-
-        Args:
-            provider: Provider or engine of the request.
-            characters: Unicode code points of its text.
-            input_bytes: Bytes of its text in UTF-8, or of its recording.
-
-        Raises:
-            NotAdmitted: A limit was reached, or the limiter failed.
-        """
+        """Check the limits of the service, after the request was found valid and permitted."""
         self._provider, self._characters, self._input_bytes = provider, characters, input_bytes
         try:
             self._places.append(self._metering.admit("service", self.operation))
@@ -151,43 +128,22 @@ class Meter:
 
 
 class Metering:
-    """Limits, ledger and counters of a service.
-
-    Attributes:
-        limiter: Decides about admission; tests replace it with a failing one.
-        counters: The counters.
-
-    Args:
-        config: The limits.
-        counters: The counters.
-        ledger: The ledger, or None if the service keeps nothing.
-        quotas: Limits of single keys, or None if the service keeps nothing.
-    """
+    """Limits, ledger and counters of a service."""
 
     def __init__(
         self, config: ServiceConfig, counters: Counters, ledger: Ledger | None, quotas: Quotas | None = None
     ) -> None:
-        self.limiter: Limiter = RateLimiter(config)
+        self.limiter = RateLimiter(config)
         self.counters = counters
         self._ledger = ledger
         self._quotas = quotas
 
     def begin(self, operation: str, principal: Principal, *, transport: str = "http") -> Meter:
-        """Return the meter of a new operation.
-
-        Args:
-            operation: ``"tts"``, ``"asr"`` or ``"translate"``.
-            principal: Owner of the operation.
-            transport: ``"http"`` or ``"websocket"``.
-        """
+        """Return the meter of a new operation."""
         return Meter(self, operation, principal, transport)
 
     def admit(self, scope: LimitScope, name: str) -> Place:
-        """Check the limits; a failing limiter admits no request.
-
-        Raises:
-            NotAdmitted: A limit was reached, or the limiter failed.
-        """
+        """Check the limits; a failing limiter admits no request."""
         try:
             own = UNLIMITED
             if self._quotas is not None and scope == "key":

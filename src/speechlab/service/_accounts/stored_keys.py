@@ -318,15 +318,8 @@ def _principal(key: StoredKey) -> Principal:
 
 
 def _stored(row: sqlite3.Row) -> StoredKey:
+    same = {name: row[name] for name in ("prefix", "name", "created", "expires", "last_used", "revoked")}
+    providers, voices = _named(row["providers"]), _named(row["voices"])
     return StoredKey(
-        key_id=row["id"],
-        prefix=row["prefix"],
-        name=row["name"],
-        created=row["created"],
-        expires=row["expires"],
-        last_used=row["last_used"],
-        revoked=row["revoked"],
-        providers=_named(row["providers"]),
-        recognition=bool(row["recognition"]),
-        voices=_named(row["voices"]),
+        row["id"], **same, providers=providers, voices=voices, recognition=bool(row["recognition"])
     )

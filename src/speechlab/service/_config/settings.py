@@ -34,6 +34,8 @@ ENVIRONMENT_PREFIX = "SPEECHLAB_SERVICE_"
 UNIX = "unix:"
 """Begins the path of a socket in ``host``."""
 _KEY_LIMITS_ELSEWHERE = (600, 32)
+TEXT_BODY_BYTES = 256 * 1024
+"""Maximum size of a body with a text; a legal one can need 60,000 bytes."""
 _MIB = 1024 * 1024
 _PYTHON_ONLY = frozenset({"extra_engines"})
 SECRETS = frozenset({"api_keys", "operator_keys", "recogniser_api_key"})
@@ -45,76 +47,8 @@ ServiceName = Literal["tts", "asr", "translate"]
 class ServiceConfig(BaseModel):
     """Settings of the service. Sizes are in bytes, durations in seconds.
 
-    Attributes:
-        host: Address to listen on, or ``unix:`` and the path of a socket for a proxy; all but loopback addresses need
-            an explicit API key.
-        port: TCP port; 0 takes any free one.
-        api_keys: Accepted keys, each of the form ``<prefix>:<body>``. Empty: a new key is made at the start.
-        operator_keys: Keys that may read metrics and the details of readiness, and nothing else unless they are among
-            ``api_keys`` too. A key made at the start is one of them.
-        allowed_hosts: Names accepted in the ``Host`` header. Empty: the loopback names when listening on loopback,
-            any name elsewhere.
-        data_dir: Folder for keys and usage; None keeps nothing.
-        users_dir: Folder of lock files, one held by each process that uses this service; see ``idle_exit_s``.
-        idle_exit_s: With ``users_dir``: seconds without a living user after which the service stops.
-        engines: Options by engine name, such as ``{"whisper": {"model": "/models/ct2"}}``;
-            ``{"enabled": False}`` switches an engine off.
-        recogniser: Name of the engine for recognition; empty for none.
-        recogniser_url: Base URL of another deployment for recognition, in place of an engine; empty for none.
-        recogniser_allow_insecure: Whether its key may travel over plain HTTP to another machine.
-        recogniser_api_key: Key for that deployment; empty sends none.
-        recogniser_timeout_s: Timeout of one recording there.
-        recogniser_concurrency: Maximum of recordings there at the same time; the others wait here.
-        translator: Name of the default engine for translation; empty for none.
-        tts_text_limit: Maximum of code points of a text to speak.
-        single_rate_override: Accept ``sample_rate`` on a voice with one rate, if it is that rate.
-        tts_body_bytes: Maximum size of the body of ``POST /tts``.
-        asr_body_bytes: Maximum size of the body of a recognition request, base64 included.
-        form_body_bytes: Maximum size of the form of a translation request.
-        held_bytes: Maximum of bytes held for clients: bodies under way, decoded recordings, and whole replies that
-            wait for their readers. Those above a mebibyte are in files of ``data_dir``, or of the system's folder of
-            temporary files. Further ones are answered 429, except from keys with less than their share.
-        audio_seconds: Maximum length of a recording.
-        audio_decoded_bytes: Maximum size of a decoded recording, as 32-bit floats.
-        audio_channels: Maximum of channels of a recording.
-        heavy_slots: Maximum of heavy engines (large models) that compute at the same time.
-        tts_concurrency: Maximum of texts that one voice engine speaks in turns; the others wait. A text whose reader
-            is slow does not count meanwhile.
-        queue_limit: Maximum of requests of one engine, waiting ones included; further ones are answered 429.
-        key_requests_per_minute: Maximum of operations (speech, recognition, translation) that a key may start within
-            any sixty seconds; 0 for no limit, as in the next three. None: no limit on loopback addresses, else 600.
-        key_concurrent: Maximum of concurrent operations of a key. None: no limit on loopback addresses, else 32.
-        service_requests_per_minute: Maximum of operations of all keys within sixty seconds, by service:
-            ``{"tts": 60, "asr": 20}``.
-        service_concurrent: Maximum of concurrent operations of all keys, by service.
-        preload: Load all models at the start, run voices and translators once, and start one process that decodes and
-            one that reads for each language of the voices. The service is not ready before. Models and processes
-            stay loaded.
-        unload_idle_s: Seconds without use after which a large model is unloaded; 0 keeps all.
-        max_connections: Maximum of concurrent connections; 0 follows the limit of open files. A new connection
-            replaces the one that has been idle for longest.
-        address_connections: Maximum of concurrent connections of one address; 0 for half of ``max_connections``.
-        header_timeout_s: Timeout for the head of a request.
-        header_bytes: Maximum size of the head of a request.
-        body_timeout_s: Seconds over which the pace of a body is measured: in any of them it must come at 4 KiB/s.
-        decode_workers: Number of processes that decode recordings.
-        decode_wall_s: Timeout for the decoding of one recording.
-        decode_cpu_s: Maximum processor time for it.
-        decode_memory_bytes: Maximum memory for it, besides the decoders themselves.
-        read_workers: Number of processes for each language that read texts for the voices; 0 reads in the service.
-        read_wall_s: Timeout, and maximum processor time, for the reading of one piece of a text.
-        read_memory_bytes: Maximum memory for it, besides the dictionaries.
-        vendor: First part of the name ``<vendor>/tts`` of realtime speech in usage records.
-        ws_origins: Values of ``Origin`` whose pages may open WebSockets; none by default.
-        cors_origins: Values of ``Origin`` whose pages may send HTTP requests; none by default.
-        log_level: Lowest level that is logged.
-        ws_connections: Maximum of concurrent realtime connections of a key.
-        ws_idle_s: Seconds without a message after which an unconfigured realtime connection ends.
-        ws_session_s: Maximum duration of a realtime connection; a text under way is finished. 0 for no limit.
-        ws_ping_s: Interval of pings, and timeout of their pongs.
-        send_timeout_s: Seconds over which the pace of a reader is measured: in any of them it must read 1 KiB/s.
-        drain_s: Seconds that a stopping service allows for requests under way.
-        extra_engines: Engines given as objects, for tests and for programs that embed the service.
+    ``docs/service.md`` describes each of them, by its name. ``extra_engines`` are engines given as objects, for tests
+    and for programs that embed the service.
 
     Example:
         >>> ServiceConfig(port=0, tts_text_limit=100).tts_text_limit
@@ -139,18 +73,14 @@ class ServiceConfig(BaseModel):
     recogniser_allow_insecure: bool = False
     recogniser_api_key: str = Field(default="", repr=False)
     recogniser_timeout_s: float = Field(default=600.0, gt=0)
-    recogniser_concurrency: int = Field(default=8, ge=1)
     translator: str = "gemma"
     tts_text_limit: int = Field(default=LIMITS.tts_text_chars, ge=1)
     single_rate_override: bool = False
-    tts_body_bytes: int = Field(default=256 * 1024, ge=1024)
     asr_body_bytes: int = Field(default=64 * _MIB, ge=1024)
-    form_body_bytes: int = Field(default=256 * 1024, ge=1024)
     held_bytes: int = Field(default=1024 * _MIB, ge=_MIB)
     audio_seconds: float = Field(default=1_800.0, gt=0)
     audio_decoded_bytes: int = Field(default=384 * _MIB, ge=1024)
     audio_channels: int = Field(default=8, ge=1, le=64)
-    heavy_slots: int = Field(default=1, ge=1)
     tts_concurrency: int = Field(default=4, ge=1)
     queue_limit: int = Field(default=64, ge=1)
     key_requests_per_minute: int | None = Field(default=None, ge=0, le=1_000_000)
@@ -168,7 +98,6 @@ class ServiceConfig(BaseModel):
     body_timeout_s: float = Field(default=20.0, gt=0)
     decode_workers: int = Field(default=1, ge=1, le=16)
     decode_wall_s: float = Field(default=60.0, gt=0)
-    decode_cpu_s: float = Field(default=60.0, gt=0)
     decode_memory_bytes: int = Field(default=2048 * _MIB, ge=256 * _MIB)
     read_workers: int = Field(default=1, ge=0, le=16)
     read_wall_s: float = Field(default=10.0, gt=0)

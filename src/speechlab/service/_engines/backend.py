@@ -42,13 +42,7 @@ _PASSED_ON = ("content-type", "retry-after", "x-speechlab-model", "x-speechlab-a
 
 @dataclass(frozen=True, slots=True)
 class BackendReply:
-    """A reply of the backend.
-
-    Attributes:
-        status: 200, or 400 and above.
-        body: The body, unchanged.
-        headers: Headers that may be passed on, by lower-case name.
-    """
+    """A reply of the backend."""
 
     status: int
     body: bytes
@@ -56,11 +50,7 @@ class BackendReply:
 
 
 class Unreachable(Fault):
-    """502: the backend sent no usable reply.
-
-    Attributes:
-        reached: Whether the request may have reached the backend.
-    """
+    """502: the backend sent no usable reply."""
 
     def __init__(self, reason: str, *, reached: bool) -> None:
         super().__init__(
@@ -70,14 +60,7 @@ class Unreachable(Fault):
 
 
 class Backend:
-    """The recogniser of another deployment.
-
-    Args:
-        config: Settings with its address, key and timeout.
-
-    Attributes:
-        url: Address for recordings.
-    """
+    """The recogniser of another deployment."""
 
     def __init__(self, config: ServiceConfig) -> None:
         base = config.recogniser_url
@@ -110,15 +93,7 @@ class Backend:
             await http.aclose()
 
     async def ask(self, body: Held, via: str = "") -> BackendReply:
-        """Forward a request; a cancellation closes the connection.
-
-        Args:
-            body: The JSON of a recognition request.
-            via: The ``Via`` header of the request.
-
-        Raises:
-            Unreachable: The backend sent no usable reply.
-        """
+        """Forward a request; a cancellation closes the connection."""
         if self._name in via:
             raise Unreachable("is this service itself; see the setting recogniser_url", reached=False)
         try:

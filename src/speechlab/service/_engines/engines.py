@@ -20,22 +20,13 @@ if TYPE_CHECKING:
     from speechlab.engines import Reader
     from speechlab.service._config.settings import ServiceConfig
 
+_REMOTE_RECORDINGS = 8
+"""Maximum of recordings of a key that are at another deployment at the same time."""
 _log = logging.getLogger("speechlab.service")
 
 
 class Engines:
-    """All engines of a service. Engines are loaded on first use.
-
-    Attributes:
-        threads: Threads for blocking work.
-        synthesisers: Lanes by provider.
-        recogniser: Lane of the recogniser, or None.
-        readers: Processes that read texts, or None.
-        backend: Recogniser of another deployment, used by that lane, or None.
-        translators: Lanes by name; the first is the default.
-        lanes: All lanes.
-        catalogue: The voices.
-    """
+    """All engines of a service. Engines are loaded on first use."""
 
     def __init__(self, config: ServiceConfig) -> None:
         self.readers = Readers(config) if config.read_workers else None
@@ -44,11 +35,11 @@ class Engines:
         if self.backend is not None:
             entries.append(ServedEngine(REMOTE, "recogniser", lambda: self.backend, heavy=False))
         self.threads = Threads()
-        heavy = FairTurns(config.heavy_slots)
+        heavy = FairTurns(1)
 
         def lane(entry: ServedEngine) -> EngineLane:
             # One recording more than can be decoded at a time: the next is decoded while this one is recognised.
-            heard = config.decode_workers + 1 if self.backend is None else config.recogniser_concurrency
+            heard = config.decode_workers + 1 if self.backend is None else _REMOTE_RECORDINGS
             turns = {"synthesiser": config.tts_concurrency, "recogniser": heard}.get(entry.kind, 1)
             return EngineLane(
                 entry,
@@ -70,11 +61,7 @@ class Engines:
         )
 
     def start_readers(self) -> None:
-        """Start one process for each language of the voices whose texts are read in processes. Blocks for seconds.
-
-        Raises:
-            OSError: A process cannot be started.
-        """
+        """Start one process for each language of the voices whose texts are read in processes. Blocks for seconds."""
         if self.readers is None:
             return
         lanes = [self.synthesisers[name] for name in self._read_for]
@@ -94,9 +81,6 @@ def served_engines(config: ServiceConfig, reader: Reader | None = None) -> list[
 
     A synthesiser is on if it can run here or has options. Of recognisers and translators the chosen one is on, and
     each that has options. The chosen ones come first. With a remote recogniser, none is on here.
-
-    Raises:
-        ConfigurationError: The settings name an engine that does not exist, or an unknown option of one.
     """
     table = catalogue()
     named = [*config.engines, *(name for name in (config.recogniser, config.translator) if name)]

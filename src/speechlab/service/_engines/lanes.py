@@ -99,15 +99,7 @@ _END = _End()
 
 
 class EngineLane:
-    """The queue of one engine.
-
-    Args:
-        entry: The engine.
-        threads: Threads for blocking calls.
-        turns: Turns at the engine; heavy engines share theirs.
-        concurrency: Maximum of admitted requests of one key that work in turns, and of short ones beside them.
-        queue_limit: Maximum of admitted requests; a key below its share is admitted beyond it.
-    """
+    """The queue of one engine."""
 
     def __init__(
         self,
@@ -164,9 +156,6 @@ class EngineLane:
         """Drop an engine after ``idle_s`` seconds without use; the next use makes it again.
 
         A lookup of its voices or its readiness is no use. An engine that has never worked holds no model, and stays.
-
-        Returns:
-            Whether an engine was dropped.
         """
         if (
             self._engine is None
@@ -193,16 +182,7 @@ class EngineLane:
     async def admit(
         self, operation: str, owner: str = "", size_s: float = math.inf
     ) -> AsyncIterator[Admission]:
-        """Admit a request, and wait for its slot; the short ones of a key have slots of their own.
-
-        Args:
-            operation: The operation, for the error.
-            owner: Id of the key.
-            size_s: Expected duration in seconds.
-
-        Raises:
-            Fault: 429, at once, if the queue is full and the key has its share of it.
-        """
+        """Admit a request, and wait for its slot; the short ones of a key have slots of their own."""
         if not self._admitted.take(owner):
             full = f"the queue of the engine {self.entry.name!r} is full ({self._admitted.limit} requests)"
             message = f"{full}; try again later"
@@ -262,13 +242,7 @@ class EngineLane:
     async def iterate(
         self, admission: Admission, make: Callable[[], Iterator[T]], *, whole: bool = False
     ) -> AsyncGenerator[T]:
-        """Read from a blocking iterator, one piece at a time; the iterator is closed in any case.
-
-        Args:
-            admission: The request.
-            make: Makes the iterator; called in the thread.
-            whole: Keep the engine from the first piece to the last, for engines that cannot be shared in between.
-        """
+        """Read from a blocking iterator, one piece at a time; the iterator is closed in any case."""
         puller = _Puller(make)
         pull = self._pull_whole if whole else self._pull_pieces
         pieces = pull(admission, puller)

@@ -25,14 +25,7 @@ _MOST_S = 5.0
 
 @dataclass(slots=True, eq=False)
 class Claim:
-    """The use of an engine by one request, and its owner.
-
-    Attributes:
-        owner: Id of its key.
-        size_s: Expected duration in seconds.
-        had_s: Seconds of the engine's time used so far.
-        began: Start of its turn, or of its wait.
-    """
+    """The use of an engine by one request, and its owner."""
 
     owner: str = ""
     size_s: float = 0.0
@@ -41,12 +34,7 @@ class Claim:
 
 
 class FairTurns:
-    """Turns at one engine, or at several that share the processor; used from the event loop only.
-
-    Args:
-        capacity: Maximum of engines that work at the same time.
-        clock: Returns monotonic seconds.
-    """
+    """Turns at one engine, or at several that share the processor; used from the event loop only."""
 
     def __init__(self, capacity: int, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._capacity = capacity
@@ -89,12 +77,7 @@ class FairTurns:
         await self.take(claim, engine)
 
     def release(self, claim: Claim, *, returning: bool = False) -> None:
-        """End a turn.
-
-        Args:
-            claim: The claim whose turn ends.
-            returning: Whether it takes its next turn at once, so that no other request is let in before.
-        """
+        """End a turn."""
         spent = self._clock() - claim.began
         claim.had_s += spent
         self._used[claim.owner] += spent
@@ -159,12 +142,7 @@ class _Queued:
 
 
 class Places:
-    """Limit of concurrent requests of each key; the shortest waiting one is next.
-
-    Args:
-        per_key: Maximum for one key.
-        clock: Returns monotonic seconds.
-    """
+    """Limit of concurrent requests of each key; the shortest waiting one is next."""
 
     def __init__(self, per_key: int, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._per_key = per_key

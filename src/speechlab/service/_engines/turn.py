@@ -25,11 +25,6 @@ class Turn:
     Entering it waits for a slot of the lane. Leaving it closes the iterators, releases the slot, reports the model
     and the outcome to the operation's meter, and turns a failure into its reply: every exception inside leaves as a
     :class:`~speechlab.service._faults.Fault`.
-
-    Attributes:
-        lane: The engine's queue.
-        meter: The operation's meter.
-        reached: Whether the engine was reached; before that an operation leaves no row in the ledger.
     """
 
     def __init__(self, lane: EngineLane, meter: Meter) -> None:
@@ -40,11 +35,7 @@ class Turn:
         self.reached = False
 
     async def __aenter__(self) -> Self:
-        """Wait for a slot.
-
-        Raises:
-            Fault: 429, at once, if the queue is full.
-        """
+        """Wait for a slot."""
         try:
             self._admission = await self._stack.enter_async_context(
                 self.lane.admit(self.meter.operation, self.meter.key_id, self.meter.size_s)

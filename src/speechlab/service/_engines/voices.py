@@ -60,10 +60,6 @@ class Catalogue:
 
     Engines may gain voices while the service runs (``speechlab engines add``). The list is therefore made again for
     each request of it, and for a voice that it does not contain.
-
-    Args:
-        lanes: Lanes of the synthesisers.
-        single_rate_override: See the setting of that name.
     """
 
     def __init__(self, lanes: Sequence[EngineLane], *, single_rate_override: bool = False) -> None:
@@ -79,14 +75,7 @@ class Catalogue:
         }
 
     def read(self, *, again: bool = False) -> list[CatalogueVoice]:
-        """Get the voices of all engines; an engine that cannot be made has none. Blocks; for worker threads.
-
-        Args:
-            again: Include engines that were unloaded.
-
-        Raises:
-            Exception: No engine can be made.
-        """
+        """Get the voices of all engines; an engine that cannot be made has none. Blocks; for worker threads."""
         found: dict[str, CatalogueVoice] = {}
         broken: dict[str, Exception] = {}
         for lane in self._lanes:

@@ -74,14 +74,7 @@ def service_name(path: str) -> str:
 
 
 class Guard:
-    """ASGI middleware around all routes.
-
-    Args:
-        app: The application behind it.
-        service: The service.
-        allowed_hosts: Names accepted in ``Host``; empty for any. This refuses DNS rebinding: a malicious page whose
-            name resolves to this machine sends its own name.
-    """
+    """ASGI middleware around all routes."""
 
     def __init__(self, app: ASGIApp, service: ServiceState, allowed_hosts: Sequence[str]) -> None:
         self._app = app
@@ -102,20 +95,23 @@ class Guard:
         self._service.upkeep.begin()
         started = time.monotonic()
         request_id = request_id_of(scope)
-        status = 0
+        status, incoming = 0, _Incoming(scope, receive)
         pace = Pace(self._service.config.send_timeout_s, READER_BYTES_S)
 
         async def recorded(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                MutableHeaders(scope=message)["X-Request-Id"] = request_id
+                headers = MutableHeaders(scope=message)
+                headers["X-Request-Id"] = request_id
+                if not incoming.is_whole:
+                    headers["Connection"] = "close"  # the rest of the body would be taken for a request
             await send_in_pieces(send, message, pace)
 
         try:
             self._check_head(scope)
             self._let_in(scope)
-            await self._answer(scope, receive, recorded)
+            await self._answer(scope, incoming, recorded)
         except Fault as fault:
             if status:
                 raise
@@ -130,18 +126,11 @@ class Guard:
             scope[ENDED] = (499, "the reader was too slow")
             abort_of(scope)()
         except Exception as error:  # noqa: BLE001 - an internal error must not reach the client
-            log(
-                "internal error",
-                level="error",
-                request_id=request_id,
-                path=_route(scope),
-                **error_fields(error),
-            )
+            fields = {"request_id": request_id, "path": _route(scope), **error_fields(error)}
+            log("internal error", level="error", **fields)
             if not status:
-                where = service_name(scope["path"])
-                await Fault("ErrInternal", "internal server error", where).response()(
-                    scope, receive, recorded
-                )
+                internal = Fault("ErrInternal", "internal server error", service_name(scope["path"]))
+                await internal.response()(scope, receive, recorded)
         finally:
             self._over(scope, request_id, status, time.monotonic() - started)
 
@@ -233,11 +222,7 @@ class Guard:
 
 
 async def send_in_pieces(send: Send, message: Message, pace: Pace) -> None:
-    """Send a message of the reply in pieces, so that at most one piece waits in memory for its reader.
-
-    Raises:
-        TimeoutError: The reader was too slow.
-    """
+    """Send a message of the reply in pieces, so that at most one piece waits in memory for its reader."""
     body = message.get("body", b"")
     while len(body) > _SEND_BYTES:
         await pace.wait(send({**message, "body": body[:_SEND_BYTES], "more_body": True}))
@@ -251,6 +236,21 @@ def _stopping(scope: Scope) -> Fault:
     message = "the service is stopping; try again later"
     headers = {"Retry-After": _STOPPING_RETRY_S, "Connection": "close"}
     return Fault("ErrOverloaded", message, service_name(scope["path"]), "draining", headers=headers)
+
+
+class _Incoming:
+    """The messages of a request, and whether its body has been read to its end."""
+
+    def __init__(self, scope: Scope, receive: Receive) -> None:
+        headers = Headers(scope=scope)
+        self.is_whole = "transfer-encoding" not in headers and headers.get("content-length", "0") == "0"
+        self._receive = receive
+
+    async def __call__(self) -> Message:
+        message = await self._receive()
+        if message["type"] == "http.request" and not message.get("more_body", False):
+            self.is_whole = True
+        return message
 
 
 def _without_port(host: str) -> str:

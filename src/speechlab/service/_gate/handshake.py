@@ -33,13 +33,7 @@ _LEGACY_KEY = re.compile(rf"{KEY_PREFIX}[-_][A-Za-z0-9._~+/=-]{{8,256}}")
 
 
 class HandshakeGuard:
-    """ASGI middleware that admits or refuses handshakes.
-
-    Args:
-        app: The application behind it.
-        service: The service.
-        host_allowed: Whether the hosts named by a handshake are served here.
-    """
+    """ASGI middleware that admits or refuses handshakes."""
 
     def __init__(self, app: ASGIApp, service: ServiceState, host_allowed: Callable[[Scope], bool]) -> None:
         self._app = app

@@ -33,14 +33,7 @@ _RETRY_AFTER = {"Retry-After": "5"}
 
 
 class Readiness:
-    """Checks that the service works, and keeps the result for a few seconds.
-
-    Args:
-        engines: Engines of the service.
-        decoders: Processes that decode recordings.
-        database: Database, or None.
-        draining: Whether the service is stopping.
-    """
+    """Checks that the service works, and keeps the result for a few seconds."""
 
     def __init__(
         self,
@@ -62,11 +55,7 @@ class Readiness:
         self._seconds = 0.0
 
     async def check(self) -> dict[str, Any]:
-        """Return the status of a ready service.
-
-        Raises:
-            Fault: 503 if it is not ready; the message contains the reason.
-        """
+        """Return the status of a ready service."""
         if self._loading is not None:
             raise Fault("ErrOverloaded", self._loading, "router", "ready", headers=_RETRY_AFTER)
         if self._draining():
@@ -118,11 +107,7 @@ class Readiness:
         self._engines.start_readers()
 
     async def _found_models(self) -> bool:
-        """Whether the weights of all engines have been found; the search continues in the background.
-
-        Raises:
-            SpeechLabError: The weights of an engine are missing or damaged; the message names them.
-        """
+        """Whether the weights of all engines have been found; the search continues in the background."""
         if self._finding is None:
             self._finding = asyncio.ensure_future(self._engines.threads.run(self._find_models))
         await asyncio.wait({self._finding}, timeout=_TIMEOUT_S)
@@ -133,11 +118,7 @@ class Readiness:
         return True
 
     def _find_models(self) -> None:
-        """Find the weights of all engines. Blocks, for seconds if they are joined for the first time.
-
-        Raises:
-            SpeechLabError: The weights of an engine are missing or damaged; the message names them.
-        """
+        """Find the weights of all engines. Blocks, for seconds if they are joined for the first time."""
         for lane in self._engines.lanes:
             if time.monotonic() - self._found.get(lane, float("-inf")) < _FOUND_S:
                 continue

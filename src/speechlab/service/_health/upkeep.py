@@ -25,6 +25,12 @@ if TYPE_CHECKING:
 
 _TICK_S = 0.25
 _CHECK_S = 15.0
+_OF_ENGINES = (
+    ("speechlab_engine_requests", "Requests inside, waiting ones included.", "admitted"),
+    ("speechlab_engine_waiting", "Requests that wait for their first turn.", "waiting"),
+    ("speechlab_engine_created", "Whether the engine is there.", "created"),
+)
+"""Gauges of each engine, and the attribute of its lane that they show."""
 _TRIM_S = 5.0
 _FREED_BYTES = 8 * 1024 * 1024
 """Bytes given back by requests after which free memory is returned to the system."""
@@ -38,28 +44,22 @@ def spare_memory() -> None:
     Engines work in any free thread, and memory freed in the heap of one thread is not reused by another. Without this
     the process grows by a hundred megabytes and more under fifty clients, and stays so (``benchmarks/soak.py``).
     """
-    if sys.platform == "linux":
-        with contextlib.suppress(OSError, AttributeError):  # another C library without this function
-            ctypes.CDLL(None).mallopt(_M_ARENA_MAX, _ARENAS)
+    _ask_glibc("mallopt", _M_ARENA_MAX, _ARENAS)
 
 
 def _give_memory_back() -> None:
     """Return free memory to the system, which glibc keeps otherwise."""
+    _ask_glibc("malloc_trim", 0)
+
+
+def _ask_glibc(function: str, *arguments: int) -> None:
     if sys.platform == "linux":
-        with contextlib.suppress(OSError, AttributeError):
-            ctypes.CDLL(None).malloc_trim(0)
+        with contextlib.suppress(OSError, AttributeError):  # another C library without this function
+            getattr(ctypes.CDLL(None), function)(*arguments)
 
 
 class Upkeep:
-    """A task of the event loop, started by the first request.
-
-    Args:
-        engines: Engines of the service.
-        decoders: Processes that decode recordings.
-        database: Database, or None.
-        budget: The bytes that are held for clients.
-        unload_idle_s: Seconds without use after which a large model is unloaded; 0 keeps all.
-    """
+    """A task of the event loop, started by the first request."""
 
     def __init__(
         self,
@@ -89,20 +89,9 @@ class Upkeep:
         late_s, self._late_s = self._late_s, 0.0
         readers = self._engines.readers
         return [
-            gauge(
-                "speechlab_engine_requests",
-                "Requests inside, waiting ones included.",
-                {name: lane.admitted for name, lane in lanes.items()},
-            ),
-            gauge(
-                "speechlab_engine_waiting",
-                "Requests that wait for their first turn.",
-                {name: lane.waiting for name, lane in lanes.items()},
-            ),
-            gauge(
-                "speechlab_engine_created",
-                "Whether the engine is there.",
-                {name: float(lane.created) for name, lane in lanes.items()},
+            *(
+                gauge(name, text, {engine: float(getattr(lane, what)) for engine, lane in lanes.items()})
+                for name, text, what in _OF_ENGINES
             ),
             gauge("speechlab_decoders", "Processes that decode recordings.", self._decoders.running),
             gauge(

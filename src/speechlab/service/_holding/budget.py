@@ -23,11 +23,7 @@ BLOCK_BYTES = 1024 * 1024
 
 
 class Shares:
-    """Amounts in use by key, up to a common limit; a key below its share is admitted beyond it.
-
-    Args:
-        limit: The limit; each of the keys inside has an equal share of it.
-    """
+    """Amounts in use by key, up to a common limit; a key below its share is admitted beyond it."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -56,23 +52,14 @@ class Shares:
 
 
 class BytesBudget:
-    """The budget of bytes; for all threads.
-
-    Args:
-        limit: Maximum of bytes.
-        folder: Folder of the files; None for the system's folder of temporary files.
-    """
+    """The budget of bytes; for all threads."""
 
     def __init__(self, limit: int, folder: Path | None = None) -> None:
+        self.limit = limit
         self._shares = Shares(limit)
-        self._folder = folder
+        self.folder = folder
         self._lock = threading.Lock()
         self._given_back = 0
-
-    @property
-    def limit(self) -> int:
-        """Maximum of bytes."""
-        return self._shares.limit
 
     @property
     def held(self) -> int:
@@ -87,20 +74,11 @@ class BytesBudget:
         return amount
 
     def hold(self, owner: str, service: str) -> Held:
-        """Begin to hold something.
-
-        Args:
-            owner: Id of the key.
-            service: Service of the request, for the error.
-        """
+        """Begin to hold something."""
         return Held(self, owner, service)
 
     def count(self, owner: str, amount: int, service: str) -> None:
-        """Count bytes, or uncount a negative number of them.
-
-        Raises:
-            Fault: 429 if the budget is used up, and the key has its share of it.
-        """
+        """Count bytes, or uncount a negative number of them."""
         with self._lock:
             if amount < 0:
                 self._given_back -= amount
@@ -109,17 +87,9 @@ class BytesBudget:
                 message = "the service holds as many bytes as it may (held_bytes); try again later"
                 raise Fault("ErrRateLimited", message, service, "held_bytes", headers={"Retry-After": "5"})
 
-    def file(self) -> IO[bytes]:
-        """Open a file for bytes; it has no name, and disappears with its last use."""
-        return tempfile.TemporaryFile(dir=self._folder)
-
 
 class Held:
-    """The bytes of one body, recording or reply; written once, then read. Used by one thread at a time.
-
-    Attributes:
-        size: Number of bytes written.
-    """
+    """The bytes of one body, recording or reply; written once, then read. Used by one thread at a time."""
 
     def __init__(self, budget: BytesBudget, owner: str, service: str) -> None:
         self._budget = budget
@@ -133,22 +103,13 @@ class Held:
         self.size = 0
 
     def expect(self, size: int) -> None:
-        """Count bytes before they come, such as those of a declared length.
-
-        Raises:
-            Fault: 429 if there is no room for them.
-        """
+        """Count bytes before they come, such as those of a declared length."""
         if size > self._counted:
             self._budget.count(self._owner, size - self._counted, self._service)
             self._counted = size
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Append bytes. Blocks beyond :data:`BLOCK_BYTES`; then for worker threads.
-
-        Raises:
-            Fault: 429 if there is no room for them, 503 if they cannot be written.
-            Gone: Nobody waits for them any more.
-        """
+        """Append bytes. Blocks beyond :data:`BLOCK_BYTES`; then for worker threads."""
         with self._lock:
             self._check()
             self.expect(self.size + len(data))
@@ -158,11 +119,7 @@ class Held:
                 self._spill()
 
     def read(self, start: int = 0, size: int | None = None) -> bytes:
-        """Return some bytes, by default all of them. Blocks for those in a file.
-
-        Raises:
-            Gone: They were given up.
-        """
+        """Return some bytes, by default all of them. Blocks for those in a file."""
         with self._lock:
             self._check()
             end = self.size if size is None else min(self.size, start + size)
@@ -172,11 +129,7 @@ class Held:
             return self._file.read(end - start)
 
     def view(self) -> memoryview:
-        """Return all bytes without reading them, from a file as pages of it. They are valid as long as the view.
-
-        Raises:
-            Gone: They were given up.
-        """
+        """Return all bytes without reading them, from a file as pages of it. They are valid as long as the view."""
         with self._lock:
             self._check()
             if self._file is None:
@@ -201,7 +154,8 @@ class Held:
     def _spill(self) -> None:
         try:
             if self._file is None:
-                self._file = self._budget.file()
+                # It has no name, and disappears with its last use.
+                self._file = tempfile.TemporaryFile(dir=self._budget.folder)  # noqa: SIM115 - closed with this
             self._file.write(self._memory)
             self._file.flush()
         except OSError as error:

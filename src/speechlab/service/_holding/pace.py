@@ -20,12 +20,7 @@ _SLOTS = 32
 
 
 class Pace:
-    """The pace of one sender or reader. Only the time counts in which the service waits for it.
-
-    Args:
-        window_s: Seconds over which it is measured.
-        least_bytes_s: Minimum of bytes per second within them.
-    """
+    """The pace of one sender or reader. Only the time counts in which the service waits for it."""
 
     def __init__(self, window_s: float, least_bytes_s: int) -> None:
         self._window_s = window_s
@@ -36,11 +31,7 @@ class Pace:
         self._moved_bytes = 0.0
 
     async def wait(self, step: Awaitable[T]) -> T:
-        """Wait for the peer.
-
-        Raises:
-            TimeoutError: It moved fewer bytes than the minimum within the last seconds.
-        """
+        """Wait for the peer."""
         now = asyncio.get_running_loop().time
         started = now()
         try:

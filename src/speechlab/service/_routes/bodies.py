@@ -32,13 +32,7 @@ _MAX_PARAMETERS = 256
 
 
 async def read_body(request: Request, limit: int, service: str) -> Held:
-    """Read a body, and count its bytes while they arrive.
-
-    Raises:
-        Fault: 413 if it is larger than the limit; 400 if it is compressed; 408 if it arrives too slowly; 429 if the
-            budget of bytes is used up.
-        Gone: The client has disconnected.
-    """
+    """Read a body, and count its bytes while they arrive."""
     encoding = request.headers.get("content-encoding", "identity").strip().lower()
     if encoding not in {"", "identity"}:
         message = f"Content-Encoding {encoding[:20]!r} is not supported; send the body uncompressed"
@@ -81,11 +75,7 @@ def _too_large(limit: int, service: str) -> Fault:
 
 
 def read_form(body: bytes, content_type: str | None) -> list[tuple[str, str]]:
-    """Read multipart/form-data with text fields only, in the order sent.
-
-    Raises:
-        InvalidRequestError: The body has another type, or is damaged or incomplete.
-    """
+    """Read multipart/form-data with text fields only, in the order sent."""
     boundary = _boundary(content_type or "")
     delimiter = b"\r\n--" + boundary
     whole = b"\r\n" + body

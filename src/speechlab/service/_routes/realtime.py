@@ -66,13 +66,7 @@ async def realtime(socket: WebSocket) -> None:
 
 
 class Conversation:
-    """One connection, from the upgrade to its end.
-
-    Args:
-        socket: The connection, not yet accepted.
-        service: The service.
-        principal: The owner of the key.
-    """
+    """One connection, from the upgrade to its end."""
 
     def __init__(self, socket: WebSocket, service: ServiceState, principal: Principal) -> None:
         self._socket = socket

@@ -38,6 +38,17 @@ if TYPE_CHECKING:
     from speechlab.service._holding.budget import Held
 
 _ENGINE_RATE = 16_000
+_SAME_OPTIONS = (
+    *(
+        "temperature",
+        "top_p",
+        "frequency_penalty",
+        "repetition_penalty",
+        "min_silence_gap",
+        "segment_padding",
+    ),
+    *("initial_segment_padding_ms", "speech_pad_ms", "min_segment_duration"),
+)
 _MAX_TOKENS = 50_000
 """Maximum of quotes and commas; base64 has none. Reading JSON holds Python's lock to its end."""
 
@@ -135,20 +146,10 @@ def _seconds(text: str) -> float:
 
 
 def _options(wanted: RecognitionRequest) -> RecognitionOptions:
-    return RecognitionOptions(
-        language=wanted.language.value if wanted.language else None,
-        hotwords=tuple(word for word in wanted.hotwords if word.strip()),
-        temperature=wanted.temperature,
-        top_p=wanted.top_p,
-        frequency_penalty=wanted.frequency_penalty,
-        repetition_penalty=wanted.repetition_penalty,
-        vad=wanted.vad.value,
-        min_silence_gap=wanted.min_silence_gap,
-        segment_padding=wanted.segment_padding,
-        initial_segment_padding_ms=wanted.initial_segment_padding_ms,
-        speech_pad_ms=wanted.speech_pad_ms,
-        min_segment_duration=wanted.min_segment_duration,
-    )
+    same = {name: getattr(wanted, name) for name in _SAME_OPTIONS}
+    language = wanted.language.value if wanted.language else None
+    hotwords = tuple(word for word in wanted.hotwords if word.strip())
+    return RecognitionOptions(language=language, hotwords=hotwords, vad=wanted.vad.value, **same)
 
 
 def _reply(wanted: RecognitionRequest, heard: Recognition, duration: float) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from starlette.responses import Response
 from speechlab.audio import StreamResampler, encode, resample, stream_encoder, streams
 from speechlab.contract import CONTENT_TYPES, AudioFormat, SpeechRequest, read_json_object
 from speechlab.errors import InvalidRequestError
+from speechlab.service._config.settings import TEXT_BODY_BYTES
 from speechlab.service._engines.turn import Turn
 from speechlab.service._faults import Fault, invalid
 from speechlab.service._routes.bodies import read_body
@@ -34,15 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Utterance:
-    """An accepted text, with everything that its synthesis needs.
-
-    Attributes:
-        voice: The voice.
-        text: The text.
-        format: Format of the audio.
-        sample_rate: Rate of the audio in Hz.
-        temperature: Variation, or None if the provider has none.
-    """
+    """An accepted text, with everything that its synthesis needs."""
 
     voice: CatalogueVoice
     text: str
@@ -51,11 +44,7 @@ class Utterance:
     temperature: float | None
 
     def check(self) -> None:
-        """Check that the voice can read the text; blocks for a moment.
-
-        Raises:
-            InvalidRequestError: The voice cannot read it.
-        """
+        """Check that the voice can read the text; blocks for a moment."""
         check = getattr(self.voice.lane.engine(), "check_text", None)
         if check is not None:
             check(self.text, self.voice.voice.name)
@@ -116,7 +105,7 @@ async def speak(request: Request) -> Response:
     service = service_of(request)
     _require_speech(service)
     meter = begin_operation(request, "tts")
-    body = await read_body(request, service.config.tts_body_bytes, "tts")
+    body = await read_body(request, TEXT_BODY_BYTES, "tts")
     try:
         wanted = SpeechRequest.parse(read_json_object(body.read()), text_limit=service.config.tts_text_limit)
         utterance = await _accept(service, wanted)

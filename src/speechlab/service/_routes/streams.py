@@ -28,11 +28,7 @@ _READ_BYTES = 128 * 1024
 
 
 async def until_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
-    """Do the work of a request whose body was read, and cancel it if the client disconnects.
-
-    Raises:
-        Gone: The client has disconnected.
-    """
+    """Do the work of a request whose body was read, and cancel it if the client disconnects."""
     task = asyncio.ensure_future(work)
     watch = asyncio.ensure_future(_disconnected(request.receive))
     try:
@@ -104,15 +100,7 @@ class StreamReply(Response):
 
 
 class HeldReply(Response):
-    """A whole reply, read from where it is held while its client takes it.
-
-    Args:
-        service: The service.
-        held: The bytes of the reply.
-        status: Status of the reply.
-        media_type: Content type, unless the headers have one.
-        headers: Further headers.
-    """
+    """A whole reply, read from where it is held while its client takes it."""
 
     def __init__(
         self,

@@ -19,6 +19,7 @@ from speechlab.contract import (
 )
 from speechlab.engines import TranslationJob
 from speechlab.errors import InvalidRequestError
+from speechlab.service._config.settings import TEXT_BODY_BYTES
 from speechlab.service._engines.turn import Turn
 from speechlab.service._faults import Fault, invalid
 from speechlab.service._routes.bodies import read_body, read_form
@@ -43,7 +44,7 @@ async def translate(request: Request) -> Response:
     if not service.engines.translators:
         raise Fault("ErrServiceNotFound", "no translation engine is registered here", "translate")
     meter = begin_operation(request, "translate")
-    body = await read_body(request, service.config.form_body_bytes, "translate")
+    body = await read_body(request, TEXT_BODY_BYTES, "translate")
     try:
         wanted = TranslationRequest.from_form(read_form(body.read(), request.headers.get("content-type")))
         lane, job = await service.engines.threads.run(lambda: _accept(service, wanted))

@@ -8,8 +8,9 @@ checked. Bodies have their own limits, where they are read.
 from __future__ import annotations
 
 import socket
+from email.utils import formatdate
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import orjson
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -22,7 +23,7 @@ from speechlab.service._state import ABORT
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 _LINGER_S = 30.0
 """Seconds for which the rest of a refused request is read and discarded, ..."""
@@ -35,14 +36,7 @@ _MOST_HEADERS = 200
 
 
 class HttpProtocol(HttpToolsProtocol):
-    """One HTTP connection.
-
-    Args:
-        header_timeout_s: Timeout of the head of a request, from the connection or its first byte.
-        header_bytes: Maximum size of its URL and headers, including the headers after a body in chunks.
-        max_connections: Maximum of connections, those of WebSockets included.
-        max_per_address: Maximum of connections from one address.
-    """
+    """One HTTP connection."""
 
     def __init__(
         self,
@@ -62,23 +56,22 @@ class HttpProtocol(HttpToolsProtocol):
         self._header_bytes = header_bytes
         self._head_bytes = 0  # complete headers and the URL
         self._headers = 0
-        self._partial_bytes = 0  # the incomplete head, including its last line
-        self._unread_bytes = 0  # bytes since the last parser callback
-        self._starts_with_next = 0  # bytes of a request that begins with this data
+        self._unread_bytes = 0  # bytes of the head so far, or since the last ones of a body
+        self._begins_with = 0  # bytes of a head that begins with this data
         self._idle = True
-        self._too_long = False
         self._timer: asyncio.TimerHandle | None = None
         self._in_head = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
         """Start the timer of the first head, if there is room for one more connection."""
-        super().connection_made(transport)
-        limit_send_buffer(transport)
+        super().connection_made(cast("asyncio.Transport", _CarefulTransport(transport, self)))
+        # Limits what the kernel takes for a client that does not read; so the pace of reading is seen, too.
+        connection = transport.get_extra_info("socket")
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         self._since = self.loop.time()
         self._start_timer()
-        mine = (
-            [other for other in self.connections if _address(other) == _address(self)] if self.client else []
-        )
+        mine = [other for other in self.connections if self.client and _address(other) == _address(self)]
         if len(mine) > self._max_per_address:
             self._make_room(mine)
         elif len(self.connections) > self._max_connections:
@@ -121,16 +114,14 @@ class HttpProtocol(HttpToolsProtocol):
             self._linger()
             return
         self._unread_bytes += len(data)
-        self._partial_bytes += len(data)
-        self._starts_with_next = len(data) if self._idle else 0
+        self._begins_with = len(data) if self._idle else 0
         super().data_received(data)
-        waiting = max(self._unread_bytes, self._partial_bytes if self._in_head else 0)
-        if waiting > self._header_bytes and not self.transport.is_closing():
+        if self.transport.is_closing() or self._linger_until is not None:
+            return
+        if self._unread_bytes > self._header_bytes:
             self._refuse_head()
-        elif self._waits_for_a_request and self._timer is None and not self.transport.is_closing():
-            # The data started no request, such as an empty line, and uvicorn has stopped its timer.
-            left_s = max(0.0, self._since + self.timeout_keep_alive - self.loop.time())
-            self.timeout_keep_alive_task = self.loop.call_later(left_s, self.timeout_keep_alive_handler)
+        elif self._idle and self._timer is None and self.is_idle:
+            self._start_timer()  # the data started no request, such as an empty line, and uvicorn waits no longer
 
     def on_url(self, url: bytes) -> None:
         """Count a part of the URL."""
@@ -151,8 +142,9 @@ class HttpProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """Start a head at its first byte."""
         super().on_message_begin()
-        self._partial_bytes, self._starts_with_next = self._starts_with_next, 0
-        self._head_bytes = self._unread_bytes = self._headers = 0
+        self.scope["extensions"] = {ABORT: {"call": self.transport.abort}}
+        self._head_bytes = self._headers = 0
+        self._unread_bytes, self._begins_with = self._begins_with, 0
         self._idle = False
         self._in_head = True
         if self._timer is None:
@@ -168,37 +160,27 @@ class HttpProtocol(HttpToolsProtocol):
         self._in_head = False
         self._unread_bytes = 0
         self._stop_timer()
-        before = self.cycle
         super().on_headers_complete()
-        if self.cycle is not before:
-            _closing_carefully(self.cycle, self)
-            self.cycle.scope["extensions"] = {ABORT: {"call": self.transport.abort}}
 
     def on_response_complete(self) -> None:
         """Note the start of the idle time."""
         self._since = self.loop.time()
         super().on_response_complete()
 
-    def close_carefully(self) -> None:
-        """Close; read the rest of a body for a while first, because a reset would arrive before the reply."""
-        if self._idle or not self.transport.can_write_eof():
-            self.transport.close()
-        elif self._linger_until is None:
+    def closes_at_once(self) -> bool:
+        """Whether to close; if not, the rest of a body is read first, as a reset would arrive before the reply."""
+        if not self._idle and self._linger_until is None:
             self._linger_until = self.loop.time() + _LINGER_S
             self.transport.write_eof()
-            self.flow.resume_reading()
+            self.transport.resume_reading()
             self._linger()
+        return self._linger_until is None
 
     def _linger(self) -> None:
         assert self._linger_until is not None
         self._stop_timer()
         left_s = max(0.0, self._linger_until - self.loop.time())
         self._timer = self.loop.call_later(min(_LINGER_PAUSE_S, left_s), self.transport.abort)
-
-    @property
-    def _waits_for_a_request(self) -> bool:
-        cycle: Any = self.cycle
-        return self._idle and cycle is not None and cycle.response_complete and not self.pipeline
 
     @property
     def is_idle(self) -> bool:
@@ -231,16 +213,18 @@ class HttpProtocol(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """Answer invalid HTTP with the error body of all other errors."""
-        if self._too_long:
+        if self._is_too_long:
             self._refuse_head()
         else:
             self._answer(Fault("ErrInvalidRequest", f"{msg} Send HTTP/1.1.", "router", "http"))
 
+    @property
+    def _is_too_long(self) -> bool:
+        return self._head_bytes > self._header_bytes or self._headers > _MOST_HEADERS
+
     def _count(self, size: int) -> None:
-        self._unread_bytes = 0
         self._head_bytes += size
-        if self._head_bytes > self._header_bytes or self._headers > _MOST_HEADERS:
-            self._too_long = True
+        if self._is_too_long:
             raise ValueError("the head is too long")  # ends the parsing; uvicorn then sends a 400
 
     def _refuse_head(self) -> None:
@@ -249,8 +233,7 @@ class HttpProtocol(HttpToolsProtocol):
         )
         message = f"the head of the request is longer than {most}"
         if self.url.partition(b"?")[0] == REALTIME_PATH.encode("ascii"):
-            refused = HandshakeRefused.not_upgraded(message)
-            self._write(refused.status, refused.body())
+            self._answer(HandshakeRefused.not_upgraded(message))
         else:
             self._answer(Fault("ErrHeadTooLarge", message, "router", "head"))
 
@@ -272,51 +255,37 @@ class HttpProtocol(HttpToolsProtocol):
         else:
             self.transport.close()
 
-    def _answer(self, fault: Fault) -> None:
-        self._write(fault.status, orjson.dumps(fault.body()))
-
-    def _write(self, status: int, body: bytes) -> None:
+    def _answer(self, reply: Fault | HandshakeRefused) -> None:
         self._stop_timer()
-        head = (
-            f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\ncontent-type: application/json\r\n"
-            f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
-        )
-        self.transport.write(head.encode("ascii") + body)
-        self.close_carefully()
+        body = orjson.dumps(reply.body()) if isinstance(reply, Fault) else reply.body()
+        self.transport.write(whole_reply(reply.status, body, {"Content-Type": "application/json"}))
+        self.transport.close()
 
 
-def limit_send_buffer(transport: asyncio.BaseTransport) -> None:
-    """Limit what the kernel takes for a client that does not read; so the pace of reading is seen, too."""
-    connection = transport.get_extra_info("socket")
-    if connection is not None:
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+def whole_reply(status: int, body: bytes, headers: Mapping[str, str]) -> bytes:
+    """A reply that ends its connection, as it is sent."""
+    fields = {**headers, "Date": formatdate(usegmt=True), "Content-Length": len(body), "Connection": "close"}
+    lines = [
+        f"HTTP/1.1 {status} {HTTPStatus(status).phrase}",
+        *(f"{name}: {fields[name]}" for name in fields),
+    ]
+    return "\r\n".join([*lines, "", ""]).encode("ascii") + body
 
 
 def _address(protocol: Any) -> str | None:
     return protocol.client[0] if protocol.client else None
 
 
-def _closing_carefully(cycle: Any, protocol: HttpProtocol) -> None:
-    """Let a request's reply close the connection carefully if the body was not read."""
-    send = cycle.send
-
-    async def sent(message: Any) -> None:
-        if message["type"] == "http.response.start" and cycle.more_body:
-            cycle.keep_alive = False  # adds the header, too
-        await send(message)
-
-    cycle.send = sent
-    cycle.transport = _CarefulTransport(protocol)
-
-
 class _CarefulTransport:
-    """A connection's transport, closed by :meth:`HttpProtocol.close_carefully`."""
+    """A connection's transport, which closes when its protocol lets it."""
 
-    def __init__(self, protocol: HttpProtocol) -> None:
+    def __init__(self, transport: asyncio.Transport, protocol: HttpProtocol) -> None:
+        self._transport = transport
         self._protocol = protocol
-        self.write = protocol.transport.write
-        self.is_closing = protocol.transport.is_closing
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
 
     def close(self) -> None:
-        self._protocol.close_carefully()
+        if self._protocol.closes_at_once():
+            self._transport.close()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import queue
 import subprocess
 import sys
 import tempfile
@@ -104,20 +103,13 @@ def _in_process(config: ServiceConfig) -> Iterator[RunningService]:
 
 def _ready_fields(child: subprocess.Popen[str], errors: TextIO) -> dict[str, str]:
     assert child.stdout is not None
-    lines: queue.SimpleQueue[str] = queue.SimpleQueue()
-
-    def read(stdout: TextIO) -> None:
-        for line in stdout:
-            lines.put(line)
-        lines.put("")
-
-    # A thread, because not every system can wait for a pipe with a timeout.
-    threading.Thread(target=read, args=(child.stdout,), daemon=True).start()
-    with contextlib.suppress(queue.Empty):
-        word, _, rest = lines.get(timeout=_START_S).partition(" ")
-        if word == "ready":
-            fields: dict[str, str] = json.loads(rest)
-            return fields
+    late = threading.Timer(_START_S, child.kill)  # which ends the reading on every system
+    late.start()
+    word, _, rest = child.stdout.readline().partition(" ")
+    late.cancel()
+    if word == "ready":
+        fields: dict[str, str] = json.loads(rest)
+        return fields
     child.kill()
     child.wait()
     errors.seek(0)

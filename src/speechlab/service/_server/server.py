@@ -79,14 +79,7 @@ class Ready:
 
 
 class Server(uvicorn.Server):
-    """uvicorn's server on a given socket, with a callback when it is ready and a clean exit.
-
-    Args:
-        app: The application.
-        config: Settings of the service.
-        listener: The bound socket.
-        on_ready: Called when the service accepts requests.
-    """
+    """uvicorn's server on a given socket, with a callback when it is ready and a clean exit."""
 
     def __init__(
         self, app: Starlette, config: ServiceConfig, listener: socket.socket, on_ready: Callable[[], None]
@@ -179,14 +172,7 @@ class Server(uvicorn.Server):
 
 
 def prepare(config: ServiceConfig) -> tuple[ServiceConfig, socket.socket, Ready]:
-    """Bind the socket, and make a key if the settings have none.
-
-    Returns:
-        The settings with their key, the bound socket, and the addresses of the service.
-
-    Raises:
-        ServiceStartError: The address cannot be bound, or is open to other machines while the settings have no key.
-    """
+    """Bind the socket, and make a key if the settings have none."""
     made = not config.api_keys
     if made:
         if not is_loopback(config.host) and not _has_keys(config):
@@ -232,7 +218,12 @@ def serve(config: ServiceConfig, *, announce: Callable[[Ready], None] | None = N
         ServiceStartError: The service cannot start; the message contains the reason.
         ConfigurationError: The settings name an engine that does not exist.
     """
-    check_users_dir(config)
+    if (
+        config.users_dir is not None and not config.users_dir.is_dir()
+    ):  # or it would look like one without users
+        raise ConfigurationError(
+            f"the users folder {config.users_dir} does not exist; create it before the start"
+        )
     spare_memory()
     to_stderr(config.log_level)
     config, listener, ready = prepare(config)
@@ -346,15 +337,3 @@ def _bind_unix(path: Path) -> socket.socket:
         listener.close()
         raise ServiceStartError(f"the socket {path} cannot be made: {error.strerror or error}") from error
     return listener
-
-
-def check_users_dir(config: ServiceConfig) -> None:
-    """Refuse a users folder that does not exist, which would look like a service without users.
-
-    Raises:
-        ConfigurationError: The path is not a folder.
-    """
-    if config.users_dir is not None and not config.users_dir.is_dir():
-        raise ConfigurationError(
-            f"the users folder {config.users_dir} does not exist; create it before the start"
-        )

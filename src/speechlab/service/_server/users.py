@@ -53,13 +53,7 @@ def _is_held(path: Path) -> bool:
 
 
 class UsersWatch:
-    """Counts the users every second, and calls back after a time without users.
-
-    Args:
-        folder: Folder of the lock files.
-        idle_s: Seconds without users before the callback.
-        on_idle: Called once, in the watching thread.
-    """
+    """Counts the users every second, and calls back after a time without users."""
 
     def __init__(self, folder: Path, idle_s: float, on_idle: Callable[[], None]) -> None:
         self._folder = folder

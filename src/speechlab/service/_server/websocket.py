@@ -7,19 +7,17 @@ connection whose reader has stopped.
 
 from __future__ import annotations
 
-import email.utils
 import secrets
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, cast
 
 from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
-from websockets.datastructures import Headers
-from websockets.http11 import Response
 
 from speechlab.contract import CloseCode
 from speechlab.service._logs import log
 from speechlab.service._refusals import HandshakeRefused
+from speechlab.service._server.http import whole_reply
 from speechlab.service._state import ABORT
 
 if TYPE_CHECKING:
@@ -161,16 +159,11 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
         refused = (
             HandshakeRefused.not_upgraded() if message is None else HandshakeRefused.not_upgraded(message)
         )
-        request_id, body = secrets.token_hex(8), refused.body()
+        request_id = secrets.token_hex(8)
         log("handshake refused", request_id=request_id, status=refused.status, code=refused.code.value)
-        headers = Headers(refused.headers(request_id))
-        headers["Date"] = email.utils.formatdate(usegmt=True)
-        headers["Content-Length"] = str(len(body))
-        headers["Connection"] = "close"
         self.conn.data_to_send()  # discards the library's own reply
-        response = Response(refused.status, HTTPStatus(refused.status).phrase, headers, body)
         self.handshake_initiated = self.handshake_complete = True
-        self._finish(response.serialize())
+        self._finish(whole_reply(refused.status, refused.body(), refused.headers(request_id)))
 
     def _finish(self, last: bytes) -> None:
         self._failed = self.close_sent = True

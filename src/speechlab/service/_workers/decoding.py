@@ -26,27 +26,16 @@ _SETTINGS = {
 
 
 class Decoders(Pool):
-    """Processes that decode recordings.
-
-    Args:
-        config: Settings with their number and limits.
-    """
+    """Processes that decode recordings."""
 
     def __init__(self, config: ServiceConfig) -> None:
         self._memory_bytes = config.decode_memory_bytes
-        self._cpu_s = config.decode_cpu_s
         decoding = {limit: getattr(config, setting) for limit, setting in _SETTINGS.items()}
-        limits = {"memory_bytes": self._memory_bytes, "cpu_s": self._cpu_s, "decoding": decoding}
+        limits = {"memory_bytes": self._memory_bytes, "cpu_s": config.decode_wall_s, "decoding": decoding}
         super().__init__(config.decode_workers, _MODULE, limits, within_s=config.decode_wall_s)
 
     def decode(self, recording: Held, samples: Held, sample_rate: int) -> None:
-        """Decode a recording to one channel of 32-bit floats at a rate in Hz. Blocks; for worker threads.
-
-        Raises:
-            Fault: 400 for an invalid or empty recording, 413 for one beyond a limit, 500 if no process can be
-                started, 429 if the samples cannot be held.
-            Gone: Nobody waits for it any more.
-        """
+        """Decode a recording to one channel of 32-bit floats at a rate in Hz. Blocks; for worker threads."""
         try:
             fields, _ = self.ask({"sample_rate": sample_rate}, recording.view, samples)
         except WorkerFailed as failure:
@@ -57,10 +46,8 @@ class Decoders(Pool):
         match failure.reason:
             case "start":
                 return Fault("ErrInternal", ASR_UNAVAILABLE, "asr", "decoder")
-            case "time":
+            case "time" | "cpu":
                 return _too_large(f"it took more than {self._within_s:g} s (decode_wall_s)")
-            case "cpu":
-                return _too_large(f"it took more than {self._cpu_s:g} s of processor time (decode_cpu_s)")
             case "memory":
                 return _too_large("it took more memory than allowed (decode_memory_bytes)")
             case "killed":

@@ -26,21 +26,13 @@ Reason = Literal["start", "time", "cpu", "memory", "killed", "ended"]
 
 _STOP_S = 2.0
 _START_S = 60.0
-_PIPE_BYTES = 1024 * 1024
-_F_SETPIPE_SZ = 1031  # Linux's; not named before Python 3.10, nor on other systems
 _SECRET = re.compile("^SPEECHLAB_SERVICE_|KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
 """Variables that a worker does not get."""
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
 class WorkerFailed(Exception):  # noqa: N818 - reported in terms of the request
-    """A worker that sent no reply.
-
-    Attributes:
-        reason: No process could be started, or it exceeded its time, processor time or memory, was killed (as by a
-            system that runs out of memory), or ended in another way.
-        status: Exit status of the process, if it ended.
-    """
+    """A worker that sent no reply."""
 
     def __init__(self, reason: Reason, status: int | None = None) -> None:
         super().__init__(reason)
@@ -49,12 +41,7 @@ class WorkerFailed(Exception):  # noqa: N818 - reported in terms of the request
 
 
 class Worker:
-    """One process, which is replaced after its end; used by one thread at a time.
-
-    Args:
-        module: Module that it runs.
-        limits: Its first message, with its limits.
-    """
+    """One process, which is replaced after its end; used by one thread at a time."""
 
     def __init__(self, module: str, limits: dict[str, Any]) -> None:
         self._module = module
@@ -69,12 +56,7 @@ class Worker:
     def ask(
         self, fields: dict[str, Any], data: bytes | memoryview, kept: Held | None, *, within_s: float
     ) -> Answer:
-        """Send a message and wait for the reply; starts the process if necessary. Blocks.
-
-        Raises:
-            WorkerFailed: No reply came; the next message goes to a new process.
-            Exception: The bytes of the reply cannot be held; the same.
-        """
+        """Send a message and wait for the reply; starts the process if necessary. Blocks."""
         try:
             process = self._started()
         except OSError as error:
@@ -92,11 +74,7 @@ class Worker:
         raise WorkerFailed("time" if late else _reason(process.returncode), process.returncode)
 
     def start(self) -> None:
-        """Start the process now, if it does not run. Blocks for a second or more.
-
-        Raises:
-            OSError: The process cannot be started.
-        """
+        """Start the process now, if it does not run. Blocks for a second or more."""
         self._started()
 
     def kill(self) -> None:
@@ -133,7 +111,6 @@ class Worker:
             stderr=subprocess.DEVNULL,
             env={**environment, **_ONE_THREAD},
         )
-        _widen(process)
         self._process = process
         ready, _ = _asked(process, self._limits, b"", None, within_s=_START_S)
         if ready is None:
@@ -144,14 +121,7 @@ class Worker:
 
 
 class Pool:
-    """A few workers of one kind, each used by one thread at a time.
-
-    Args:
-        count: Number of workers.
-        module: Module that they run.
-        limits: First message to each.
-        within_s: Timeout of a reply in seconds.
-    """
+    """A few workers of one kind, each used by one thread at a time."""
 
     def __init__(self, count: int, module: str, limits: dict[str, Any], *, within_s: float) -> None:
         self._module = module
@@ -169,11 +139,7 @@ class Pool:
         return sum(worker.running for worker in self._all)
 
     def start(self) -> None:
-        """Start one of the processes now, which will get the next message. Blocks for a second or more.
-
-        Raises:
-            OSError: The process cannot be started.
-        """
+        """Start one of the processes now, which will get the next message. Blocks for a second or more."""
         worker = self._free.get()
         try:
             worker.start()
@@ -186,14 +152,6 @@ class Pool:
         """Send a message to a free worker, as soon as there is one, and wait for the reply. Blocks.
 
         A message whose worker the system killed, as if memory runs out, is tried once more.
-
-        Args:
-            fields: The message.
-            load: Returns its bytes, once there is a worker for them.
-            kept: Takes the bytes of the reply.
-
-        Raises:
-            WorkerFailed: No reply came; the failure is logged.
         """
         worker, tries = self._free.get(), 0
         try:
@@ -283,13 +241,3 @@ def _asked(
         return None, late.is_set()
     finally:
         alarm.cancel()
-
-
-def _widen(process: subprocess.Popen[bytes]) -> None:
-    """Enlarge the pipes of a process, if the system supports it, for fewer context switches with long recordings."""
-    if sys.platform == "linux":
-        import fcntl
-
-        for stream in (process.stdin, process.stdout):
-            with contextlib.suppress(OSError):
-                fcntl.fcntl(stream.fileno(), _F_SETPIPE_SZ, _PIPE_BYTES)  # type: ignore[union-attr]  # both are pipes

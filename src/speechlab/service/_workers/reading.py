@@ -29,11 +29,7 @@ _LANGUAGES = {"en": "english", "ja": "japanese"}
 
 
 class Readers:
-    """A :class:`~speechlab.engines.Reader` that reads in other processes.
-
-    Args:
-        config: Settings with their number for each language and their limits.
-    """
+    """A :class:`~speechlab.engines.Reader` that reads in other processes."""
 
     def __init__(self, config: ServiceConfig) -> None:
         limits = {"memory_bytes": config.read_memory_bytes, "cpu_s": config.read_wall_s}
@@ -51,11 +47,7 @@ class Readers:
         return sum(pool.running for pool in self._pools.values())
 
     def start(self, languages: Iterable[str]) -> None:
-        """Start one process for each of these languages (``en``, ``ja``) now. Blocks for seconds.
-
-        Raises:
-            OSError: A process cannot be started.
-        """
+        """Start one process for each of these languages (``en``, ``ja``) now. Blocks for seconds."""
         for code in languages:
             if code in _LANGUAGES:
                 self._pools[_LANGUAGES[code]].start()
