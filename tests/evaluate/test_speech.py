@@ -198,7 +198,7 @@ def test_loops_are_flagged(lab, store, recorded):
 @pytest.mark.parametrize(
     ("heard", "said", "yes"),
     [
-        (LOOP, None, True),
+        (LOOP, "", True),
         (LOOP, LOOP, False),
         ("ありがとうございました。" * 3, "ありがとうございました。", True),
         ("Thank you for watching. Thank you for watching.", "", True),
@@ -206,8 +206,6 @@ def test_loops_are_flagged(lab, store, recorded):
         ("very, very, very good", "very very very good", False),
         ("1000000", "1000000", False),
         ("", "", False),
-        (None, "a", False),
-        (pd.NA, None, False),
     ],
 )
 def test_the_rule_of_loops(heard, said, yes):

@@ -208,6 +208,7 @@ FUNCTIONS = {
     "languages_in": (text.languages_in, ONE_TEXT),
     "primary_language": (text.primary_language, {"language": "de"}),
     "kana_key": (text.kana_key, {"kana": "カナ"}),
+    "loops": (text.loops, {"text": "a", "reference": "b"}),
     "join_texts": (text.join_texts, {"texts": ["a", "b"], "language": ""}),
     "writes_without_spaces": (text.writes_without_spaces, {"language": "de"}),
     **{

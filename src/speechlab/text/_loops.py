@@ -1,32 +1,35 @@
-"""Loops of recognisers: repetitions in a hypothesis that are not in its reference.
-
-The rule: a string of at least four characters (punctuation and spaces do not count) occurs three or more times in a
-row, or one of at least twelve characters occurs twice in a row; and the reference, if there is one, does not have
-this repetition.
-"""
+"""Loops of recognisers: repetitions in a text that nobody said."""
 
 from __future__ import annotations
 
 import re
 
+from speechlab._arguments import check_text
+
 _SIGNS = re.compile(r"[\W_]+")
 _SHORT, _LONG = re.compile(r"(.{4,200}?)\1{2,}"), re.compile(r"(.{12,400}?)\1+")
 
 
-def loops(hypothesis: object, reference: object = None) -> bool:
-    """Return whether a hypothesis has a repetition that its reference does not have.
+def loops(text: str, reference: str = "") -> bool:
+    """Return whether a text has a repetition that its reference does not have.
+
+    The rule: without spaces and punctuation, a string of at least four characters occurs three or more times in a
+    row, or one of at least twelve twice; and the reference does not have this repetition.
 
     Args:
-        hypothesis: The hypothesis; False for a value that is not a text.
-        reference: The reference, if it is known.
+        text: The text, such as a hypothesis.
+        reference: The text that was said, if it is known.
+
+    Raises:
+        InvalidRequestError: One of them is not a text.
 
     Example:
         >>> loops("Thank you so much, thank you so much."), loops("Bye bye.")
         (True, False)
     """
-    if not isinstance(hypothesis, str):
-        return False
-    heard, said = (_letters(text) if isinstance(text, str) else "" for text in (hypothesis, reference))
+    check_text(text)
+    check_text(reference, "reference")
+    heard, said = _letters(text), _letters(reference)
     for rule in (_SHORT, _LONG):
         for found in rule.finditer(heard):
             unit = found[1]

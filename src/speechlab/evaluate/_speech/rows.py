@@ -150,7 +150,7 @@ def reported(
     scored = _scored(rows, text, language)
     scored["loop"] = pd.array(
         [
-            loops(heard, said) if isinstance(heard, str) else pd.NA
+            loops(heard, said if isinstance(said, str) else "") if isinstance(heard, str) else pd.NA
             for heard, said in zip(scored["hypothesis"], scored[text], strict=True)
         ],
         dtype="boolean",

@@ -68,7 +68,7 @@ def measured(done: pd.DataFrame, columns: Columns, glossary: Mapping[str, Any]) 
         chrf.append(_chrf([said], [translated], row[target_lang]) if isinstance(said, str) else None)
         ratios.append(len(translated.strip()) / len(source.strip()))
         copies.append(plain(source) == plain(translated) and any(map(str.isalpha, source)))
-        looped.append(loops(translated, said) and not loops(source))
+        looped.append(loops(translated, said if isinstance(said, str) else "") and not loops(source))
         languages = str(row[source_lang]), str(row[target_lang])
         terms.append(_kept(source, translated, languages, glossary) if glossary else (pd.NA, pd.NA))
     found = {
