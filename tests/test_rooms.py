@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import re
 import subprocess
@@ -62,14 +63,15 @@ def test_the_client_loads_neither_tables_nor_the_room_for_them():
     "order",
     [
         "import speechlab as sl; sl.Client; import pandas",
-        "import pandas; import speechlab as sl; sl.connect",
+        "import pandas; import speechlab as sl",
         "import speechlab as sl; sl.Client; sl.AsyncClient; sl.batch; import pandas",
         "import speechlab as sl; sl.datasets; from pandas import DataFrame; import pandas",
     ],
 )
 def test_tables_know_speech_whichever_is_loaded_first(order):
     checks = [
-        "type(pandas.DataFrame({'a': [1]}).speech) is sl.batch.SpeechAccessor",
+        "pandas.DataFrame({'a': [1]}).speech.transcribe.__func__ is sl.batch.transcribe",
+        "pandas.Series(['a']).speech.translate.__func__ is sl.batch.translate",
         "importlib.resources.files('pandas').joinpath('__init__.py').is_file()",
         "not [one for one in sys.meta_path if type(one).__module__.startswith('speechlab')]",
     ]
@@ -87,6 +89,8 @@ def test_tables_know_speech_whichever_is_loaded_first(order):
         ("engines", {"pandas", "matplotlib", "ipywidgets", "onnxruntime", "faster_whisper", "xllamacpp"}),
         ("metrics", {"matplotlib", "ipywidgets", "soundfile", "onnxruntime", "httpx2", "pandas"}),
         ("batch", {"matplotlib", "ipywidgets", "soundfile", "onnxruntime", "starlette"}),
+        ("evaluate", {"matplotlib", "ipywidgets", "soundfile", "onnxruntime", "starlette"}),
+        ("listening", {"matplotlib", "ipywidgets", "soundfile", "onnxruntime", "httpx2"}),
         (
             "segments",
             {"pandas", "matplotlib", "ipywidgets", "soundfile", "praatio", "pympi", "pysubs2", "pyannote"},
@@ -226,11 +230,38 @@ def test_a_name_is_that_of_one_class():
     assert not {name for name, count in classes.items() if count > 1}
 
 
+def named_in_strings(code, package):
+    """Modules of a package that code imports by ``import_module("…")``, ``__import__("…")`` or ``require("…")``."""
+    for node in ast.walk(ast.parse(code)):
+        if not isinstance(node, ast.Call) or not node.args:
+            continue
+        function, text = ast.unparse(node.func).rpartition(".")[2], node.args[0]
+        if isinstance(text, ast.JoinedStr):  # the folder of f"package.folder.{name}"
+            text = ast.Constant(str(getattr(text.values[0], "value", "")).rpartition(".")[0])
+        if function not in {"import_module", "__import__", "require"} or not isinstance(text, ast.Constant):
+            continue
+        if str(text.value).split(".")[0] == package:
+            yield str(text.value).partition(":")[0]
+
+
 @cache
 def imports(package):
-    """Which modules each module imports, be it inside a function or for type checkers."""
+    """Which modules each module imports: also in a function, for type checkers, or by a name in a string."""
     graph = grimp.build_graph(package, cache_dir=None)
-    return {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+    found = {module: set(graph.find_modules_directly_imported_by(module)) for module in graph.modules}
+    for module in found:
+        code = Path(importlib.util.find_spec(module).origin).read_text("utf-8")
+        found[module] |= set(named_in_strings(code, package)) & (set(found) - {module})
+    return found
+
+
+def test_a_string_names_a_module_of_this_package_only_in_its_root():
+    by_strings = {
+        str(path.relative_to(SOURCE))
+        for path in SOURCE.rglob("*.py")
+        if any(named_in_strings(path.read_text("utf-8"), "speechlab"))
+    }
+    assert by_strings == {"__init__.py"}
 
 
 def test_no_modules_import_each_other_in_a_circle():
@@ -247,15 +278,19 @@ def test_no_folders_import_each_other_in_a_circle(depth):
     TopologicalSorter(folders).prepare()
 
 
-def test_a_circle_is_found_in_functions_and_where_types_are_checked(tmp_path, monkeypatch):
-    package = tmp_path / "circular"
-    package.mkdir()
-    (package / "__init__.py").touch()
-    (package / "a.py").write_text("def f():\n    from circular.b import g\n    g()\n")
-    (package / "b.py").write_text("import typing\nif typing.TYPE_CHECKING:\n    from circular import a\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(CycleError, match=r"circular\.a.*circular\.b|circular\.b.*circular\.a"):
-        TopologicalSorter(imports("circular")).prepare()
+def test_a_circle_is_found_in_functions_in_strings_and_where_types_are_checked(tmp_path, monkeypatch):
+    for name, back in (
+        ("circular", "import typing\nif typing.TYPE_CHECKING:\n    from circular import a\n"),
+        ("stringed", "def f():\n    return importlib.import_module('stringed.a')\n"),
+    ):
+        package = tmp_path / name
+        package.mkdir()
+        (package / "__init__.py").touch()
+        (package / "a.py").write_text(f"def f():\n    from {name}.b import g\n    g()\n")
+        (package / "b.py").write_text(back)
+        monkeypatch.syspath_prepend(tmp_path)
+        with pytest.raises(CycleError, match=rf"{name}\.a.*{name}\.b|{name}\.b.*{name}\.a"):
+            TopologicalSorter(imports(name)).prepare()
 
 
 def test_tests_stand_in_the_folder_of_their_room():

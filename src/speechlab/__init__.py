@@ -14,7 +14,6 @@ Names load on first use, so that importing speechlab costs next to nothing.
 from __future__ import annotations
 
 import sys
-from contextlib import suppress
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -158,12 +157,10 @@ _HOMES = {
     "connect": "client",
     "show": "widgets",
 }
-_NEAR_TABLES = frozenset({"AsyncClient", "Client", "connect", "datasets", "evaluate", "show"})
-"""Names whose use registers ``DataFrame.speech``, through the batch room."""
 
 
 class _BesidePandas:
-    """Module finder that loads the batch room right after pandas, without loading pandas itself, which is slow."""
+    """Module finder that registers ``DataFrame.speech`` right after pandas, without loading pandas, which is slow."""
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:  # noqa: ARG002 - the import system's signature
         if name != "pandas" or self not in sys.meta_path:
@@ -175,29 +172,22 @@ class _BesidePandas:
 
             def load_both(module: ModuleType) -> None:
                 load(module)
-                with suppress(ImportError):  # an explicit import of the batch room raises it
-                    import_module("speechlab.batch")
+                import_module("speechlab._accessor")
 
             spec.loader.exec_module = load_both  # type: ignore[method-assign]  # the loader of this one import
         return spec
 
 
-_beside_pandas = _BesidePandas()
-
-
-def _register_accessors() -> None:
-    if "pandas" in sys.modules:
-        import_module("speechlab.batch")
-    elif _beside_pandas not in sys.meta_path:
-        sys.meta_path.insert(0, _beside_pandas)
+if "pandas" in sys.modules:
+    import_module("speechlab._accessor")
+else:
+    sys.meta_path.insert(0, _BesidePandas())
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         message = f"module 'speechlab' has no attribute {name!r}"
         raise AttributeError(message)
-    if name in _NEAR_TABLES:
-        _register_accessors()
     if name in _ROOMS:
         value: Any = import_module(f"speechlab.{name}")
     else:

@@ -380,7 +380,7 @@ def test_items_that_begin_alike_are_told_apart(frame, tmp_path):
     assert test.answers["item"].nunique() == 4
     assert test.answers["system"].nunique() == 3
     test.save(tmp_path / "test.html")
-    files = [test._file(one) for one in test._sessions.values()]
+    files = [one.model_dump_json().encode() for one in test._sessions.values()]
     assert set(evaluate.listening_answers(files, tmp_path / "test.key.json")["item"]) == set(rows["item"])
 
 

@@ -9,7 +9,6 @@ limits.
 from __future__ import annotations
 
 from speechlab._door import name_after as _name_after
-from speechlab.batch._accessor import SpeechAccessor
 from speechlab.batch._history.diff import diff
 from speechlab.batch._history.failures import failures
 from speechlab.batch._history.run import Run, load, runs
@@ -57,7 +56,6 @@ __all__ = [
     "Progress",
     "Run",
     "RunOptions",
-    "SpeechAccessor",
     "Value",
     "Verification",
     "Watcher",

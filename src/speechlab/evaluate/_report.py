@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -99,8 +98,9 @@ class Report(ABC):
         Args:
             **options: As for the widget, such as ``columns=["text", "hypothesis"]``.
         """
-        # Imported by name: the widgets are in a room above this one, and load only when rows are shown.
-        return import_module("speechlab.widgets").ReportRows(self.table, **options)
+        from speechlab.widgets import ReportRows
+
+        return ReportRows(self.table, **options)
 
     def methods(self) -> Methods:
         """Return the methods for a paper: sentences, and the source of each measure in the report."""
@@ -129,8 +129,8 @@ class Report(ABC):
                 systems; or ``names`` is not two names.
             StoreError: There is no report in that folder.
         """
-        # Imported by name: changes are a report too, in a module above this one.
-        return import_module("speechlab.evaluate").Changes.between(self, earlier, names)
+        changes: Any = _kinds(Report)["Changes"]  # a report too, in a module above this one
+        return changes.between(self, earlier, names)
 
     @briefly
     def to_html(self, *, max_bytes: int = PAGE_BYTES) -> str:

@@ -2,7 +2,7 @@
 
 Widgets are optional. Clips, transcripts and reports display as plain HTML, which needs no kernel. The output of a
 widget in a saved notebook is plain HTML too; the live view replaces it while a kernel runs. Widgets load nothing from
-a network, and outside text is always escaped. No other room depends on this one.
+a network, and outside text is always escaped. Notebooks, ``df.speech.show`` and reports use this room.
 """
 
 from __future__ import annotations

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
@@ -240,12 +239,12 @@ class Changes(Report):
         Raises:
             InvalidRequestError: Nothing is paired.
         """
+        from speechlab.plots import differences
+
         tested = self.summary[self.summary["paired"]]
         if self._translated and (tested["unit"] != "row").any():
             tested, options = tested[tested["unit"] != "row"], {"score": "chrF", **options}
-        # Imported by name: figures are in a room above this one, and load only when one is drawn.
-        figure: Figure = import_module("speechlab.plots").differences(tested, **options)
-        return figure
+        return differences(tested, **options)
 
     def figures(self) -> Mapping[str, Figure]:
         """Return the figure of the differences, if anything is paired."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -12,8 +11,8 @@ import pandas as pd
 from speechlab._platform import package_version
 from speechlab.display import Html, element, table
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._listening.methods import METHODS
 from speechlab.evaluate._report import Report, drawn
+from speechlab.listening import METHODS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -180,13 +179,11 @@ class ListeningReport(Report):
         Args:
             **options: As for that function.
         """
-        # Imported by name: figures are in a room above this one, and load only when one is drawn.
+        from speechlab.plots import listeners
+
         agreement = self.listeners.set_index("listener")["agreement"].dropna()
         notes = {name: f"agreement {value:.2f}" for name, value in agreement.items()}
-        figure: Figure = import_module("speechlab.plots").listeners(
-            self.table, self.summary, **{"notes": notes, **options}
-        )
-        return figure
+        return listeners(self.table, self.summary, **{"notes": notes, **options})
 
     def figures(self) -> Mapping[str, Figure]:
         """Return the figure of systems and listeners."""

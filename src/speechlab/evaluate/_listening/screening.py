@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from speechlab.evaluate._listening.tidy import HIDDEN_REFERENCE_LEAST
+from speechlab.listening import HIDDEN_REFERENCE_LEAST
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

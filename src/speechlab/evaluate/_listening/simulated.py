@@ -12,14 +12,13 @@ import pandas as pd
 from speechlab._arguments import is_number, is_whole_number, refused
 from speechlab._brief import briefly
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._listening.methods import METHODS
 from speechlab.evaluate._listening.summary import pairs_of
-from speechlab.evaluate._listening.tidy import COLUMNS, read_key
+from speechlab.listening import COLUMNS, METHODS, read_key
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from speechlab.evaluate._listening.files import KeyTrial, ListeningKey
+    from speechlab.listening import KeyTrial, ListeningKey
 
 SIMULATED = "simulated: "
 """What the session of a simulated listener begins with; the model follows."""

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from speechlab._arguments import is_number, is_whole_number, refused
 from speechlab._brief import briefly
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._listening.methods import METHODS
 from speechlab.evaluate._listening.report import ListeningReport
 from speechlab.evaluate._listening.screening import screened
 from speechlab.evaluate._listening.simulated import told_of_simulated
@@ -18,13 +17,13 @@ from speechlab.evaluate._listening.summary import (
     pairs_of,
     summary_of,
 )
-from speechlab.evaluate._listening.tidy import read_key, tidy_answers
 from speechlab.evaluate._writing.record import record_of
+from speechlab.listening import METHODS, read_key, tidy_answers
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from speechlab.evaluate._listening.files import ListeningKey
+    from speechlab.listening import ListeningKey
 
 
 @briefly

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from speechlab.evaluate._listening.methods import METHODS
 from speechlab.evaluate._listening.statistics import (
     answers_needed,
     binomial_p,
@@ -20,6 +19,7 @@ from speechlab.evaluate._listening.statistics import (
     two_way,
     two_way_bootstrap,
 )
+from speechlab.listening import METHODS
 from speechlab.metrics import holm
 
 if TYPE_CHECKING:

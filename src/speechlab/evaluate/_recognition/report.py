@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from functools import partial
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
@@ -163,6 +162,8 @@ class RecognitionReport(SpeechReport):
 
     def rows(self, **options: Any) -> Any:
         """Hear, search and sort the rows, the worst first; of several systems, recording by recording."""
+        from speechlab.widgets import ReportRows
+
         names = self.systems
         first = [name for name in ("condition", "file") if name in self.table.columns]
         if not names:
@@ -187,9 +188,7 @@ class RecognitionReport(SpeechReport):
             return sides[0].errors(sides[1], **{"names": names, "columns": shown, **options})
         usual = {"reference": self.text, "hypotheses": heard, "language": self.language}
         shown = [*first, self.text, *heard, "error_spread", *rates, self.language]
-        # Imported by name: the widgets are in a room above this one, and load only when rows are shown.
-        widget = import_module("speechlab.widgets").ReportRows
-        return widget(self.side_by_side(), **{**usual, "columns": shown, **options})
+        return ReportRows(self.side_by_side(), **{**usual, "columns": shown, **options})
 
     def sections(self, *, clips: int | None = None) -> Sequence[Html]:
         """Return what was found, the rates, and the rows, each of which can be heard."""
@@ -233,7 +232,8 @@ class RecognitionReport(SpeechReport):
 
     def figures(self) -> Mapping[str, Figure]:
         """Return the rates with their intervals, the differences of systems, and what else there is to see."""
-        plots = import_module("speechlab.plots")
+        from speechlab import plots
+
         wanted: dict[str, Any] = {}
         if len(self.pairs):
             wanted["Differences of systems, with 95 % intervals"] = partial(
@@ -267,6 +267,8 @@ class RecognitionReport(SpeechReport):
         Raises:
             InvalidRequestError: The study added no noise.
         """
+        from speechlab.plots import error_by_measure
+
         places = self._levels()
         if not places:
             message = "the study added no noise; give recognition levels, as in noise_db=[20, 10, 0]"
@@ -282,9 +284,7 @@ class RecognitionReport(SpeechReport):
                 "system", key=lambda names: names.map(self.systems.index), kind="stable"
             )
         by = [name for name in ("system", "language") if name in kept.columns and kept[name].nunique() > 1]
-        # Imported by name: figures are in a room above this one, and load only when one is drawn.
-        plots = import_module("speechlab.plots")
-        figure: Figure = plots.error_by_measure(lines, "snr_db", **{"by": by, **options})
+        figure = error_by_measure(lines, "snr_db", **{"by": by, **options})
         names = [name if name == AS_RECORDED else f"{level:g}" for name, level in places.items()]
         for axes in figure.axes:
             axes.set_xticks(list(places.values()), names)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from speechlab._platform import package_version
@@ -78,10 +77,10 @@ class SpeechReport(Report):
             other: Another system's report of the same rows, which are shown beside these.
             **options: As for the browser, such as ``names=("small", "large")``.
         """
-        # Imported by name: the widgets are in a room above this one, and load only when errors are shown.
-        browser = import_module("speechlab.widgets").ErrorBrowser
+        from speechlab.widgets import ErrorBrowser
+
         table = None if other is None else other.table
-        return browser(self.table, table, reference=self.text, language=self.language, **options)
+        return ErrorBrowser(self.table, table, reference=self.text, language=self.language, **options)
 
     @classmethod
     def of(
@@ -173,7 +172,8 @@ class SpeechReport(Report):
 
     def figures(self) -> Mapping[str, Figure]:
         """Return the rates with their intervals, the errors by length, and the speed where it was measured."""
-        plots = import_module("speechlab.plots")
+        from speechlab import plots
+
         rated = self.summary["ranking_rate"].notna().any()
         wanted: dict[str, Any] = {"Error rates, with 95 % intervals": self.plot} if rated else {}
         counts = self.table.groupby("unit", observed=True)["errors"].count()
@@ -193,13 +193,12 @@ class SpeechReport(Report):
         Args:
             **options: As for that function, such as ``rates=["ranking_rate", "tolerant_cer"]``.
         """
-        # Imported by name: figures are in a room above this one, and load only when one is drawn.
+        from speechlab.plots import error_rates
+
         summary = self.summary.assign(unit=ranking_units(self.summary))
         sides = [name for name in SIDES if name in summary.columns]
-        figure: Figure = import_module("speechlab.plots").error_rates(
-            summary, **{"by": [*sides, "voice_name", "language"], "rates": "ranking_rate", **options}
-        )
-        return figure
+        by = [*sides, "voice_name", "language"]
+        return error_rates(summary, **{"by": by, "rates": "ranking_rate", **options})
 
     def facts(self) -> Mapping[str, str]:
         """Return versions, normalisers and counts."""

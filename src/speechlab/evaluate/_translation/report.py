@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
@@ -194,19 +193,18 @@ class TranslationReport(Report):
         Raises:
             InvalidRequestError: There are no scores.
         """
+        from speechlab.plots import translation_scores
+
         if self._score is None:
             message = "the report has no scores; give references, or back=True"
             raise InvalidRequestError(message, parameter="score")
         keys = [*(["system"] if "system" in self.summary else []), *self.columns[2:]]
-        # Imported by name: figures are in a room above this one, and load only when one is drawn.
-        figure: Figure = import_module("speechlab.plots").translation_scores(
-            self.summary, **{"score": self._score, "by": keys, **options}
-        )
-        return figure
+        return translation_scores(self.summary, **{"score": self._score, "by": keys, **options})
 
     def figures(self) -> Mapping[str, Figure]:
         """Return the figures of the scores, of how systems differ, and of the time to the first word."""
-        plots = import_module("speechlab.plots")
+        from speechlab import plots
+
         scored = (
             self.effects[self.effects["measure"].str.startswith(CHRF)] if len(self.effects) else self.effects
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from importlib import import_module
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -142,17 +141,18 @@ class SpeechToSpeechReport(Report):
 
     def plot(self, **options: Any) -> Figure:
         """Draw the score after each step: :func:`speechlab.plots.translation_scores` of the summary."""
-        # Imported by name: figures are in a room above this one, and load only when one is drawn.
-        figure: Figure = import_module("speechlab.plots").translation_scores(
-            self.summary, **{"by": [*_sides(self.summary), "language", "step"], **options}
-        )
-        return figure
+        from speechlab.plots import translation_scores
+
+        by = [*_sides(self.summary), "language", "step"]
+        return translation_scores(self.summary, **{"by": by, **options})
 
     def rows(self, **options: Any) -> Any:
         """Hear, search and sort the rows: of each recording what was said, and below it what was spoken.
 
         What was recognised is compared with what was said, or with the translation that was to be spoken.
         """
+        from speechlab.widgets import ReportRows
+
         audio, text, language, reference = self.columns
         target = [self.target_lang] * len(self.table)
         sides = self.table.groupby("system", sort=False) if "system" in self.table else None
@@ -199,9 +199,7 @@ class SpeechToSpeechReport(Report):
         }
         if "recognised" not in both:
             del usual["reference"], usual["hypotheses"]
-        # Imported by name: the widgets are in a room above this one, and load only when rows are shown.
-        widget = import_module("speechlab.widgets").ReportRows
-        return widget(both.astype({"row": "int64", **rates}), **{**usual, **options})
+        return ReportRows(both.astype({"row": "int64", **rates}), **{**usual, **options})
 
     def facts(self) -> Mapping[str, str]:
         """Return versions, and how many rows went all the way."""

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Mapping
     from pathlib import Path
-    from typing import Any
 
-    from speechlab.widgets._listening.sounds import Stimuli, Stimulus
+    from speechlab.listening import ListeningKey, Stimulus
+    from speechlab.widgets._listening.sounds import Stimuli
 
 _MAX_PAGE_BYTES = 200_000_000
 _TRIED = 12
@@ -24,7 +24,7 @@ _TRIED = 12
 _DOUBT = 1.25
 
 
-def write_files(path: str | os.PathLike[str], key: Mapping[str, Any], make_page: Callable[[], str]) -> Path:
+def write_files(path: str | os.PathLike[str], key: ListeningKey, make_page: Callable[[], str]) -> Path:
     """Write the page of a test and its key.
 
     Args:
@@ -48,23 +48,23 @@ def write_files(path: str | os.PathLike[str], key: Mapping[str, Any], make_page:
     if beside.exists():
         _keep_other_key(beside, key)
     page = make_page()
-    written = orjson.dumps(key, option=orjson.OPT_INDENT_2).decode()
+    written = orjson.dumps(key.model_dump(), option=orjson.OPT_INDENT_2).decode()
     for target, text in ((beside, written), (file, page)):
         with whole_file(target) as draft:
             draft.write_text(text, encoding="utf-8")
     return file
 
 
-def _keep_other_key(beside: Path, key: Mapping[str, Any]) -> None:
+def _keep_other_key(beside: Path, key: ListeningKey) -> None:
     """Refuse to replace the key of another test, because its answers cannot be read without it."""
     try:
         found = orjson.loads(beside.read_bytes())
     except orjson.JSONDecodeError:
         found = None
-    if not isinstance(found, dict) or found.get("format") != key["format"]:
+    if not isinstance(found, dict) or found.get("format") != key.format:
         message = f"{beside.name} exists and is not the key of a listening test; give the page another name"
         raise InvalidRequestError(message, parameter="path")
-    if found.get("test") != key["test"]:
+    if found.get("test") != key.test:
         message = (
             f"{beside.name} is the key of another test, whose page may be with listeners; their answers cannot be "
             "read without it. Give this page another name, or move that key. To make that test again, give "

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from speechlab.audio import AudioClip
 from speechlab.errors import AudioError, InvalidRequestError
+from speechlab.listening import ANCHORS_HZ
 from speechlab.widgets._shared.loudness import LEVEL_LUFS, PEAK, loudness_of
 from speechlab.widgets._table.sounds import Sounds, reason
 
@@ -18,30 +19,16 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from speechlab.listening import Stimulus
+
 _STEP = 2.0**-15
 _NOISE_DB = -5.0
 """Speech-to-noise ratio of the sound of a check. An attentive listener rates it as bad."""
 _MAX_S = 120.0
 _MAX_BYTES = 9_500_000
 """Maximum size of a sound in bytes. A sound is one message; connections close without an error above ten million."""
-ANCHORS_HZ = {"anchor 3.5 kHz": 3_500.0, "anchor 7 kHz": 7_000.0}
-"""Low and mid-range anchor; source: ITU-R BS.1534-3, 5.1."""
 _STOP_HZ = 500.0
 _STOP_DB = 60.0
-
-
-class Stimulus(NamedTuple):
-    """The recording of a sound, and its treatment.
-
-    Attributes:
-        row: Row of the recording in the table.
-        kind: ``"clip"`` for no treatment, ``"noise"`` for added noise, or the name of an anchor.
-        seed: Seed of the dither and the noise.
-    """
-
-    row: int
-    kind: str
-    seed: int
 
 
 class Stimuli:

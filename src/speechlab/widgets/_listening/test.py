@@ -13,18 +13,23 @@ import traitlets
 from speechlab._arguments import is_whole_number, refused
 from speechlab.display import element
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate import listening_answers
-from speechlab.widgets._listening.files import encoded_sounds, write_files
-from speechlab.widgets._listening.material import (
+from speechlab.listening import (
+    ANCHORS_HZ,
     METHODS,
+    AnswerFile,
+    ListeningKey,
+    Planner,
+    check_count,
     checked_words,
     chosen_pairs,
     instructions_of,
     material_of,
+    parse,
+    tidy_answers,
     training_of,
 )
-from speechlab.widgets._listening.plan import Planner, check_count
-from speechlab.widgets._listening.sounds import ANCHORS_HZ, Stimuli
+from speechlab.widgets._listening.files import encoded_sounds, write_files
+from speechlab.widgets._listening.sounds import Stimuli
 from speechlab.widgets._shared.live import LiveWidget
 from speechlab.widgets._shared.module import module_source, style_sheet
 from speechlab.widgets._shared.page import json_text, page_of
@@ -144,7 +149,7 @@ class ListeningTest(LiveWidget):
             raise refused("checks", checks, f"a whole number from 0 to {_MAX_CHECKS}")
         if seed is not None and (not is_whole_number(seed) or not 0 <= seed < 2**63):
             raise refused("seed", seed, "a whole number from 0 to 2**63 - 1, or None")
-        asked = checked_words("question", METHODS[method] if question is None else question)
+        asked = checked_words("question", METHODS[method].question if question is None else question)
         material = material_of(
             frame, audio, system, item, text, language, reference, refers=method == "mushra"
         )
@@ -163,20 +168,20 @@ class ListeningTest(LiveWidget):
             training=practised,
             checks=0 if method == "mushra" else int(checks),
         )
-        self._plan = planner.make(self._stimuli)
-        self._key: dict[str, Any] = {
-            "format": "speechlab listening key 1",
-            "test": self._plan.test,
-            "title": named,
-            "method": method,
-            "question": asked,
-            "seed": own,
-            "systems": list(material.systems),
-            "reference": material.reference,
-            "anchors": list(ANCHORS_HZ),
-            "trials": self._plan.key,
-        }
-        self._sessions: dict[str, dict[str, Any]] = {}
+        self._plan = planner.make(self._stimuli.rate)
+        self._key = ListeningKey(
+            format="speechlab listening key 1",
+            test=self._plan.test,
+            title=named,
+            method=method,  # type: ignore[arg-type]  # a key of METHODS
+            question=asked,
+            seed=own,
+            systems=list(material.systems),
+            reference=material.reference,
+            anchors=list(ANCHORS_HZ),
+            trials=self._plan.key,
+        )
+        self._sessions: dict[str, AnswerFile] = {}
         self._lock = threading.Lock()
         super().__init__(
             test=self._plan.test,
@@ -195,8 +200,8 @@ class ListeningTest(LiveWidget):
 
     def _facts(self) -> list[str]:
         count = sum(not trial["practice"] for trial in self.trials)
-        finished = sum(one["finished"] is not None for one in self._sessions.values())
-        systems = len(self._key["systems"])
+        finished = sum(one.finished is not None for one in self._sessions.values())
+        systems = len(self._key.systems)
         listeners = f"{finished} of {len(self._sessions)} listeners finished"
         return [self.method, _counted(count, "question"), _counted(systems, "system"), listeners]
 
@@ -213,7 +218,7 @@ class ListeningTest(LiveWidget):
     @property
     def key(self) -> dict[str, Any]:
         """The key, which only the author may have: the system of each sound."""
-        return dict(self._key)
+        return self._key.model_dump()
 
     @property
     def level_lufs(self) -> float:
@@ -223,13 +228,13 @@ class ListeningTest(LiveWidget):
     @property
     def answers(self) -> pd.DataFrame:
         """The answers so far, as a tidy frame; see :func:`speechlab.evaluate.listening_answers`."""
-        nobody = {"listener": "nobody", "answers": []}
         with self._lock:
-            files = [self._file(one) for one in self._sessions.values()] or [self._file(nobody)]
-        return listening_answers(files, self._key)
+            files = list(self._sessions.values())
+        return tidy_answers(files or self._file({"listener": "nobody", "answers": []}), self._key)
 
-    def _file(self, session: Mapping[str, Any]) -> dict[str, Any]:
-        return {"format": "speechlab listening answers 1", "test": self._plan.test, **session}
+    def _file(self, session: Mapping[str, Any]) -> AnswerFile:
+        data = {**session, "format": "speechlab listening answers 1", "test": self._plan.test}
+        return parse(AnswerFile, data, "the session")
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write a page for listeners without a kernel, and the key of the test.
@@ -282,24 +287,26 @@ class ListeningTest(LiveWidget):
         listener = str(asked.get("listener", "")).strip()[:100]
         if not listener:
             return
-        begun = {"listener": listener, "started": datetime.now(UTC).isoformat(timespec="seconds")}
+        started = datetime.now(UTC).isoformat(timespec="seconds")
+        begun = self._file({"listener": listener, "started": started, "finished": None, "answers": []})
         with self._lock:
-            session = self._sessions.setdefault(listener, {**begun, "finished": None, "answers": []})
-        self.session = session
-        self._reply("begun", asked, session=session)
+            session = self._sessions.setdefault(listener, begun)
+        self.session = _shown(session)
+        self._reply("begun", asked, session=self.session)
 
     def _keep(self, asked: dict[str, Any]) -> None:
         given = asked.get("session")
         if not isinstance(given, dict):
             return
         try:
-            listening_answers(self._file(given), self._key)
+            answered = self._file(given)
+            tidy_answers(answered, self._key)
         except InvalidRequestError:
             return  # not from the page of this test
         with self._lock:
-            session = _joined(self._sessions.get(given["listener"]), given)
-            self._sessions[given["listener"]] = session
-        self.session = session
+            session = _joined(self._sessions.get(answered.listener), answered)
+            self._sessions[session.listener] = session
+        self.session = _shown(session)
         self._reply("kept", asked)
 
     def _next(self, _asked: dict[str, Any]) -> None:
@@ -314,10 +321,15 @@ def _counted(count: int, what: str) -> str:
     return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
-def _joined(kept: dict[str, Any] | None, given: Mapping[str, Any]) -> dict[str, Any]:
+def _shown(session: AnswerFile) -> dict[str, Any]:
+    """Return the session as the browser has it."""
+    return session.model_dump(exclude={"format", "test"}, exclude_unset=True)
+
+
+def _joined(kept: AnswerFile | None, given: AnswerFile) -> AnswerFile:
     """Return a listener's answers joined with those of another window; kept answers are never lost or replaced."""
-    session = kept or {"listener": given["listener"], "started": given.get("started", ""), "answers": []}
-    known = {one["trial"] for one in session["answers"]}
-    more = [one for one in given["answers"] if one["trial"] not in known]
-    finished = session.get("finished") or given.get("finished")
-    return {**session, "finished": finished, "answers": [*session["answers"], *more]}
+    if kept is None:
+        return given
+    known = {answer.trial for answer in kept.answers}
+    answers = [*kept.answers, *(answer for answer in given.answers if answer.trial not in known)]
+    return kept.model_copy(update={"finished": kept.finished or given.finished, "answers": answers})

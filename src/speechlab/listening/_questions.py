@@ -5,18 +5,32 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from speechlab.errors import InvalidRequestError
-from speechlab.widgets._listening.sounds import ANCHORS_HZ, Stimulus
+from speechlab.listening._files import KeyTrial
+from speechlab.listening._methods import ANCHORS_HZ
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from speechlab.widgets._listening.sounds import Stimuli
+    from speechlab.listening._files import Role
 
-_CHECKED = "check"
 _MAX_QUESTIONS = 2_000
+
+
+class Stimulus(NamedTuple):
+    """The recording of a sound, and its treatment.
+
+    Attributes:
+        row: Row of the recording in the table.
+        kind: ``"clip"`` for no treatment, ``"noise"`` for added noise, or the name of an anchor.
+        seed: Seed of the dither and the noise.
+    """
+
+    row: int
+    kind: str
+    seed: int
 
 
 @dataclass(frozen=True)
@@ -53,7 +67,7 @@ class Questions:
     test: str
     order_seed: str
     shown: list[dict[str, Any]] = field(default_factory=list)
-    key: list[dict[str, Any]] = field(default_factory=list)
+    key: list[KeyTrial] = field(default_factory=list)
     sounds: dict[str, Stimulus] = field(default_factory=dict)
 
 
@@ -159,57 +173,58 @@ class Planner:
         self.plan.sounds[token] = Stimulus(row, kind, self._random.getrandbits(63))
         return token
 
-    def make(self, recordings: Stimuli) -> Questions:
+    def make(self, rate: Callable[[int], int]) -> Questions:
         """Make the questions of all items.
 
         Args:
-            recordings: The recordings, with the sample rates of the references.
+            rate: Function from the row of a recording to its sample rate in Hz.
         """
         asked = [item for item in self._material.items if item not in self._training]
-        for items, role in ((self._training, "training"), (asked, "test")):
-            for item in items:
-                self._ask(item, role, recordings)
+        for item in self._training:
+            self._ask(item, "training", rate)
+        for item in asked:
+            self._ask(item, "test", rate)
         for _ in range(self._checks):
             self._check(asked)
         order = self._random.sample(range(len(self.plan.shown)), len(self.plan.shown))
         # Practice comes first. The position of a question does not reveal its systems.
         order.sort(key=lambda place: not self.plan.shown[place]["practice"])
         # Listeners set the volume with a sound of the first question. It is not a check, which may be noise.
-        first = next(place for place in order if self.plan.key[place]["role"] != _CHECKED)
+        first = next(place for place in order if self.plan.key[place].role != "check")
         order.remove(first)
         order.insert(0, first)
         self.plan.shown = [self.plan.shown[place] for place in order]
         return self.plan
 
-    def _ask(self, item: str, role: str, recordings: Stimuli) -> None:
+    def _ask(self, item: str, role: Role, rate: Callable[[int], int]) -> None:
         for systems in asked_of(self._material, self._method, self._pairs, item):
             if self._method == "mos":
                 self._add(item, role, {self._sound(item, systems[0]): systems[0]})
             elif self._method == "mushra":
-                self._rate_all(item, role, recordings)
+                self._rate_all(item, role, rate)
             else:
                 self._compare(item, role, [(system, "clip", system) for system in systems])
 
-    def _compare(self, item: str, role: str, sides: list[tuple[str, str, str]]) -> None:
+    def _compare(self, item: str, role: Role, sides: list[tuple[str, str, str]]) -> None:
         """Add a question about two sounds; each side has a system, a kind of sound, and its name in the key."""
         sounds = {self._sound(item, system, kind): name for system, kind, name in sides}
         if self._method == "ab":
-            self._add(item, role, sounds, right=next(iter(sounds)) if role == _CHECKED else None)
+            self._add(item, role, sounds, right=next(iter(sounds)) if role == "check" else None)
             return
         same = self._random.randrange(2)
         system, kind, name = sides[same]
         x = self._sound(item, system, kind)
         self._add(item, role, {**sounds, x: name}, right=list(sounds)[same], x=x)
 
-    def _rate_all(self, item: str, role: str, recordings: Stimuli) -> None:
+    def _rate_all(self, item: str, role: Role, rate: Callable[[int], int]) -> None:
         reference = str(self._material.reference)
         sounds = {
             self._sound(item, system): system for system in self._material.systems if system != reference
         }
         sounds[self._sound(item, reference)] = reference
-        rate = recordings.rate(self._material.rows[item, reference])
+        rate_hz = rate(self._material.rows[item, reference])
         for name, cutoff in ANCHORS_HZ.items():
-            if rate / 2 > cutoff + 1_000:
+            if rate_hz / 2 > cutoff + 1_000:
                 sounds[self._sound(item, reference, name)] = name
         self._add(item, role, sounds, reference=self._sound(item, reference))
 
@@ -220,12 +235,12 @@ class Planner:
             [one for one in self._material.rows if one[0] in asked and one[1] in heard]
         )
         if self._method == "mos":
-            self._add(item, _CHECKED, {self._sound(item, system, "noise"): _CHECKED})
+            self._add(item, "check", {self._sound(item, system, "noise"): "check"})
         else:
-            self._compare(item, _CHECKED, [(system, "clip", "clean"), (system, "noise", _CHECKED)])
+            self._compare(item, "check", [(system, "clip", "clean"), (system, "noise", "check")])
 
     def _add(
-        self, item: str, role: str, sounds: dict[str, str], right: str | None = None, **more: str
+        self, item: str, role: Role, sounds: dict[str, str], right: str | None = None, **more: str
     ) -> None:
         trial = self._token()
         text, lang = self._material.texts.get(item, ("", ""))
@@ -238,4 +253,4 @@ class Planner:
             "lang": lang,
         }
         self.plan.shown.append({**shown, **more})
-        self.plan.key.append({"id": trial, "role": role, "item": item, "sounds": sounds, "right": right})
+        self.plan.key.append(KeyTrial(id=trial, role=role, item=item, sounds=sounds, right=right))

@@ -8,30 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab._arguments import is_missing, is_whole_number, refused, require_columns
 from speechlab.errors import InvalidRequestError
-from speechlab.widgets._listening.plan import Material
-from speechlab.widgets._listening.sounds import ANCHORS_HZ
+from speechlab.listening._methods import ANCHORS_HZ, METHODS
+from speechlab.listening._questions import Material
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _MAX_WORDS = 2_000
 _TOLD = 10
-METHODS = {
-    "mos": "How natural does it sound?",
-    "ab": "Which sounds more natural?",
-    "abx": "Which of the two is X?",
-    "mushra": "How good is each sound, compared with the reference?",
-}
-"""The default question of each method."""
-_INSTRUCTIONS = {
-    "mos": "You hear one sound at a time, to its end and as often as you like, and rate it from 1 to 5.",
-    "ab": "You hear two sounds, both to the end and as often as you like, and say which you prefer.",
-    "abx": "You hear A, B and X, as often as you like. X is one of the two others: say which.",
-    "mushra": (
-        "You hear a reference and several sounds, as often as you like, and rate each from 0 to 100. One of the "
-        "sounds is the reference itself: find it and give it 100."
-    ),
-}
 _HEADPHONES = "Please use headphones in a quiet place, set the volume once, and leave it as it is."
 
 
@@ -54,7 +38,7 @@ def well_formed(text: str, parameter: str) -> str:
 def instructions_of(instructions: object, method: str, level: float) -> list[str]:
     """Return the paragraphs of the first page; the last one is about the loudness."""
     if instructions is None:
-        told = [_INSTRUCTIONS[method], _HEADPHONES]
+        told = [METHODS[method].instructions, _HEADPHONES]
     elif isinstance(instructions, Iterable) and not isinstance(instructions, str):
         told = [checked_words("instructions", one) for one in instructions]
     else:

@@ -12,14 +12,14 @@ import pandas as pd
 from speechlab._arguments import is_frame, require_columns
 from speechlab._files import user_path
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._listening.files import AnswerFile, ListeningKey, parse
-from speechlab.evaluate._listening.methods import METHODS
+from speechlab.listening._files import AnswerFile, ListeningKey, parse
+from speechlab.listening._methods import METHODS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from speechlab.evaluate._listening.files import Answer, KeyTrial
+    from speechlab.listening._files import Answer, KeyTrial
 
 COLUMNS = {
     "listener": "str",
@@ -55,8 +55,8 @@ def read_key(key: Any) -> ListeningKey | None:
         InvalidRequestError: The value is not a key, or the file cannot be read.
     """
     inner = getattr(key, "key", key)
-    if inner is None:
-        return None
+    if inner is None or isinstance(inner, ListeningKey):
+        return inner
     if isinstance(inner, str | os.PathLike):
         path = user_path(inner)
         return parse(ListeningKey, _content(path, "key"), path.name)
@@ -80,7 +80,7 @@ def tidy_answers(answers: Any, key: ListeningKey | None) -> pd.DataFrame:
             )
             frames.append(_filled(one[list(COLUMNS)]))
             continue
-        read = parse(AnswerFile, one, name)
+        read = one if isinstance(one, AnswerFile) else parse(AnswerFile, one, name)
         if key is None:
             message = (
                 f"{name} says only which sounds were chosen; give the key that .save() wrote beside the page"
@@ -112,8 +112,10 @@ def _filled(frame: pd.DataFrame) -> pd.DataFrame:
 def _each(answers: Any) -> Iterator[tuple[str, Any]]:
     if is_frame(answers):
         yield "answers", answers
-    elif isinstance(answers, bytes | Mapping):
-        yield "a set of answers", answers if isinstance(answers, bytes) else dict(answers)
+    elif isinstance(answers, bytes | AnswerFile):
+        yield "a set of answers", answers
+    elif isinstance(answers, Mapping):
+        yield "a set of answers", dict(answers)
     elif isinstance(answers, str | os.PathLike):
         path = user_path(answers)
         if path.is_dir():

@@ -12,6 +12,8 @@ from speechlab.errors import InvalidRequestError
 _Name = Annotated[str, Field(min_length=1)]
 _Listener = Annotated[str, Field(min_length=1, max_length=200)]
 _Token = Annotated[str, Field(pattern=r"^[0-9a-z]{1,40}$")]
+Role = Literal["test", "training", "check"]
+"""Role of a question: it counts, it is for practice, or it is an attention check."""
 _Count = Annotated[int, Field(ge=0, le=1_000_000)]
 
 
@@ -31,7 +33,7 @@ class KeyTrial(_Read):
     """
 
     id: _Token
-    role: Literal["test", "training", "check"]
+    role: Role
     item: _Name
     sounds: Annotated[dict[_Token, _Name], Field(min_length=1)]
     right: _Token | None = None

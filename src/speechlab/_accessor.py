@@ -1,0 +1,44 @@
+"""The accessors ``DataFrame.speech`` and ``Series.speech``; the rooms behind them load when a method is used."""
+
+from __future__ import annotations
+
+from types import MethodType
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+if TYPE_CHECKING:
+    from speechlab.widgets import AudioTable
+
+
+class _Batch:
+    """A function of the batch room as a method; its first argument is the table of the accessor."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, accessor: SpeechAccessor | None, owner: type) -> Any:
+        from speechlab import batch
+
+        function = getattr(batch, self._name)
+        return function if accessor is None else MethodType(function, accessor.table)
+
+
+@pd.api.extensions.register_series_accessor("speech")
+@pd.api.extensions.register_dataframe_accessor("speech")
+class SpeechAccessor:
+    """Batches over a DataFrame, or over a Series of texts or recordings as a table of one column."""
+
+    synthesize = _Batch()
+    transcribe = _Batch()
+    transcribe_long = _Batch()
+    translate = _Batch()
+
+    def __init__(self, table: pd.DataFrame | pd.Series[Any]) -> None:
+        self.table = table
+
+    def show(self, **options: Any) -> AudioTable:
+        """Show and play the table: calls ``speechlab.show`` with the same options."""
+        from speechlab.widgets import show
+
+        return show(self.table.to_frame() if isinstance(self.table, pd.Series) else self.table, **options)
