@@ -277,3 +277,14 @@ def test_s163_a_stream_that_a_slow_reader_breaks_off_is_not_a_success_in_the_log
         "the reader was too slow",
     )
     assert 'method="POST",route="/tts",status="499"' in metrics
+
+
+@pytest.mark.slow
+def test_the_time_for_a_head_ends_no_realtime_connection(stage, talk):
+    with stage(header_timeout_s=0.3) as service, talk(service.http) as client:
+        client.configure(voice_id=service.voice("gated"), format="pcm")
+        client.send(type="tts.speak", text="Hello.")
+        assert client.event()["type"] == "tts.audio.start"
+        time.sleep(1.0)
+        service.speaker.gate.set()
+        assert client.until_usage()[-1]["usage"]["status"] == "completed"

@@ -116,8 +116,12 @@ class HttpProtocol(HttpToolsProtocol):
         self._unread_bytes += len(data)
         self._begins_with = len(data) if self._idle else 0
         super().data_received(data)
-        if self.transport.is_closing() or self._linger_until is not None:
-            return
+        if (
+            self.transport.is_closing()
+            or self._linger_until is not None
+            or self.transport.get_protocol() != self
+        ):
+            return  # the last of these: a WebSocket has begun
         if self._unread_bytes > self._header_bytes:
             self._refuse_head()
         elif self._idle and self._timer is None and self.is_idle:

@@ -1,30 +1,37 @@
-"""uvicorn's WebSocket protocol, extended for slow and malformed clients.
+"""A WebSocket connection: the frames of ``websockets`` on one side, the messages of ASGI on the other.
 
-Malformed handshakes get a reply in the contract's form. A failed connection stays readable for a moment, so that no
-reset arrives before the close frame. A slow reader does not count as disconnected, and an endpoint can drop a
-connection whose reader has stopped.
+uvicorn passes handshakes to this protocol instead of its own, which answers malformed ones in plain text, resets
+connections before their close frame has arrived, and changes with every release. A slow reader does not count as
+disconnected here, and an endpoint can drop a connection whose reader has stopped.
 """
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import secrets
-from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
-from uvicorn.protocols.utils import ClientDisconnected
-from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.exceptions import InvalidState
+from websockets.frames import Frame, Opcode
+from websockets.http11 import Request
+from websockets.server import ServerProtocol
 
 from speechlab.contract import CloseCode
-from speechlab.service._logs import log
+from speechlab.service._logs import error_fields, log
 from speechlab.service._refusals import HandshakeRefused
 from speechlab.service._server.http import whole_reply
 from speechlab.service._state import ABORT
 
 if TYPE_CHECKING:
-    from websockets.frames import Frame
-    from websockets.http11 import Request
+    from uvicorn.config import Config
+    from uvicorn.server import ServerState
+    from websockets.http11 import Response
 
 _SEND_BUFFER_BYTES = 256 * 1024
+_CLOSE_S = 10.0
+"""Seconds for the other side's part of a close."""
 _SLOWEST_BYTES_S = 2_000
 """Bytes per second of the slowest accepted reader: a quarter of the rate of mp3."""
 _FRAGMENTS = 1_000
@@ -34,144 +41,281 @@ _FRAMES_S = 2_000
 """Maximum frames of a client per second: each takes time, even a short one."""
 
 
-class WebSocketProtocol(WebSocketsSansIOProtocol):
-    """One WebSocket connection."""
+class WebSocketProtocol(asyncio.Protocol):
+    """One WebSocket connection, from its handshake on."""
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self._failed = False
+    def __init__(
+        self, config: Config, server_state: ServerState, app_state: dict[str, Any], **_: Any
+    ) -> None:
+        self._app = config.loaded_app
+        self._ping_s = config.ws_ping_interval
+        self._server_state = server_state
+        self._app_state = app_state
+        self._loop = asyncio.get_running_loop()
+        logger = logging.getLogger("uvicorn.error")
+        self._conn = ServerProtocol(extensions=[], max_size=config.ws_max_size, logger=logger)
+        self._response: Response | None = None  # to the handshake, until it is sent
+        self._denial = 0
+        self._received: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self._fragments: list[bytes] | None = None
+        self._writable = asyncio.Event()
+        self._writable.set()
+        self._ended = self._failed = False  # nothing is sent any more; nothing is read either
+        self._timer: asyncio.TimerHandle | None = None  # of the next ping, its pong, or the close
+        self._ping = self._pong = b""
+        self._sent = self._sent_at_ping = self._read_for_sure = 0
+        self._second = self._frames = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take the connection over from HTTP."""
+        self._transport: Any = transport
+        self.client = transport.get_extra_info("peername") or None
+        self._server_state.connections.add(self)  # type: ignore[arg-type] # it has what the server uses
+
+    def connection_lost(self, _: Exception | None) -> None:
+        """Report the end."""
+        self._ended = self._failed = True
+        self._set_timer(None)
+        self._received.put_nowait({"type": "websocket.disconnect", "code": 1006})
+        self._server_state.connections.discard(self)
+        self._writable.set()
+
+    def shutdown(self) -> None:
+        """End with the service, which has drained before."""
+        if self._response is None and not self._ended:
+            self._close(CloseCode.SERVICE_RESTART, "")
+        self._transport.close()
+
+    def pause_writing(self) -> None:
+        """Wait for the reader."""
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        """Continue, with the delayed pong first."""
+        if self._pong and not self._ended:
+            self._transport.write(self._pong)
         self._pong = b""
-        self._sent = 0
-        self._sent_at_ping = 0
-        self._read_for_sure = 0
-        self._second = 0
-        self._frames_of_second = 0
+        self._writable.set()
 
     def data_received(self, data: bytes) -> None:
         """Read, unless the connection has failed; stop at too many frames before reading all of them."""
         for start in range(0, len(data), _SLICE_BYTES):
             if self._failed:
                 return
-            super().data_received(data[start : start + _SLICE_BYTES])
-            if self._frames_of_second > _FRAMES_S and not self._failed:
-                self.conn.fail(CloseCode.POLICY, "too many frames in a second")
-                self.handle_parser_exception()
-        if not self.handshake_initiated and self.conn.handshake_exc is not None:
-            self._refuse(
-                "the request is not a valid handshake: it is too long, has a body or is not HTTP/1.1"
-            )
+            self._conn.receive_data(data[start : start + _SLICE_BYTES])
+            if self._conn.parser_exc is not None:
+                self._fail()
+                return
+            for event in self._conn.events_received():
+                if isinstance(event, Request):
+                    self._begin(event)
+                elif isinstance(event, Frame) and not self._failed:
+                    self._take(event)
+        if self._conn.handshake_exc is not None and not self._failed:
+            said = "the request is not a valid handshake: it is too long, has a body or is not HTTP/1.1"
+            self._refuse(HandshakeRefused.not_upgraded(said))
 
-    def handle_connect(self, event: Request) -> None:
-        """Answer an invalid handshake, and pass on a valid one."""
-        if self.conn.accept(event).status_code != HTTPStatus.SWITCHING_PROTOCOLS:
-            self.request = event
-            self._refuse(None)
+    # The handshake
+
+    def _begin(self, request: Request) -> None:
+        self._response = self._conn.accept(request)
+        if self._response.status_code != 101:
+            self._conn.data_to_send()
+            self._refuse(HandshakeRefused.not_upgraded())
             return
-        super().handle_connect(event)
-        cast("dict[str, Any]", self.scope["extensions"])[ABORT] = {"call": self.abort}
+        path, _, query = request.path.partition("?")
+        scope = {
+            "type": "websocket",
+            "asgi": {"version": "3.0", "spec_version": "2.4"},
+            "http_version": "1.1",
+            "scheme": "ws",
+            "server": self._transport.get_extra_info("sockname") or None,
+            "client": self.client,
+            "root_path": "",
+            "path": unquote(path),
+            "raw_path": path.encode("ascii"),
+            "query_string": query.encode("ascii"),
+            "headers": [
+                (name.lower().encode("ascii"), value.encode("latin-1", "surrogateescape"))
+                for name, value in request.headers.raw_items()
+            ],
+            "subprotocols": [],
+            "state": self._app_state.copy(),
+            "extensions": {"websocket.http.response": {}, ABORT: {"call": self._abort}},
+        }
+        self._received.put_nowait({"type": "websocket.connect"})
+        task = self._loop.create_task(self._run(scope))
+        self._server_state.tasks.add(task)
+        task.add_done_callback(self._server_state.tasks.discard)
 
-    def handle_events(self) -> None:
-        """Count the frames, and handle them."""
-        second = int(self.loop.time())
-        if second != self._second:
-            self._second, self._frames_of_second = second, 0
-        self._frames_of_second += len(self.conn.events)
-        super().handle_events()
+    def _refuse(self, refused: HandshakeRefused) -> None:
+        request_id = secrets.token_hex(8)
+        log("handshake refused", request_id=request_id, status=refused.status, code=refused.code.value)
+        self._finish(whole_reply(refused.status, refused.body(), refused.headers(request_id)))
 
-    def handle_cont(self, event: Frame) -> None:
-        """Take a fragment, unless the message has too many of them: even an empty one takes memory."""
-        if len(self.frames) >= _FRAGMENTS:
-            self.conn.fail(CloseCode.POLICY, "too many fragments of a message")
-            self.handle_parser_exception()
+    async def _run(self, scope: dict[str, Any]) -> None:
+        try:
+            await self._app(scope, self._receive, self._send)
+        except Exception as error:  # noqa: BLE001 - the application answers its errors itself
+            log("internal error", level="error", **error_fields(error))
+        finally:
+            if not self._ended:
+                self._transport.close()
+
+    # Receiving
+
+    async def _receive(self) -> dict[str, Any]:
+        message = await self._received.get()
+        if self._received.empty():
+            self._transport.resume_reading()
+        return message
+
+    def _take(self, frame: Frame) -> None:
+        second = int(self._loop.time())
+        self._second, self._frames = second, self._frames + 1 if second == self._second else 1
+        if self._frames > _FRAMES_S:
+            self._fail(CloseCode.POLICY, "too many frames in a second")
+        elif frame.opcode is Opcode.PING:
+            self._answer_ping()
+        elif frame.opcode is Opcode.PONG:
+            self._take_pong(bytes(frame.data))
+        elif frame.opcode is Opcode.CLOSE:
+            self._take_close()
+        elif frame.opcode is Opcode.BINARY:
+            self._fragments = None  # it is refused in any case, at its first frame
+            self._deliver({"bytes": bytes(frame.data)})
         else:
-            super().handle_cont(event)
+            self._take_text(frame)
 
-    def handle_bytes(self, event: Frame) -> None:
-        """Report a binary message at its first frame, since it is refused in any case."""
-        self.curr_msg_data_type = "bytes"
-        self.frames = [bytes(event.data)]
-        self.send_receive_event_to_app()
+    def _take_text(self, frame: Frame) -> None:
+        if frame.opcode is Opcode.TEXT:
+            self._fragments = []
+        if self._fragments is None:
+            return  # the rest of a binary message
+        self._fragments.append(bytes(frame.data))
+        if len(self._fragments) > _FRAGMENTS:
+            # Even an empty one takes memory.
+            self._fail(CloseCode.POLICY, "too many fragments of a message")
+        elif frame.fin:
+            whole, self._fragments = b"".join(self._fragments), None
+            try:
+                self._deliver({"text": whole.decode()})
+            except UnicodeDecodeError:
+                self._fail(1007, "invalid UTF-8")
 
-    def handle_ping(self) -> None:
+    def _deliver(self, message: dict[str, Any]) -> None:
+        if not self._ended:  # what comes after the close is discarded
+            self._received.put_nowait({"type": "websocket.receive", **message})
+            self._transport.pause_reading()
+
+    def _take_close(self) -> None:
+        echo = b"".join(self._conn.data_to_send())
+        if not self._ended:
+            received = self._conn.close_rcvd
+            code = 1005 if received is None else received.code
+            self._received.put_nowait({"type": "websocket.disconnect", "code": code})
+            self._transport.write(echo)
+        self._ended = True
+        self._transport.close()
+
+    # Pings
+
+    def _answer_ping(self) -> None:
         """Send a pong, but only for the last pings of a client that does not read pongs (RFC 6455, section 5.5.3)."""
-        pong = b"".join(self.conn.data_to_send())  # the pongs for all pings that came together
-        if not pong:
+        pong = b"".join(self._conn.data_to_send())  # the pongs for all pings that came together
+        if self._ended or not pong:
             return
-        if self.writable.is_set() and self.transport.get_write_buffer_size() <= _SEND_BUFFER_BYTES:
-            self.transport.write(pong)
+        if self._writable.is_set() and self._transport.get_write_buffer_size() <= _SEND_BUFFER_BYTES:
+            self._transport.write(pong)
         else:
             self._pong = pong
 
-    def resume_writing(self) -> None:
-        """Continue, with the delayed pong first."""
-        if self._pong and not self.close_sent:
-            self.transport.write(self._pong)
-        self._pong = b""
-        super().resume_writing()
-
-    def handle_pong(self, event: Frame) -> None:
+    def _take_pong(self, payload: bytes) -> None:
         """Note that the client has read everything up to the ping."""
-        if self.pending_ping_payload is not None and bytes(event.data) == self.pending_ping_payload:
-            self._read_for_sure = self._sent_at_ping
-        super().handle_pong(event)
+        if self._ping and payload == self._ping and not self._ended:
+            self._ping, self._read_for_sure = b"", self._sent_at_ping
+            self._set_timer(self._ping_s, self._send_ping)
 
-    def send_keepalive_ping(self) -> None:
+    def _send_ping(self) -> None:
         """Send a ping, and wait longer for the pong of a client that has audio to read first."""
-        self._sent_at_ping = self._sent
-        super().send_keepalive_ping()
-        if self.pong_timer is not None and self.ping_timeout is not None:
-            self.pong_timer.cancel()
-            timeout_s = self.ping_timeout + (self._sent - self._read_for_sure) / _SLOWEST_BYTES_S
-            self.pong_timer = self.loop.call_later(timeout_s, self.keepalive_timeout)
+        self._ping, self._sent_at_ping = secrets.token_bytes(4), self._sent
+        self._conn.send_ping(self._ping)
+        self._write()
+        unread_s = (self._sent - self._read_for_sure) / _SLOWEST_BYTES_S
+        self._set_timer((self._ping_s or 0) + unread_s, self._miss_pong)
 
-    def keepalive_timeout(self) -> None:
-        """End the connection of a client that has disconnected, without waiting for unread data."""
-        super().keepalive_timeout()
-        self.transport.abort()
+    def _miss_pong(self) -> None:
+        self._fail(1011, "keepalive ping timeout")
+        self._abort()
 
-    def handle_parser_exception(self) -> None:
-        """Send the close frame, and continue to read for a while.
+    # Sending
 
-        An immediate close with unread data would reset the connection, and the reset arrives before the sent data.
-        """
-        close = self.conn.close_sent
-        code = close.code if close is not None else 1006
-        self.queue.put_nowait({"type": "websocket.disconnect", "code": code, "reason": ""})
-        self._finish(b"".join(self.conn.data_to_send()))
+    async def _send(self, message: Any) -> None:
+        await self._writable.wait()
+        if self._ended:
+            raise ConnectionResetError
+        kind = message["type"]
+        try:
+            if kind == "websocket.accept":
+                assert self._response is not None
+                response, self._response = self._response, None
+                for name, value in message.get("headers", []):
+                    response.headers[name.decode("latin-1")] = value.decode("latin-1")
+                self._conn.send_response(response)
+                self._set_timer(self._ping_s, self._send_ping)
+            elif kind == "websocket.send":
+                data, text = message.get("bytes"), message.get("text")
+                self._conn.send_binary(data) if data is not None else self._conn.send_text(text.encode())
+                self._sent += len(text if data is None else data)
+            elif kind == "websocket.close":
+                self._close(message.get("code", 1000), message.get("reason") or "")
+            elif kind == "websocket.http.response.start":
+                self._denial = message["status"]
+                self._headers = {name.decode(): value.decode() for name, value in message["headers"]}
+            else:
+                self._finish(whole_reply(self._denial, message["body"], self._headers))
+        except InvalidState:
+            raise ConnectionResetError from None
+        self._write()
 
-    async def send(self, message: Any) -> None:
-        """Send an ASGI message."""
-        if self.close_sent and self.handshake_complete:
-            raise ClientDisconnected
-        await super().send(message)
-        self._sent += len(message.get("bytes") or message.get("text") or b"")
-        if message["type"] == "websocket.close" and self.close_timer is not None:
-            # The client may never send its close frame, nor read the buffer.
-            self.close_timer.cancel()
-            self.close_timer = self.loop.call_later(self.close_timeout, self.transport.abort)
+    def _write(self) -> None:
+        self._transport.write(b"".join(self._conn.data_to_send()))
 
-    def abort(self) -> None:
-        """Drop the connection."""
-        self.stop_keepalive()
-        self.transport.abort()
+    def _close(self, code: int, reason: str) -> None:
+        """Send a close frame, and wait for the client's; it may never come, nor may the buffer be read."""
+        self._received.put_nowait({"type": "websocket.disconnect", "code": code})
+        self._conn.send_close(code, reason)
+        self._write()
+        self._ended = True
+        self._transport.resume_reading()
+        self._set_timer(_CLOSE_S, self._transport.abort)
 
-    def _refuse(self, message: str | None) -> None:
-        refused = (
-            HandshakeRefused.not_upgraded() if message is None else HandshakeRefused.not_upgraded(message)
+    def _fail(self, code: int = 0, reason: str = "") -> None:
+        """End after a fault of the client, whose close frame is sent here unless the library has made it."""
+        if code:
+            self._conn.fail(code, reason)
+        sent = self._conn.close_sent
+        self._received.put_nowait(
+            {"type": "websocket.disconnect", "code": 1006 if sent is None else sent.code}
         )
-        request_id = secrets.token_hex(8)
-        log("handshake refused", request_id=request_id, status=refused.status, code=refused.code.value)
-        self.conn.data_to_send()  # discards the library's own reply
-        self.handshake_initiated = self.handshake_complete = True
-        self._finish(whole_reply(refused.status, refused.body(), refused.headers(request_id)))
+        self._finish(b"".join(self._conn.data_to_send()))
 
     def _finish(self, last: bytes) -> None:
-        self._failed = self.close_sent = True
-        self.stop_keepalive()
-        self.transport.write(last)
-        if self.transport.can_write_eof():
-            self.transport.write_eof()
-        if self.read_paused:
-            self.read_paused = False
-            self.transport.resume_reading()
-        self.close_timer = self.loop.call_later(self.close_timeout, self.transport.abort)
+        """Send the last bytes, and read on for a while: a close with unread data would reset the connection first."""
+        self._ended = self._failed = True
+        self._transport.write(last)
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
+        self._transport.resume_reading()
+        self._set_timer(_CLOSE_S, self._transport.abort)
+
+    def _abort(self) -> None:
+        """Drop the connection."""
+        self._set_timer(None)
+        self._ended = True
+        self._transport.abort()
+
+    def _set_timer(self, seconds: float | None, action: Any = None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = None if seconds is None else self._loop.call_later(seconds, action)
