@@ -116,16 +116,16 @@ class HttpProtocol(HttpToolsProtocol):
         self._unread_bytes += len(data)
         self._begins_with = len(data) if self._idle else 0
         super().data_received(data)
-        if (
-            self.transport.is_closing()
-            or self._linger_until is not None
-            or self.transport.get_protocol() != self
-        ):
-            return  # the last of these: a WebSocket has begun
+        if self.transport.get_protocol() != self or not self._reads:
+            return  # a WebSocket has begun, or the connection ends
         if self._unread_bytes > self._header_bytes:
             self._refuse_head()
         elif self._idle and self._timer is None and self.is_idle:
             self._start_timer()  # the data started no request, such as an empty line, and uvicorn waits no longer
+
+    @property
+    def _reads(self) -> bool:
+        return self._linger_until is None and not self.transport.is_closing()
 
     def on_url(self, url: bytes) -> None:
         """Count a part of the URL."""
