@@ -264,8 +264,8 @@ def test_subtitles_are_captions_and_say_what_was_done(name, tmp_path):
     back = segments.read(path)
     assert done.rows == len(back) == 4
     assert done.notes == (
-        "1 captions are more than there are segments: long ones are split",
-        "2 captions have their text in new lines, of at most 42 characters",
+        "1 captions were added, because long segments are split",
+        "2 captions have other line breaks, in lines of at most 42 characters",
         "1 captions show more than 17 characters a second; captions(table, pace=17) helps",
     )
     lines = back["text"].str.split("\n")

@@ -261,10 +261,13 @@ def _tell_missing(table: pd.DataFrame) -> None:
         if count := sum(is_missing(cell) or (isinstance(cell, str) and not cell.strip()) for cell in cells):
             warnings.warn(f"{count:,} of {len(table):,} rows have no {kind}", stacklevel=3)
     paths = [cell.path if isinstance(cell, FileSegment) else cell for cell in table["audio"]]
-    lost = [path for path in paths if isinstance(path, (str, Path)) and not _is_file(path)]
+    missing = {
+        path for path in {str(path) for path in paths if isinstance(path, (str, Path))} if not _is_file(path)
+    }
+    lost = [str(path) for path in paths if isinstance(path, (str, Path)) and str(path) in missing]
     if lost:
         warnings.warn(
-            f"{len(lost):,} of {len(table):,} recordings are not there, the first: {lost[0]!s:.300}; "
+            f"{len(lost):,} of {len(table):,} recordings are not there, the first: {lost[0]:.300}; "
             "their rows will be errors",
             stacklevel=3,
         )
@@ -279,7 +282,7 @@ def _tell_lost(lost: list[str], transcripts: int) -> None:
         )
 
 
-def _is_file(path: str | Path) -> bool:
+def _is_file(path: str) -> bool:
     try:
         return user_path(path).is_file()
     except (OSError, ValueError):  # not a valid file name

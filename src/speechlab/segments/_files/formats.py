@@ -360,10 +360,10 @@ def _write(
 def _captions(table: pd.DataFrame, sink: Sink) -> pd.DataFrame:
     """The captions of a table, with notes of what was done and of what could not be done."""
     made = divide(table)
-    sink.note(len(made) - len(table), "captions are more than there are segments: long ones are split")
+    sink.note(len(made) - len(table), "captions were added, because long segments are split")
     before = set(table["text"])
     changed = sum(text not in before for text in made["text"])
-    sink.note(changed, f"captions have their text in new lines, of at most {LINE_WIDTH} characters")
+    sink.note(changed, f"captions have other line breaks, in lines of at most {LINE_WIDTH} characters")
     sink.note(
         sum(not fits(text) for text in made["text"]), f"captions have a longer line, or more than {LINES}"
     )
