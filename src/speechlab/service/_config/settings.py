@@ -18,12 +18,7 @@ from pydantic import (
 from speechlab._platform import is_loopback
 from speechlab.contract import LIMITS
 from speechlab.errors import ConfigurationError
-from speechlab.service._addresses import (
-    check_backend_url,
-    checked_host,
-    checked_origin,
-    sends_in_the_clear,
-)
+from speechlab.service._addresses import check_backend_url, checked_host, checked_origin, sends_in_the_clear
 from speechlab.service._keys import check_key
 from speechlab.service._providers import ServedEngine
 

@@ -102,13 +102,7 @@ class EngineLane:
     """The queue of one engine."""
 
     def __init__(
-        self,
-        entry: ServedEngine,
-        threads: Threads,
-        turns: FairTurns,
-        *,
-        concurrency: int,
-        queue_limit: int,
+        self, entry: ServedEngine, threads: Threads, turns: FairTurns, *, concurrency: int, queue_limit: int
     ) -> None:
         self.entry = entry
         self._threads = threads

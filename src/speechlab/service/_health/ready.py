@@ -36,11 +36,7 @@ class Readiness:
     """Checks that the service works, and keeps the result for a few seconds."""
 
     def __init__(
-        self,
-        engines: Engines,
-        decoders: Decoders,
-        database: Database | None,
-        draining: Callable[[], bool],
+        self, engines: Engines, decoders: Decoders, database: Database | None, draining: Callable[[], bool]
     ) -> None:
         self._engines = engines
         self._decoders = decoders

@@ -73,9 +73,7 @@ class Conversation:
         self._service = service
         self._principal = principal
         self._session = RealtimeProtocol(
-            f"sess_{uuid4().hex}",
-            f"{service.config.vendor}/tts",
-            text_limit=service.config.tts_text_limit,
+            f"sess_{uuid4().hex}", f"{service.config.vendor}/tts", text_limit=service.config.tts_text_limit
         )
         self._request_id = request_id_of(socket.scope)
         self._abort = abort_of(socket.scope)

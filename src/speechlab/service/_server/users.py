@@ -27,11 +27,7 @@ _GRACE_S = 3.0
 
 def living_users(folder: Path) -> int:
     """Count the lock files that are held, and delete the others."""
-    living = 0
-    for path in folder.glob("*.lock"):
-        if _is_held(path):
-            living += 1
-    return living
+    return sum(_is_held(path) for path in folder.glob("*.lock"))
 
 
 def _is_held(path: Path) -> bool:

@@ -115,12 +115,9 @@ class WebSocketProtocol(asyncio.Protocol):
             said = "the request is not a valid handshake: it is too long, has a body or is not HTTP/1.1"
             self._refuse(HandshakeRefused.not_upgraded(said))
 
-    # The handshake
-
     def _begin(self, request: Request) -> None:
         self._response = self._conn.accept(request)
         if self._response.status_code != 101:
-            self._conn.data_to_send()
             self._refuse(HandshakeRefused.not_upgraded())
             return
         path, _, query = request.path.partition("?")
@@ -151,6 +148,7 @@ class WebSocketProtocol(asyncio.Protocol):
     def _refuse(self, refused: HandshakeRefused) -> None:
         request_id = secrets.token_hex(8)
         log("handshake refused", request_id=request_id, status=refused.status, code=refused.code.value)
+        self._conn.data_to_send()  # discards the library's own reply
         self._finish(whole_reply(refused.status, refused.body(), refused.headers(request_id)))
 
     async def _run(self, scope: dict[str, Any]) -> None:
@@ -161,8 +159,6 @@ class WebSocketProtocol(asyncio.Protocol):
         finally:
             if not self._ended:
                 self._transport.close()
-
-    # Receiving
 
     async def _receive(self) -> dict[str, Any]:
         message = await self._received.get()
@@ -218,8 +214,6 @@ class WebSocketProtocol(asyncio.Protocol):
         self._ended = True
         self._transport.close()
 
-    # Pings
-
     def _answer_ping(self) -> None:
         """Send a pong, but only for the last pings of a client that does not read pongs (RFC 6455, section 5.5.3)."""
         pong = b"".join(self._conn.data_to_send())  # the pongs for all pings that came together
@@ -247,8 +241,6 @@ class WebSocketProtocol(asyncio.Protocol):
     def _miss_pong(self) -> None:
         self._fail(1011, "keepalive ping timeout")
         self._abort()
-
-    # Sending
 
     async def _send(self, message: Any) -> None:
         await self._writable.wait()
@@ -285,6 +277,10 @@ class WebSocketProtocol(asyncio.Protocol):
         """Send a close frame, and wait for the client's; it may never come, nor may the buffer be read."""
         self._received.put_nowait({"type": "websocket.disconnect", "code": code})
         self._conn.send_close(code, reason)
+        self._end()
+
+    def _end(self) -> None:
+        """Send the last bytes, and read on for a while: a close with unread data would reset the connection first."""
         self._write()
         self._ended = True
         self._transport.resume_reading()
@@ -295,22 +291,18 @@ class WebSocketProtocol(asyncio.Protocol):
         if code:
             self._conn.fail(code, reason)
         sent = self._conn.close_sent
-        self._received.put_nowait(
-            {"type": "websocket.disconnect", "code": 1006 if sent is None else sent.code}
-        )
-        self._finish(b"".join(self._conn.data_to_send()))
+        code = 1006 if sent is None else sent.code
+        self._received.put_nowait({"type": "websocket.disconnect", "code": code})
+        self._finish()
 
-    def _finish(self, last: bytes) -> None:
-        """Send the last bytes, and read on for a while: a close with unread data would reset the connection first."""
-        self._ended = self._failed = True
+    def _finish(self, last: bytes = b"") -> None:
+        """End, and read nothing more."""
         self._transport.write(last)
-        if self._transport.can_write_eof():
-            self._transport.write_eof()
-        self._transport.resume_reading()
-        self._set_timer(_CLOSE_S, self._transport.abort)
+        self._failed = True
+        self._end()
+        self._transport.write_eof()
 
     def _abort(self) -> None:
-        """Drop the connection."""
         self._set_timer(None)
         self._ended = True
         self._transport.abort()
