@@ -227,7 +227,7 @@ def timed(report, slower=1.0, count=8):
             "language": "en",
             "text": [f"t{row}" for row in range(count)],
             "turn": range(count),
-            "first_sound_s": [slower * (0.2 + 0.01 * (row % 3)) for row in range(count)],
+            "first_audible_s": [slower * (0.2 + 0.01 * (row % 3)) for row in range(count)],
             "total_s": [slower * (1 + 0.01 * (row % 2)) for row in range(count)],
             "duration_s": 2.0,
             "concurrency": 1,
@@ -242,8 +242,8 @@ def timed(report, slower=1.0, count=8):
 def test_a_change_of_speed_fails_a_ci_job_only_where_that_is_asked(tmp_path):
     fast, slow = timed(made(right)), timed(made(right), slower=1.5)
     noisy = fast.speed.assign(
-        first_sound_s=[
-            (1.4 if row % 2 else 0.7) * value for row, value in enumerate(fast.speed["first_sound_s"])
+        first_audible_s=[
+            (1.4 if row % 2 else 0.7) * value for row, value in enumerate(fast.speed["first_audible_s"])
         ],
         error=["it broke", *[None] * 7],
     )

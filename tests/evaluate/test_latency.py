@@ -18,8 +18,9 @@ def test_each_way_is_timed_in_turns_and_a_replay_needs_no_service(lab, tmp_path)
     found = evaluate.latency(kept, TEXTS, "heart")
     assert found["way"].tolist() == [*WAYS, *WAYS[1:], WAYS[0]]
     assert found["text"].tolist() == [TEXTS[0]] * 3 + [TEXTS[1]] * 3
-    assert (found["first_sound_s"] < found["total_s"]).tolist() == (found["way"] != "whole").tolist()
-    assert (found["first_sound_s"] > 0).all()
+    assert (found["first_byte_s"] < found["total_s"]).tolist() == (found["way"] != "whole").tolist()
+    assert (found["first_byte_s"] > 0).all()
+    assert (found["first_byte_s"] <= found["first_audible_s"]).all()
     assert found.groupby("text")["duration_s"].nunique().tolist() == [1, 1]
     assert found["error"].isna().all()
     pd.testing.assert_series_equal(found["rtf"], found["total_s"] / found["duration_s"], check_names=False)

@@ -435,7 +435,7 @@ def test_speed_is_measured_by_calls_in_turns_and_its_change_is_told(staged, lab,
     assert first.speed["duration_s"].tolist() == pytest.approx(first.speed["file"].map(lengths).tolist())
     clean = first.summary[first.summary["condition"] == "as recorded"]
     assert clean["timed_calls"].tolist() == [6, 6]
-    assert (clean["result_s_low"] <= clean["result_s"]).all()
+    assert (clean["total_s_low"] <= clean["total_s"]).all()
     assert first.summary["timed_calls"].count() == 2  # of noisy recordings nothing was timed
     assert "Text (s)" in first.headline()
     assert "one at a time" in first.to_html()
@@ -444,7 +444,7 @@ def test_speed_is_measured_by_calls_in_turns_and_its_change_is_told(staged, lab,
     noisy = first.part("ours", "noise 0 dB")
     assert len(noisy.speed) == 0
     assert "timed_calls" not in noisy.summary
-    slow = replace(first, speed=first.speed.assign(result_s=2 * first.speed["result_s"]))
+    slow = replace(first, speed=first.speed.assign(total_s=2 * first.speed["total_s"]))
     changes = slow.compare(first)
     assert changes.speed["group"].tolist() == [f"{one}, as recorded, all recordings, en" for one in services]
     assert changes.speed["ratio"].tolist() == pytest.approx([2, 2])
@@ -452,7 +452,7 @@ def test_speed_is_measured_by_calls_in_turns_and_its_change_is_told(staged, lab,
     assert (changes.slower, changes.worse) == (True, False)
     assert first.compare(slow).speed["verdict"].tolist() == ["faster"] * 2
     assert first.compare(first).slower is False
-    assert "time to the text × 2.00" in "\n".join(changes.findings)
+    assert "time to the end × 2.00" in "\n".join(changes.findings)
     assert "machines, their load" in "\n".join(changes.findings)
     assert "machines, their load" in "".join(changes.sections(clips=0))
     assert len(part.compare(first.part("ours")).speed) == 1

@@ -258,7 +258,7 @@ def test_how_voices_sound_and_how_fast_they_are(report):
     assert row["words_per_s"] > 5
     assert row["leading_silence_s"] == row["longest_pause_s"] == 0
     assert row["timed_calls"] == 2
-    assert row["first_sound_s_low"] <= row["first_sound_s"] <= row["first_sound_s_high"]
+    assert row["first_audible_s_low"] <= row["first_audible_s"] <= row["first_audible_s_high"]
     assert report.speed["turn"].tolist() == [0] * 5 + [1] * 5
     assert report.speed["voice"].tolist()[5:] == [*report.speed["voice"][1:5], report.speed["voice"][0]]
     assert report.facts()["speed"] == "10 calls, one at a time, voices in turns"
@@ -278,7 +278,7 @@ def test_speeds_of_one_engine_agree_in_any_order(served, store, names):
         staged.one.slower_s = 0.0
     summary = found.summary
     assert summary["timed_calls"].tolist() == [4] * 3
-    assert summary["first_sound_s_low"].max() < summary["first_sound_s_high"].min()
+    assert summary["first_audible_s_low"].max() < summary["first_audible_s_high"].min()
     assert "overlap" in found.advice or "settled" in found.choice["certainty"].tolist()
 
 

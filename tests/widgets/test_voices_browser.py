@@ -31,7 +31,7 @@ def test_voices_are_chosen_and_say_the_sentence(show_table, explorer):
     page.get_by_text("2 spoken. 26 characters in all.").wait_for()
     page.wait_for_function("document.querySelectorAll('.sl-row svg').length === 2")
     assert row(page, "tones: quiet").locator("[data-label=characters]").inner_text() == "13"
-    assert float(row(page, "tones: loud").locator("[data-label=first_sound_s]").inner_text()) >= 0
+    assert float(row(page, "tones: loud").locator("[data-label=first_audible_s]").inner_text()) >= 0
     assert page.get_by_role("button", name="Spoken already").is_disabled()
     assert [voice.short_name for voice in explorer.voices] == ["tones: quiet", "tones: loud"]
     assert page.evaluate("leaked") == []

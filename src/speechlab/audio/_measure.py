@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 _WINDOW_S = 0.01
+_FLOOR = 10 ** (-70 / 10)
+"""Power of silence: a window below it is silent even in a quiet clip."""
 
 
 def peaks(samples: ArrayLike, n: int) -> NDArray[np.float32]:
@@ -90,14 +92,51 @@ def trim_silence(
         raise AudioError(
             f"threshold_db is {threshold_db!r} and keep_s {keep_s!r}; they have to be above 0, and 0 or more"
         )
-    window = max(round(rate * _WINDOW_S), 1)
-    mono = mix_to_mono(checked)
-    if len(mono) == 0:
+    window, power = _powers(checked, rate)
+    if not power.size:
         return checked
-    power = np.add.reduceat(np.square(mono, dtype=np.float64), np.arange(0, len(mono), window))
     if not power.max() > 0:
         return checked[:0]
     loud = np.flatnonzero(power > power.max() * 10.0 ** (-threshold_db / 10.0))
     keep = round(keep_s * rate)
     first, last = int(loud[0]) * window - keep, (int(loud[-1]) + 1) * window + keep
     return checked[max(first, 0) : last]
+
+
+def leading_silence_s(samples: ArrayLike, sample_rate: int, *, threshold_db: float = 40.0) -> float:
+    """Seconds of silence before the first sound, in steps of 10 ms.
+
+    A window of 10 ms is sound if its root mean square is less than ``threshold_db`` below that of the loudest window,
+    and above -70 dBFS.
+
+    Args:
+        samples: Shape (frames,) or (frames, channels).
+        sample_rate: Their rate, in Hz.
+        threshold_db: Level of silence in dB below the loudest window, above 0.
+
+    Returns:
+        Seconds, 0 or more; infinity if there is no sound.
+
+    Raises:
+        AudioError: The samples or the rate are not usable.
+
+    Example:
+        >>> leading_silence_s(np.concatenate([np.zeros(8_000), np.ones(8_000) * 0.5]), 8_000)
+        1.0
+    """
+    rate, checked = as_rate(sample_rate), as_samples(samples)
+    window, power = _powers(checked, rate)
+    if not power.size:
+        return math.inf
+    loud = np.flatnonzero(power > max(float(power.max()) * 10.0 ** (-threshold_db / 10.0), _FLOOR))
+    return int(loud[0]) * window / rate if loud.size else math.inf
+
+
+def _powers(samples: NDArray[np.float32], rate: int) -> tuple[int, NDArray[np.float64]]:
+    """The frames of a window, and the mean power of each window."""
+    window, mono = max(round(rate * _WINDOW_S), 1), mix_to_mono(samples)
+    starts = np.arange(0, len(mono), window)
+    if not starts.size:
+        return window, np.zeros(0)
+    sums = np.add.reduceat(np.square(mono, dtype=np.float64), starts)
+    return window, sums / np.diff(np.append(starts, len(mono)))

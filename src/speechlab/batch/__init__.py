@@ -41,6 +41,7 @@ from speechlab.batch._run.progress import Counts, Progress, Watcher
 from speechlab.batch._table.assemble import assemble
 from speechlab.batch._table.failures import failures_told_elsewhere
 from speechlab.batch._table.timed import FAULTS_ATTRIBUTE, segments
+from speechlab.batch._timing import Arrivals, TimedCall, in_turns, timed
 
 __all__ = [
     "CHUNK_ROWS",
@@ -48,6 +49,7 @@ __all__ = [
     "FAULTS_ATTRIBUTE",
     "PIECE_S",
     "STATUSES",
+    "Arrivals",
     "Budget",
     "Column",
     "Counts",
@@ -56,6 +58,7 @@ __all__ = [
     "Progress",
     "Run",
     "RunOptions",
+    "TimedCall",
     "Value",
     "Verification",
     "Watcher",
@@ -71,6 +74,7 @@ __all__ = [
     "diff",
     "failures",
     "failures_told_elsewhere",
+    "in_turns",
     "load",
     "plan_synthesis",
     "plan_transcription",
@@ -79,6 +83,7 @@ __all__ = [
     "runs",
     "segments",
     "synthesize",
+    "timed",
     "transcribe",
     "transcribe_long",
     "translate",

@@ -59,8 +59,7 @@ def round_trip(
     error rate, and the rate that forgives spellings.
 
     Speed is measured on request, by separate calls: one call of each voice to warm up, then all voices in turns, one
-    call at a time, without a store. ``report.speed`` has these calls, the summary ``first_sound_s`` and ``rtf``
-    (medians), ``rtf_low`` and ``rtf_high`` (the lowest and the highest call).
+    call at a time, without a store. ``report.speed`` has these calls, the summary the medians of their times.
 
     Args:
         lab: The client; or several by name, whose voices speak, as in ``{"ours": lab, "theirs": other}``.

@@ -60,7 +60,8 @@ _MEASURES = {
     "processing_s": "time of work (s)",
     "first_word_s": "time to the first word (s)",
     "total_s": "time to the end (s)",
-    "first_sound_s": "time to the first sound (s)",
+    "first_byte_s": "time to the first samples (s)",
+    "first_audible_s": "time to the first sound (s)",
     "rtf": "real-time factor",
     "snr_db": "signal-to-noise ratio (dB)",
     "loudness_lufs": "loudness (LUFS)",
@@ -157,7 +158,7 @@ def distributions(
 
     Args:
         table: One row for each call or recording, with ``column`` and the columns of ``by``.
-        column: Column of the numbers, such as ``"latency_s"``, ``"first_sound_s"`` or ``"rtf"``.
+        column: Column of the numbers, such as ``"latency_s"``, ``"first_audible_s"`` or ``"rtf"``.
         by: Column or columns that identify a group; none for all rows together.
         line: Position of a reference line, such as 1.0 for a real-time factor; None for no line.
         log: Whether the scale is logarithmic, which requires values above 0.

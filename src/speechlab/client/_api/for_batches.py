@@ -212,7 +212,10 @@ def replaying_from(lab: C, store: Store | str | os.PathLike[str] | None) -> C:
 
 
 def asking_afresh(lab: C, *, keep: bool = False) -> C:
-    """A copy of a client that makes each call, with one attempt, also where the result is known.
+    """A copy of a client that makes each call at once, with one attempt, also where the result is known.
+
+    No call waits for a place or for the end of a pause, so that its time is that of the service. The caller waits
+    where the service says "later", and asks again.
 
     Args:
         lab: The client.
@@ -222,16 +225,17 @@ def asking_afresh(lab: C, *, keep: bool = False) -> C:
     Raises:
         ReplayMiss: The client only replays, and ``keep`` is false.
     """
-    behind: Any = getattr(lab, "_async", lab)
-    settings = behind._settings  # noqa: SLF001 - of the same room
+    given: Any = getattr(lab, "_async", lab)
+    settings = given._settings  # noqa: SLF001 - of the same room
     if settings.mode == "replay":
         if not keep:
             raise nothing_is_sent("a call made for its time")
         return lab.with_options(pace="as recorded")
-    once = lab.with_options(max_retries=0)
-    if settings.store is None:
-        return once
-    return once.with_options(mode="live") if keep else once.with_options(store=None)
+    changes: dict[str, Any] = {} if settings.store is None else {"mode": "live"} if keep else {"store": None}
+    once = lab.with_options(max_retries=0, **changes)
+    behind: Any = getattr(once, "_async", once)
+    behind._sender = behind._sender.directly()  # noqa: SLF001 - of the same room
+    return once
 
 
 def address_and_key(lab: Client | AsyncClient) -> tuple[str, str, str]:

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 SLOWER, FASTER = "slower", "faster"
 _LEVEL = 0.95
 _TIMES = {
-    "first_sound_s": "time to the first sound",
-    "result_s": "time to the text",
+    "first_byte_s": "time to the first samples",
+    "first_audible_s": "time to the first sound",
     "first_word_s": "time to the first word",
     "total_s": "time to the end",
 }

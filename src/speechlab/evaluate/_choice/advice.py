@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from speechlab._arguments import is_number
 from speechlab.evaluate._arguments import code_or_none
 from speechlab.evaluate._report import listed
+from speechlab.evaluate._speech.speed import first_time
 from speechlab.evaluate._speech.summary import ENOUGH
 from speechlab.evaluate._student import FEWEST
 from speechlab.text import language_name
@@ -124,7 +125,7 @@ def _settling(best: str, more: dict[str, int], equal: list[str]) -> list[str]:
 def _fastest(tied: list[str], code: str, speed: pd.DataFrame) -> list[str]:
     """Return a sentence on the one of the indistinguishable voices whose slowest call is faster than all others."""
     done = speed[speed["error"].isna() & (speed["language"] == code) & speed["voice_name"].isin(tied)]
-    spans = done.groupby("voice_name")["first_sound_s"].agg(["min", "max", "count"])
+    spans = done.groupby("voice_name")[first_time(done.columns)].agg(["min", "max", "count"])
     if len(spans) < 2 or spans["count"].min() < 2:
         return []
     first = str(spans["max"].idxmin())

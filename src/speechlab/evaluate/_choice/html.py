@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 from speechlab._arguments import is_number
 from speechlab.display import Html, element, join, notebook_output, percent
 from speechlab.evaluate._speech.html import filled_table, interval_cell, unbroken
+from speechlab.evaluate._speech.speed import first_time
 from speechlab.evaluate._speech.summary import ENOUGH
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def sound_table(summary: pd.DataFrame, *, timed: bool) -> Html:
         [
             _name(row),
             row["language"],
-            _ranged(row, "first_sound_s"),
+            _ranged(row, first_time(summary.columns) if timed else "rtf"),
             _ranged(row, "rtf"),
             _number(row.get("loudness_lufs"), 1),
             _pace(row),

@@ -10,6 +10,7 @@ from speechlab.display import Html, data_url, element, join, percent, table
 from speechlab.errors import AudioError
 from speechlab.evaluate._made import SIDES
 from speechlab.evaluate._speech.mixed import languages_of, mixed_normalizer
+from speechlab.evaluate._speech.speed import first_time
 from speechlab.evaluate._speech.summary import ENOUGH, FLAGS, NO_SPEAKER, ranking_rates, ranking_units
 from speechlab.metrics import alignment_html
 
@@ -77,8 +78,8 @@ def summary_table(summary: pd.DataFrame) -> Html:
 
 def speed_table(summary: pd.DataFrame) -> Html:
     """Return the speed of the voices, or of the recognisers."""
-    hears = "result_s" in summary.columns
-    first = "result_s" if hears else "first_sound_s"
+    first = first_time(summary.columns)
+    hears = first == "total_s"
     sides = [name for name in SIDES if name in summary.columns]
     rows = [
         [

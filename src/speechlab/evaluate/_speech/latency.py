@@ -2,118 +2,130 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
-from contextlib import nullcontext
+from contextlib import ExitStack
+from dataclasses import replace
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from speechlab._arguments import refused
+from speechlab import batch
+from speechlab._arguments import is_whole_number, refused
 from speechlab._brief import briefly
 from speechlab.client import AudioDelta, asking_afresh
-from speechlab.errors import SpeechLabError
 from speechlab.evaluate._arguments import check_client
-from speechlab.evaluate._speech.speed import in_turns
+from speechlab.evaluate._speech.speed import SPOKEN, spoken_call, table_of_calls
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from speechlab.client import Client, RealtimeSession
+    from speechlab.client import Client, RealtimeSession, SpeechClip
     from speechlab.contract import Voice
 
 _WAYS = ("whole", "stream", "realtime")
-_TYPES = {
-    "way": "string",
-    "text": "string",
-    "turn": "Int64",
-    **dict.fromkeys(("first_sound_s", "total_s", "duration_s", "rtf"), "Float64"),
-    "error": "string",
-}
+_MOST_CALLERS = 256
 
 
 @briefly
 def latency(
-    lab: Client, texts: str | Iterable[str], voice: Voice | str, *, ways: Iterable[str] = _WAYS
+    lab: Client,
+    texts: str | Iterable[str],
+    voice: Voice | str,
+    *,
+    ways: Iterable[str] = _WAYS,
+    concurrency: int | Iterable[int] = 1,
 ) -> pd.DataFrame:
     """Measure the latency of speech, by the way in which it is requested.
 
-    Calls are made one at a time. The first call of each way does not count. Then the first text is spoken in all
-    ways, then the second, and so on; each turn begins with another way. All realtime texts go through one session,
-    which the call that does not count has opened. Each call reaches the service even if the store has its result, and
-    the store keeps the new one. A client in replay makes no call: kept results arrive with the delays that they had.
+    The first call of each way does not count. Then the first text is spoken in all ways, then the second, and so on;
+    each turn begins with another way. A call that the service refuses with "later" (429, or 503 with ``Retry-After``)
+    is waited out, for a minute at most, and made again with a new clock. Each call reaches the service even if the
+    store has its result, and the store keeps the new one. A client in replay makes no call: kept results arrive with
+    the delays that they had.
+
+    With a concurrency of four, each turn makes four calls of one way at the same time, with this text and the next
+    three; the other ways wait. A realtime session speaks one text at a time, so four of them are open.
 
     ::
 
-        times = sl.evaluate.latency(lab, ["A sentence.", "Another one."], "heart")
-        times.groupby("way", sort=False)[["first_sound_s", "total_s", "rtf"]].median()
+        times = sl.evaluate.latency(lab, ["A sentence.", "Another one."], "heart", concurrency=(1, 4))
+        times.groupby(["way", "concurrency"], sort=False)[["first_audible_s", "total_s", "rtf"]].median()
 
     Args:
         lab: The client.
         texts: One text or several.
         voice: The voice. Streams and sessions need one that streams ``pcm``.
         ways: Which of ``whole`` (``synthesize``), ``stream`` (``stream_speech``) and ``realtime``.
+        concurrency: Calls at the same time, from 1 to 256; several numbers are measured one after the other.
 
     Returns:
-        One row for each call: ``way``, ``text``, ``turn`` (from 0), ``first_sound_s`` (from the call to the first
-        sound; equal to ``total_s`` for ``whole``), ``total_s`` (from the call to the last sound), ``duration_s`` (of
-        the sound), ``rtf`` (real-time factor: total over duration) and ``error``. A failed call does not stop the
+        One row for each call, with times in seconds from the call: ``way``, ``text``, ``turn`` (from 0),
+        ``concurrency``, ``refusals`` (before this call, in no time), ``first_byte_s`` (the first samples; equal to
+        ``total_s`` for ``whole``), ``first_audible_s`` (a player that starts with these samples reaches the first
+        sound above the silence, which is 40 dB below the loudest 10 ms), ``total_s`` (the last samples),
+        ``duration_s`` (of the sound), ``rtf`` (real-time factor: total over duration), ``stalls`` (how often that
+        player has to wait for samples), ``stalled_s`` (for how long) and ``error``. A failed call does not stop the
         others.
 
     Raises:
-        InvalidRequestError: The client, a text, a way or the voice is not valid, or the voice cannot speak in a
-            session.
+        InvalidRequestError: The client, a text, a way, a concurrency or the voice is not valid, or the voice cannot
+            speak in a session.
         APIConnectionError: The service does not return its voices, or opens no session.
     """
-    import pandas as pd
-
     asked = _texts(texts)
     if not asked:
         raise refused("texts", texts, "a text, or a list of texts")
     chosen = list(dict.fromkeys(_texts(ways)))
     if not chosen or set(chosen) - set(_WAYS):
         raise refused("ways", ways, f"some of {', '.join(map(repr, _WAYS))}")
+    callers = _callers(concurrency)
     check_client("lab", lab)
     once = asking_afresh(lab, keep=True)
     known = once.voices().one(voice) if isinstance(voice, str) else voice
-    with once.realtime(voice=known, format="pcm") if "realtime" in chosen else nullcontext() as session:
-        found = in_turns(
-            dict.fromkeys(chosen, asked),
-            lambda way, text: {"way": way, "text": text, **_timed(once, way, text, known, session)},
-        )
-    return pd.DataFrame(found, columns=list(_TYPES)).astype(_TYPES)
+    sessions: SimpleQueue[RealtimeSession] = SimpleQueue()
+    with ExitStack() as opened:
+        for _ in range(max(callers) if "realtime" in chosen else 0):
+            sessions.put(opened.enter_context(once.realtime(voice=known, format="pcm")))
+
+        def call(way: str, text: str) -> dict[str, Any]:
+            if way == "realtime":
+                timed = _in_session(sessions, text)
+            else:
+                timed = spoken_call(once, text, known, stream=way == "stream", audio_format="pcm")
+            if way == "whole" and timed.result is not None:  # in replay, that of the call that was kept
+                timed = replace(timed, total_s=timed.result.timing.latency_s)
+            return {"way": way, "text": text, **timed.times()}
+
+        rows = batch.in_turns(dict.fromkeys(chosen, asked), call, callers)
+    return table_of_calls(rows, ("way", "text", *SPOKEN))
 
 
 def _texts(given: object) -> list[str]:
     """Return one or several texts as a list; an empty list for other values."""
-    found = [given] if isinstance(given, str) else list(given) if isinstance(given, Iterable) else []
-    return found if all(isinstance(one, str) for one in found) else []
+    texts = [given] if isinstance(given, str) else list(given) if isinstance(given, Iterable) else []
+    return texts if all(isinstance(text, str) for text in texts) else []
 
 
-def _timed(lab: Client, way: str, text: str, voice: Voice, session: RealtimeSession | None) -> dict[str, Any]:
-    """The measurements of one call."""
-    try:
-        first_s, total_s, length_s = _heard(lab, way, text, voice, session)
-    except SpeechLabError as error:
-        return {"error": str(error)}
-    rtf = total_s / length_s if length_s else None
-    return {"first_sound_s": first_s, "total_s": total_s, "duration_s": length_s, "rtf": rtf}
+def _callers(concurrency: object) -> list[int]:
+    """Return the numbers of calls at the same time, each once."""
+    given: list[Any] = list(concurrency) if isinstance(concurrency, Iterable) else [concurrency]
+    numbers = [int(one) for one in given if is_whole_number(one) and 1 <= one <= _MOST_CALLERS]
+    if not numbers or len(numbers) < len(given):
+        raise refused("concurrency", concurrency, f"a whole number from 1 to {_MOST_CALLERS}, or several")
+    return list(dict.fromkeys(numbers))
 
 
-def _heard(
-    lab: Client, way: str, text: str, voice: Voice, session: RealtimeSession | None
-) -> tuple[float | None, float, float]:
-    """Return the times of the first and of the last sound of a text, and its duration; in seconds."""
-    if way == "whole":
-        clip = lab.synthesize(text, voice=voice, format="pcm")
-        return clip.timing.latency_s, clip.timing.latency_s, clip.duration_s
-    begun = time.perf_counter()
-    first_s = None
-    if session is not None and way == "realtime":
+def _in_session(sessions: SimpleQueue[RealtimeSession], text: str) -> batch.TimedCall[SpeechClip]:
+    """Have a text spoken in a session that is free, on the clock."""
+    session = sessions.get()
+
+    def attempt(arrivals: batch.Arrivals) -> SpeechClip:
         spoken = session.speak(text)
         for event in spoken:
-            if first_s is None and isinstance(event, AudioDelta) and event.audio:
-                first_s = time.perf_counter() - begun
-        return first_s, time.perf_counter() - begun, spoken.collect().duration_s
-    with lab.stream_speech(text, voice=voice, format="pcm") as stream:
-        for data in stream:
-            first_s = first_s or (time.perf_counter() - begun if data else None)
-        return first_s, time.perf_counter() - begun, stream.collect().duration_s
+            if isinstance(event, AudioDelta):
+                arrivals.sound(len(event.audio))
+        return spoken.collect()
+
+    try:
+        return batch.timed(attempt)
+    finally:
+        sessions.put(session)

@@ -11,7 +11,7 @@ from speechlab.display import element, percent
 from speechlab.evaluate._made import SIDES, SPEECH
 from speechlab.evaluate._report import Report, drawn
 from speechlab.evaluate._speech.html import clip_rows, speed_table, summary_table
-from speechlab.evaluate._speech.speed import no_speed
+from speechlab.evaluate._speech.speed import first_time, no_speed
 from speechlab.evaluate._speech.summary import ENOUGH, NO_SPEAKER, ranking_units, summarized
 from speechlab.metrics import by_bins
 from speechlab.segments import frame
@@ -44,16 +44,17 @@ class SpeechReport(Report):
             ``ranking_rate_high``, the rate that the order goes by, and ``ranked_by``, its name: ``reading_cer`` for
             Japanese, else ``error_rate``; ``interval_needs``, how many more utterances it takes for a 95 % interval,
             which is missing until then; ``duration_s`` (seconds of audio), ``loops`` (rows); and where speed was
-            measured ``timed_calls``, ``first_sound_s`` (of recognisers ``result_s``) and ``rtf`` (medians), and the
-            lowest and highest call of both (``rtf_low`` and so on).
+            measured ``timed_calls`` and the medians of the times in ``speed``, with the lowest and the highest call
+            (``rtf_low``, ``rtf_high``), and from enough calls quantiles with 95 % intervals (``total_s_p50``,
+            ``total_s_p50_low``, ``total_s_p50_high``; ``_p95``, ``_p99``).
         text: Column of ``table`` with what was to be said.
         language: Column of ``table`` with its language.
         segments: With ``vad="segments"``, what :func:`speechlab.batch.segments` gives, one segment frame of all
             recordings; ``position`` counts the rows of ``table``. Without it, a frame without rows.
         speed: One row for each call that was timed, where speed was measured: ``voice``, ``voice_name``,
-            ``language``, ``text``, ``turn``, ``first_sound_s``, ``total_s``, ``duration_s``, ``rtf`` (total over
-            duration), ``concurrency`` and ``error``; of recognisers ``file`` and ``result_s`` in place of the first
-            sound and the total. Without it, a table without rows.
+            ``language``, ``text``, and the columns of :func:`speechlab.evaluate.latency` from ``turn`` on; of
+            recognisers ``file``, and of the times ``total_s``, ``duration_s`` (of the recording) and ``rtf``. Without
+            it, a table without rows.
         record: As for :class:`Report`.
         notes: As for :class:`Report`.
     """
@@ -164,9 +165,9 @@ class SpeechReport(Report):
                 "95 % interval": f"{low} to {high}" if low != "–" else None,
             }
             if len(self.speed):
-                first = {"First sound (s)": "first_sound_s", "Text (s)": "result_s"}
-                line |= {name: row[column] for name, column in first.items() if column in row}
-                line |= {"RTF": row["rtf"]}
+                first = first_time(self.summary.columns)
+                name = "Text (s)" if first == "total_s" else "First sound (s)"
+                line |= {name: row[first], "RTF": row["rtf"]}
             rows.append(line)
         return pd.DataFrame(rows)
 

@@ -1,55 +1,67 @@
-"""Speed of voices and recognisers: separate timed calls, one at a time, systems in turns."""
+"""Speed of voices and recognisers: separate timed calls in turns, and their summary."""
 
 from __future__ import annotations
 
 import inspect
-import time
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from speechlab import batch
 from speechlab._arguments import is_missing
 from speechlab.client import asking_afresh
 from speechlab.errors import SpeechLabError
 from speechlab.evaluate._arguments import code_or_none
+from speechlab.evaluate._speech.quantiles import QUANTILES, quantile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 
     import pandas as pd
 
-    from speechlab.client import Client, VoiceCatalogue
+    from speechlab.client import Client, SpeechClip, Transcript, VoiceCatalogue
 
-K = TypeVar("K")
-T = TypeVar("T")
 _TYPES = {
-    "voice": "string",
-    "voice_name": "string",
-    "language": "string",
-    "text": "string",
-    "turn": "Int64",
-    "first_sound_s": "Float64",
-    "total_s": "Float64",
-    "duration_s": "Float64",
+    **dict.fromkeys(("system", "way", "voice", "voice_name", "language"), "string"),
+    **dict.fromkeys(("source_lang", "target_lang", "file", "text"), "string"),
+    **dict.fromkeys(("turn", "concurrency", "refusals"), "Int64"),
+    **dict.fromkeys(("first_byte_s", "first_audible_s", "first_word_s", "total_s", "duration_s"), "Float64"),
     "rtf": "Float64",
-    "concurrency": "Int64",
+    "stalls": "Int64",
+    "stalled_s": "Float64",
+    "characters": "Int64",
     "error": "string",
 }
-_HEARD_TYPES = {
-    **{name: _TYPES[name] for name in ("voice", "voice_name", "language")},
-    "file": "string",
-    "text": "string",
-    "turn": "Int64",
-    **dict.fromkeys(("result_s", "duration_s", "rtf"), "Float64"),
-    "concurrency": "Int64",
-    "error": "string",
-}
+"""The columns of all tables of timed calls, in order."""
+SPOKEN = ("first_byte_s", "first_audible_s", "total_s", "duration_s", "rtf", "stalls", "stalled_s")
+_OF_VOICES = ("voice", "voice_name", "language", "text", *SPOKEN)
+_OF_RECOGNISERS = ("voice", "voice_name", "language", "file", "text", "total_s", "duration_s", "rtf")
+_ALWAYS = ("turn", "concurrency", "refusals", "error")
+TIMES = ("first_byte_s", "first_audible_s", "first_word_s", "total_s", "rtf")
+"""Columns of timed calls that a summary has."""
+
+
+def first_time(columns: Collection[str]) -> str:
+    """The time that people wait for, of those in a table: recognisers have the last one only."""
+    return next(name for name in ("first_audible_s", "first_byte_s", "total_s") if name in columns)
+
+
+def table_of_calls(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> pd.DataFrame:
+    """Return timed calls as a table with columns of one order and type for all studies.
+
+    Args:
+        rows: The calls, as from :func:`speechlab.batch.in_turns`.
+        columns: The columns that the calls of this study have, besides turn, concurrency, refusals and error.
+    """
+    import pandas as pd
+
+    types = {name: kind for name, kind in _TYPES.items() if name in {*columns, *_ALWAYS}}
+    return pd.DataFrame(list(rows), columns=list(types)).astype(types)
 
 
 def no_speed() -> pd.DataFrame:
     """The table of timed calls, without rows."""
-    import pandas as pd
-
-    return pd.DataFrame(columns=list(_TYPES)).astype(_TYPES)
+    return table_of_calls([], _OF_VOICES)
 
 
 def timed_voices(
@@ -60,11 +72,7 @@ def timed_voices(
     language: str,
     count: int,
 ) -> pd.DataFrame:
-    """Time the voices of a study, each with the same texts of a language.
-
-    Each voice speaks once to warm up. Then all voices speak the first text, then all voices the second one, and so
-    on; each turn begins with another voice. There is one call at a time, nothing comes from a store, and there are no
-    retries.
+    """Time the voices of a study in turns, each with the same texts of a language; nothing comes from a store.
 
     Args:
         services: The clients by name; a single client has no name.
@@ -73,19 +81,13 @@ def timed_voices(
         text: Column of the texts.
         language: Column of their languages.
         count: Texts for each voice and language; 0 for none.
-
-    Returns:
-        A row for each call: ``system`` (for several clients), ``voice``, ``voice_name``, ``language``, ``text``,
-        ``turn`` (from 0), ``first_sound_s`` (from the call to the first sound; missing for a voice that cannot
-        stream), ``total_s`` (to the last sound), ``duration_s`` (of the speech), ``rtf`` (total over duration),
-        ``concurrency`` (1) and ``error``.
     """
-    import pandas as pd
-
     if not count or not len(rows):
         return no_speed()
-    once = {name: asking_afresh(one) for name, one in services.items()}
-    streams = {(name, voice.id): voice.streaming for name, one in catalogues.items() for voice in one}
+    once = {name: asking_afresh(client) for name, client in services.items()}
+    streams = {
+        (name, voice.id): voice.streaming for name, catalogue in catalogues.items() for voice in catalogue
+    }
     several = "" not in once
     spoken = rows[rows[text].map(lambda cell: isinstance(cell, str) and bool(cell.strip())).astype(bool)]
     given = spoken[spoken["system"].isin(list(services))] if several else spoken.assign(system="")
@@ -97,15 +99,26 @@ def timed_voices(
         )
     }
 
-    def timed(key: tuple[str, ...], spoken: str) -> dict[str, Any]:
+    def call(key: tuple[str, ...], sentence: str) -> dict[str, Any]:
         system, voice, name, code = key
-        facts = {"voice": voice, "voice_name": name, "language": code, "text": spoken, "concurrency": 1}
-        of = {"system": system} if several else {}
-        return of | facts | _timed(once[system], voice, spoken, stream=streams[system, voice])
+        facts = {"system": system, "voice": voice, "voice_name": name, "language": code, "text": sentence}
+        return facts | spoken_call(once[system], sentence, voice, stream=streams[system, voice]).times()
 
-    found = in_turns(parts, timed)
-    types = {**({"system": "string"} if several else {}), **_TYPES}
-    return pd.DataFrame(found, columns=list(types)).astype(types)
+    return table_of_calls(batch.in_turns(parts, call), (*(["system"] if several else []), *_OF_VOICES))
+
+
+def spoken_call(
+    lab: Client, text: str, voice: Any, *, stream: bool, audio_format: str = "wav"
+) -> batch.TimedCall[SpeechClip]:
+    """Have a text spoken on the clock, in pieces or whole."""
+
+    def attempt(arrivals: batch.Arrivals) -> SpeechClip:
+        if not stream:
+            return lab.synthesize(text, voice=voice, format=audio_format)
+        with lab.stream_speech(text, voice=voice, format=audio_format) as sound:
+            return arrivals.listen(sound)
+
+    return batch.timed(attempt)
 
 
 def timed_recognisers(
@@ -115,10 +128,9 @@ def timed_recognisers(
     language: str,
     count: int,
 ) -> pd.DataFrame:
-    """Time the recognisers of a study, each with the same recordings of a speaker and language.
+    """Time the recognisers of a study in turns, each with the same recordings of a speaker and language.
 
-    The calls are made as in :func:`timed_voices`. A transcription is not streamed, so there is one time for each
-    call.
+    A transcription is not streamed, so there is one time for each call.
 
     Args:
         systems: The client and the options of each system by name; a single system has no name.
@@ -126,16 +138,8 @@ def timed_recognisers(
         text: Column of the references.
         language: Column of the languages.
         count: Recordings of each speaker and language; 0 for none.
-
-    Returns:
-        A row for each call: ``system`` (if there are several), ``voice``, ``voice_name``, ``language``, ``file``,
-            ``text``,
-        ``turn`` (from 0), ``result_s`` (from the call to the text), ``duration_s`` (of the recording), ``rtf``
-        (``result_s`` over duration), ``concurrency`` (1) and ``error``.
     """
-    import pandas as pd
-
-    once = {name: asking_afresh(one) for name, (one, _) in systems.items()}
+    once = {name: asking_afresh(client) for name, (client, _) in systems.items()}
     of_each = {
         (name, str(voice), str(code)): part.to_dict("records")[:count]
         for (voice, code), part in rows.groupby(["voice", language], observed=True, sort=False)
@@ -143,38 +147,17 @@ def timed_recognisers(
     }
     several = "" not in once
 
-    def timed(key: tuple[str, str, str], row: Mapping[Hashable, Any]) -> dict[str, Any]:
+    def call(key: tuple[str, str, str], row: Mapping[Hashable, Any]) -> dict[str, Any]:
         system, voice, code = key
-        facts = {"voice": voice, "voice_name": voice, "language": code, "file": row["file"]}
-        facts |= {"text": row[text], "duration_s": row["duration_s"], "concurrency": 1}
-        of = {"system": system} if several else {}
-        return of | facts | _heard(once[system], row, code, systems[system][1])
+        facts = {"system": system, "voice": voice, "voice_name": voice, "language": code}
+        facts |= {"file": row["file"], "text": row[text], "duration_s": row["duration_s"]}
+        times = _heard(once[system], row, code, systems[system][1]).times()
+        if "total_s" in times and row["duration_s"]:
+            times["rtf"] = times["total_s"] / row["duration_s"]
+        return facts | times
 
-    types = {**({"system": "string"} if several else {}), **_HEARD_TYPES}
-    return pd.DataFrame(in_turns(of_each, timed), columns=list(types)).astype(types)
-
-
-def in_turns(parts: Mapping[K, Sequence[T]], call: Callable[[K, T], dict[str, Any]]) -> list[dict[str, Any]]:
-    """Make timed calls one after the other: the first item of all parts, then the second of all parts, and so on.
-
-    One call of each part to warm up comes before. Each turn begins with another part.
-
-    Args:
-        parts: The items of each part.
-        call: Function that makes the call of an item and returns its measurements.
-
-    Returns:
-        The measurements of each call, with the ``turn`` (from 0).
-    """
-    keys = [key for key, items in parts.items() if items]
-    for key in keys:
-        call(key, parts[key][0])
-    found: list[dict[str, Any]] = []
-    for turn in range(max((len(items) for items in parts.values()), default=0)):
-        start = turn % len(keys)
-        there = [key for key in keys[start:] + keys[:start] if turn < len(parts[key])]
-        found.extend({**call(key, parts[key][turn]), "turn": turn} for key in there)
-    return found
+    columns = (*(["system"] if several else []), *_OF_RECOGNISERS)
+    return table_of_calls(batch.in_turns(of_each, call), columns)
 
 
 def row_options(
@@ -195,52 +178,71 @@ def row_options(
 
 
 def timed_or_why(measure: Callable[[], pd.DataFrame], none: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """Return the timed calls, or none and the reason, so that a study is not lost if no call can be timed.
+    """Return the timed calls, or none, and notes on what failed, so that a study is not lost if no call can be timed.
 
     Args:
         measure: Function that makes the calls.
         none: The table of the calls, without rows.
     """
     try:
-        timed = measure()
+        calls = measure()
     except SpeechLabError as error:
         return none, [f"Speed was not measured: {error}"]
-    if len(timed) and timed["error"].notna().all():
-        return none, [f"Speed was not measured, all calls failed; the first: {timed['error'].iloc[0]}"]
-    return timed, []
+    failed = calls["error"].dropna()
+    if len(calls) and len(failed) == len(calls):
+        return none, [f"Speed was not measured, all calls failed; the first: {failed.iloc[0]}"]
+    if not len(failed):
+        return calls, []
+    first = str(failed.iloc[0])
+    return calls, [f"{len(failed)} of {len(calls)} timed calls failed; the first: {first}"]
+
+
+def summary_of_calls(speed: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """Summarise the calls without errors of each group.
+
+    Returns:
+        ``by``; ``timed_calls``; of each time the median under its name, the lowest and the highest call (``_low``,
+        ``_high``), and from enough calls the quantiles (``_p50``, ``_p95``, ``_p99``) with 95 % intervals
+        (``_p50_low``, ``_p50_high`` and so on).
+    """
+    import pandas as pd
+
+    names = [name for name in TIMES if name in speed.columns]
+    rows = []
+    for key, calls in speed[speed["error"].isna()].groupby(list(by), observed=True, sort=False):
+        row = {**dict(zip(by, key, strict=True)), "timed_calls": len(calls)}
+        for name in names:
+            times = calls[name].dropna().to_numpy(dtype=np.float64)
+            if not times.size:
+                continue
+            row |= {
+                name: float(np.median(times)),
+                f"{name}_low": times.min(),
+                f"{name}_high": times.max(),
+            }
+            for percent, share in QUANTILES.items():
+                if (found := quantile(times, share)) is not None:
+                    ends = ("", "_low", "_high")
+                    row |= {f"{name}_p{percent}{end}": value for end, value in zip(ends, found, strict=True)}
+        rows.append(row)
+    order = [
+        f"{name}{part}{end}"
+        for name in names
+        for part in ("", *(f"_p{percent}" for percent in QUANTILES))
+        for end in ("", "_low", "_high")
+        if not part or any(f"{name}{part}" in row for row in rows)
+    ]
+    columns = [*by, "timed_calls", *order]
+    return pd.DataFrame(rows, columns=columns).astype(
+        dict.fromkeys(order, "Float64") | {"timed_calls": "Int64"}
+    )
 
 
 def _heard(
     lab: Client, row: Mapping[Hashable, Any], language: str, options: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Recognise one recording with the options of a system."""
+) -> batch.TimedCall[Transcript]:
+    """Recognise one recording on the clock, with the options of a system."""
     given = row_options(lab.transcribe, options, row)
-    found = options.get("identify") or "language" in options
-    asked: dict[str, Any] = {"language": None if found else code_or_none(language), **given}
-    begun = time.perf_counter()
-    try:
-        lab.transcribe(row["audio"], **asked)
-    except (SpeechLabError, OSError) as error:
-        return {"error": str(error)}
-    result_s = time.perf_counter() - begun
-    return {"result_s": result_s, "rtf": result_s / row["duration_s"] if row["duration_s"] else None}
-
-
-def _timed(lab: Client, voice: str, text: str, *, stream: bool) -> dict[str, Any]:
-    begun = time.perf_counter()
-    first = None
-    duration_s = 0.0
-    try:
-        if stream:
-            with lab.stream_speech(text, voice=voice, format="wav") as sound:
-                for clip in sound.clips():
-                    if clip.frames and first is None:
-                        first = time.perf_counter() - begun
-                    duration_s += clip.duration_s
-        else:
-            duration_s = lab.synthesize(text, voice=voice).duration_s
-    except SpeechLabError as error:
-        return {"error": str(error)}
-    total_s = time.perf_counter() - begun
-    rtf = total_s / duration_s if duration_s else None
-    return {"first_sound_s": first, "total_s": total_s, "duration_s": duration_s, "rtf": rtf}
+    identifies = options.get("identify") or "language" in options
+    asked: dict[str, Any] = {"language": None if identifies else code_or_none(language), **given}
+    return batch.timed(lambda _: lab.transcribe(row["audio"], **asked))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from speechlab.evaluate._arguments import code_or_none
 from speechlab.evaluate._made import SIDES
 from speechlab.evaluate._speech.mixed import is_mixed
+from speechlab.evaluate._speech.speed import summary_of_calls
 from speechlab.metrics import score, summarize
 
 if TYPE_CHECKING:
@@ -18,8 +19,6 @@ _ENDS = ("error_rate_low", "error_rate_high")
 READING, _READING_ERRORS = "reading_cer", "reading_errors"
 _BLOCKS = "speechlab: blocks"
 NO_SPEAKER = "all recordings"
-TIMES = ("first_sound_s", "result_s", "rtf")
-"""Columns of timed calls whose median, minimum and maximum are in the summary."""
 FLAGS = {"loops": "loop", "hallucinations": "hallucination", "tails_lost": "tail_lost"}
 """Columns of the summary with counts of rows, and the columns of flags that they count."""
 
@@ -56,7 +55,7 @@ def summarized(
     merged = merged.rename(columns={language: "language"})
     if len(speed):
         whose = [*(name for name in SIDES if name in speed.columns and name in by), "voice", "language"]
-        merged = merged.merge(_speeds(speed, whose), on=whose, how="left")
+        merged = merged.merge(summary_of_calls(speed, whose), on=whose, how="left")
     merged = merged.sort_values("ranking_rate", kind="stable")
     if "condition" in by:  # in the order of the request
         places = {name: at for at, name in enumerate(scored["condition"].unique())}
@@ -135,16 +134,3 @@ def _ranking(
         figures[name] = figures[name].mask(known, found[name.replace("ranking", "error")])
     figures["ranked_by"] = figures["ranked_by"].mask(known, READING)
     return figures
-
-
-def _speeds(speed: pd.DataFrame, whose: list[str]) -> pd.DataFrame:
-    """Medians of the calls of each voice and language, with the lowest and the highest value."""
-    done = speed[speed["error"].isna()]
-    figures = {
-        f"{name}{end}": (name, how)
-        for name in TIMES
-        if name in speed.columns
-        for end, how in (("", "median"), ("_low", "min"), ("_high", "max"))
-    }
-    calls = done.groupby(whose, observed=True)
-    return calls.agg(timed_calls=("rtf", "count"), **figures).reset_index()

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from speechlab.errors import InvalidRequestError
+from speechlab.evaluate._speech.speed import summary_of_calls
 from speechlab.metrics import glossary_terms, translation_score
 from speechlab.text import loops, normalizer
 
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 _TERMS = ("terms_expected", "terms_found")
 _FLAGS = {"copies": "copied", "loops": "loop"}
 """Counts of the summary, and the columns of rows that they count."""
-_SPEED = ("first_word_s", "total_s")
 
 
 class Columns(NamedTuple):
@@ -110,7 +110,8 @@ def summarized(done: pd.DataFrame, columns: Columns, speed: pd.DataFrame) -> pd.
 
     text, reference, source_lang, target_lang = columns
     keys = [*(["system"] if "system" in done.columns else []), source_lang, target_lang]
-    timed = {} if not len(speed) else dict(iter(speed.groupby(["system", "source_lang", "target_lang"])))
+    which = ["system", "source_lang", "target_lang"]
+    timed = summary_of_calls(speed, which).set_index(which).to_dict("index") if len(speed) else {}
     rows = []
     for values, part in done[done["translation"].notna()].groupby(keys, observed=True, sort=False):
         source, target = values[-2:]
@@ -139,8 +140,8 @@ def summarized(done: pd.DataFrame, columns: Columns, speed: pd.DataFrame) -> pd.
             }
         figures["processing_s"] = part["processing_s"].median()
         system = str(values[0]) if len(keys) == 3 else ""
-        if (calls := timed.get((system, str(source), str(target)))) is not None:
-            figures |= _times(calls)
+        calls = timed.get((system, str(source), str(target)), {})
+        figures |= {str(name): value for name, value in calls.items()}
         rows.append(dict(zip(keys, values, strict=True)) | figures)
     names = list(
         dict.fromkeys([*keys, "utterances", "chrf", "signature", *(name for row in rows for name in row)])
@@ -174,18 +175,6 @@ def kept_terms(done: pd.DataFrame, columns: Columns, glossary: Mapping[str, Any]
             ]
         )
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
-
-
-def _times(calls: pd.DataFrame) -> dict[str, Any]:
-    done = calls[calls["error"].isna()]
-    found: dict[str, Any] = {"timed_calls": len(done)}
-    for name in _SPEED:
-        found |= {
-            name: done[name].median(),
-            f"{name}_low": done[name].min(),
-            f"{name}_high": done[name].max(),
-        }
-    return found
 
 
 def _kept(

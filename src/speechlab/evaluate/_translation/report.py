@@ -39,7 +39,7 @@ class TranslationReport(Report):
         summary: One row for each direction, of each system: ``utterances``, corpus ``chrf`` and ``back_chrf``,
             ``length_ratio`` (median), ``copies``, ``loops``, ``terms_expected``, ``terms_found``, ``terms_kept`` (a
             fraction), ``processing_s`` (median), and where speed was measured ``timed_calls``, ``first_word_s`` and
-            ``total_s`` (medians) with their lowest and highest call (``first_word_s_low`` and so on); ``signature``.
+            ``total_s`` as in :class:`SpeechReport`; ``signature``.
         columns: Columns of ``table`` with the texts, the references (empty: there are none), and the languages of
             both.
         record: As for :class:`Report`.
@@ -49,7 +49,8 @@ class TranslationReport(Report):
             and ``difference_high`` (95 %, from 20 texts on), ``p``, ``p_holm``, ``significant``, ``verdict``.
         terms: How often each term of the glossary was kept, by direction and system.
         speed: One row for each stream that was timed: ``system``, ``source_lang``, ``target_lang``, ``text``,
-            ``turn``, ``first_word_s``, ``total_s``, ``characters``, ``concurrency``, ``error``.
+            ``turn``, ``concurrency``, ``refusals`` (before this call, in no time), ``first_word_s`` (the first piece
+            with a letter or digit), ``total_s``, ``characters``, ``error``.
         notes: What was not measured, and why.
     """
 

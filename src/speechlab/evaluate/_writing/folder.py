@@ -36,6 +36,10 @@ _NAMES = {"table": "results"}
 """Names of files that differ from those of the field."""
 _FOR_PEOPLE = {"results", "summary"}
 """Tables that are always written, also as CSV."""
+_TIMED = {"speed", "summary"}
+"""Tables with times of calls."""
+_TIMES_OF_01 = {"first_sound_s": "first_byte_s", "result_s": "total_s"}
+"""Their columns in reports of version 0.1, and the names of today."""
 PAGES = (".html", ".htm")
 _NEITHER = (".csv", ".json", ".md", ".parquet", ".pdf", ".svg", ".tex", ".tsv", ".xlsx", ".zip")
 """Suffixes of files in whose formats a report cannot be saved."""
@@ -212,6 +216,8 @@ def read_folder(folder: str | PathLike[str], kinds: Mapping[str, type]) -> Any:
             file = path / f"{_NAMES.get(name, name)}.parquet"
             if file.is_file():
                 given[name] = _absolute(pd.read_parquet(file), path)
+        for name in _TIMED & given.keys():
+            given[name] = given[name].rename(columns=_as_now)
         return kind(**given)
     except FileNotFoundError as error:
         missing = Path(error.filename or _RECORD).name
@@ -220,6 +226,14 @@ def read_folder(folder: str | PathLike[str], kinds: Mapping[str, type]) -> Any:
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         message = f"the report in {path} cannot be read ({type(error).__name__}: {error}); save it again"
         raise StoreError(message) from error
+
+
+def _as_now(column: str) -> str:
+    """Return the name of a column of times that has another name in reports of version 0.1."""
+    for earlier, now in _TIMES_OF_01.items():
+        if column in {earlier, f"{earlier}_low", f"{earlier}_high"}:
+            return now + column.removeprefix(earlier)
+    return column
 
 
 def _value(kept: Any) -> Any:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from speechlab.widgets._voices.speaking import Spoken
 
 _CHOSEN_BY = ("languages", "gender", "streaming", "formats")
-_COMPARED = ("first_sound_s", "characters")
+_COMPARED = ("first_audible_s", "characters")
 
 SAMPLES: Mapping[str, str] = {
     "ja": "すみません、この近くに郵便局はありますか。",
@@ -76,7 +76,7 @@ def cells_of(spoken: Spoken | None) -> dict[str, Any]:
     return {
         "audio": spoken.clip,
         "text": spoken.text,
-        "first_sound_s": spoken.first_sound_s,
+        "first_audible_s": spoken.first_audible_s,
         "total_s": spoken.total_s,
         "loudness_lufs": spoken.loudness_lufs,
         "gain_db": spoken.gain_db,
@@ -85,7 +85,7 @@ def cells_of(spoken: Spoken | None) -> dict[str, Any]:
     }
 
 
-_NUMBERS = ("first_sound_s", "total_s", "loudness_lufs", "gain_db")
+_NUMBERS = ("first_audible_s", "total_s", "loudness_lufs", "gain_db")
 _NOTHING: dict[str, Any] = {
     "audio": None,
     "text": None,

@@ -55,10 +55,10 @@ class VoiceExplorer(RefreshedWidget, AudioTable):
     again. The row of a voice that fails has the reason, and the others continue.
 
     Columns of :attr:`frame`: ``voice`` (short name), ``description``, ``languages``, ``gender``, ``streaming``,
-    ``formats``, ``sample_rates``, ``id``; ``audio`` (the clip without a change of level), ``text``, ``first_sound_s``
-    (seconds from the call to the first samples; for a voice without streaming, to all samples), ``total_s``,
-    ``characters``, ``loudness_lufs`` (ITU-R BS.1770-4), ``gain_db`` (gain to -23 LUFS), ``error``; ``mark``,
-    ``rating`` and ``note``.
+    ``formats``, ``sample_rates``, ``id``; ``audio`` (the clip without a change of level), ``text``,
+    ``first_audible_s`` (seconds from the call until a player that starts with the first samples reaches the first
+    sound above the silence), ``total_s`` (seconds to the last samples), ``characters``, ``loudness_lufs`` (ITU-R
+    BS.1770-4), ``gain_db`` (gain to -23 LUFS), ``error``; ``mark``, ``rating`` and ``note``.
 
     Args:
         lab: The client of the service.

@@ -1,17 +1,17 @@
-"""One call to a voice: the clip, the time to the first sound and the loudness, or the error."""
+"""One call to a voice: the clip, its times and its loudness, or the error."""
 
 from __future__ import annotations
 
 import contextlib
 import math
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from speechlab.audio import AudioClip
-from speechlab.errors import APIConnectionError, APIError, BadRequestError, SpeechLabError
+from speechlab.batch import Arrivals, timed
+from speechlab.errors import APIConnectionError, APIError, BadRequestError
 from speechlab.widgets._shared.loudness import LEVEL_LUFS, PEAK, loudness_of
 
 if TYPE_CHECKING:
@@ -33,7 +33,8 @@ class Spoken:
     Attributes:
         text: The sentence.
         clip: The clip as received from the service; None after an error.
-        first_sound_s: Seconds from the call to the first samples; for a voice without streaming, to all samples.
+        first_audible_s: Seconds from the call until a player that starts with the first samples reaches the first
+            sound above the silence; NaN without any sound.
         total_s: Seconds from the call to the end.
         loudness_lufs: Integrated loudness in LUFS (ITU-R BS.1770-4); NaN for silence and for less than 0.4 s.
         gain_db: Gain of the clip to ``LEVEL_LUFS`` without clipping, in dB; 0 if the loudness is unknown.
@@ -44,7 +45,7 @@ class Spoken:
 
     text: str
     clip: SpeechClip | None = None
-    first_sound_s: float = math.nan
+    first_audible_s: float = math.nan
     total_s: float = math.nan
     loudness_lufs: float = math.nan
     gain_db: float = math.nan
@@ -81,17 +82,15 @@ def speak(lab: Client, voice: Voice, text: str, stopped: Callable[[], bool]) -> 
     Raises:
         StoppedError: The call was stopped.
     """
-    begun = time.perf_counter()
-    try:
-        clip, first = _heard(lab, voice, text, begun, stopped)
-    except SpeechLabError as error:
+    call = timed(lambda arrivals: _spoken(lab, voice, text, arrivals, stopped), patience_s=0)
+    clip, error = call.result, call.error
+    if clip is None:
         alone = str(error.args[0]) if isinstance(error, APIError) and error.args else str(error)
         gone = type(error) is APIConnectionError and not error.possibly_metered
         return Spoken(text, error=_short(str(error)), words=_short(alone), gone=gone)
-    total = time.perf_counter() - begun
-    loudness = loudness_of(clip)
+    loudness, first_s = loudness_of(clip), call.times().get("first_audible_s")
     return Spoken(
-        text, clip, total if math.isnan(first) else first, total, loudness, _gain_db(clip, loudness)
+        text, clip, math.nan if first_s is None else first_s, call.total_s, loudness, _gain_db(clip, loudness)
     )
 
 
@@ -99,30 +98,24 @@ def _short(words: str) -> str:
     return words if len(words) <= _MAX_WORDS else words[: _MAX_WORDS - 1] + "…"
 
 
-def _heard(
-    lab: Client, voice: Voice, text: str, begun: float, stopped: Callable[[], bool]
-) -> tuple[SpeechClip, float]:
+def _spoken(
+    lab: Client, voice: Voice, text: str, arrivals: Arrivals, stopped: Callable[[], bool]
+) -> SpeechClip:
+    def after_each() -> None:
+        if stopped():
+            raise StoppedError
+
     formats = set(map(str, voice.formats))
     streamed = next((one for one in _IN_PIECES if one in formats), None) if voice.streaming else None
     if streamed is not None:
         # A provider may stream other formats only. A refused request costs nothing.
-        with contextlib.suppress(BadRequestError):
-            return _in_pieces(lab, voice, text, streamed, begun, stopped)
+        with (
+            contextlib.suppress(BadRequestError),
+            lab.stream_speech(text, voice=voice, format=streamed, timeout=_TIMEOUT_S) as stream,
+        ):
+            return arrivals.listen(stream, after_each)
     whole = next((one for one in _WHOLE if one in formats), "wav")
-    return lab.synthesize(text, voice=voice, format=whole, timeout=_TIMEOUT_S), math.nan
-
-
-def _in_pieces(
-    lab: Client, voice: Voice, text: str, format_: str, begun: float, stopped: Callable[[], bool]
-) -> tuple[SpeechClip, float]:
-    first = math.nan
-    with lab.stream_speech(text, voice=voice, format=format_, timeout=_TIMEOUT_S) as stream:
-        for piece in stream.clips():
-            if piece.frames and math.isnan(first):
-                first = time.perf_counter() - begun
-            if stopped():
-                raise StoppedError
-        return stream.collect(), first
+    return lab.synthesize(text, voice=voice, format=whole, timeout=_TIMEOUT_S)
 
 
 def _gain_db(clip: AudioClip, loudness: float) -> float:

@@ -1,0 +1,251 @@
+"""What studies of speed count, against a service whose times, silences and refusals are known."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from itertools import count
+from uuid import UUID
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from speechlab import Client, evaluate
+from speechlab.audio import AudioClip, leading_silence_s
+from speechlab.errors import InvalidRequestError
+from speechlab.evaluate._speech.quantiles import quantile
+from speechlab.evaluate._speech.speed import summary_of_calls
+from support.http_server import FaultServer, chunked, reply
+from support.samples import VOICE
+
+RATE = 24_000
+WAIT_S = 50.0
+"""What the service asks for with a refusal; in these tests a sleep takes no time, but the clock counts it."""
+
+
+def tone(seconds, level=0.1):
+    return level * np.sin(np.arange(round(RATE * seconds)) * 0.2)
+
+
+def sound(*parts):
+    return AudioClip(np.concatenate(parts), RATE)
+
+
+@pytest.fixture
+def server():
+    """A server that plays scripts on a real socket."""
+    fault, loop = FaultServer(), asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    running = asyncio.run_coroutine_threadsafe(
+        asyncio.start_server(fault.handle, "127.0.0.1", 0), loop
+    ).result(10)
+    fault.port = running.sockets[0].getsockname()[1]
+    yield fault
+
+    async def stop():
+        running.close()
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            task.cancel()
+
+    asyncio.run_coroutine_threadsafe(stop(), loop).result(10)
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join()
+    loop.close()
+
+
+@pytest.fixture
+def no_waiting(monkeypatch):
+    """Waits that take no time, on a clock that counts them."""
+    slept = []
+    clock = time.perf_counter
+    monkeypatch.setattr("speechlab.batch._timing.time.sleep", slept.append)
+    monkeypatch.setattr("speechlab.batch._timing.time.perf_counter", lambda: clock() + sum(slept))
+    return slept
+
+
+NAMES = {str(UUID(int=number)): name for number, name in enumerate(("early", "late", "plain"), 1)}
+
+
+def voices():
+    facts = {**VOICE, "language": "English", "sample_rates": [RATE]}
+    return reply(
+        body={
+            "voices": [
+                {**facts, "id": voice, "description": f"A voice ({name})"} for voice, name in NAMES.items()
+            ]
+        }
+    )
+
+
+def speaking(speaks):
+    """A service whose voice says what a function of its id and the number of the streamed call plays."""
+    numbers = count()
+
+    def answer(request):
+        if request.path.endswith("/voices"):
+            return voices()
+        if request.path.startswith("/asr"):
+            return reply(body={"text": "one", "language": "en"})
+        if request.json.get("stream"):
+            return speaks(NAMES[request.json["voice_id"]], next(numbers))
+        return reply(body=sound(tone(0.5)).encode("wav"), content_type="audio/wav")
+
+    return answer
+
+
+def test_a_voice_that_streams_silence_is_not_the_first_to_sound(server):
+    clips = {"early": sound(np.zeros(RATE), tone(0.5)), "late": sound(tone(0.5))}
+
+    def speaks(voice, _):
+        data = clips[voice].encode("pcm")
+        waits = [0.2] if voice == "late" else []
+        return chunked(*waits, data[:4_000], data[4_000:], content_type=f"audio/pcm; rate={RATE}")
+
+    server.script(speaking(speaks))
+    with Client(server.base_url) as lab:
+        early, late = (evaluate.latency(lab, "One.", voice, ways="stream") for voice in ("early", "late"))
+    assert early["error"].isna().all(), early["error"]
+    assert late["error"].isna().all(), late["error"]
+    assert (early["first_audible_s"] - early["first_byte_s"]).tolist() == pytest.approx([1.0])
+    assert late["first_audible_s"].tolist() == late["first_byte_s"].tolist()
+    assert late["first_byte_s"].min() >= 0.2
+    assert early["stalls"].tolist() == late["stalls"].tolist() == [0]
+
+
+def test_a_player_that_waits_for_samples_is_counted(server):
+    data = sound(tone(0.05), np.zeros(RATE // 20), tone(0.1)).encode("pcm")
+    first = len(data) // 4
+    pieces = (data[:first], 0.3, data[first : 3 * first], data[3 * first :])
+    server.script(speaking(lambda *_: chunked(*pieces, content_type=f"audio/pcm; rate={RATE}")))
+    with Client(server.base_url) as lab:
+        (call,) = evaluate.latency(lab, "One.", "plain", ways="stream").to_dict("records")
+        (whole,) = evaluate.latency(lab, "One.", "plain", ways="whole").to_dict("records")
+    assert call["stalls"] >= 1
+    assert call["stalled_s"] >= 0.2
+    assert call["total_s"] >= call["first_byte_s"] + 0.25
+    assert whole["first_byte_s"] == whole["first_audible_s"] == whole["total_s"]
+    assert (whole["stalls"], whole["stalled_s"]) == (0, 0.0)
+
+
+def test_silence_is_never_audible(server):
+    data = sound(np.zeros(RATE // 10)).encode("pcm")
+    server.script(speaking(lambda *_: chunked(data, content_type=f"audio/pcm; rate={RATE}")))
+    with Client(server.base_url) as lab:
+        calls = evaluate.latency(lab, "One.", "plain", ways="stream")
+    assert calls["first_audible_s"].isna().all()
+    assert calls["first_byte_s"].notna().all()
+
+
+def test_a_refused_call_is_waited_out_and_slows_no_other(server, tmp_path, no_waiting):
+    """Three of the twelve timed calls are refused at first; none is slower by the wait, and none is lost."""
+    clip = sound(tone(0.5)).encode("wav")
+    refused = []
+
+    def speaks(voice, number):
+        if number in {4, 8, 11}:  # after one call of each voice that does not count
+            refused.append(voice)
+            return reply(429, {"error": "later"}, Retry_After=f"{WAIT_S:g}")
+        return chunked(clip)
+
+    server.script(speaking(speaks))
+    frame = pd.DataFrame({"text": ["One.", "Two.", "Three.", "Four."], "language": "en"})
+    with Client(server.base_url) as lab:
+        report = evaluate.round_trip(lab, frame, speed=4, store=tmp_path / "store", progress=False)
+    calls = report.speed
+    assert len(calls) == 12
+    assert calls["error"].isna().all()
+    assert calls.loc[calls["refusals"] > 0, "voice_name"].tolist() == refused
+    assert no_waiting == [WAIT_S] * 3
+    assert calls["total_s"].max() < WAIT_S
+    assert not report.notes
+
+
+def test_failed_calls_are_a_note_and_a_long_refusal_is_a_failure(server, tmp_path, no_waiting):
+    clip = sound(tone(0.5)).encode("wav")
+
+    def speaks(voice, number):
+        if number == 5:
+            return reply(429, {"error": "tomorrow"}, Retry_After="3600")
+        return reply(500, {"error": "broken"}) if number in {7, 9} else chunked(clip)
+
+    server.script(speaking(speaks))
+    frame = pd.DataFrame({"text": ["One.", "Two.", "Three.", "Four."], "language": "en"})
+    with Client(server.base_url) as lab:
+        report = evaluate.round_trip(lab, frame, speed=4, store=tmp_path / "store", progress=False)
+    (note,) = report.notes
+    assert note.startswith("3 of 12 timed calls failed; the first: ")
+    assert "tomorrow" in note
+    assert report.summary["timed_calls"].sum() == 9
+    assert not no_waiting
+    again = evaluate.Report.load(report.save(tmp_path / "out"))
+    assert again.notes == report.notes
+
+
+def test_calls_at_the_same_time_are_counted_by_their_number(server):
+    pcm = sound(tone(0.1)).encode("pcm")
+    server.script(speaking(lambda *_: chunked(0.05, pcm, content_type=f"audio/pcm; rate={RATE}")))
+    with Client(server.base_url, max_concurrency=1) as lab:
+        calls = evaluate.latency(lab, ["One.", "Two."], "plain", ways="stream", concurrency=(1, 4))
+    assert calls["error"].isna().all()
+    assert calls["concurrency"].tolist() == [1] * 2 + [4] * 8
+    assert calls["turn"].tolist() == [0, 1] + [0] * 4 + [1] * 4
+    assert calls["text"].tolist()[2:6] == ["One.", "Two."] * 2
+    assert server.most_active == 4
+
+
+@pytest.mark.parametrize("given", [0, [], [1, 0], 257, "many", True, 1.5])
+def test_a_concurrency_that_makes_no_sense_is_refused(given):
+    with pytest.raises(InvalidRequestError) as caught:
+        evaluate.latency(None, "One.", "plain", concurrency=given)
+    assert caught.value.parameter == "concurrency"
+
+
+@pytest.mark.parametrize(("share", "least"), [(0.5, 6), (0.95, 72), (0.99, 368)])
+def test_a_quantile_has_an_interval_from_enough_calls_that_covers_it(share, least):
+    assert quantile(np.arange(least - 1.0), share) is None
+    assert quantile(np.arange(float(least)), share) is not None
+    rng, draws = np.random.default_rng(0), 2_000
+    truth = -np.log(1 - share)
+    ends = [quantile(rng.exponential(size=least + 20), share) for _ in range(draws)]
+    assert sum(low <= truth <= high for _, low, high in ends) >= 0.94 * draws
+
+
+def test_the_summary_has_quantiles_only_of_enough_calls():
+    calls = pd.DataFrame({"voice": ["a"] * 80 + ["b"] * 5, "total_s": range(1, 86), "error": None})
+    found = summary_of_calls(calls, ["voice"]).set_index("voice")
+    assert found["timed_calls"].tolist() == [80, 5]
+    assert found["total_s"].tolist() == [40.5, 83]
+    assert found[["total_s_low", "total_s_high"]].to_numpy().tolist() == [[1, 80], [81, 85]]
+    assert found.loc["a", "total_s_p50"] == found.loc["a", "total_s"]
+    for percent in (50, 95):
+        low, value, high = (found.loc["a", f"total_s_p{percent}{end}"] for end in ("_low", "", "_high"))
+        assert low <= value <= high
+    assert "total_s_p99" not in found.columns
+    assert found.loc["b"].filter(like="_p").isna().all()
+
+
+def test_a_report_of_version_01_has_the_names_of_today(server, tmp_path):
+    server.script(speaking(lambda *_: chunked(sound(tone(0.5)).encode("wav"))))
+    frame = pd.DataFrame({"text": ["One."], "language": "en"})
+    with Client(server.base_url) as lab:
+        report = evaluate.round_trip(lab, frame, "plain", speed=1, store=tmp_path / "store", progress=False)
+    folder = report.save(tmp_path / "out")
+    for name in ("speed", "summary"):
+        old = pd.read_parquet(folder / f"{name}.parquet")
+        dropped = [column for column in old.columns if "audible" in column or column == "refusals"]
+        names = {column: column.replace("first_byte_s", "first_sound_s") for column in old.columns}
+        old.drop(columns=dropped).rename(columns=names).to_parquet(folder / f"{name}.parquet")
+    again = evaluate.Report.load(folder)
+    assert again.summary["first_byte_s"].tolist() == report.summary["first_byte_s"].tolist()
+    assert "first sound (s)" in again.to_html()
+    assert "time to the first samples" in report.compare(again).speed["measure"].tolist()
+
+
+def test_the_silence_before_a_sound():
+    quiet = np.zeros(RATE // 2)
+    assert leading_silence_s(np.concatenate([quiet, tone(0.5)]), RATE) == pytest.approx(0.5, abs=0.01)
+    assert leading_silence_s(tone(0.5), RATE) == 0
+    assert leading_silence_s(quiet, RATE) == leading_silence_s([], RATE) == np.inf
