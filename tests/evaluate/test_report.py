@@ -60,6 +60,29 @@ def held(page, name):
     return json.loads(re.search(rf'<script type="application/json" id="{name}">(.*?)</script>', page)[1])
 
 
+def test_a_page_makes_no_widget(tmp_path):
+    from ipywidgets.widgets.widget import _instances as live
+
+    report, before = made(tmp_path, rows=4), set(live)
+    report.to_html()
+    report.save(tmp_path / "report.html")
+    report.save(tmp_path / "folder")
+    report.compare(made(tmp_path, rows=4)).to_html()
+    assert set(live) == before
+    table = report.rows()
+    assert len(set(live) - before) == 2  # the widget, and its layout
+    table.layout.close()
+    table.close()
+
+
+def test_plain_rows_have_previews_in_the_one_codec_of_pages(tmp_path):
+    report = made(tmp_path, rows=4)
+    shown = report._repr_html_()
+    AudioClip(np.zeros(0, np.float32), 16_000).save(tmp_path / "talk-0.wav")
+    assert "the clip is empty" in report._repr_html_()
+    assert shown.count('src="data:audio/ogg;base64,T2dnU') == shown.count("<audio") == 3
+
+
 @pytest.mark.slow
 def test_a_page_holds_everything(report, tmp_path):
     path = report.save(tmp_path / "report.html")

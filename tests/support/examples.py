@@ -62,7 +62,7 @@ WITHOUT = {
         client.SystemClock contract.OperationName contract.SessionAction engines.Reader engines.Recogniser
         engines.Synthesiser engines.Translator""",
     "needs a kernel, a browser or a microphone": """
-        notebook.allow_nested_loops widgets.BatchPreview widgets.Recorder widgets.ReportRows widgets.VoiceExplorer""",
+        notebook.allow_nested_loops widgets.BatchPreview widgets.Recorder widgets.VoiceExplorer""",
     "needs weights, a server, a keyring or a package that is not always there": """
         cli.main client.remember_key client.remembered_key datasets.from_hugging_face engines.ModelStore
         engines.ReadHere engines.add engines.check engines.create engines.rate_noise metrics.dnsmos

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from speechlab.widgets import ShownTable
+
 PAGE_BYTES = 20_000_000
 """Largest page that a report writes unless it is told another size: mail and browsers take it at once."""
 WORSE, BETTER, ALIKE = "worse", "better", "no difference shown"
@@ -98,9 +100,15 @@ class Report(ABC):
         Args:
             **options: As for the widget, such as ``columns=["text", "hypothesis"]``.
         """
-        from speechlab.widgets import ReportRows
+        from speechlab.widgets import AudioTable
 
-        return ReportRows(self.table, **options)
+        return AudioTable(self._rows(**options))
+
+    def _rows(self, **options: Any) -> ShownTable:
+        """Return the rows as the page and the widget show them, the worst first."""
+        from speechlab.widgets import ShownTable
+
+        return ShownTable(self.table, **options)
 
     def methods(self) -> Methods:
         """Return the methods for a paper: sentences, and the source of each measure in the report."""
@@ -152,7 +160,7 @@ class Report(ABC):
             self.title,
             [*self._failures(), *self.sections(clips=0)],
             figures,
-            self.rows(),
+            self._rows(),
             self.methods(),
             self.facts(),
             self.record,

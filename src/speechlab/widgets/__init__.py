@@ -10,11 +10,12 @@ from __future__ import annotations
 from speechlab._door import name_after as _name_after
 from speechlab.widgets._editor.editor import SegmentEditor
 from speechlab.widgets._errors.browser import ErrorBrowser
+from speechlab.widgets._errors.browser import shown_errors as shown_errors
 from speechlab.widgets._listening.test import ListeningTest
 from speechlab.widgets._player.player import Player
 from speechlab.widgets._preview.preview import BatchPreview
 from speechlab.widgets._recorder.recorder import Recorder
-from speechlab.widgets._report import ReportRows
+from speechlab.widgets._table.shown import ShownTable as ShownTable
 from speechlab.widgets._table.table import AudioTable, show
 from speechlab.widgets._voices.explorer import VoiceExplorer
 
@@ -25,7 +26,6 @@ __all__ = [
     "ListeningTest",
     "Player",
     "Recorder",
-    "ReportRows",
     "SegmentEditor",
     "VoiceExplorer",
     "show",

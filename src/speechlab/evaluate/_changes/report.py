@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
+    from speechlab.widgets import ShownTable
+
 _OWN = RECOGNITION | VOICES | TRANSLATION
 _HEADS = ("Group", "Pairs", "Difference", "95 % interval", "p (Holm)", "Verdict")
 
@@ -191,8 +193,8 @@ class Changes(Report):
         ]
         return [who, element("span", row["text"], lang=str(codes[0])), *came, told]
 
-    def rows(self, **options: Any) -> Any:
-        """Hear, search and sort the rows; what was recognised earlier and now is compared with the reference."""
+    def _rows(self, **options: Any) -> ShownTable:
+        """Return the rows, in which what was recognised earlier and now is compared with the reference."""
         heard = "translation" if self._translated else "hypothesis"
         both = [f"{heard}_earlier", heard]
         usual: dict[str, Any] = {"hypotheses": both, "reference": "text", "language": "language"}
@@ -207,11 +209,11 @@ class Changes(Report):
                 columns, usual = ["reference", *columns], {**usual, "reference": "reference"}
         found: dict[str, Any] = {**usual, "columns": columns, **options}
         if not self._named or options:
-            return super().rows(**found)
+            return super()._rows(**found)
         called = dict(zip(both, (f"{heard}: {name}" for name in self.names), strict=True))
         shown = replace(self, table=self.table.rename(columns=called))
         found["columns"] = [called.get(name, name) for name in columns]
-        return super(Changes, shown).rows(**{**found, "hypotheses": list(called.values())})
+        return super(Changes, shown)._rows(**{**found, "hypotheses": list(called.values())})
 
     def headline(self) -> pd.DataFrame:
         """Return the groups with their rates, differences and verdicts."""

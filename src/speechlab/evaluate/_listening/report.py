@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
+    from speechlab.widgets import ShownTable
+
 _LISTED = 3
 
 
@@ -189,16 +191,11 @@ class ListeningReport(Report):
         """Return the figure of systems and listeners."""
         return drawn({"Systems and listeners": self.plot})
 
-    def rows(self, **options: Any) -> Any:
-        """Search and sort the answers: a :class:`speechlab.widgets.AudioTable` of the table.
-
-        Args:
-            **options: As for the widget.
-        """
+    def _rows(self, **options: Any) -> ShownTable:
         seen = ["listener", "item", "system", "score", "order", "time_s", "excluded"]
         if self.method in {"ab", "abx"}:
             seen[3:3] = ["other", "choice"]
-        return super().rows(**{"columns": seen, **options})
+        return super()._rows(**{"columns": seen, **options})
 
     def facts(self) -> Mapping[str, str]:
         """Return versions, counts, and how intervals and tests were made."""

@@ -91,7 +91,7 @@ def speechless_table(speechless: pd.DataFrame, *, clips: int | None = None) -> H
         ]
         for row in shown.to_dict("records")
     ]
-    heads = ("system", "language", "sound", "length (s)", "sound (MP3 preview)", "what was recognised")
+    heads = ("system", "language", "sound", "length (s)", "sound (Opus preview)", "what was recognised")
     caption = (
         f"Recordings in which nobody speaks: a text was recognised in {len(found)} of {len(speechless)}."
     )

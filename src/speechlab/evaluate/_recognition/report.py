@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from speechlab.display import Html
     from speechlab.evaluate._recognition.systems import System
     from speechlab.evaluate._writing.methods import Methods
+    from speechlab.widgets import ShownTable
 
 _BEYOND_DB = 10.0
 
@@ -160,9 +161,9 @@ class RecognitionReport(SpeechReport):
         wide["error_spread"] = errors.max(axis=1) - errors.min(axis=1)
         return wide.sort_values("error_spread", ascending=False, na_position="last", kind="stable")
 
-    def rows(self, **options: Any) -> Any:
-        """Hear, search and sort the rows, the worst first; of several systems, recording by recording."""
-        from speechlab.widgets import ReportRows
+    def _rows(self, **options: Any) -> ShownTable:
+        """Return the rows, the worst first; of several systems, recording by recording."""
+        from speechlab.widgets import ShownTable, shown_errors
 
         names = self.systems
         first = [name for name in ("condition", "file") if name in self.table.columns]
@@ -179,16 +180,17 @@ class RecognitionReport(SpeechReport):
                 *(name for name in FLAGS.values() if name in self.table and self.table[name].any()),
             ]
             spoken = [] if (self.table["voice"] == NO_SPEAKER).all() else ["voice"]
-            return super().rows(**{"columns": [*shown, self.language, *spoken], **options})
+            return super()._rows(**{"columns": [*shown, self.language, *spoken], **options})
         heard = [f"hypothesis_{name}" for name in names]
         rates = [f"error_rate_{name}" for name in names]
         if len(names) == 2:
-            sides = [self.part(name) for name in names]
+            sides = [self.part(name).table for name in names]
             shown = [*first, self.text, *heard, "fewer_errors", "error_difference", *rates, self.language]
-            return sides[0].errors(sides[1], **{"names": names, "columns": shown, **options})
+            usual = {"reference": self.text, "language": self.language, "names": names, "columns": shown}
+            return shown_errors(*sides, **{**usual, **options})
         usual = {"reference": self.text, "hypotheses": heard, "language": self.language}
         shown = [*first, self.text, *heard, "error_spread", *rates, self.language]
-        return ReportRows(self.side_by_side(), **{**usual, "columns": shown, **options})
+        return ShownTable(self.side_by_side(), **{**usual, "columns": shown, **options})
 
     def sections(self, *, clips: int | None = None) -> Sequence[Html]:
         """Return what was found, the rates, and the rows, each of which can be heard."""

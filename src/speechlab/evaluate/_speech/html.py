@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from speechlab._arguments import is_number
-from speechlab.audio import AudioClip
-from speechlab.display import Html, data_url, element, join, percent, table
+from speechlab.audio import AudioClip, sound_preview
+from speechlab.display import Html, element, join, percent, table
 from speechlab.errors import AudioError
 from speechlab.evaluate._made import SIDES
 from speechlab.evaluate._speech.mixed import languages_of, mixed_normalizer
@@ -124,7 +124,7 @@ def clip_rows(rows: pd.DataFrame, *, max_rows: int | None = None) -> Html:
     if more:
         caption += f" The worst {len(shown)} of {len(rows)} rows."
     return table(
-        ("voice", "sound (MP3 preview)", "reference and hypothesis", "errors"), lines, caption=caption
+        ("voice", "sound (Opus preview)", "reference and hypothesis", "errors"), lines, caption=caption
     )
 
 
@@ -156,18 +156,14 @@ def _line(row: Mapping[Hashable, Any]) -> list[object]:
 
 
 def player(path: str) -> Html:
-    """Return a player with a preview of a file, or a note that the file is gone."""
+    """Return a player with a preview of a file, or a note that there is no sound."""
     try:
-        preview = AudioClip.from_file(path).encode("mp3")
+        clip = AudioClip.from_file(path)
     except (AudioError, OSError):
         return element("span", "the file is gone")
-    return element(
-        "audio",
-        src=data_url(preview, "audio/mpeg"),
-        controls=True,
-        preload="metadata",
-        style=_PLAYER,
-    )
+    if not clip.frames:
+        return element("span", "the clip is empty")
+    return element("audio", src=sound_preview(clip).url, controls=True, preload="metadata", style=_PLAYER)
 
 
 def filled_table(

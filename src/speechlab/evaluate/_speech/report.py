@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from speechlab.display import Html
+    from speechlab.widgets import ShownTable
 _BINS = 5
 """Number of bins of the figure of errors by length, which is drawn if each has enough utterances for an interval."""
 
@@ -144,9 +145,10 @@ class SpeechReport(Report):
         heard = [] if clips == 0 else [clip_rows(plain_rows(self), max_rows=clips)]
         return [*speed, *heard]
 
-    def rows(self, **options: Any) -> Any:
-        """Hear, search and sort the rows, the worst first: the same as :meth:`errors`."""
-        return self.errors(**options)
+    def _rows(self, **options: Any) -> ShownTable:
+        from speechlab.widgets import shown_errors
+
+        return shown_errors(self.table, reference=self.text, language=self.language, **options)
 
     def headline(self) -> pd.DataFrame:
         """Return who was understood how well, with intervals, and where it was measured how fast."""

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
+    from speechlab.widgets import ShownTable
+
 _SCORES = {"chrf": "chrF", "back_chrf": "chrF of the translation back"}
 
 
@@ -142,8 +144,7 @@ class TranslationReport(Report):
         given = [new for old, new in names.items() if old != new and new in self.table.columns]
         return self.table.drop(columns=given).rename(columns=names)
 
-    def rows(self, **options: Any) -> Any:
-        """Search and sort the rows: a :class:`speechlab.widgets.AudioTable` of the table, without sound."""
+    def _rows(self, **options: Any) -> ShownTable:
         source, reference, source_lang, target_lang = self.columns
         usual = {"reference": reference, "hypotheses": "translation", "language": target_lang}
         if not reference and "back_translation" in self.table.columns:
@@ -162,7 +163,7 @@ class TranslationReport(Report):
             "status",
         )
         known = [name for name in seen if name in self.table.columns and self.table[name].notna().any()]
-        return super().rows(**{"columns": known, **usual, **options})
+        return super()._rows(**{"columns": known, **usual, **options})
 
     def headline(self) -> pd.DataFrame:
         """Return the scores of the directions."""

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
+    from speechlab.widgets import ShownTable
+
 STEPS = {
     "ideal": "text translated",
     "translation": "recognised, then translated",
@@ -146,12 +148,12 @@ class SpeechToSpeechReport(Report):
         by = [*_sides(self.summary), "language", "step"]
         return translation_scores(self.summary, **{"by": by, **options})
 
-    def rows(self, **options: Any) -> Any:
-        """Hear, search and sort the rows: of each recording what was said, and below it what was spoken.
+    def _rows(self, **options: Any) -> ShownTable:
+        """Return of each recording what was said, and below it what was spoken.
 
         What was recognised is compared with what was said, or with the translation that was to be spoken.
         """
-        from speechlab.widgets import ReportRows
+        from speechlab.widgets import ShownTable
 
         audio, text, language, reference = self.columns
         target = [self.target_lang] * len(self.table)
@@ -199,7 +201,7 @@ class SpeechToSpeechReport(Report):
         }
         if "recognised" not in both:
             del usual["reference"], usual["hypotheses"]
-        return ReportRows(both.astype({"row": "int64", **rates}), **{**usual, **options})
+        return ShownTable(both.astype({"row": "int64", **rates}), **{**usual, **options})
 
     def facts(self) -> Mapping[str, str]:
         """Return versions, and how many rows went all the way."""

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import traitlets
-
 from speechlab.errors import InvalidRequestError
 from speechlab.widgets._errors.systems import errors_of_one, errors_of_two
+from speechlab.widgets._table.shown import ShownTable
 from speechlab.widgets._table.table import AudioTable
 
 if TYPE_CHECKING:
@@ -61,9 +60,6 @@ class ErrorBrowser(AudioTable):
         []
     """
 
-    _silent = True
-    title = traitlets.Unicode("Errors").tag(sync=True)
-
     def __init__(
         self,
         scored: pd.DataFrame,
@@ -78,20 +74,40 @@ class ErrorBrowser(AudioTable):
         max_rating: int = 5,
         static_rows: int = 8,
     ) -> None:
-        table = _table_of(scored, other, names, reference, hypothesis, language)
-        self._categories = table.categories
-        if audio is not None and audio not in table.frame.columns and table.names:
-            audio = f"{audio}_{table.names[0]}"  # two systems that have other sounds
+        options: dict[str, Any] = {"names": names, "reference": reference, "hypothesis": hypothesis}
+        options |= {"language": language, "audio": audio, "columns": columns}
         super().__init__(
-            table.frame,
-            audio=audio,
-            columns=table.shown if columns is None else columns,
-            reference=table.reference,
-            hypotheses=table.hypotheses,
-            language=language if language in table.frame.columns or language != "language" else None,
-            max_rating=max_rating,
-            static_rows=static_rows,
+            shown_errors(scored, other, **options, max_rating=max_rating, static_rows=static_rows)
         )
+
+
+def shown_errors(
+    scored: pd.DataFrame,
+    other: pd.DataFrame | None = None,
+    *,
+    names: Iterable[str] | None = None,
+    reference: Any = "text",
+    hypothesis: Any = "hypothesis",
+    language: Any = "language",
+    audio: Any = None,
+    columns: Iterable[Any] | None = None,
+    **options: Any,
+) -> ShownTable:
+    """Return the table of an :class:`ErrorBrowser`, which has the same arguments, without the widget."""
+    table = _table_of(scored, other, names, reference, hypothesis, language)
+    if audio is not None and audio not in table.frame.columns and table.names:
+        audio = f"{audio}_{table.names[0]}"  # two systems that have other sounds
+    return ShownTable(
+        table.frame,
+        audio=audio,
+        columns=table.shown if columns is None else columns,
+        reference=table.reference,
+        hypotheses=table.hypotheses,
+        language=language if language in table.frame.columns or language != "language" else None,
+        title="Errors",
+        categories=table.categories,
+        **options,
+    )
 
 
 def _table_of(

@@ -5,36 +5,32 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
 import traitlets
 from ipywidgets import Widget, widget_serialization
 
-from speechlab._arguments import column_names, is_frame, is_whole_number, refused
+from speechlab._arguments import refused
 from speechlab._files import user_path, whole_file
 from speechlab.errors import AudioError, InvalidRequestError
 from speechlab.widgets._shared.live import LiveWidget
-from speechlab.widgets._shared.module import module_source, style_sheet
-from speechlab.widgets._table.columns import cell_value, layout_of
-from speechlab.widgets._table.page import table_page
-from speechlab.widgets._table.rows import NOTED, Rows
+from speechlab.widgets._table.columns import cell_value
+from speechlab.widgets._table.rows import NOTED
+from speechlab.widgets._table.shown import MODULE, STYLE, ShownTable
 from speechlab.widgets._table.sounds import reason
 from speechlab.widgets._table.static import static_table
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     import pandas as pd
 
     from speechlab.display import Html
+    from speechlab.widgets._table.rows import Rows
 
-_BROWSER = Path(__file__).parent / "browser"
-_MAX_ROWS = 200_000
-_MAX_STATIC_ROWS = 50
-_MAX_RATING = 10
 _PIECE_BYTES = 4_000_000
 """Maximum size of a message in bytes. Connections close without an error above ten million."""
 _FIRST_ROWS = 200
@@ -85,13 +81,8 @@ class AudioTable(LiveWidget):
         []
     """
 
-    _silent = False
-    """Whether a table without sound is allowed."""
-    _categories: Sequence[Any] = ()
-    """Names of columns that are always categories."""
-
-    _esm = module_source(_BROWSER / "table.js")
-    _css = style_sheet(_BROWSER / "table.css")
+    _esm = MODULE
+    _css = STYLE
 
     columns = traitlets.List(traitlets.Dict()).tag(sync=True)
     count = traitlets.Int(0).tag(sync=True)
@@ -106,7 +97,7 @@ class AudioTable(LiveWidget):
 
     def __init__(
         self,
-        frame: pd.DataFrame,
+        frame: pd.DataFrame | ShownTable,
         *,
         audio: Any = None,
         columns: Iterable[Any] | None = None,
@@ -116,27 +107,27 @@ class AudioTable(LiveWidget):
         max_rating: int = 5,
         static_rows: int = 8,
     ) -> None:
-        for name, value, allowed in (
-            ("max_rating", max_rating, {0, *range(2, _MAX_RATING + 1)}),
-            ("static_rows", static_rows, range(_MAX_STATIC_ROWS + 1)),
-        ):
-            if not is_whole_number(value) or value not in allowed:
-                message = f"{name} {value!r} must be a whole number from {min(allowed)} to {max(allowed)}"
-                raise InvalidRequestError(message, parameter=name)
-        self._chosen_by: dict[str, Any] = {
-            "silent": self._silent,
-            "categories": self._categories,
-            "audio": audio,
-            "columns": None if columns is None else column_names(columns, "columns"),
-            "reference": reference,
-            "hypotheses": hypotheses,
-            "language": language,
-        }
-        self._static = static_rows
+        if not isinstance(frame, ShownTable):
+            frame = ShownTable(
+                frame,
+                audio=audio,
+                columns=columns,
+                reference=reference,
+                hypotheses=hypotheses,
+                language=language,
+                max_rating=max_rating,
+                static_rows=static_rows,
+                title="Sounds",
+                silent=False,
+            )
+        self._table = frame
         self._lock = threading.Lock()
-        self._rows = self._looked_at(frame, max_rating)
-        super().__init__(max_rating=max_rating, **self._described())
+        super().__init__(max_rating=self._rows.max_rating, title=frame.title, **frame.described())
         self.on_msg(self._asked)
+
+    @property
+    def _rows(self) -> Rows:
+        return self._table.rows
 
     def __repr__(self) -> str:
         marked = sum(self._rows.noted["mark"])
@@ -144,7 +135,7 @@ class AudioTable(LiveWidget):
 
     def static_html(self) -> Html:
         """Return the first rows as plain HTML."""
-        return static_table(self._rows, self._static, self.title)
+        return static_table(self._rows, self._table.static_rows, self.title)
 
     def _put(self, row: int, sound: Any, cells: Mapping[str, Any]) -> None:
         """Replace the sound and some cells of a row, and show them in the browser."""
@@ -200,9 +191,9 @@ class AudioTable(LiveWidget):
     @frame.setter
     def frame(self, frame: pd.DataFrame) -> None:
         with self._lock:
-            self._rows = self._looked_at(frame, self.max_rating)
+            self._table.rows = self._table.read(frame, self.max_rating)
         with self.hold_sync():
-            for name, value in self._described().items():
+            for name, value in self._table.described().items():
                 setattr(self, name, value)
             self.chosen = -1
             self.revision += 1
@@ -238,48 +229,12 @@ class AudioTable(LiveWidget):
             OSError: The file cannot be written.
         """
         file = user_path(path)
-        page = table_page(self._rows, self._described(), self._esm, self._css)
+        page = self._table.page(self.title)
         with whole_file(file) as draft:
             draft.write_text(page, encoding="utf-8")
         return file
 
-    def page(self, title: str, above: Html, below: Html, max_bytes: int) -> str:
-        """Return a page as :meth:`save` writes it, with further content.
-
-        Args:
-            title: Title of the page.
-            above: Markup before the table.
-            below: Markup after the table.
-            max_bytes: Maximum size of the page in bytes; sounds that do not fit are left out, with a note.
-        """
-        described = {**self._described(), "title": title}
-        return table_page(
-            self._rows, described, self._esm, self._css, above=above, below=below, max_bytes=max_bytes
-        )
-
     # -- from and to the browser
-
-    def _looked_at(self, frame: pd.DataFrame, max_rating: int) -> Rows:
-        if not is_frame(frame):
-            kind = f"{type(frame).__module__.partition('.')[0]}.{type(frame).__name__}"
-            way = "frame.to_pandas()" if hasattr(frame, "to_pandas") else "one"
-            message = f"a {kind} is not a pandas DataFrame; give {way}"
-            raise InvalidRequestError(message, parameter="frame")
-        if len(frame) > _MAX_ROWS:
-            message = f"{len(frame):,} rows are more than the {_MAX_ROWS:,} that a page can hold; give a part of them"
-            raise InvalidRequestError(message, parameter="frame")
-        return Rows(frame.copy(deep=False), layout_of(frame, aside=NOTED, **self._chosen_by), max_rating)
-
-    def _described(self) -> dict[str, Any]:
-        layout = self._rows.layout
-        described = [column.described() for column in layout.columns]
-        return {
-            "columns": described,
-            "count": len(self._rows),
-            "reference": layout.reference,
-            "sound": layout.audio is not None,
-            "title": self.title,
-        }
 
     def _label(self, row: int) -> Any:
         index = self._rows.frame.index

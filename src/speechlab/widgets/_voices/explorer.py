@@ -8,12 +8,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import ipywidgets
-import traitlets
 
 from speechlab.client import Client, VoiceCatalogue
 from speechlab.contract import Voice
 from speechlab.errors import InvalidRequestError
 from speechlab.widgets._shared.live import RefreshedWidget
+from speechlab.widgets._table.shown import ShownTable
 from speechlab.widgets._table.sounds import NoSound
 from speechlab.widgets._table.static import static_table
 from speechlab.widgets._table.table import AudioTable
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from speechlab.display import Html
-    from speechlab.widgets._table.rows import Rows
 
 _UNSPOKEN = NoSound("not spoken yet", makeable=True)
 _COMING = NoSound("being spoken …", coming=True)
@@ -73,9 +72,6 @@ class VoiceExplorer(RefreshedWidget, AudioTable):
         SpeechLabError: The catalogue cannot be loaded.
     """
 
-    _categories = ("voice",)
-    title = traitlets.Unicode("Voices").tag(sync=True)
-
     def __init__(
         self,
         lab: Client,
@@ -102,13 +98,18 @@ class VoiceExplorer(RefreshedWidget, AudioTable):
         self._stopping = False
         self._asked_for = 0
         frame = frame_of(self._catalogue)
-        super().__init__(
+        shown = ShownTable(
             frame,
             audio="audio",
             columns=seen_at_first(frame),
             max_rating=max_rating,
             static_rows=static_rows,
+            title="Voices",
+            categories=("voice",),
         )
+        for row in range(len(frame)):
+            shown.rows.sounds.replace(row, _UNSPOKEN)
+        super().__init__(shown)
         self._make_controls(equal_level=equal_level)
         self.text = text
         self._tell()
@@ -124,7 +125,7 @@ class VoiceExplorer(RefreshedWidget, AudioTable):
         spoken = [row for _, row in sorted(asked)]
         first = [*spoken, *(row for row, mark in enumerate(marks) if mark and row not in spoken)]
         title = f"{self.title}: {self.text}" if self.text else self.title
-        return static_table(self._rows, self._static, title, first)
+        return static_table(self._rows, self._table.static_rows, title, first)
 
     # -- selection
 
@@ -368,12 +369,6 @@ class VoiceExplorer(RefreshedWidget, AudioTable):
                 self._show_row(row, spoken)
 
     # -- from the browser
-
-    def _looked_at(self, frame: pd.DataFrame, max_rating: int) -> Rows:
-        rows = super()._looked_at(frame, max_rating)
-        for row in range(len(rows)):
-            rows.sounds.replace(row, _UNSPOKEN)
-        return rows
 
     def _keep_noted(self, noted: dict[str, Any]) -> None:
         super()._keep_noted(noted)

@@ -1,0 +1,128 @@
+"""A table as it is shown: its rows and the roles of its columns. It is no widget, and makes pages and plain HTML."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from speechlab._arguments import column_names, is_frame, is_whole_number
+from speechlab.errors import InvalidRequestError
+from speechlab.widgets._shared.module import module_source, style_sheet
+from speechlab.widgets._table.columns import layout_of
+from speechlab.widgets._table.page import table_page
+from speechlab.widgets._table.rows import NOTED, Rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import pandas as pd
+
+    from speechlab.display import Html
+
+_BROWSER = Path(__file__).parent / "browser"
+MODULE = module_source(_BROWSER / "table.js")
+STYLE = style_sheet(_BROWSER / "table.css")
+_MAX_ROWS = 200_000
+_MAX_STATIC_ROWS = 50
+_MAX_RATING = 10
+
+
+class ShownTable:
+    """A table as :class:`AudioTable` shows it, which takes one in place of a frame.
+
+    Args:
+        frame: As for :class:`AudioTable`, like the arguments that are not named here.
+        title: Title of the table.
+        silent: Whether a table without sound is allowed.
+        categories: Names of columns that are always categories.
+
+    Attributes:
+        rows: The rows.
+        title: Title of the table.
+        static_rows: Number of rows in a saved notebook.
+    """
+
+    def __init__(
+        self,
+        frame: pd.DataFrame,
+        *,
+        audio: Any = None,
+        columns: Iterable[Any] | None = None,
+        reference: Any = None,
+        hypotheses: Any = None,
+        language: Any = None,
+        max_rating: int = 5,
+        static_rows: int = 8,
+        title: str = "Rows",
+        silent: bool = True,
+        categories: Sequence[Any] = (),
+    ) -> None:
+        for name, value, allowed in (
+            ("max_rating", max_rating, {0, *range(2, _MAX_RATING + 1)}),
+            ("static_rows", static_rows, range(_MAX_STATIC_ROWS + 1)),
+        ):
+            if not is_whole_number(value) or value not in allowed:
+                message = f"{name} {value!r} must be a whole number from {min(allowed)} to {max(allowed)}"
+                raise InvalidRequestError(message, parameter=name)
+        self._roles: dict[str, Any] = {
+            "silent": silent,
+            "categories": categories,
+            "audio": audio,
+            "columns": None if columns is None else column_names(columns, "columns"),
+            "reference": reference,
+            "hypotheses": hypotheses,
+            "language": language,
+        }
+        self.title = title
+        self.static_rows = static_rows
+        self.rows = self.read(frame, max_rating)
+
+    def read(self, frame: pd.DataFrame, max_rating: int) -> Rows:
+        """Return the rows of a frame, whose columns have the roles of this table."""
+        if not is_frame(frame):
+            kind = f"{type(frame).__module__.partition('.')[0]}.{type(frame).__name__}"
+            way = "frame.to_pandas()" if hasattr(frame, "to_pandas") else "one"
+            message = f"a {kind} is not a pandas DataFrame; give {way}"
+            raise InvalidRequestError(message, parameter="frame")
+        if len(frame) > _MAX_ROWS:
+            message = f"{len(frame):,} rows are more than the {_MAX_ROWS:,} that a page can hold; give a part of them"
+            raise InvalidRequestError(message, parameter="frame")
+        return Rows(frame.copy(deep=False), layout_of(frame, aside=NOTED, **self._roles), max_rating)
+
+    @property
+    def sound(self) -> bool:
+        """Whether the table has a column of recordings."""
+        return self.rows.layout.audio is not None
+
+    def described(self) -> dict[str, Any]:
+        """Return what the browser needs before the rows."""
+        layout = self.rows.layout
+        columns = [column.described() for column in layout.columns]
+        return {
+            "columns": columns,
+            "count": len(self.rows),
+            "reference": layout.reference,
+            "sound": self.sound,
+        }
+
+    def page(
+        self,
+        title: str,
+        above: Html | None = None,
+        below: Html | None = None,
+        max_bytes: int | None = None,
+    ) -> str:
+        """Return a page with the table and its sounds, which needs no kernel and no network.
+
+        Args:
+            title: Title of the page.
+            above: Markup before the table.
+            below: Markup after the table.
+            max_bytes: Maximum size of the page in bytes; sounds that do not fit are left out, with a note. None for
+                the largest possible page, into which all sounds must fit.
+
+        Raises:
+            InvalidRequestError: The sounds do not fit into the largest possible page.
+        """
+        described = {**self.described(), "title": title}
+        return table_page(self.rows, described, MODULE, STYLE, above=above, below=below, max_bytes=max_bytes)
