@@ -91,3 +91,33 @@ def test_a_table_of_two_languages_keeps_their_tolerant_rates_apart():
     assert rates.loc["word", "tolerant_wer"] == 0.5
     assert rates.loc["char", "tolerant_cer"] == 0
     assert rates.isna().sum().sum() == 2
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "a",
+        "word ",
+        "one ",
+        "twenty-",
+        "1",
+        "1 ",
+        "1,",
+        "1.",
+        "5/",
+        "10:",
+        "$5 ",
+        "'s",
+        "a.",
+        "(",
+        "[",
+        "-1",
+        "May 1 ",
+        "dr ",
+    ],
+)
+def test_long_texts_take_no_more_than_their_length(piece):
+    text = piece * 2_000
+    found = compare_texts(f"{text}.", f"x {text}!", "en")
+    assert "recognition" in {difference.kind for difference in found.differences}

@@ -205,7 +205,7 @@ def _american(word: str) -> str:
     return next(step for step in normalizer("en").steps if step.name == "spellings").apply(word)
 
 
-_PLAIN = re.compile(r"(?:[A-Za-z]+[,;!? ]*)*")
+_PLAIN = re.compile("[A-Za-z,;!? ]*")
 _WORD = re.compile("[A-Za-z]+")
 # Words of letters alone that a rule can change, if there is no figure in the text.
 _CHANGED = NUMBER_WORDS | frozenset(

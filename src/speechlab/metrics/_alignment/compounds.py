@@ -1,0 +1,88 @@
+"""Compounds: adjacent words that together are one word of the other side cost nothing, as in kaldialign.
+
+Source: ``merge_compounds`` of kaldialign, by which the Open ASR Leaderboard counts. The cheapest path through the table
+of the words of both sides may also step from several words of one side to one word of the other, for free.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rapidfuzz.distance import Levenshtein
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_MOST = (
+    250_000  # cells of the table; in longer pairs, each difference between equal words has a table of its own
+)
+
+
+def merged(said: list[str], heard: list[str]) -> list[str]:
+    """The hypotheses with the compounds of their references: "whitepaper" for "white paper", and the reverse."""
+    return [
+        other if one == other else " ".join(_merged(one.split(), other.split()))
+        for one, other in zip(said, heard, strict=True)
+    ]
+
+
+def _merged(one: list[str], other: list[str]) -> list[str]:
+    if len(one) * len(other) <= _MOST:
+        return _spelled(one, other)
+    words: list[str] = []
+    for op in Levenshtein.opcodes(one, other):
+        here, there = one[op.src_start : op.src_end], other[op.dest_start : op.dest_end]
+        words += there if len(here) * len(there) > _MOST else _spelled(here, there)
+    return words
+
+
+def _spelled(one: list[str], other: list[str]) -> list[str]:
+    """The words of the hypothesis, with those of the reference where the cheapest path merges them."""
+    steps: dict[tuple[int, int], tuple[int, int]] = {}
+    steps |= {(i, j): (count, 1) for i, j, count in _compounds(one, other)}
+    steps |= {(i, j): (1, count) for j, i, count in _compounds(other, one)}
+    if not steps:
+        return other
+    costs = [list(range(len(other) + 1))]
+    for i, word in enumerate(one, 1):
+        row = [i]
+        above = costs[-1]
+        for j, heard in enumerate(other, 1):
+            cost = min(above[j - 1] + (word != heard), above[j] + 1, row[j - 1] + 1)
+            step = steps.get((i, j))
+            if step:
+                cost = min(cost, costs[i - step[0]][j - step[1]] if step[0] > 1 else above[j - step[1]])
+            row.append(cost)
+        costs.append(row)
+    words: list[str] = []
+    i, j = len(one), len(other)
+    while j:
+        step = steps.get((i, j))
+        if step and costs[i - step[0]][j - step[1]] == costs[i][j]:
+            words += reversed(one[i - step[0] : i])
+            i, j = i - step[0], j - step[1]
+        elif i and costs[i - 1][j - 1] + (one[i - 1] != other[j - 1]) == costs[i][j]:
+            words.append(other[j - 1])
+            i, j = i - 1, j - 1
+        elif i and costs[i - 1][j] + 1 == costs[i][j]:
+            i -= 1
+        else:
+            words.append(other[j - 1])
+            j -= 1
+    return words[::-1]
+
+
+def _compounds(parts: list[str], wholes: list[str]) -> Iterator[tuple[int, int, int]]:
+    """Ends of adjacent words and of the one word that they are together, and how many they are."""
+    places: dict[str, list[int]] = {}
+    for place, whole in enumerate(wholes, 1):
+        places.setdefault(whole, []).append(place)
+    longest = max(map(len, wholes), default=0)
+    for start, part in enumerate(parts):
+        joined = part
+        for end in range(start + 1, len(parts)):
+            joined += parts[end]
+            if len(joined) > longest:
+                break
+            for place in places.get(joined, ()):
+                yield end + 1, place, end + 1 - start
