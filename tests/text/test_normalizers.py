@@ -320,8 +320,8 @@ def test_different_numbers_stay_different():
 PINNED = {
     "basic-v4": "a7d513bc",
     "en-v3": "1c52de9f",
-    "ja-v5": "2d7069b3",
-    "ja-reading-v5": "d74db9fa",
+    "ja-v5": "acba502c",
+    "ja-reading-v5": "e2bfa4e4",
     "none-v1": "e3b0c442",
 }
 

@@ -97,24 +97,8 @@ def test_a_table_of_two_languages_keeps_their_tolerant_rates_apart():
 @pytest.mark.parametrize(
     "piece",
     [
-        "a",
-        "word ",
-        "one ",
-        "twenty-",
-        "1",
-        "1 ",
-        "1,",
-        "1.",
-        "5/",
-        "10:",
-        "$5 ",
-        "'s",
-        "a.",
-        "(",
-        "[",
-        "-1",
-        "May 1 ",
-        "dr ",
+        *("a", "twenty-", "1", "1,", "1.", "5/", "10:", "'s", "a.", "(", "[", "-1"),
+        *(f"{part} " for part in ("word", "one", "1", "$5", "May 1", "dr")),
     ],
 )
 def test_long_texts_take_no_more_than_their_length(piece):

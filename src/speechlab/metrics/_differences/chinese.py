@@ -85,6 +85,7 @@ _FORMS = (
     _Form("十五分", "一刻", _CLOCK),
     _Form("十五", "一刻", _CLOCK),
     _Form("分", "", "十"),
+    _Form("零", "", _CLOCK),
     _Form("日", "号"),
     *(_Form("元", name, sign=re.compile("[¥￥]")) for name in ("块", "块钱")),
     _Form("千克", "公斤", sign=re.compile("kg|㎏", re.IGNORECASE)),

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from itertools import product
 from typing import TYPE_CHECKING, TypeAlias
 
 from rapidfuzz.distance import Levenshtein
@@ -62,7 +63,10 @@ def compare_english(reference: str, hypothesis: str, one: str, other: str) -> Te
         at, to = (there, here) if swapped else (here, there)
         (i0, i1), (j0, j1) = said.place(*at), recognised.place(*to)
         old, new = reference[i0:i1], hypothesis[j0:j1]
-        alike = kind == "recognition" and ("'" in old or "'" in new) and _sound_alike(old, new)
+        alike = kind == "recognition" and any(
+            _sound_alike(a, b)
+            for a, b in product((old, _whole(reference, i0, i1)), (new, _whole(hypothesis, j0, j1)))
+        )
         differences.append(Difference("homophone" if alike else kind, old, new, i0))
         if kind in FORGIVEN and j0 >= done:
             tolerant += hypothesis[done:j0], f" {old} "
@@ -73,9 +77,15 @@ def compare_english(reference: str, hypothesis: str, one: str, other: str) -> Te
     )
 
 
+def _whole(text: str, start: int, end: int) -> str:
+    """A part of a text, and the word before it, of which a contraction may be the end (could've/could of)."""
+    before = text[:start].rstrip()
+    return before[before.rfind(" ") + 1 :] + text[len(before) : end]
+
+
 def _sound_alike(old: str, new: str) -> bool:
     """Whether contractions sound alike, whose words are two (they're/there)."""
-    if any(map(str.isdecimal, old + new)):
+    if not {"'", "\u2019"} & set(old + new) or any(map(str.isdecimal, old + new)):
         return False
     one, other = (tuple(_CONTRACTED.findall(text.lower())) for text in (old, new))
     return not sounds_of(one).isdisjoint(sounds_of(other))

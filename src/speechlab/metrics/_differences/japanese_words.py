@@ -23,6 +23,7 @@ _KANA = re.compile(r"[ぁ-ゖァ-ヺー]+")
 _KANJI = re.compile(
     r"(?:(?![零一二三四五六七八九十百千万億兆])[㐀-\u9fff\uf900-\ufaff\U00020000-\U0003ffff])+"
 )
+_ALL_KANJI = re.compile(r"[㐀-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+")
 _FORMS = (
     # forms of one unit or counter
     (re.compile("キロ(?:メートル|グラム)"), "キロ"),
@@ -85,7 +86,9 @@ def sound_alike_by_characters(
     """
     texts = ["".join(word.surface for word in words) for words in (one, other)]
     unknown = [
-        len(text) <= _LONGEST and bool(_KANJI.fullmatch(text)) and not dictionary_entries(text)
+        len(text) <= _LONGEST
+        and bool(_ALL_KANJI.fullmatch(text) and _KANJI.search(text))
+        and not dictionary_entries(text)
         for text in texts
     ]
     ways = [
@@ -124,6 +127,9 @@ def is_another_word(said: Sequence[Morpheme], heard: Sequence[Morpheme]) -> bool
     """
     for words, others in ((said, heard), (heard, said)):
         if not any(_KANJI.search(other.surface) for other in others):
+            # イルカ is one word, and いるか two.
+            if len(words) == 1 < len(others) and _is_noun_in_katakana(words[0]):
+                return True
             continue
         parts = [word for word in words if word.surface not in {other.surface for other in others}]
         rest = [other for other in others if other.surface not in {word.surface for word in words}]
@@ -140,6 +146,12 @@ def is_another_word(said: Sequence[Morpheme], heard: Sequence[Morpheme]) -> bool
         ):
             return True
     return False
+
+
+def _is_noun_in_katakana(word: Morpheme) -> bool:
+    return bool(re.fullmatch("[ァ-ヺー]+", word.surface)) and any(
+        entry.part == "名詞" for entry in dictionary_entries(word.surface)
+    )
 
 
 def _has_other_forms(katakana: str, others: Sequence[Morpheme]) -> bool:

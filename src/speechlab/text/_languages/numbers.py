@@ -59,6 +59,11 @@ _COUNTED = re.compile(
 _JA_ONE = re.compile(r"(?<![零一二三四五六七八九十百千点])一(?=[百千])")
 _ZH_TWO = re.compile(r"[两兩](?=[百千万亿萬億])")
 # In an ordinal the digit 2 is 二 before any word: 第2个, 第1、2个.
+# 三万五 is 35,000: the unit below the last one is not said.
+_ZH_SHORT = re.compile(
+    r"(?<=[一二三四五六七八九])([万千百])([一二三四五六七八九])(?![十百千万亿零点分])(?![一二三四五六七八九][十百千万亿零点一二三四五六七八九])"
+)
+_ZH_BELOW = {"万": "千", "千": "百", "百": "十"}
 _ZH_ORDINAL = re.compile(r"第\s?[0-9][0-9.,]*(?:[、~和与到至-][0-9][0-9.,]*)*")
 # It is also 二 at the end of a number in characters (三分之2天), in names (A2座) and in terms (2次方程, 2年级).
 _ZH_TWO_OF = re.compile(
@@ -91,6 +96,7 @@ RULES = (
             _JA_ONE,
             _ZH_TWO,
             _ZH_ORDINAL,
+            _ZH_SHORT,
             _ZH_TWO_OF,
             _JA_PERCENT,
             _ZH_PERCENT,
@@ -115,7 +121,8 @@ def japanese_numbers(text: str) -> str:
 
 def chinese_numbers(text: str) -> str:
     """Write the numbers of a simplified Chinese text (after NFKC) in characters, by value; ``%`` as 百分之."""
-    text = _ZH_ORDINAL.sub(lambda m: _write_all(m[0], _zh_value), _ZH_TWO.sub("二", text))
+    text = _ZH_SHORT.sub(lambda m: m[1] + m[2] + _ZH_BELOW[m[1]], _ZH_TWO.sub("二", text))
+    text = _ZH_ORDINAL.sub(lambda m: _write_all(m[0], _zh_value), text)
     text = _ZH_TWO_OF.sub("两", text)
     text = _TELEPHONE.sub(_spell, text)
     text = _write_all(text, _zh_value)

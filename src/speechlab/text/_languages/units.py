@@ -129,15 +129,17 @@ JAPANESE_FRACTIONS = _fractions(_FRACTION, "分の")
 """1/2 becomes 2分の1."""
 CHINESE_FRACTIONS = _fractions(_FRACTION, "分之")
 """1/2 becomes 2分之1."""
+_SMALL_DIGIT = "[〇零一二三四五六七八九]"
+_MEASURED = "倍|度|割|秒|点|ポイント|パーセント|%|キロ|メートル|センチ|ミリ|グラム|トン|リットル"
 DECIMALS = substitution(
     "middle dots",
-    rf"(?<![{NUMERAL}・])([〇零一二三四五六七八九])・(?=[〇零一二三四五六七八九]{{2,}}(?![{NUMERAL}・]))",
+    rf"(?<![{NUMERAL}・])({_SMALL_DIGIT})・(?={_SMALL_DIGIT}{{2,}}(?![{NUMERAL}・])|{_SMALL_DIGIT}(?:{_MEASURED}))",
     r"\1点",
 )
 """三・一四 becomes 三点一四."""
 JAPANESE_BELOW_ZERO = substitution("below zero", rf"零下(?=[{NUMERAL}])", "マイナス")
 CHINESE_BELOW_ZERO = substitution("below zero", rf"零下(?=[{NUMERAL}])", "负")
 CHINESE_CLOCK = substitution(
-    "clock", r"(?<![0-9:])(2[0-4]|[01]?[0-9]):(?:00|0([1-9])|([1-5][0-9]))(?![0-9:])", r"\1点\2\3分"
+    "clock", r"(?<![0-9:])(2[0-4]|[01]?[0-9]):(?:00|([0-5][0-9]))(?![0-9:])", r"\1点\2分"
 )
-"""3:20 becomes 3点20分."""
+"""3:20 becomes 3点20分, and 3:05 3点05分."""

@@ -160,7 +160,7 @@ _RULES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"(?<![\d./])(1[3-9]|2\d|3[01])[/.](0?[1-9]|1[0-2])[/.](\d{4}|\d\d)(?![\d./]\d)", _date(1, 2, 3)),
     (r"(?<![\d./])(0?[1-9]|1[0-2])[/.](1[3-9]|2\d|3[01])[/.](\d{4}|\d\d)(?![\d./]\d)", _date(2, 1, 3)),
     (rf"(?:\bthe )?(?<![\d.]){_DAY} (?:of )?{_MONTH}{_YEAR}", _date(1, 2, 3)),
-    (rf"\b{_MONTH} (?:the )?{_DAY}(?![\d./:]){_YEAR}", _date(2, 1, 3)),
+    (rf"\b{_MONTH} (?:the )?{_DAY}(?![\d/:]|\.\d){_YEAR}", _date(2, 1, 3)),
     # money
     (rf"(us\$|a\$|c\$|[$£€¥₹₩₽]) ?{_AMOUNT} ?(k|mn|m|bn|b|tn|thousand|million|billion)?\b", _sum),
     (rf"\b(usd|eur|gbp|jpy|aud|cad|inr) ?{_AMOUNT}()\b", _sum),
@@ -173,6 +173,8 @@ _RULES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
         _behind,
     ),
     # signs
+    (r"(?<=\d)\s?km/h\b", " kmh"),
+    (r"(?<=\d)\s?m/s\b", " mps"),
     (r"\bper cent\b|\bpct\b|%", " percent "),
     (r"°", " degrees "),
     (r"#(?=\s?\d)|\bno\b\.? ?(?=\d)", " number "),

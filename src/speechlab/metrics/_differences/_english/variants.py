@@ -50,6 +50,7 @@ _UNITS = _read(
     mph: miles per hour; miles an hour
     kph: kilometers per hour; kilometers an hour
     kmh: kilometers per hour; kilometers an hour
+    mps: meters per 2th
     h: hours; hour
     hr: hours; hour
     hrs: hours
