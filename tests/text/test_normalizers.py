@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from speechlab.errors import InvalidRequestError
+from speechlab.metrics import error_rate
 from speechlab.text import NORMALIZERS, Normalizer, Step, characters, language_code, normalizer, words
 
 ANY_TEXT = st.text(max_size=40) | st.text(
@@ -388,3 +389,23 @@ def test_errors_survive_pickling():
     with pytest.raises(InvalidRequestError) as caught:
         normalizer("jp")
     assert pickle.loads(pickle.dumps(caught.value)).parameter == "normalize"
+
+
+def test_variants_count_as_one_and_change_the_signature():
+    rules = normalizer("en").with_variants([["Jon", "John"], ["lots", "a lot"]])
+    assert (
+        rules("John has a lot; Johnny lots.")
+        == rules("Jon has lots; Johnny a lot.")
+        == "jon has lots johnny lots"
+    )
+    assert rules.id == "en-v3"
+    assert rules.signature != normalizer("en").signature
+    assert normalizer("ja").with_variants([["サーバー", "鯖"]])("鯖が落ちた") == "サーバーが落ちた"
+    assert normalizer("en").with_variants([]) is normalizer("en")
+    assert error_rate("John", "Jon", normalize=rules).rate == 0
+
+
+@pytest.mark.parametrize("groups", [["ab"], [["a"]], [["a", ""]], [["a", "b"], ["c", "b"]], [["a", None]]])
+def test_wrong_variants_are_refused(groups):
+    with pytest.raises(InvalidRequestError):
+        normalizer("en").with_variants(groups)

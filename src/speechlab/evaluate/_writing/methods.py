@@ -39,6 +39,7 @@ _UNITS = {
     "toneless": "syllables without tones",
 }
 _COUNTS = {
+    "compounds": "the fewest substitutions, deletions and insertions, words written together or apart being alike",
     "levenshtein": "the fewest substitutions, deletions and insertions that turn the reference into the hypothesis",
     "sclite": "the substitutions, deletions and insertions of NIST's sclite",
     "sclite-fragments": "the substitutions, deletions and insertions of NIST's sclite, fragments counted",

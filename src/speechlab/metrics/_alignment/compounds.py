@@ -1,7 +1,7 @@
 """Compounds: adjacent words that together are one word of the other side cost nothing, as in kaldialign.
 
-Source: ``merge_compounds`` of kaldialign, by which the Open ASR Leaderboard counts. The cheapest path through the table
-of the words of both sides may also step from several words of one side to one word of the other, for free.
+Source: ``merge_compounds`` of kaldialign, by which the Open ASR Leaderboard counts. The cheapest path through the
+table of the words may also step from several words of one side to one word of the other, for free.
 """
 
 from __future__ import annotations
@@ -30,9 +30,16 @@ def _merged(one: list[str], other: list[str]) -> list[str]:
     if len(one) * len(other) <= _MOST:
         return _spelled(one, other)
     words: list[str] = []
-    for op in Levenshtein.opcodes(one, other):
-        here, there = one[op.src_start : op.src_end], other[op.dest_start : op.dest_end]
+    i = j = 0
+    equal = [op for op in Levenshtein.opcodes(one, other) if op.tag == "equal"]
+    for first, last, start, end in [
+        *((op.src_start, op.src_end, op.dest_start, op.dest_end) for op in equal),
+        (len(one), len(one), len(other), len(other)),
+    ]:
+        here, there = one[i:first], other[j:start]
         words += there if len(here) * len(there) > _MOST else _spelled(here, there)
+        words += other[start:end]
+        i, j = last, end
     return words
 
 

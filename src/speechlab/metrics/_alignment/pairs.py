@@ -9,6 +9,7 @@ import numpy as np
 
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.alignment import Alignment
+from speechlab.metrics._alignment.compounds import merged
 from speechlab.metrics._alignment.counting import (
     Operation,
     edits_and_counts,
@@ -47,7 +48,9 @@ class Pairs:
         self.counts: Counts = counts
         self._said = preparation.canonical(references)
         self._heard = preparation.canonical(hypotheses)
-        self._by_sclite = counts != "levenshtein"
+        if counts == "compounds" and preparation.unit == "word":
+            self._heard = merged(self._said, self._heard)
+        self._by_sclite = counts.startswith("sclite")
         if self._by_sclite:
             # A pair that is too long or has invalid markings is refused here, not in the middle of a report.
             _ = self.tallies

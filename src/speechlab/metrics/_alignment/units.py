@@ -30,7 +30,7 @@ from speechlab.text import (
 )
 
 Unit: TypeAlias = Literal["word", "char", "reading", "pinyin", "toneless"]
-Counts: TypeAlias = Literal["levenshtein", "sclite", "sclite-fragments"]
+Counts: TypeAlias = Literal["levenshtein", "compounds", "sclite", "sclite-fragments"]
 Normalize: TypeAlias = str | Normalizer | Callable[[str], str] | None
 # Characters stay one str, which rapidfuzz compares many times faster than a list.
 Tokens: TypeAlias = str | Sequence[str]

@@ -52,7 +52,7 @@ class ErrorRate:
     Attributes:
         unit: The unit of counting, such as ``"word"``.
         language: ISO 639-1 code, or None.
-        counts: ``"levenshtein"``, ``"sclite"`` or ``"sclite-fragments"``.
+        counts: ``"levenshtein"``, ``"compounds"``, ``"sclite"`` or ``"sclite-fragments"``.
         rows: The scored table, the index of the Series, or None.
 
     Example:
@@ -369,7 +369,9 @@ def error_rate(
             have no spaces between words give a warning if the unit is words.
         normalize: ``"auto"`` for the language's normaliser (no language: none; readings: ``ja-reading``), None for no
             normalisation, the name of a normaliser, a ``speechlab.text.Normalizer``, or any function from str to str.
-        counts: ``"levenshtein"`` for the fewest errors, as jiwer counts; ``"sclite"`` for the counts of NIST's scorer
+        counts: ``"levenshtein"`` for the fewest errors, as jiwer counts; ``"compounds"`` for the same, but adjacent
+            words cost nothing if they are together one word of the other side (white paper/whitepaper), as
+            kaldialign and the Open ASR Leaderboard count; ``"sclite"`` for the counts of NIST's scorer
             with its markings: alternates ``{ a / b / @ }`` and optionally deletable words ``(word)``. Its split into
             substitutions, deletions and insertions differs, and seldom the total. ``"sclite-fragments"`` also counts
             matching fragments (``wor-``, ``-ord``) as correct.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from speechlab._arguments import has_column, is_missing, require_columns
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.alignment import Alignment
+from speechlab.metrics._alignment.compounds import merged
 from speechlab.metrics._alignment.counting import edits_and_counts, errors_and_lengths
 from speechlab.metrics._alignment.pairs import align_as, unmarked
 from speechlab.metrics._alignment.units import Preparation, auto_unit, check_counts, prepare
@@ -258,7 +259,10 @@ class _Scorer:
             "signature": [self.signature] * len(said),
             "score_error": [None] * len(said),
         }
-        if self.counts == "levenshtein":
+        separate = other
+        if not self.counts.startswith("sclite"):
+            if self.counts == "compounds" and self.main.unit == "word":
+                other = merged(one, other)
             tallies, columns["alignment"] = self._aligned(one, other)
         else:
             pairs = zip(zip(said, heard, strict=True), zip(one, other, strict=True), strict=True)
@@ -270,6 +274,7 @@ class _Scorer:
                 for pair, a, b in zip(aligned, one, other, strict=True)
             ]
             one, other = [a for a, _ in normal], [b for _, b in normal]
+            separate = other
         columns |= {"reference_normalized": one, "hypothesis_normalized": other}
         columns |= {name: [tally[place] for tally in tallies] for place, name in enumerate(COUNTS)}
         errors, lengths = [sum(tally[1:]) for tally in tallies], [sum(tally[:3]) for tally in tallies]
@@ -277,7 +282,7 @@ class _Scorer:
         for column, kind in RATES.items():
             if kind in self.kinds:
                 if kind != self.main.unit:
-                    errors, lengths = self._counted(self.kinds[kind], (said, heard), (one, other))
+                    errors, lengths = self._counted(self.kinds[kind], (said, heard), (one, separate))
                 else:
                     errors, lengths = columns["errors"], columns["reference_length"]
                 columns |= {
@@ -304,7 +309,7 @@ class _Scorer:
         self, way: Preparation, texts: tuple[list[str], list[str]], normal: tuple[list[str], list[str]]
     ) -> tuple[list[int], list[int]]:
         """Errors and reference lengths in another unit."""
-        if self.counts != "levenshtein":
+        if self.counts.startswith("sclite"):
             if way.normalizer == self.main.normalizer:
                 tallies = [self._align(way, pair, pair).tally for pair in zip(*normal, strict=True)]
             else:
@@ -327,7 +332,7 @@ class _Scorer:
         if not self.classes:
             return {}
         way = self.kinds[self.base]
-        known = self.counts == "levenshtein" and way.normalizer == self.main.normalizer
+        known = not self.counts.startswith("sclite") and way.normalizer == self.main.normalizer
         normal = normal if known else (way.normalized(texts[0]), way.normalized(texts[1]))
         found = [compared(*four, self.language) for four in zip(*texts, *normal, strict=True)]
         errors = [pair.tolerant_errors for pair in found]
