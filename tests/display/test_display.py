@@ -209,3 +209,20 @@ def test_a_native_player_follows_the_theme_around_it():
 def test_markup_that_a_cell_ends_with_is_shown_as_markup():
     shown = display.diff([("substitute", "<i>", "b")])
     assert shown._repr_html_() == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "ends"),
+    [
+        ("a voice", ""),
+        ("evil\u202egnp.exe", "\u202c"),
+        ("\u202e\u2067x", "\u2069\u202c"),
+        ("\u2067\u202ex\u2069", ""),
+        ("\u202ex\u202c", ""),
+        ("\u202c\u2069x", ""),
+        ("\u2066\u202c", "\u2069"),
+    ],
+)
+def test_a_text_ends_the_directions_that_it_begins(text, ends):
+    assert escape(text) == text + ends
+    assert str(element("strong", text, "!")) == f"<strong>{text}{ends}!</strong>"

@@ -15,6 +15,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+_END, _END_OF_ISOLATE = "\u202c", "\u2069"
+_ENDED_BY = {
+    **dict.fromkeys("\u202a\u202b\u202d\u202e", _END),
+    **dict.fromkeys("\u2066\u2067\u2068", _END_OF_ISOLATE),
+}
+_DIRECTIONS = re.compile("[\u202a-\u202e\u2066-\u2069]")
 _VOID = frozenset({"br", "hr", "img", "meta"})
 # Elements that a notebook keeps if it is not trusted, and further ones for pages of this package.
 _TEXT = frozenset({"a", "code", "del", "em", "ins", "mark", "small", "span", "strong", "sub", "sup"})
@@ -73,6 +79,8 @@ class Html(str):
 def escape(value: object) -> Html:
     """Convert a value to markup: text is escaped, quotes included, and :class:`Html` is unchanged.
 
+    A text ends what it begins of directions of writing (as U+202E does), so that it never turns what stands after it.
+
     Args:
         value: Text, a number, None (empty) or :class:`Html`. Half surrogate pairs, which UTF-8 does not allow, become
             question marks.
@@ -86,7 +94,21 @@ def escape(value: object) -> Html:
     if value is None:
         return Html()
     text = str(value).encode("utf-8", "replace").decode("utf-8")
-    return Html(html.escape(text, quote=True))
+    return Html(html.escape(text + _open_directions(text), quote=True))
+
+
+def _open_directions(text: str) -> str:
+    """The marks that end the embeddings, overrides and isolates which a text leaves open (Unicode's annex 9)."""
+    ends: list[str] = []
+    for mark in _DIRECTIONS.findall(text):
+        if mark in _ENDED_BY:
+            ends.append(_ENDED_BY[mark])
+        elif mark == _END_OF_ISOLATE and mark in ends:
+            while ends.pop() != mark:
+                pass
+        elif ends and ends[-1] == mark:
+            ends.pop()
+    return "".join(reversed(ends))
 
 
 def join(separator: object, parts: Iterable[object]) -> Html:
