@@ -9,8 +9,9 @@ from speechlab.metrics import compare_texts, score, summarize
 from speechlab.text import words
 
 PARTS = words(
-    "4719 4 7 1 9 twenty five 10:35 p.m. pm $5 five dollars May 29th the of 1/2 half e-mail email their there "
-    "it's its don't do not uh um, km 5km % ( ) ' - a 2024-05-29 ½ ii é 十 🙂 \u00a0"
+    """4719 4 7 1 9 twenty five 10:35 p.m. pm $5 five dollars May 29th the of 1/2 half e-mail email their there
+    it's its don't do not uh um, km 5km % ( ) ' - a 2024-05-29 2024-13-45 0/0 13/13/2024 half past 0
+    $99999999999999999999 ½ ii é 十 🙂 \u00a0"""
 )
 TEXTS = st.lists(st.sampled_from(PARTS), max_size=7).map(" ".join)
 

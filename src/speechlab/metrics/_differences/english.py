@@ -34,6 +34,7 @@ _Span: TypeAlias = tuple[int, int]
 _Words: TypeAlias = tuple[str, ...]
 _Part: TypeAlias = "tuple[DifferenceClass, _Span, _Span]"
 _CONTRACTED = re.compile(r"[a-z]+(?:['\u2019][a-z]+)*")
+_APOSTROPHES = {"'", "\u2019"}
 _PIECE = 4  # words of a part that is looked for at the ends of a difference
 _LONG = 12  # words of a difference that is not cut further
 
@@ -56,6 +57,7 @@ def compare_english(reference: str, hypothesis: str, one: str, other: str) -> Te
     differences: list[Difference] = []
     tolerant: list[str] = []
     done = 0
+    contracted = bool(_APOSTROPHES & set(reference + hypothesis))
     found = _differences(*sides)
     for kind, here, there in (
         found if said.plain and recognised.plain else _with_forms(found, said, recognised, swapped)
@@ -63,9 +65,13 @@ def compare_english(reference: str, hypothesis: str, one: str, other: str) -> Te
         at, to = (there, here) if swapped else (here, there)
         (i0, i1), (j0, j1) = said.place(*at), recognised.place(*to)
         old, new = reference[i0:i1], hypothesis[j0:j1]
-        alike = kind == "recognition" and any(
-            _sound_alike(a, b)
-            for a, b in product((old, _whole(reference, i0, i1)), (new, _whole(hypothesis, j0, j1)))
+        alike = (
+            contracted
+            and kind == "recognition"
+            and any(
+                _sound_alike(a, b)
+                for a, b in product((old, _whole(reference, i0, i1)), (new, _whole(hypothesis, j0, j1)))
+            )
         )
         differences.append(Difference("homophone" if alike else kind, old, new, i0))
         if kind in FORGIVEN and j0 >= done:
@@ -85,7 +91,7 @@ def _whole(text: str, start: int, end: int) -> str:
 
 def _sound_alike(old: str, new: str) -> bool:
     """Whether contractions sound alike, whose words are two (they're/there)."""
-    if not {"'", "\u2019"} & set(old + new) or any(map(str.isdecimal, old + new)):
+    if not _APOSTROPHES & set(old + new) or any(map(str.isdecimal, old + new)):
         return False
     one, other = (tuple(_CONTRACTED.findall(text.lower())) for text in (old, new))
     return not sounds_of(one).isdisjoint(sounds_of(other))

@@ -36,7 +36,7 @@ _CODES = {
 }
 _UNIT = "dollars?|pounds?|euros?|yen|rupees?|usd|us dollars?|aud|cad"
 _SUFFIX = {"k": 3, "m": 6, "mn": 6, "bn": 9, "b": 9, "tn": 12, "thousand": 3, "million": 6, "billion": 9}
-_AMOUNT = r"(\d+(?:\.\d+)?)"
+_AMOUNT = r"(?<![\d.])(\d{1,15}(?:\.\d{1,15})?)(?!\.?\d)"
 _CHARACTERS = {
     **dict.fromkeys("\u2018\u2019\u201b\u02bc\u02b9\u2032`\u00b4", "'"),
     **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212\u00ad", "-"),
@@ -156,7 +156,7 @@ _RULES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"(?<![\d./])(\d+)[ -](?:and )?(\d)/(\d)(?![\d/])", _mixed),
     (r"\b(half past|(?:a )?quarter (?:past|to)) (\d{1,2})\b", _half),
     # dates
-    (r"(?<!\d)(\d{4})[-/](\d\d?)[-/](\d\d?)(?!\d)", _date(3, 2, 1)),
+    (r"(?<!\d)(\d{4})[-/](1[0-2]|0?[1-9])[-/](3[01]|[12]\d|0?[1-9])(?!\d)", _date(3, 2, 1)),
     (r"(?<![\d./])(1[3-9]|2\d|3[01])[/.](0?[1-9]|1[0-2])[/.](\d{4}|\d\d)(?![\d./]\d)", _date(1, 2, 3)),
     (r"(?<![\d./])(0?[1-9]|1[0-2])[/.](1[3-9]|2\d|3[01])[/.](\d{4}|\d\d)(?![\d./]\d)", _date(2, 1, 3)),
     (rf"(?:\bthe )?(?<![\d.]){_DAY} (?:of )?{_MONTH}{_YEAR}", _date(1, 2, 3)),
