@@ -169,7 +169,7 @@ def test_the_status_says_how_it_ended(study):
         ("round-trip", "texts.csv", "--out", "o", "--earlier", "good", *gates): (2, "speed"),
         ("round-trip", "texts.csv", "--out", "o", "--earlier", "nowhere"): (2, "holds no report"),
         ("round-trip", "own.csv", "--voice", "low", "--out", "own", *own): (0, ""),
-        ("round-trip", "own.csv", "--out", "o"): (2, "as in --column text=sentence"),
+        ("round-trip", "own.csv", "--out", "o"): (2, "as in --column text=satz"),
         ("round-trip", "own.csv", "--out", "o", *own[:2]): (2, "--column language=NAME or --language CODE"),
         ("round-trip", "own.csv", "--out", "o", *own, "--column", "split=satz"): (
             2,

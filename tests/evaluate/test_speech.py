@@ -142,6 +142,31 @@ def test_speed_is_measured_in_turns_or_not_at_all(staged, lab, store):
         evaluate.round_trip(lab, frame, voices, speed=True, store=store)
 
 
+@pytest.mark.slow
+def test_columns_are_found_under_usual_names_and_a_code_is_for_all_rows(staged, lab, store):
+    how = {"store": store, "progress": False}
+    voice, said = staged.voice("plain"), ["One sentence.", "Another."]
+    usual = evaluate.round_trip(lab, pd.DataFrame({"text": said, "language": "en"}), voice, **how)
+    for table, options in (
+        (pd.DataFrame({"Sentence": said, "locale": "en"}), {}),
+        (pd.DataFrame({"sentence": said}), {"language": "en"}),
+        (pd.DataFrame({"text": said, "language": "ja", "en": "ja"}), {"language": "en"}),
+    ):
+        found = evaluate.round_trip(lab, table, voice, **options, **how)
+        pd.testing.assert_frame_equal(found.summary, usual.summary)
+        assert found.table[found.text].tolist() == said
+        assert set(table) <= set(found.table)
+    other = pd.DataFrame({"satz": said, "sprache": "en"})
+    with pytest.raises(InvalidRequestError) as caught:
+        evaluate.round_trip(lab, other, voice, **how)
+    told = str(caught.value)
+    assert "no column 'text', 'language'; it has 'satz', 'sprache'" in told
+    assert "as in text='satz', language='sprache'" in told
+    assert "language='en' is for all rows" in told
+    with pytest.raises(InvalidRequestError, match="no column 'said'"):  # what is named is not replaced
+        evaluate.round_trip(lab, usual.table[["text", "language"]], voice, text="said", **how)
+
+
 def test_recordings_are_named_by_their_files_and_need_no_speaker(lab, store, recorded):
     paths = recorded("good morning", "good evening")
     frame = pd.DataFrame({"audio": paths, "text": "good morning", "language": "en"})

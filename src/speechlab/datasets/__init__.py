@@ -8,9 +8,19 @@ Notebooks, studies, the command line and tests use this room.
 
 from speechlab._door import name_after as _name_after
 from speechlab.datasets._load import available, datasheet, prompts, zh_speech
+from speechlab.datasets._manifests import usual_columns
 from speechlab.datasets._read import from_hugging_face, read
 from speechlab.datasets._sample import sample
 
-__all__ = ["available", "datasheet", "from_hugging_face", "prompts", "read", "sample", "zh_speech"]
+__all__ = [
+    "available",
+    "datasheet",
+    "from_hugging_face",
+    "prompts",
+    "read",
+    "sample",
+    "usual_columns",
+    "zh_speech",
+]
 
 _name_after(__name__, globals(), __all__)

@@ -18,7 +18,7 @@ from speechlab.datasets._segments import sound_of
 from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from pathlib import Path
 
     import pandas as pd
@@ -103,19 +103,7 @@ def named(rows: pd.DataFrame, columns: Mapping[str, str], path: object) -> pd.Da
             message = f"the column {own!r} is given for {both}; name another column for one of them"
             raise InvalidRequestError(message, parameter="columns")
         new[own] = name
-    plain = {str(one).strip().lower(): one for one in reversed(rows.columns)}
-    plain |= {str(one): one for one in rows.columns}
-    for name, others in NAMES.items():
-        known = next(
-            (
-                plain[one]
-                for one in others
-                if one in plain and plain[one] not in new and not _nested(rows[plain[one]])
-            ),
-            None,
-        )
-        if name not in columns and known is not None:
-            new[known] = name
+    new |= {own: name for name, own in usual_columns(rows, met=columns, taken=new).items()}
     # a column that another one replaces keeps its content under its own name with an underscore
     for name in set(new.values()) - set(new):
         if name in rows.columns:
@@ -130,6 +118,36 @@ def named(rows: pd.DataFrame, columns: Mapping[str, str], path: object) -> pd.Da
             f"columns={likely(rows) or {'text': 'sentence'}}"
         )
         raise InvalidRequestError(message, parameter="columns")
+    return found
+
+
+def usual_columns(
+    rows: pd.DataFrame, *, met: Collection[str] = (), taken: Collection[Any] = ()
+) -> dict[str, Any]:
+    """Find the columns that a study needs under the names that they have in other tools.
+
+    Args:
+        rows: The table.
+        met: What is not looked for.
+        taken: Columns that hold something else.
+
+    Returns:
+        Names of columns by what they hold: ``audio``, ``text``, ``speaker``, ``language``, ``split``, ``duration_s``,
+        ``offset_s``, ``source_lang``, ``target_lang``, ``reference``. Case does not count, and a column of lists is
+        not taken.
+
+    Example:
+        >>> usual_columns(pd.DataFrame(columns=["path", "sentence", "locale"]))
+        {'audio': 'path', 'text': 'sentence', 'language': 'locale'}
+    """
+    plain = {str(one).strip().lower(): one for one in reversed(rows.columns)}
+    plain |= {str(one): one for one in rows.columns}
+    found: dict[str, Any] = {}
+    for name, others in NAMES.items():
+        known = (plain[one] for one in others if one in plain and name not in met)
+        free = (one for one in known if one not in {*taken, *found.values()} and not _nested(rows[one]))
+        if (own := next(free, None)) is not None:
+            found[name] = own
     return found
 
 

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from speechlab._arguments import is_missing, is_whole_number, refused, require_columns
+from speechlab._arguments import is_missing, is_whole_number, no_column, refused, require_columns
 from speechlab.audio import AudioClip, recording_length_s
 from speechlab.client import Client
+from speechlab.contract import Language
+from speechlab.datasets import usual_columns
 from speechlab.errors import InvalidRequestError, SpeechLabError
 from speechlab.text import language_code
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     import pandas as pd
+
+_LANGUAGES = frozenset({"language", "source_lang", "target_lang"})
 
 
 def need_columns(frame: object, *columns: object) -> None:
@@ -23,7 +29,7 @@ def need_columns(frame: object, *columns: object) -> None:
     Raises:
         InvalidRequestError: The value is not such a table.
     """
-    require_columns(frame, *columns, hint="Rename the column that holds this, or name it in the call")
+    require_columns(frame, *columns)
     for name in columns:
         if not isinstance(name, str):
             raise InvalidRequestError(
@@ -46,6 +52,56 @@ def need_columns(frame: object, *columns: object) -> None:
                 "texts; remove or correct it"
             )
             raise InvalidRequestError(message, parameter=str(name))
+
+
+def columns_of(frame: pd.DataFrame, **asked: str | None) -> tuple[pd.DataFrame, list[str]]:
+    """Return the table of a study and the names of its columns, which are found as users may name them.
+
+    A code in place of a column of languages stands for all rows, and becomes a column. A column that is not named in
+    the call may have the name that it has in other tools, as for :func:`speechlab.datasets.read`.
+
+    Args:
+        frame: The table.
+        **asked: The column of each argument; its own name if the user gave none; None for no column. The
+            reference is ``"auto"`` for its own name if the table has it.
+
+    Raises:
+        InvalidRequestError: As for :func:`need_columns`; the message names all missing columns.
+    """
+    need_columns(frame)
+    if asked.get("reference") == "auto":
+        asked["reference"] = "reference" if "reference" in frame.columns else None
+    given = {argument: name for argument, name in asked.items() if name is not None}
+    names = {argument: name for argument, name in given.items() if name in list(frame.columns)}
+    usual = usual_columns(frame, taken=list(names.values()))
+    for argument, name in given.items():
+        if argument in _LANGUAGES and _is_for_all(name, found=argument in names):
+            frame = frame.assign(**{argument: name})
+            names[argument] = argument
+        elif argument not in names and name == argument and argument in usual:
+            names[argument] = usual[argument]
+    if missing := [argument for argument in given if argument not in names]:
+        raise InvalidRequestError(_missing(frame, given, missing, names), parameter=missing[0])
+    need_columns(frame, *names.values())
+    return frame, [names[argument] for argument in given]
+
+
+def _is_for_all(name: object, *, found: bool) -> bool:
+    """Whether an argument for languages is a code: one of the contract, or one that is no column."""
+    code = code_or_none(name)
+    return code is not None and (code in set(Language) or not found)
+
+
+def _missing(
+    frame: pd.DataFrame, given: Mapping[str, object], missing: Sequence[str], names: Mapping[str, object]
+) -> str:
+    """Return the message for missing columns, with an example of their names."""
+    free = [name for name in frame.columns if name not in names.values()]
+    example = ", ".join(f"{argument}={name!r}" for argument, name in zip(missing, free, strict=False))
+    told = no_column(frame.columns, *(given[argument] for argument in missing), table="frame")
+    advice = f"Name them in the call, as in {example or f'{missing[0]}=...'}, or rename them"
+    codes = [f"{argument}='en'" for argument in missing if argument in _LANGUAGES]
+    return f"{told}. {advice}{f'; {codes[0]} is for all rows' if codes else ''}"
 
 
 def _is_torn(cell: object) -> bool:

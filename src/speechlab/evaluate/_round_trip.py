@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from speechlab import batch
 from speechlab._brief import briefly
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._arguments import check_client, count_of, keep_free, need_columns
+from speechlab.evaluate._arguments import check_client, columns_of, count_of, keep_free
 from speechlab.evaluate._failed import tell_failed
 from speechlab.evaluate._made import SPEECH
 from speechlab.evaluate._speech.rows import SEE, errors_of, heard_by_one, reported, spoken
@@ -67,7 +67,7 @@ def round_trip(
         voices: Voices or their ids; None for all voices that speak the text's language. For several services a
             mapping by name, as in ``{"ours": "heart", "theirs": ["alloy", "nova"]}``.
         text: Column of the texts.
-        language: Column of their languages.
+        language: Column of their languages, or a code for all of them.
         recogniser: The client that recognises. None for ``lab``, or the first of several services that can be asked:
             a comparison of voices needs one recogniser for all.
         identify: Whether the recogniser must identify the language instead of being told.
@@ -87,7 +87,7 @@ def round_trip(
     """
     import pandas as pd
 
-    need_columns(frame, text, language)
+    frame, (text, language) = columns_of(frame, text=text, language=language)
     services = services_of(lab)
     if recogniser is not None:
         check_client("recogniser", recogniser)

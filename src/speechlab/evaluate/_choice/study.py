@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from speechlab import batch
 from speechlab._arguments import is_whole_number, refused
 from speechlab._brief import briefly
-from speechlab.evaluate._arguments import check_client, count_of, keep_free, need_columns
+from speechlab.evaluate._arguments import check_client, columns_of, count_of, keep_free
 from speechlab.evaluate._choice.measured import measured, rated_clips
 from speechlab.evaluate._choice.order import ordered
 from speechlab.evaluate._choice.report import VoicesReport
@@ -68,7 +68,7 @@ def voices(
         voices: Voices or their ids; None for all voices that speak a sentence's language. For several services a
             mapping by name, as in ``{"ours": "heart", "theirs": ["alloy", "nova"]}``.
         text: Column of the sentences; a repeated sentence counts once.
-        language: Column of their languages.
+        language: Column of their languages, or a code for all of them.
         takes: Number of times that each voice speaks each sentence. With several takes, the variance of voices with
             temperature is estimated.
         temperature: Temperature, for voices that have one; None for the default of the voice.
@@ -95,7 +95,7 @@ def voices(
     """
     import pandas as pd
 
-    need_columns(frame, text, language)
+    frame, (text, language) = columns_of(frame, text=text, language=language)
     services = services_of(lab)
     if recogniser is not None:
         check_client("recogniser", recogniser)

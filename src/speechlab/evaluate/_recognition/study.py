@@ -13,9 +13,9 @@ from speechlab._arguments import refused
 from speechlab._brief import briefly
 from speechlab.evaluate._arguments import (
     code_or_none,
+    columns_of,
     count_of,
     keep_free,
-    need_columns,
     no_language,
     recording_seconds,
 )
@@ -83,7 +83,8 @@ def recognition(
         frame: One row for each recording.
         audio: Column of the recordings: paths.
         text: Column of the references.
-        language: Column of the languages: codes, or several codes with ``+`` between them.
+        language: Column of the languages: codes, or several codes with ``+`` between them. A code in place of a
+            column is for all rows.
         voice: Column of the speakers, for the summary. ``"auto"`` takes ``voice`` or ``speaker`` if the table has it
             and the study has one system and no condition; None puts all recordings of a language into one row.
         settings: Parameters of ``Client.transcribe``, or ``identify``, by the name of the setting, as in ``{"plain":
@@ -120,10 +121,10 @@ def recognition(
     nobody = count_of("speechless", speechless, "recordings of each kind, or 0 for none")
     turns = count_of("speed", speed, "recordings, or 0 for none")
     beside = several or bool(conditions)
-    if voice == "auto":
-        known = getattr(frame, "columns", ())
-        voice = None if beside else next((name for name in _SPEAKERS if name in known), None)
-    need_columns(frame, audio, text, language, *([] if voice is None else [voice]))
+    voice = _speaker(frame, beside=beside) if voice == "auto" else voice
+    frame, (audio, text, language, *_) = columns_of(
+        frame, audio=audio, text=text, language=language, voice=voice
+    )
     keep_free(frame, RECOGNITION - GIVEN)
     given, rows = _prepared(frame, audio, voice)
     with _opened(store) as kept:
@@ -174,6 +175,12 @@ def recognition(
     report = RecognitionReport.of_rows(scored, systems, nothing, notes)
     tell_failed(errors_of(report), len(report.table), SEE)
     return report
+
+
+def _speaker(frame: object, *, beside: bool) -> str | None:
+    """The column of the speakers; None without one, and where systems or conditions stand side by side."""
+    known = getattr(frame, "columns", ())
+    return None if beside else next((name for name in _SPEAKERS if name in known), None)
 
 
 def _left_out(unknown: pd.DataFrame, language: str, systems: Sequence[System]) -> list[pd.DataFrame]:

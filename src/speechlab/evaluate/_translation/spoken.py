@@ -11,7 +11,7 @@ from speechlab import batch
 from speechlab._brief import briefly
 from speechlab.contract import Voice
 from speechlab.errors import APIConnectionError, InvalidRequestError
-from speechlab.evaluate._arguments import code_or_none, keep_free, need_columns
+from speechlab.evaluate._arguments import code_or_none, columns_of, keep_free
 from speechlab.evaluate._failed import tell_failed
 from speechlab.evaluate._made import SPEECH_TO_SPEECH
 from speechlab.evaluate._report import verdicts_of
@@ -76,7 +76,7 @@ def speech_to_speech(
         voice: A voice of that language, its id or name; for several services a mapping by name.
         audio: Column of the recordings.
         text: Column of their transcripts.
-        language: Column of their languages.
+        language: Column of their languages, or a code for all of them.
         reference: Column of reference translations; ``"auto"`` takes ``reference`` if the table has it; None for no
             references.
         store: Where results are kept and reused; None for the user's own store.
@@ -92,9 +92,10 @@ def speech_to_speech(
         AuthenticationError: The service refuses the API key.
         APIConnectionError: No service can be reached.
     """
-    if reference == "auto":
-        reference = "reference" if "reference" in getattr(frame, "columns", ()) else None
-    need_columns(frame, audio, text, language, *([] if reference is None else [reference]))
+    frame, (audio, text, language, *others) = columns_of(
+        frame, audio=audio, text=text, language=language, reference=reference
+    )
+    reference = next(iter(others), None)
     services = services_of(lab)
     voices = by_service(voice, services, "voice")
     keep_free(frame, SPEECH_TO_SPEECH)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab import batch
 from speechlab._brief import briefly
-from speechlab.evaluate._arguments import count_of, keep_free, need_columns
+from speechlab.evaluate._arguments import columns_of, count_of, keep_free
 from speechlab.evaluate._failed import tell_failed
 from speechlab.evaluate._made import TRANSLATION
 from speechlab.evaluate._speech.speed import timed_or_why
@@ -77,8 +77,8 @@ def translation(
         text: Column of the texts.
         reference: Column of the reference translations; ``"auto"`` takes ``reference`` if the table has it; None for
             no references.
-        source_lang: Column of the languages of the texts.
-        target_lang: Column of the languages of the translations.
+        source_lang: Column of the languages of the texts, or a code for all of them.
+        target_lang: Column of the languages of the translations, or a code for all of them.
         settings: Parameters of ``Client.translate`` by the name of the setting, the one to compare with first, as in
             ``{"plain": {}, "keywords": {"keywords": ["API"]}, "context": {"context": "A manual."}}``; each service
             translates with each of them.
@@ -101,9 +101,10 @@ def translation(
     """
     import pandas as pd
 
-    if reference == "auto":
-        reference = "reference" if "reference" in getattr(frame, "columns", ()) else None
-    need_columns(frame, text, source_lang, target_lang, *([] if reference is None else [reference]))
+    frame, (text, source_lang, target_lang, *others) = columns_of(
+        frame, text=text, source_lang=source_lang, target_lang=target_lang, reference=reference
+    )
+    reference = next(iter(others), None)
     keep_free(frame, TRANSLATION)
     columns = Columns(text, reference or "", source_lang, target_lang)
     systems = services_with_settings(lab, settings, options, _SETTINGS)
@@ -138,8 +139,7 @@ def translation(
         parts.append(rows.assign(system=name) if several else rows.set_axis(done.index))
     unasked = [_unasked(frame, columns, name, why) for name, why in gone.items()]
     table = pd.concat([*parts, *unasked], ignore_index=True) if several else parts[0]
-    notes = told_gone(gone)
-    notes += [] if reference else _without_references(systems, back=back)
+    notes = [*told_gone(gone), *([] if reference else _without_references(systems, back=back))]
     there = {name: systems[name] for name in asked}
     timed, untimed = timed_or_why(lambda: timed_translations(there, frame, columns, turns), no_times())
     notes += [*lost, *untimed]
