@@ -65,7 +65,7 @@ def test_recordings_of_speech_in_noise_and_in_bands(run):
     assert rates["noise 0 dB"] > rates["as recorded"]
     assert len(report.speechless) == 4
     assert report.speechless["hallucination"].notna().all()
-    assert report.findings[-1] in done.stdout
+    assert str(report.findings[-1]) in done.stdout
 
 
 def test_services_by_name_have_their_own_keys(run):

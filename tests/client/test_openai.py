@@ -209,7 +209,7 @@ def test_voices_of_both_are_heard_by_one_recogniser(ours, theirs, counterpart, k
     assert both["rtf"].gt(0).all()
     assert report.speed["system"].tolist() == ["ours", "theirs"]
     assert "theirs" in "".join(report.sections(clips=0))
-    assert report.headline()["System"].tolist() == report.summary["system"].tolist()
+    assert report.headline()["system"].tolist() == report.summary["system"].tolist()
     labels = [label.get_text() for label in report.plot().axes[0].get_yticklabels()]
     assert any("theirs" in label for label in labels)
     for wrong in ({"ours": "heart"}, {"ours": "heart", "their": "alloy"}):

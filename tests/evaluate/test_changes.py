@@ -63,7 +63,9 @@ def test_what_is_worse_or_better_is_said():
     changes = made(wrong).compare(made(right))
     assert verdicts(changes) == {"v, en": "worse", "v, ja": "worse"}
     assert (changes.worse, changes.better) == (True, False)
-    assert "Worse: v, en (0.0% to 16.7%, +16.7 points, p < 0.001, 12 pairs)" in "\n".join(changes.findings)
+    assert "Worse: v, en (0.0% to 16.7%, +16.7 points, p < 0.001, 12 pairs)" in "\n".join(
+        map(str, changes.findings)
+    )
     back = made(right).compare(made(wrong))
     assert (back.worse, back.better) == (False, True)
     same = made(wrong).compare(made(wrong))
@@ -97,7 +99,7 @@ def test_intervals_stand_where_they_are_sound():
     assert few["difference_low"].isna().all()
     many = made(wrong, count=40).compare(made(right, count=40))
     assert many.summary["difference_low"].notna().all()
-    assert "95 % interval" in "\n".join(many.findings)
+    assert "95 % interval" in "\n".join(map(str, many.findings))
     assert list(many.figures()) == ["Differences, with 95 % intervals"]
     assert "sign-flip" in many.methods().text
     assert "Holm" in many.methods().text
@@ -106,14 +108,14 @@ def test_intervals_stand_where_they_are_sound():
 def test_rows_without_a_partner_are_told_and_not_tested():
     more = made(wrong, count=30)
     changes = more.compare(made(right))
-    assert "6 rows are in this report alone and not compared." in "\n".join(changes.findings)
+    assert "6 rows are in this report alone and not compared." in "\n".join(map(str, changes.findings))
     assert changes.summary["utterances"].sum() == 24
     other = made(wrong, text="another text")
     unpaired = other.compare(made(right))
     assert set(verdicts(unpaired).values()) == {"not paired"}
     assert not unpaired.worse
     assert not unpaired.paired
-    assert "of other rows" in "\n".join(unpaired.findings)
+    assert "of other rows" in "\n".join(map(str, unpaired.findings))
     assert unpaired.figures() == {}
     assert "not paired" in unpaired.to_html()
 

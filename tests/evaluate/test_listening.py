@@ -154,7 +154,7 @@ def test_a_frame_with_a_gap_loses_no_answer_without_a_word(column):
 def test_where_all_say_the_same_there_is_no_interval_of_no_width():
     report = evaluate.listening(rows_of({(n, i, "one", "two"): 1 for n in range(7) for i in range(7)}, "ab"))
     assert report.summary["low"].isna().all()
-    assert report.headline()["95 % interval"].tolist() == ["–", "–"]
+    assert report.headline()["95 % interval"].isna().all()
 
 
 def test_a_changed_score_or_sound_is_refused():
@@ -213,7 +213,7 @@ def test_the_report_says_who_was_excluded_and_why():
         answered("cid", finished=None),
     ]
     report = evaluate.listening(files, KEY, draws=200)
-    told = "\n".join(report.findings)
+    told = "\n".join(map(str, report.findings))
     assert "given twice and count once: 'ann'" in told
     assert "later sessions of listeners who had answered before are excluded: 'ann'" in told
     assert "'bob' is excluded: attention: 1 of 1 checks failed" in told
@@ -232,7 +232,7 @@ def test_a_listener_who_finished_in_a_second_file_has_finished():
     half = answered("ann", finished=None)
     half["answers"] = half["answers"][:2]
     report = evaluate.listening([half, answered("ann"), answered("bob", finished=None)], KEY, draws=200)
-    told = "\n".join(report.findings)
+    told = "\n".join(map(str, report.findings))
     assert "1 of 2 listeners did not finish; their answers count: 'bob'" in told
     assert "1 of 7 answers were given twice and count once: 'ann'" in told
     assert report.listeners["finished"].tolist() == [True, False]
@@ -285,7 +285,7 @@ def test_mushra_listeners_are_screened_by_the_recommendation():
     same = [mushra(f"l{n}", lambda _: 95, lambda item: 95 if item < 4 else 40) for n in range(4)]
     report = evaluate.listening([*same, *fine[4:]], draws=200)
     assert (report.listeners["excluded"] == "").all()
-    assert any("hardly worse than the reference" in one for one in report.findings)
+    assert any("hardly worse than the reference" in str(one) for one in report.findings)
 
 
 # -- figures that are known
@@ -487,21 +487,22 @@ def clear_difference(method="mos", **more):
 def test_the_headline_is_written_out_for_people():
     shown = evaluate.listening(clear_difference(), draws=100).headline()
     assert list(shown) == [
-        *("System", "Mean opinion score", "95 % interval", "Answers", "Listeners", "Items", "Better than")
+        *("system", "mean opinion score", "95 % interval", "median", "answers", "listeners", "items"),
+        "better than",
     ]
-    assert shown["System"].tolist() == ["high", "same", "low"]
-    assert shown["Mean opinion score"].tolist() == ["4.25", "4.25", "3.25"]
-    assert shown["Better than"].fillna("").tolist() == ["low", "low", ""]
+    assert shown["system"].tolist() == ["high", "same", "low"]
+    assert shown["mean opinion score"].tolist() == ["4.25", "4.25", "3.25"]
+    assert shown["better than"].fillna("").tolist() == ["low", "low", ""]
     asked = {(n, item, "one", "two"): n < 7 for n in range(8) for item in range(6)}
     report = evaluate.listening(rows_of(asked, "abx"), draws=100)
     (line,) = report.headline().to_dict("records")
-    assert (line["Pair"], line["Share right"], line["p (Holm)"]) == ("one or two", "0.88", "< 0.001")
+    assert (line["pair"], line["share right"], line["p (Holm)"]) == ("one or two", "0.88", "< 0.001")
     assert "| one or two | 0.88 |" in report.to_markdown()
     preferred = {(n, item, "one", "two"): -1 for n in range(8) for item in range(8)}
     report = evaluate.listening(rows_of(preferred, "ab"), draws=100)
-    assert report.headline()["Better than"].fillna("").tolist() == ["one", ""]
+    assert report.headline()["better than"].fillna("").tolist() == ["one", ""]
     one = evaluate.listening(clear_difference()[lambda rows: rows["system"] == "low"], draws=100)
-    assert one.headline()["Better than"].isna().all()
+    assert one.headline()["better than"].isna().all()
 
 
 def test_the_record_says_what_was_asked_and_how_it_was_judged(tmp_path):

@@ -94,7 +94,7 @@ def test_settings_stand_beside_each_other_in_one_table_and_one_order(compared, t
     assert pair["significant"]
     assert pair["p_holm"] == pytest.approx(2**-7)
     assert pd.isna(pair["difference_low"])  # of eight recordings
-    assert compared.findings[0].startswith(
+    assert str(compared.findings[0]).startswith(
         "en: names (0.0%) has the lowest word error rate of 2 on 8 utterances; plain"
     )
     again = evaluate.Report.load(compared.save(tmp_path / "study"))
@@ -122,7 +122,7 @@ def test_rows_of_systems_are_shown_recording_by_recording(lab, store, recordings
     assert wide["error_spread"].tolist() == [1, 1, 1]
     assert wide["hypothesis_ours, names"].tolist() == SAID[:3]
     assert "hypothesis_same, vad" in three.rows().frame
-    assert "Fewer than 6 recordings" in "\n".join(three.findings)
+    assert "Fewer than 6 recordings" in "\n".join(map(str, three.findings))
     assert "hypothesis_same, vad" in three.to_html()
 
 
@@ -178,7 +178,9 @@ def test_a_system_that_fails_has_no_place_and_the_others_keep_theirs(lab, record
             concurrency=1,
         )
     assert report.table["status"].tolist()[2:] == ["error"] * 4
-    assert report.findings == ("en: boosted; more failed on all recordings, and have no place in the order.",)
+    (finding,) = report.findings
+    assert str(finding) == "en: boosted; more failed on all recordings, and have no place in the order."
+    assert (finding.language, finding.systems) == ("en", ("boosted", "more"))
     assert len(report.order) == 0
     assert "boosted" in report.to_html()
 
@@ -192,7 +194,7 @@ def test_systems_under_conditions_are_one_table_and_a_sentence_to_quote(lab, sto
     assert report.pairs["condition"].tolist() == ["as recorded", "noise 0 dB"]
     assert report.pairs["p"].tolist() == pytest.approx([2**-7] * 2)
     assert report.pairs["p_holm"].tolist() == pytest.approx([2**-6] * 2)
-    assert "en, noise 0 dB: names (0.0%) has the lowest" in "\n".join(report.findings)
+    assert "en, noise 0 dB: names (0.0%) has the lowest" in "\n".join(map(str, report.findings))
     page = report.to_html()
     assert "en, as recorded: names (0.0%) has the lowest" in page
     assert "en, noise 0 dB: names" not in page
@@ -259,9 +261,9 @@ def test_what_hotwords_help_and_what_they_cost(compared, lab, store, recordings,
     assert (plain["hotwords_said"], plain["hotwords_hit"], plain["recall"]) == (2, 0, 0)
     assert (named["hotwords_said"], named["hotwords_hit"], named["recall"]) == (2, 2, 1)
     assert "hotwords that came through went from 0 to 2 of 2 said (p = 1.000), hotwords put" in "\n".join(
-        compared.findings
+        map(str, compared.findings)
     )  # two of eight can be chance
-    assert "No help is shown" in "\n".join(compared.findings)
+    assert "No help is shown" in "\n".join(map(str, compared.findings))
     names = [said.split()[0] for said in SAID]
 
     def eager(said, options):
@@ -273,7 +275,7 @@ def test_what_hotwords_help_and_what_they_cost(compared, lab, store, recordings,
     report = evaluate.recognition(lab, recordings, settings=settings, **how)
     found = report.hotwords.set_index("system").loc["all"]
     assert (found["recall"], found["hotwords_added"], found["rest_rate"]) == (1, 8, 0)
-    assert report.findings[-1].endswith(
+    assert str(report.findings[-1]).endswith(
         "Hotwords help; they cost more hotwords put in. 8 recordings are too few to show much."
     )
     assert report.table["hotwords_added"].tolist() == [0] * 8 + [1] * 8
@@ -296,7 +298,7 @@ def test_hotwords_of_rows_of_two_languages(lab, store, recordings, hears):
     assert counts.loc[("en", "names")].tolist() == [1, 1]
     assert found["verdict"].notna().tolist() == [False, True, False, True]
     page = report.to_html()
-    assert "went from 2 to 3 of 3 said" in "\n".join(report.findings)
+    assert "went from 2 to 3 of 3 said" in "\n".join(map(str, report.findings))
     assert "of 3 said" not in page  # two languages stand in the table alone
     alone = evaluate.recognition(lab, rows, hotwords=["Ada"], speechless=1, **how)
     assert "came through" in alone.to_html()
@@ -437,7 +439,7 @@ def test_speed_is_measured_by_calls_in_turns_and_its_change_is_told(staged, lab,
     assert clean["timed_calls"].tolist() == [6, 6]
     assert (clean["total_s_low"] <= clean["total_s"]).all()
     assert first.summary["timed_calls"].count() == 2  # of noisy recordings nothing was timed
-    assert "Text (s)" in first.headline()
+    assert "text (s)" in first.headline()
     assert "one at a time" in first.to_html()
     part = first.part("ours")
     assert len(part.speed) == 6
@@ -452,8 +454,8 @@ def test_speed_is_measured_by_calls_in_turns_and_its_change_is_told(staged, lab,
     assert (changes.slower, changes.worse) == (True, False)
     assert first.compare(slow).speed["verdict"].tolist() == ["faster"] * 2
     assert first.compare(first).slower is False
-    assert "time to the end × 2.00" in "\n".join(changes.findings)
-    assert "machines, their load" in "\n".join(changes.findings)
+    assert "time to the end × 2.00" in "\n".join(map(str, changes.findings))
+    assert "machines, their load" in "\n".join(map(str, changes.findings))
     assert "machines, their load" in "".join(changes.sections(clips=0))
     assert len(part.compare(first.part("ours")).speed) == 1
     assert len(first.compare(evaluate.recognition(services, rows, **how)).speed) == 0

@@ -321,7 +321,7 @@ def test_methods_name_what_was_used_and_nothing_else(report, tmp_path):
 
 def test_tables_for_papers_hold_text_as_text(report, tmp_path):
     markdown = report.to_markdown()
-    (row,) = [line for line in markdown.splitlines() if "50%" in line]
+    (row,) = [line for line in markdown.splitlines() if line.startswith("| ") and "50%" in line]
     assert r"50% \& \<b\>\$x\_1\$\</b\> \\input\{secret\} \| \`rm\`" in row
     assert "1. V. I. Levenshtein" in markdown
     latex = report.to_latex(label="tab:one")
@@ -392,7 +392,7 @@ def test_listening_tests_too(tmp_path):
     folder = tmp_path / "out"
     write_folder(folder, report, html="", figures={})
     again = evaluate.Report.load(folder)
-    assert (again.findings, again.method) == (("one left",), "mos")
+    assert (tuple(map(str, again.findings)), again.method) == (("one left",), "mos")
     assert np.isnan(again.agreement)
     assert again.pairs["p_holm"].tolist() == [0.01]
     text, sources = report.methods()

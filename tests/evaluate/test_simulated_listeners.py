@@ -60,8 +60,8 @@ def test_answers_follow_the_model_and_the_report_says_that_nobody_listened():
     pd.testing.assert_frame_equal(answers, again)
     report = evaluate.listening(answers[answers["listener"] <= "simulated 020"])
     assert not report.listeners["checks_failed"].any()
-    assert "20 of 20 listeners are simulated" in report.findings[0]
-    assert "true scores good 3.6, bad 2.4" in report.findings[0]
+    assert "20 of 20 listeners are simulated" in str(report.findings[0])
+    assert "true scores good 3.6, bad 2.4" in str(report.findings[0])
     assert "simulated" in report.methods()[0]
 
 
@@ -69,7 +69,7 @@ def test_people_among_simulated_listeners_are_told_apart():
     answers = evaluate.simulated_listeners(key_of(items=8), {"good": 4, "bad": 3}, listeners=7)
     people = answers[answers["listener"] == "simulated 1"].assign(listener="ann", session="2026-01-01")
     report = evaluate.listening([answers, people])
-    assert report.findings[0].startswith("7 of 8 listeners are simulated")
+    assert str(report.findings[0]).startswith("7 of 8 listeners are simulated")
     assert "simulated" not in str(evaluate.listening(people).findings)
 
 

@@ -145,7 +145,7 @@ def test_several_services_go_all_the_way(way):
     assert two.table["system"].tolist() == ["ours"] * 2 + ["theirs"] * 2
     assert two.table["again"].tolist() == [*one.table["again"].tolist()] * 2
     assert two.summary["system"].tolist() == ["ours"] * 3 + ["theirs"] * 3
-    assert two.headline()["System"].tolist() == two.summary["system"].tolist()
+    assert two.headline()["system"].tolist() == two.summary["system"].tolist()
     assert len(two.plot().axes[0].get_yticklabels()) == 6
     assert two.rows().frame["system"].tolist() == ["ours", "ours", "theirs", "theirs"] * 2
 

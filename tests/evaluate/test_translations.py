@@ -8,7 +8,7 @@ import pytest
 from speechlab import evaluate
 from speechlab.client import Client, OpenAIAdapter
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._translation.effects import effects, effects_in_words
+from speechlab.evaluate._translation.effects import effect_findings, effects
 from speechlab.evaluate._translation.measures import Columns, measured, summarized
 from speechlab.evaluate._translation.speed import no_times
 from speechlab.store import Store
@@ -91,7 +91,7 @@ def test_what_a_glossary_helps_and_what_it_costs_elsewhere():
     assert verdicts["context", "texts without terms", "chrF"] == "no difference shown"
     assert found["utterances"].tolist() == [12] * 6
     assert (found["p_holm"] >= found["p"]).all()
-    words = effects_in_words(found)[0]
+    words = str(effect_findings(found)[0])
     assert words.startswith(
         "keywords instead of plain, ja → en: terms kept in texts with terms went from 0.0% to 100.0% (better, "
     )
@@ -121,9 +121,8 @@ def test_differences_have_intervals_from_twenty_texts_on():
     found = effects(pd.concat(parts, ignore_index=True), NAMES).set_index(["texts", "measure"])
     without = found.loc["texts without terms", "chrF"]
     assert without["difference_low"] < without["difference"] < without["difference_high"] < 0
-    assert (
-        f"95 % interval of the difference {without['difference_low']:+.1f} to "
-        in effects_in_words(found.reset_index())[0]
+    assert f"95 % interval of the difference {without['difference_low']:+.1f} to " in str(
+        effect_findings(found.reset_index())[0]
     )
     few = effects(pd.concat([part.head(20) for part in parts], ignore_index=True), NAMES)
     assert few["difference_low"].isna().all()
@@ -222,7 +221,7 @@ def test_several_services_stand_in_one_table(lab, live_service, tmp_path):
     assert report.summary["system"].tolist() == ["ours", "theirs"]
     assert report.speed["system"].tolist() == ["ours", "theirs"]
     assert report.effects[["system", "baseline"]].to_numpy().tolist() == [["theirs", "ours"]]
-    assert report.findings[0].startswith("theirs instead of ours, en → ja: ")
+    assert str(report.findings[0]).startswith("theirs instead of ours, en → ja: ")
     assert "Each service translated its own translations back" in report.notes[0]
     assert report.record["settings"]["systems"] == ["ours", "theirs"]
     models = {run["service"] for run in report.record["runs"]}

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from speechlab._arguments import is_frame, is_whole_number, refused
 from speechlab._brief import briefly
 from speechlab._files import user_path, whole_file
-from speechlab.display import Html, document, element, join
+from speechlab.display import Html, document, element, join, notebook_output
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._failed import failures
+from speechlab.evaluate._writing.columns import View, columns_of
 from speechlab.evaluate._writing.folder import (
     PAGES,
     read_folder,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from speechlab.evaluate._finding import Answer, Finding
     from speechlab.widgets import ShownTable
 
 PAGE_BYTES = 20_000_000
@@ -62,17 +64,57 @@ class Report(ABC):
     """Columns of the table that the study makes; None for all of them."""
 
     @property
-    def findings(self) -> tuple[str, ...]:
-        """The findings in sentences to quote; empty if the report has only its table and summary."""
+    def answer(self) -> str:
+        """What to do, or what was learnt, and how sure that is; two sentences to quote."""
+        return str(self.conclude())
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """The findings behind the answer; ``str()`` of each is its text."""
         return ()
 
     @abstractmethod
+    def conclude(self) -> Answer:
+        """Return the answer in two parts, which the page shows in two sizes."""
+
+    def _views(self) -> Sequence[View]:
+        """Return the tables for people, the most important one first."""
+        return [View(self.title, columns_of(self.summary), self.summary.to_dict("records"))]
+
+    def headline(self) -> pd.DataFrame:
+        """Return the most important table as texts, as the page, the notebook and the terminal show it."""
+        return self._views()[0].frame()
+
     def sections(self, *, clips: int | None = None) -> Sequence[Html]:
-        """Return the parts of the report as plain HTML.
+        """Return the parts of the report as plain HTML: the answer, tables, findings, and rows.
 
         Args:
             clips: Maximum of rows with their recordings; None for all rows, 0 for none.
         """
+        rows = [] if clips == 0 else self._shown_rows(clips)
+        return [answer_html(self.conclude()), *self._parts(), *rows]
+
+    def _parts(self) -> list[Html]:
+        """Return what stands below the answer: what failed, tables, and findings."""
+        tables = [view.html() for view in self._views() if view.rows]
+        return [*self._failures(), *tables, *self._stands_out()]
+
+    def _shown_rows(self, clips: int | None) -> Sequence[Html]:
+        """Return rows with their sound, as plain HTML."""
+        del clips
+        return ()
+
+    def _quoted(self) -> Sequence[Finding]:
+        """Return the findings that no table shows."""
+        return self.findings
+
+    def _stands_out(self) -> list[Html]:
+        """Return findings and notes as a list, if there are any."""
+        said = [*map(str, self._quoted()), *self.notes]
+        if not said:
+            return []
+        items = element("ul", *(element("li", words, dir="auto") for words in said))
+        return [notebook_output(element("p", element("strong", "What stands out")), items)]
 
     @abstractmethod
     def facts(self) -> Mapping[str, str]:
@@ -89,10 +131,6 @@ class Report(ABC):
     def figures(self) -> Mapping[str, Figure]:
         """Return the figures of the page by their titles, without figures that would be empty."""
         return drawn({"Scores": self.plot})
-
-    def headline(self) -> pd.DataFrame:
-        """Return the summary in a few columns of text, for people."""
-        return self.summary
 
     def rows(self, **options: Any) -> Any:
         """Return a :class:`speechlab.widgets.AudioTable` of the rows, to hear, search and sort them.
@@ -158,7 +196,8 @@ class Report(ABC):
             raise refused("max_bytes", max_bytes, "a whole number of bytes from 1 on")
         return report_page(
             self.title,
-            [*self._failures(), *self.sections(clips=0)],
+            self.conclude(),
+            self._parts(),
             figures,
             self._rows(),
             self.methods(),
@@ -173,11 +212,12 @@ class Report(ABC):
         return {name: figure.to_svg() for name, figure in figures.items()}
 
     def to_markdown(self) -> str:
-        """Return the headline as a Markdown table, with the methods below it."""
+        """Return the answer, the headline as a Markdown table, and the methods."""
         methods = self.methods()
         sources = [f"{number}. {markdown_text(source)}" for number, source in enumerate(methods.sources, 1)]
         table = markdown_table(self.headline()).rstrip()
-        parts = [f"**{markdown_text(self.title)}**", table, markdown_text(methods.text), "\n".join(sources)]
+        said = [f"**{markdown_text(self.title)}**", markdown_text(self.answer)]
+        parts = [*said, table, markdown_text(methods.text), "\n".join(sources)]
         return "\n\n".join(part for part in parts if part) + "\n"
 
     @briefly
@@ -288,10 +328,11 @@ class Report(ABC):
         ]
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.title!r}, {len(self.table)} rows)"
+        told = f"{type(self).__name__}({self.title!r}, {len(self.table)} rows)"
+        return "\n".join(line for line in (told, self.answer, *self.notes) if line)
 
     def _repr_html_(self) -> str:
-        return join("", [*self._failures(), *self.sections(clips=3)])
+        return join("", self.sections(clips=3))
 
     def _failures(self) -> list[Html]:
         """The number of failed rows with the reasons, if any failed."""
@@ -324,9 +365,11 @@ def verdicts_of(significant: pd.Series[bool], more_wrong: pd.Series[float]) -> A
     return np.select([significant & (more_wrong > 0), significant], [WORSE, BETTER], ALIKE)
 
 
-def listed(parts: Sequence[str]) -> str:
-    """Parts of a sentence: ``a, b and c``."""
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+def answer_html(answer: Answer) -> Html:
+    """Return the answer as a paragraph: what to do large, how sure that is below."""
+    lead = element("strong", answer.text, style="font-size:1.25em;line-height:1.3")
+    sure = [element("br"), element("span", answer.certainty)] if answer.certainty else []
+    return notebook_output(element("p", lead, *sure, dir="auto"))
 
 
 def combined_page(title: str, reports: Sequence[Report]) -> str:

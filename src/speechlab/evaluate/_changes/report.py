@@ -9,14 +9,16 @@ import pandas as pd
 
 from speechlab._arguments import is_missing, refused
 from speechlab._platform import package_version
-from speechlab.display import Html, element, percent, table
+from speechlab.display import element, percent, table
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._changes.speed import SLOWER, chance, speed_changes, speed_table, told_of_speed
+from speechlab.evaluate._changes.speed import SLOWER, speed_changes, speed_view, told_of_speed
 from speechlab.evaluate._changes.tested import NAMES, SCORES, VERDICTS, changes
 from speechlab.evaluate._changes.translated import translation_changes
+from speechlab.evaluate._finding import Answer, Finding
 from speechlab.evaluate._made import RECOGNITION, SIDES, TRANSLATION, VOICES
 from speechlab.evaluate._report import BETTER, WORSE, Report
 from speechlab.evaluate._translation.report import TranslationReport
+from speechlab.evaluate._writing.columns import Column, View, chance, count, listed, p_words, plural, text
 from speechlab.evaluate._writing.record import service_of
 
 if TYPE_CHECKING:
@@ -25,10 +27,12 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
+    from speechlab.display import Html
     from speechlab.widgets import ShownTable
 
 _OWN = RECOGNITION | VOICES | TRANSLATION
-_HEADS = ("Group", "Pairs", "Difference", "95 % interval", "p (Holm)", "Verdict")
+_NOTHING = "Nothing is shown to have changed"
+_HEADS = ("group", "pairs", "difference", "95 % interval", "p (Holm)", "verdict")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -103,23 +107,80 @@ class Changes(Report):
         return bool(self.summary["paired"].any())
 
     @property
-    def findings(self) -> tuple[str, ...]:
+    def findings(self) -> tuple[Finding, ...]:
         """The changes, in sentences to quote."""
         said = []
         rows = self.summary.to_dict("records")
         first, second = self.names
         way = f", from {first} to {second}" if self._named else ""
         for verdict in VERDICTS:
-            found = [self._words(row) for row in rows if row["verdict"] == verdict]
-            if found:
-                said.append(f"{verdict.capitalize()}{way}: {'; '.join(found)}.")
+            groups = [row for row in rows if row["verdict"] == verdict]
+            if groups:
+                words = f"{verdict.capitalize()}{way}: {'; '.join(map(self._words, groups))}."
+                said.append(Finding(words, systems=tuple(str(row["group"]) for row in groups)))
         alone = ("in this report alone", "in the earlier one alone")
         alone = (f"of {second} alone", f"of {first} alone") if self._named else alone
         for name, what in zip(("only_now", "only_earlier"), alone, strict=True):
-            if count := int(self.summary[name].sum()):
-                said.append(f"{count:,} {'row is' if count == 1 else 'rows are'} {what} and not compared.")
-        said += [told] if (told := told_of_speed(self.speed)) else []
+            if rows_alone := int(self.summary[name].sum()):
+                words = (
+                    f"{rows_alone:,} {'row is' if rows_alone == 1 else 'rows are'} {what} and not compared."
+                )
+                said.append(Finding(words, numbers={name: rows_alone}))
+        said += [Finding(told)] if (told := told_of_speed(self.speed)) else []
         return tuple(said)
+
+    def conclude(self) -> Answer:
+        first, second = self.names
+        better, worse = (
+            ("better", "worse") if not self._named else (f"better in {second}", f"worse in {second}")
+        )
+        verdicts = self.summary["verdict"]
+        parts = [
+            f"{listed(_brief(self.summary[verdicts == verdict]))} {word}"
+            for verdict, word in ((WORSE, f"became {worse}"), (BETTER, f"became {better}"))
+            if (verdicts == verdict).any()
+        ]
+        if self._named:
+            parts = [part.replace("became ", "is ") for part in parts]
+        if not self.paired:
+            lead = f"{first} and {second} have no row in common, so nothing can be said of changes"
+        else:
+            nothing = (
+                "Nothing is shown to have changed"
+                if not self._named
+                else f"{first} and {second} are not shown to differ"
+            )
+            lead = "; ".join(parts) or nothing
+        pairs = plural(int(self.summary["utterances"].sum()), "row")
+        sure = f"Tested on {pairs} that both have, beyond chance where it is said." if self.paired else ""
+        if len(self.speed):
+            sure += " Speed: " + ("slower." if self.slower else "no slowing shown.")
+        return Answer(f"{lead[:1].upper()}{lead[1:]}.", sure.strip())
+
+    def _views(self) -> Sequence[View]:
+        heads = self.names if self._named else ("earlier", "now")
+        columns = [
+            text("group", "group", strong=True),
+            count("pairs", "utterances"),
+            Column(heads[0], lambda row: _figures(row)[0], figure=True),
+            Column(heads[1], lambda row: _figures(row)[1], figure=True),
+            Column("difference", lambda row: _figures(row)[2], figure=True, strong=True),
+            Column("95 % interval", _interval, figure=True),
+            chance("p (Holm)", "p_holm"),
+            text("verdict", "verdict"),
+        ]
+        note = (
+            "Rows that both reports have, by chrF: more is better. P is corrected by Holm's method."
+            if self._translated
+            else "Error rates of the rows that both reports have. P is exact and corrected by Holm's method."
+        )
+        view = View("What changed", columns, self.summary.to_dict("records"), note)
+        return [view, *([speed_view(self.speed, self.names)] if len(self.speed) else [])]
+
+    def _shown_rows(self, clips: int | None) -> Sequence[Html]:
+        shown = self.table if clips is None else self.table.head(clips)
+        lines = map(self._line, shown.to_dict("records"))
+        return [table(self._heads(), lines, caption="Rows, those first that changed most")]
 
     def _words(self, row: Mapping[Hashable, Any]) -> str:
         earlier, now, points = _figures(row)
@@ -128,39 +189,9 @@ class Changes(Report):
             return f"{row['group']} ({rates}, of other rows)"
         told = [rates, f"{points} points"]
         told += [f"95 % interval {interval}" for interval in [_interval(row)] if interval]
-        p = chance(row) or ""
-        told.append(f"p {p}" if p.startswith("<") else f"p = {p}")
+        told.append(p_words(row["p_holm"]))
         told.append(f"{row['utterances']:,} {'pair' if row['utterances'] == 1 else 'pairs'}")
         return f"{row['group']} ({', '.join(told)})"
-
-    def sections(self, *, clips: int | None = None) -> Sequence[Html]:
-        """Return the words, the table of groups, and the rows that changed most."""
-        lines = []
-        for group, pairs, earlier, now, difference, *others in self.headline().itertuples(index=False):
-            told = [None if is_missing(one) else one for one in others]
-            name, points = element("strong", group), element("strong", difference)
-            lines.append([name, str(pairs), earlier, now, points, *told])
-        heads = ("group", "pairs", *self.names, "difference", "95 % interval", "p", "verdict")
-        caption = (
-            "Rows that both reports have, by chrF: more is better. P is corrected by Holm's method."
-            if self._translated
-            else "Error rates of the rows that both reports have. P is exact and corrected by Holm's method."
-        )
-        found = [
-            *(element("p", one) for one in self.findings),
-            table(heads, lines, caption=caption, right=(1, 2, 3, 4, 5, 6)),
-        ]
-        found += [speed_table(self.speed, self.names)] if len(self.speed) else []
-        shown = self.table if clips is None else self.table.head(clips)
-        if clips != 0:
-            found.append(
-                table(
-                    self._heads(),
-                    map(self._line, shown.to_dict("records")),
-                    caption="Rows, those first that changed most",
-                )
-            )
-        return found
 
     @property
     def _named(self) -> bool:
@@ -215,23 +246,6 @@ class Changes(Report):
         found["columns"] = [called.get(name, name) for name in columns]
         return super(Changes, shown)._rows(**{**found, "hypotheses": list(called.values())})
 
-    def headline(self) -> pd.DataFrame:
-        """Return the groups with their rates, differences and verdicts."""
-        heads = self.names if self._named else ("Earlier", "Now")
-        return pd.DataFrame(
-            [
-                {
-                    "Group": row["group"],
-                    "Pairs": row["utterances"],
-                    **dict(zip((*heads, "Difference"), _figures(row), strict=True)),
-                    "95 % interval": _interval(row),
-                    "p (Holm)": chance(row),
-                    "Verdict": row["verdict"],
-                }
-                for row in self.summary.to_dict("records")
-            ]
-        )
-
     def plot(self, **options: Any) -> Figure:
         """Draw the differences with their intervals: :func:`speechlab.plots.differences`.
 
@@ -266,8 +280,9 @@ class Changes(Report):
                 found[name] = ", ".join(part for part in told if part)
         return found
 
-    def _repr_html_(self) -> str:
-        return "".join(self.sections(clips=0))
+
+def _brief(rows: pd.DataFrame) -> list[str]:
+    return [f"{row['group']} ({' to '.join(_figures(row)[:2])})" for row in rows.to_dict("records")]
 
 
 def _figures(row: Mapping[Hashable, Any]) -> tuple[str, str, str]:

@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 
 from speechlab._arguments import is_missing
-from speechlab.display import Html, element, table
 from speechlab.evaluate._changes.tested import paired
 from speechlab.evaluate._made import SIDES
 from speechlab.evaluate._report import ALIKE
 from speechlab.evaluate._student import paired_ratio
+from speechlab.evaluate._writing.columns import Column, View, chance, count, number, p_words, text
 from speechlab.metrics import holm
 
 if TYPE_CHECKING:
@@ -117,39 +117,29 @@ def _words(row: Mapping[Hashable, Any]) -> str:
     told = [f"{row['measure']} × {row['ratio']:.2f}"]
     if interval := _interval(row):
         told.append(f"95 % interval {interval}")
-    if (p := chance(row)) is not None:
-        told.append(f"p {p}" if p.startswith("<") else f"p = {p}")
+    if not is_missing(row["p_holm"]):
+        told.append(p_words(row["p_holm"]))
     told.append(f"{row['calls']} {'pair' if row['calls'] == 1 else 'pairs'} of calls")
     return f"{row['group']} ({', '.join(told)})"
 
 
-def speed_table(speed: pd.DataFrame, names: tuple[str, str]) -> Html:
+def speed_view(speed: pd.DataFrame, names: tuple[str, str]) -> View:
     """Return the times of both, and their ratios."""
-    lines = [
-        [
-            element("strong", str(row["group"])),
-            row["measure"],
-            str(row["calls"]),
-            f"{row['earlier_s']:.2f}",
-            f"{row['now_s']:.2f}",
-            element("strong", f"{row['ratio']:.2f}"),
-            _interval(row),
-            chance(row),
-            row["verdict"],
-        ]
-        for row in speed.to_dict("records")
+    columns = [
+        text("group", "group", strong=True),
+        text("time", "measure"),
+        count("calls", "calls"),
+        number(f"{names[0]} (s)", "earlier_s"),
+        number(f"{names[1]} (s)", "now_s"),
+        number("ratio", "ratio", strong=True),
+        Column("95 % interval", _interval, figure=True),
+        chance("p (Holm)", "p_holm"),
+        text("verdict", "verdict"),
     ]
-    heads = ("group", "time", "calls", *(f"{name} (s)" for name in names), "ratio")
-    caption = f"Speed: medians, and the geometric mean of the ratios of the same items. {OF_THOSE_DAYS}"
-    return table((*heads, "95 % interval", "p", "verdict"), lines, caption=caption, right=(2, 3, 4, 5, 6, 7))
+    note = f"Medians, and the geometric mean of the ratios of the same items. {OF_THOSE_DAYS}"
+    return View("Speed", columns, speed.to_dict("records"), note)
 
 
 def _interval(row: Mapping[Hashable, Any]) -> str | None:
     low, high = row["ratio_low"], row["ratio_high"]
     return None if is_missing(low) else f"{low:.2f} to {high:.2f}"
-
-
-def chance(row: Mapping[Hashable, Any]) -> str | None:
-    """The corrected p-value of a row with three decimals, or None without a test."""
-    p = row["p_holm"]
-    return None if is_missing(p) else "< 0.001" if p < 0.001 else f"{p:.3f}"

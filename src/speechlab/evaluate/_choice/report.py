@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
 
-from speechlab.display import percent
 from speechlab.evaluate._arguments import code_or_none
 from speechlab.evaluate._choice.advice import choices
-from speechlab.evaluate._choice.html import advice_parts, errors_table, sound_table, voices_table
 from speechlab.evaluate._choice.measured import sounds, voice_keys
 from speechlab.evaluate._choice.order import full_names
+from speechlab.evaluate._choice.tables import errors_view, sound_view, voices_view
+from speechlab.evaluate._finding import Finding
 from speechlab.evaluate._made import VOICES
-from speechlab.evaluate._speech.html import clip_rows
-from speechlab.evaluate._speech.report import SpeechReport, plain_rows
+from speechlab.evaluate._speech.advice import answer_of
+from speechlab.evaluate._speech.report import SpeechReport
 from speechlab.evaluate._speech.summary import summarized
 
 if TYPE_CHECKING:
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from speechlab.display import Html
     from speechlab.evaluate._choice.order import Order
+    from speechlab.evaluate._finding import Answer
+    from speechlab.evaluate._writing.columns import View
 
 _ATTRIBUTED = (
     *("shared_rate", "engine_rate", "own_rate"),
@@ -41,9 +42,9 @@ class VoicesReport(SpeechReport):
 
     Attributes:
         choice: The advice, one row for each language: ``language``, ``system`` (of several services), ``voice_name``,
-            ``certainty`` (*settled*: better than all others, significantly; *likely*: first in four of five resampled
-            sets of six sentences or more; *open*; *none*), ``first_share``, ``more_sentences`` (that would tell it
-            from the runner-up), ``order`` and ``advice`` (sentences).
+            ``certainty`` (*settled*: better than all others, significantly; *open*; *none*: there is no choice),
+            ``error_rate`` on the ``sentences`` that all voices have, ``more_sentences`` (that would tell it from the
+            runner-up), ``order`` and ``advice`` (in words).
         pairs: One row for each pair of voices of a language: ``language``, and the columns of
             :func:`speechlab.metrics.compare_all`.
         attributed: One row for each run of errors: the column ``errors`` of
@@ -71,7 +72,7 @@ class VoicesReport(SpeechReport):
     def ordered(cls, report: SpeechReport, order: Order, notes: Sequence[str]) -> VoicesReport:
         """Summarise the measured rows of a report, whose voices were put in order."""
         table, language, speed = report.table, report.language, report.speed
-        summary = summarized(table, language, speed, groups=report.text)
+        summary = summarized(table, language, speed, groups=report.text, items=report.text)
         summary = summary.merge(sounds(table, language), on=voice_keys(summary), how="left")
         pairs = [one.pairs.assign(language=code) for code, one in order.rankings.items() if len(one.pairs)]
         found = order.attribution
@@ -93,34 +94,26 @@ class VoicesReport(SpeechReport):
         )
 
     @property
-    def findings(self) -> tuple[str, ...]:
-        """The advice, and what stands out among the errors, in sentences."""
-        return (*self.advice.splitlines(), *self.patterns)
+    def findings(self) -> tuple[Finding, ...]:
+        """The order in each language with its test, and what stands out among the errors."""
+        orders = [Finding(row["order"], row["language"]) for row in self.choice.to_dict("records")]
+        return (*orders, *map(Finding, self.patterns))
 
-    @property
-    def advice(self) -> str:
-        """Which voice to take, by language, in sentences."""
-        rows = self.choice.to_dict("records")
-        return "\n".join(f"{row['order']} {row['advice']}" for row in rows)
+    def _quoted(self) -> Sequence[Finding]:
+        return [Finding(pattern) for pattern in self.patterns]
 
-    def sections(self, *, clips: int | None = None) -> Sequence[Html]:
-        """Return the advice, the voices, how they sound, what stands out, and the rows that can be heard."""
-        heard = [] if clips == 0 else [clip_rows(plain_rows(self), max_rows=clips)]
+    def conclude(self) -> Answer:
+        choice = self.choice
+        if "system" in choice.columns:
+            choice = choice.assign(voice_name=full_names(choice))
+        return answer_of(choice.rename(columns={"voice_name": "name"}))
+
+    def _views(self) -> Sequence[View]:
         return [
-            advice_parts(self.choice, self.patterns, self.notes),
-            voices_table(self.summary),
-            errors_table(self.summary),
-            sound_table(self.summary, timed=len(self.speed) > 0),
-            *heard,
+            voices_view(self.summary),
+            errors_view(self.summary),
+            sound_view(self.summary, timed=len(self.speed) > 0),
         ]
-
-    def headline(self) -> pd.DataFrame:
-        """Return who was understood how well, in which group, and whose the errors are."""
-        shown = super().headline()
-        shown["Group"] = self.summary["group"]
-        shown["First in"] = self.summary["first_share"].map(percent)
-        shown["Its own"] = self.summary["own_rate"].map(percent)
-        return shown
 
     def plot(self, **options: Any) -> Figure:
         """Draw the rates that the voices are ranked by, and the part of each that is the voice's own.
@@ -139,10 +132,6 @@ class VoicesReport(SpeechReport):
         groups = "exact paired test by sentence, Holm, 5 % level"
         intervals = f"{facts['intervals']}, sentences drawn as wholes"
         return {**facts, "intervals": intervals, "order": groups, "speed": timed}
-
-    def __repr__(self) -> str:
-        lines = [f"{type(self).__name__}({self.title!r}, {len(self.table)} rows)", self.advice, *self.notes]
-        return "\n".join(line for line in lines if line)
 
 
 def _with_order(summary: pd.DataFrame, order: Order) -> pd.DataFrame:

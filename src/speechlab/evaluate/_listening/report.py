@@ -9,9 +9,19 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from speechlab._platform import package_version
-from speechlab.display import Html, element, table
 from speechlab.errors import InvalidRequestError
+from speechlab.evaluate._listening.answer import listening_answer
 from speechlab.evaluate._report import Report, drawn
+from speechlab.evaluate._writing.columns import (
+    Column,
+    View,
+    chance,
+    count,
+    interval_text,
+    number,
+    p_text,
+    text,
+)
 from speechlab.listening import METHODS
 
 if TYPE_CHECKING:
@@ -19,6 +29,7 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
+    from speechlab.evaluate._finding import Answer, Finding
     from speechlab.widgets import ShownTable
 
 _LISTED = 3
@@ -57,43 +68,72 @@ class ListeningReport(Report):
     pairs: pd.DataFrame = field(default_factory=pd.DataFrame)
     listeners: pd.DataFrame = field(default_factory=pd.DataFrame)
     agreement: float = math.nan
-    findings: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
     method: str = "mos"
     smallest: float = 0.2
     record: Mapping[str, Any] = field(default_factory=dict)
 
-    def sections(self, *, clips: int | None = None) -> Sequence[Html]:
-        """Return systems, pairs, listeners, and what was excluded."""
-        del clips  # the answers hold no sound
-        told = [element("li", one, dir="auto") for one in self.findings]
-        excluded = element("ul", *told) if told else element("p", "Nobody was excluded, and all finished.")
-        return [self._systems(), self._pairs(), excluded, self._listeners()]
+    def conclude(self) -> Answer:
+        return listening_answer(self.method, self.summary, self.pairs, self.listeners)
 
-    def headline(self) -> pd.DataFrame:
-        """Return the systems with their means and intervals, and which others each is significantly better than.
-
-        For ABX, the pairs with the share of right answers, and whether that could be chance.
-        """
+    def _views(self) -> Sequence[View]:
+        digits = f".{METHODS[self.method].digits}f"
         better = self.pairs[self.pairs["significant"]] if len(self.pairs) else self.pairs
-        chances = {
-            f"{row['first']} or {row['second']}": row["p_holm"] for row in self.pairs.to_dict("records")
-        }
-        lines = []
-        for row in self.summary.to_dict("records"):
-            line = {
-                "Pair" if self.method == "abx" else "System": _named(row),
-                METHODS[self.method].measure.capitalize().replace("Mushra", "MUSHRA"): self._figure(
-                    row["mean"]
-                ),
-                "95 % interval": _range(self._figure(row["low"]), self._figure(row["high"])),
-                **{name.capitalize(): row[name] for name in ("answers", "listeners", "items")},
-            }
-            if self.method == "abx":
-                line["p (Holm)"] = _p(chances.get(row["system"], math.nan))
-            else:
-                line["Better than"] = _listed(_worse_than(row["system"], better))
-            lines.append(line)
-        return pd.DataFrame(lines)
+        p_of = {f"{row['first']} or {row['second']}": row["p_holm"] for row in self.pairs.to_dict("records")}
+        measure = METHODS[self.method].measure
+        certainty = (
+            Column("p (Holm)", lambda row: p_text(p_of.get(row["system"])), figure=True)
+            if self.method == "abx"
+            else Column("better than", lambda row: _several(_worse_than(row["system"], better)))
+        )
+        systems = [
+            Column("pair" if self.method == "abx" else "system", _named, strong=True),
+            number(measure, "mean", digits, strong=True),
+            Column("95 % interval", lambda row: interval_text(row["low"], row["high"], digits), figure=True),
+            number("median", "median", digits),
+            *(count(name, name) for name in ("answers", "listeners", "items")),
+            certainty,
+        ]
+        pairs = [
+            text("first", "first"),
+            text("second", "second"),
+            number("difference", "difference", digits, strong=True),
+            Column("95 % interval", lambda row: interval_text(row["low"], row["high"], digits), figure=True),
+            chance("p (Holm)", "p_holm"),
+            number("detectable", "detectable", digits),
+            Column("takes more", _more),
+        ]
+        listeners = [
+            text("listener", "listener"),
+            Column(
+                "answers", lambda row: str(row["answers"]) + ("" if row["finished"] else " (not finished)")
+            ),
+            Column("checks passed", _passed, figure=True),
+            number("mean", "mean", digits),
+            number("agreement", "agreement"),
+            number("minutes", "minutes", ".1f"),
+            Column("excluded", lambda row: row["excluded"] or None, optional=True),
+        ]
+        everybody = "" if self.findings else "Nobody was excluded, and all finished. "
+        alpha = "–" if math.isnan(self.agreement) else f"{self.agreement:.2f}"
+        what = (
+            f"{METHODS[self.method].difference.capitalize()}. The last columns: what this test can find, and what it "
+            f"takes to find {self.smallest:g}, each in 80 % of tests."
+        )
+        notes = (
+            "Listeners and items both vary: two-way bootstrap.",
+            what,
+            f"{everybody}Agreement with the mean of the others; Krippendorff's alpha of all: {alpha}.",
+        )
+        parts = (
+            ("Systems", systems, self.summary),
+            ("Pairs", pairs, self.pairs),
+            ("Listeners", listeners, self.listeners),
+        )
+        return [
+            View(name, columns, frame.to_dict("records"), note)
+            for (name, columns, frame), note in zip(parts, notes, strict=True)
+        ]
 
     def compare(self, earlier: Any, *, names: Any = ("earlier", "now")) -> Any:
         """Refuse to compare two listening tests; what is to be compared has to be heard in one.
@@ -115,65 +155,6 @@ class ListeningReport(Report):
             "recordings of both into one ListeningTest, as systems of their own, and look at pairs of its report"
         )
         raise InvalidRequestError(message, parameter="earlier")
-
-    def _systems(self) -> Html:
-        rows = [
-            [
-                element("strong", _named(row), dir="auto"),
-                element("strong", self._figure(row["mean"])),
-                _range(self._figure(row["low"]), self._figure(row["high"])),
-                self._figure(row["median"]),
-                *(str(row[name]) for name in ("answers", "listeners", "items")),
-            ]
-            for row in self.summary.to_dict("records")
-        ]
-        measure = str(self.summary["measure"].iloc[0]) if len(self.summary) else "score"
-        heads = ("pair" if self.method == "abx" else "system", measure, "95 % interval", "median")
-        caption = "Listeners and items both vary: two-way bootstrap."
-        return table(
-            (*heads, "answers", "listeners", "items"), rows, caption=caption, right=(1, 2, 3, 4, 5, 6)
-        )
-
-    def _pairs(self) -> Html:
-        rows = [
-            [
-                element("span", row["first"], dir="auto"),
-                element("span", row["second"], dir="auto"),
-                element("strong" if row["significant"] else "span", self._figure(row["difference"])),
-                _range(self._figure(row["low"]), self._figure(row["high"])),
-                _p(row["p_holm"]),
-                self._figure(row["detectable"]),
-                _more(row),
-            ]
-            for row in self.pairs.to_dict("records")
-        ]
-        caption = (
-            f"Pairs: {METHODS[self.method].difference}. Bold: significant at 5 % after Holm. The last columns: "
-            f"what this test can find, and what it takes to find {self.smallest:g}, each in 80 % of tests."
-        )
-        heads = ("first", "second", "difference", "95 % interval", "p (Holm)", "detectable", "takes more")
-        return table(heads, rows, caption=caption, right=(2, 3, 4, 5))
-
-    def _listeners(self) -> Html:
-        rows = [
-            [
-                element("span", row["listener"], dir="auto"),
-                str(row["answers"]) + ("" if row["finished"] else " (not finished)"),
-                f"{row['checks'] - row['checks_failed']} of {row['checks']}" if row["checks"] else "–",
-                self._figure(row["mean"]),
-                "–" if math.isnan(row["agreement"]) else f"{row['agreement']:.2f}",
-                f"{row['minutes']:.1f}",
-                element("em", row["excluded"]) if row["excluded"] else "–",
-            ]
-            for row in self.listeners.to_dict("records")
-        ]
-        heads = ("listener", "answers", "checks passed", "mean", "agreement", "minutes", "excluded")
-        alpha = "–" if math.isnan(self.agreement) else f"{self.agreement:.2f}"
-        caption = f"Listeners: agreement with the mean of the others; Krippendorff's alpha of all: {alpha}"
-        return table(heads, rows, caption=caption, right=(1, 2, 3, 4, 5))
-
-    def _figure(self, value: float) -> str:
-        return "–" if math.isnan(value) else f"{value:.{METHODS[self.method].digits}f}"
 
     def plot(self, **options: Any) -> Figure:
         """Draw systems and listeners: :func:`speechlab.plots.listeners`.
@@ -225,23 +206,17 @@ def _worse_than(system: object, better: pd.DataFrame) -> list[str]:
     return found
 
 
-def _listed(names: Sequence[str]) -> str | None:
+def _several(names: Sequence[str]) -> str | None:
     """A few names, or the number of many names; None for no names."""
-    if len(names) > _LISTED:
-        return f"{len(names)} systems"
-    return ", ".join(names) or None
+    return f"{len(names)} systems" if len(names) > _LISTED else ", ".join(names) or None
+
+
+def _passed(row: Mapping[Any, Any]) -> str | None:
+    return f"{row['checks'] - row['checks_failed']} of {row['checks']}" if row["checks"] else None
 
 
 def _named(row: Mapping[Any, Any]) -> str:
     return f"{row['system']}" if row["role"] == "test" else f"{row['system']} ({row['role']})"
-
-
-def _range(low: str, high: str) -> str:
-    return "–" if "–" in {low, high} else f"{low} to {high}".replace(" ", "\N{NO-BREAK SPACE}")
-
-
-def _p(p: float) -> str:
-    return "–" if math.isnan(p) else "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def _more(row: Mapping[Any, Any]) -> str:

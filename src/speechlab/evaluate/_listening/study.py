@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from speechlab._arguments import is_number, is_whole_number, refused
 from speechlab._brief import briefly
 from speechlab.errors import InvalidRequestError
+from speechlab.evaluate._finding import Finding
 from speechlab.evaluate._listening.report import ListeningReport
 from speechlab.evaluate._listening.screening import screened
 from speechlab.evaluate._listening.simulated import told_of_simulated
@@ -95,7 +96,7 @@ def listening(
         pairs_of(good, method, matters),
         listeners_of(table),
         agreement_of(good, method),
-        tuple(told),
+        tuple(map(Finding, told)),
         method,
         matters,
         _record(table, read, max_failed_checks, matters, draws, seed),

@@ -8,8 +8,9 @@ import pandas as pd
 
 from speechlab.display import percent
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._report import listed
+from speechlab.evaluate._finding import Finding
 from speechlab.evaluate._speech.mixed import languages_of_rows, mixed_normalizer
+from speechlab.evaluate._writing.columns import listed, p_words
 from speechlab.metrics import compare, holm, hotword_counts
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class Hotwords(NamedTuple):
 
     table: pd.DataFrame
     summary: pd.DataFrame
-    verdicts: tuple[str, ...]
+    verdicts: tuple[Finding, ...]
 
 
 def hotword_effects(table: pd.DataFrame, systems: Sequence[System], language: str) -> Hotwords:
@@ -86,7 +87,10 @@ def hotword_effects(table: pd.DataFrame, systems: Sequence[System], language: st
         for column, value in zip(columns, (*(found[one][1] for one in _MEASURES), verdict), strict=True):
             told[column][summary.index.get_loc(after.name)] = value
         label = ", ".join(map(str, group))
-        verdicts.append(f"{label}: {name} against {base_name}: {_told(before, after, found)}. {verdict}{few}")
+        sentence = f"{label}: {name} against {base_name}: {_told(before, after, found)}. {verdict}{few}"
+        chances_of = {f"p_{measure}": found[measure][1] for measure in _MEASURES}
+        condition = str(group[1]) if len(group) > 1 else ""
+        verdicts.append(Finding(sentence, str(group[0]), condition, (name, base_name), chances_of))
     kinds: Any = dict(zip(columns, (*["Float64"] * len(_MEASURES), "string"), strict=True))
     summary = summary.assign(**{name: pd.array(told[name], dtype=kinds[name]) for name in columns})
     return Hotwords(counted, summary, tuple(verdicts))
@@ -138,14 +142,14 @@ def _told(before: Any, after: Any, found: dict[str, Any]) -> str:
     p_missed, p_added, p_rest = (found[name][1] for name in _MEASURES)
     if said:
         went = _went(before, after, "hotwords_hit")
-        words.append(f"hotwords that came through went {went} of {said} said ({_p(p_missed)})")
+        words.append(f"hotwords that came through went {went} of {said} said ({p_words(p_missed)})")
     else:
         words.append("no hotword is said in these recordings")
     verb = "" if said else "went "
     added = _went(before, after, "hotwords_added")
-    words.append(f"hotwords put where nobody said them {verb}{added} ({_p(p_added)})")
+    words.append(f"hotwords put where nobody said them {verb}{added} ({p_words(p_added)})")
     rates = f"from {percent(before['rest_rate'])} to {percent(after['rest_rate'])}"
-    return listed([*words, f"the error rate of the rest {rates} ({_p(p_rest)})"])
+    return listed([*words, f"the error rate of the rest {rates} ({p_words(p_rest)})"])
 
 
 def _went(before: Any, after: Any, name: str) -> str:
@@ -170,7 +174,3 @@ def _verdict(found: dict[str, Any]) -> str:
 def _few(found: dict[str, Any]) -> str:
     least = min(one.blocks for one, _ in found.values())
     return f" {least} recording{' is' if least == 1 else 's are'} too few to show much." if least < 20 else ""
-
-
-def _p(value: float) -> str:
-    return "p < 0.001" if value < 0.001 else f"p = {value:.3f}"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pandas as pd
 
+from speechlab.evaluate._finding import Finding
 from speechlab.evaluate._speech.summary import ENOUGH, ranking_scores
 from speechlab.metrics import rank_each
 
@@ -28,7 +29,7 @@ class SystemOrder(NamedTuple):
 
     systems: pd.DataFrame
     pairs: pd.DataFrame
-    verdicts: tuple[str, ...]
+    verdicts: tuple[Finding, ...]
 
 
 def ordered(table: pd.DataFrame, text: str, language: str) -> SystemOrder:
@@ -57,14 +58,17 @@ def ordered(table: pd.DataFrame, text: str, language: str) -> SystemOrder:
             ends = {end: one.pairs[end].mask(rough) for end in ("difference_low", "difference_high")}
             pairs.append(one.pairs.assign(**ends, **facts))
             label = ", ".join(map(str, facts.values()))
-            verdicts.append(f"{label}: {one.sentence}{_few(one.systems)}{_excluded(one.excluded)}")
+            words = f"{label}: {one.sentence}{_few(one.systems)}{_excluded(one.excluded)}"
+            names = tuple(one.systems["system"].tolist())
+            count = {"recordings": int(one.systems["utterances"].iloc[0])}
+            verdicts.append(Finding(words, str(code), name if _CONDITION in facts else "", names, count))
     return SystemOrder(_joined(places), _joined(pairs), tuple(verdicts))
 
 
 def _rankable(
     rows: pd.DataFrame, text: str, language: str, code: str
-) -> tuple[dict[str, pd.DataFrame], list[str]]:
-    """Return the rows of a language that can be ranked, by condition, and sentences on those that cannot."""
+) -> tuple[dict[str, pd.DataFrame], list[Finding]]:
+    """Return the rows of a language that can be ranked, by condition, and findings on those that cannot."""
     found: dict[str, pd.DataFrame] = {}
     said = []
     conditions = rows.groupby(_CONDITION, observed=True, sort=False) if _CONDITION in rows else [("", rows)]
@@ -75,14 +79,14 @@ def _rankable(
         failed = [name for name in part["system"].unique() if name not in set(alive["system"])]
         if failed:
             has = "has" if len(failed) == 1 else "have"
-            said.append(
-                f"{label}: {'; '.join(failed)} failed on all recordings, and {has} no place in the order."
-            )
+            words = f"{label}: {'; '.join(failed)} failed on all recordings, and {has} no place in the order."
+            said.append(Finding(words, code, str(condition), tuple(failed)))
         count = alive["system"].nunique()
         if count < 2:
             continue
         if not (alive.groupby("recording")["system"].nunique() == count).any():
-            said.append(f"{label}: no recording was recognised by all; run the study again for the others.")
+            words = f"{label}: no recording was recognised by all; run the study again for the others."
+            said.append(Finding(words, code, str(condition)))
             continue
         found[str(condition)] = alive
     return found, said

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
 
-from speechlab.display import element
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._made import RECOGNITION
+from speechlab.evaluate._recognition.answer import condition_findings, conditions_answer, systems_answer
 from speechlab.evaluate._recognition.conditions import AS_RECORDED
 from speechlab.evaluate._recognition.flags import flagged
 from speechlab.evaluate._recognition.hotwords import hotword_effects
-from speechlab.evaluate._recognition.html import hotwords_table, pairs_table, speechless_table
+from speechlab.evaluate._recognition.html import speechless_table
 from speechlab.evaluate._recognition.order import ordered
 from speechlab.evaluate._recognition.speechless import told_of_nothing
+from speechlab.evaluate._recognition.tables import hotwords_view, pairs_view
 from speechlab.evaluate._report import drawn
 from speechlab.evaluate._speech.report import SpeechReport
 from speechlab.evaluate._speech.summary import FLAGS, NO_SPEAKER, READING, ranking_units, summarized
@@ -28,7 +29,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from speechlab.display import Html
+    from speechlab.evaluate._finding import Answer, Finding
     from speechlab.evaluate._recognition.systems import System
+    from speechlab.evaluate._writing.columns import View
     from speechlab.evaluate._writing.methods import Methods
     from speechlab.widgets import ShownTable
 
@@ -68,7 +71,7 @@ class RecognitionReport(SpeechReport):
     pairs: pd.DataFrame = field(default_factory=pd.DataFrame)
     hotwords: pd.DataFrame = field(default_factory=pd.DataFrame)
     speechless: pd.DataFrame = field(default_factory=pd.DataFrame)
-    findings: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
     @classmethod
     def of_rows(
@@ -88,9 +91,13 @@ class RecognitionReport(SpeechReport):
         """
         kept = {one.name: getattr(report, one.name) for one in fields(SpeechReport)} | {"notes": tuple(notes)}
         effects = hotword_effects(flagged(report.table), systems, report.language)
-        kept |= {"table": effects.table, "summary": summarized(effects.table, report.language, report.speed)}
+        items = "recording" if "recording" in effects.table.columns else None
+        summary = summarized(effects.table, report.language, report.speed, items=items)
+        kept |= {"table": effects.table, "summary": summary}
         said = [*effects.verdicts, *([] if nothing is None else told_of_nothing(nothing))]
         kept |= {"hotwords": effects.summary, "speechless": pd.DataFrame() if nothing is None else nothing}
+        if "condition" in report.table.columns:
+            said += condition_findings(report.table, report.text, report.language)
         if "system" not in report.table.columns:
             return cls(**kept, findings=tuple(said))
         order = ordered(report.table, report.text, report.language)
@@ -192,33 +199,34 @@ class RecognitionReport(SpeechReport):
         shown = [*first, self.text, *heard, "error_spread", *rates, self.language]
         return ShownTable(self.side_by_side(), **{**usual, "columns": shown, **options})
 
-    def sections(self, *, clips: int | None = None) -> Sequence[Html]:
-        """Return what was found, the rates, and the rows, each of which can be heard."""
-        said = [element("p", verdict) for verdict in self._quotes()]
-        said += [pairs_table(self.pairs)] if len(self.pairs) else []
-        more = [hotwords_table(self.hotwords)] if len(self.hotwords) else []
-        found = len(self.speechless) and self.speechless["hallucination"].fillna(value=False).any()
-        more += [speechless_table(self.speechless, clips=clips)] if found else []
-        return [*said, self._rates(), *more, *self._rest(clips)]
+    def conclude(self) -> Answer:
+        if self.systems:
+            return systems_answer(self.order, self.speed, self.findings)
+        if "condition" not in self.table.columns:
+            return super().conclude()
+        changed = [name for name in self.table["condition"].astype(str).unique() if name != AS_RECORDED]
+        return conditions_answer([one for one in self.findings if "before" in one.numbers], changed)
 
-    def _quotes(self) -> list[str]:
-        """The findings about unchanged recordings, without those that tables show: other conditions, hotwords."""
-        told, names = (
-            [*self.findings, *self.notes],
-            [name for name in ("language", "condition") if name in self.summary],
-        )
-        if {"system", "verdict"} <= set(self.hotwords.columns):
-            with_them = self.hotwords[self.hotwords["verdict"].notna()]
-            starts = tuple(
-                f"{', '.join(map(str, label))}: {system} against "
-                for *label, system in with_them[[*names, "system"]].itertuples(index=False)
-            )
-            told = told if len(starts) == 1 else [one for one in told if not one.startswith(starts)]
-        if "condition" not in names:
-            return told
-        others = self.summary.loc[self.summary["condition"] != AS_RECORDED, names]
-        labels = tuple(f"{', '.join(one)}: " for one in others.map(str).itertuples(index=False))
-        return [verdict for verdict in told if not verdict.startswith(labels)]
+    def _views(self) -> Sequence[View]:
+        views = list(super()._views())
+        more = [pairs_view(self.pairs)] if len(self.pairs) else []
+        more += [hotwords_view(self.hotwords)] if len(self.hotwords) else []
+        return [views[0], *more, *views[1:]]
+
+    def _quoted(self) -> Sequence[Finding]:
+        """Return what is in no table: not the order, other conditions, or hotwords of several settings."""
+        own = [
+            one
+            for one in self.findings
+            if one.condition in {"", AS_RECORDED} and "recordings" not in one.numbers
+        ]
+        hotwords = [one for one in own if "p_missed" in one.numbers]
+        return own if len(hotwords) < 2 else [one for one in own if one not in hotwords]
+
+    def _shown_rows(self, clips: int | None) -> Sequence[Html]:
+        found = len(self.speechless) and self.speechless["hallucination"].fillna(value=False).any()
+        nothing = [speechless_table(self.speechless, clips=clips)] if found else []
+        return [*nothing, *super()._shown_rows(clips)]
 
     def plot(self, **options: Any) -> Figure:
         """Draw the rates that the systems are ranked by: :func:`speechlab.plots.error_rates` of the summary.

@@ -9,6 +9,7 @@ import pandas as pd
 
 from speechlab._arguments import is_missing
 from speechlab.audio import AudioClip
+from speechlab.evaluate._finding import Finding
 from speechlab.evaluate._recognition.conditions import RATE, white_noise
 from speechlab.evaluate._speech.rows import HEAR, recognised, unheard
 from speechlab.evaluate._systems import asked_of_each
@@ -74,8 +75,8 @@ def heard_in_nothing(systems: Sequence[System], rows: pd.DataFrame, how: dict[st
     return pd.concat(parts, ignore_index=True)
 
 
-def told_of_nothing(found: pd.DataFrame) -> list[str]:
-    """Return a sentence for each system: the number of recordings without speech in which it recognised a text."""
+def told_of_nothing(found: pd.DataFrame) -> list[Finding]:
+    """Return a finding for each system: the number of recordings without speech in which it recognised a text."""
     said = []
     for name in found["system"].unique():
         part = found[found["system"] == name]
@@ -84,11 +85,15 @@ def told_of_nothing(found: pd.DataFrame) -> list[str]:
         by = part[part["hallucination"].fillna(value=False)]["sound"].value_counts(sort=False)
         where = f" ({', '.join(f'{count} of {sound}' for sound, count in by.items())})" if len(by) else ""
         if not len(known):
-            said.append(f"{which}none of {len(part)} recordings in which nobody speaks could be recognised.")
+            words = f"{which}none of {len(part)} recordings in which nobody speaks could be recognised."
+            said.append(Finding(words, systems=(str(name),)))
             continue
         failed = f"; {len(part) - len(known)} failed" if len(known) < len(part) else ""
-        said.append(
+        words = (
             f"{which}a text was recognised in {int(known.sum())} of {len(known)} recordings in which nobody speaks"
             f"{where}{failed}."
+        )
+        said.append(
+            Finding(words, systems=(str(name),), numbers={"texts": int(known.sum()), "of": len(known)})
         )
     return said

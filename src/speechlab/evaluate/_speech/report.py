@@ -7,12 +7,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from speechlab._platform import package_version
-from speechlab.display import element, percent
 from speechlab.evaluate._made import SIDES, SPEECH
 from speechlab.evaluate._report import Report, drawn
-from speechlab.evaluate._speech.html import clip_rows, speed_table, summary_table
-from speechlab.evaluate._speech.speed import first_time, no_speed
+from speechlab.evaluate._speech.answer import rates_answer
+from speechlab.evaluate._speech.html import clip_rows
+from speechlab.evaluate._speech.speed import no_speed
 from speechlab.evaluate._speech.summary import ENOUGH, NO_SPEAKER, ranking_units, summarized
+from speechlab.evaluate._speech.tables import rates_view, speed_view
 from speechlab.metrics import by_bins
 from speechlab.segments import frame
 
@@ -23,7 +24,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from speechlab.display import Html
+    from speechlab.evaluate._finding import Answer
+    from speechlab.evaluate._writing.columns import View
     from speechlab.widgets import ShownTable
+
 _BINS = 5
 """Number of bins of the figure of errors by length, which is drawn if each has enough utterances for an interval."""
 
@@ -102,7 +106,7 @@ class SpeechReport(Report):
         return cls(
             title,
             scored,
-            summarized(scored, language, timed),
+            summarized(scored, language, timed, items=text),
             text,
             language,
             frame([]) if segments is None else segments,
@@ -131,47 +135,19 @@ class SpeechReport(Report):
         notes = [note for report in reports for note in report.notes]
         return cls.of(title, joined, segments=segments, speed=speed, record=record, notes=notes)
 
-    def sections(self, *, clips: int | None = None) -> Sequence[Html]:
-        """Return the notes, the summary and the rows, each of which can be heard."""
-        told = [element("p", note, dir="auto") for note in self.notes]
-        return [*told, self._rates(), *self._rest(clips)]
+    def conclude(self) -> Answer:
+        return rates_answer(self.summary, self.table)
 
-    def _rates(self) -> Html:
-        return summary_table(self.summary)
+    def _views(self) -> Sequence[View]:
+        return [rates_view(self.summary), *([speed_view(self.summary)] if len(self.speed) else [])]
 
-    def _rest(self, clips: int | None) -> list[Html]:
-        """The parts below the rates: speed, and the rows."""
-        speed = [speed_table(self.summary)] if len(self.speed) else []
-        heard = [] if clips == 0 else [clip_rows(plain_rows(self), max_rows=clips)]
-        return [*speed, *heard]
+    def _shown_rows(self, clips: int | None) -> Sequence[Html]:
+        return [clip_rows(plain_rows(self), max_rows=clips)]
 
     def _rows(self, **options: Any) -> ShownTable:
         from speechlab.widgets import shown_errors
 
         return shown_errors(self.table, reference=self.text, language=self.language, **options)
-
-    def headline(self) -> pd.DataFrame:
-        """Return who was understood how well, with intervals, and where it was measured how fast."""
-        import pandas as pd
-
-        rows = []
-        for row in self.summary.assign(counted_in=ranking_units(self.summary)).to_dict("records"):
-            low, high = percent(row["ranking_rate_low"]), percent(row["ranking_rate_high"])
-            line = {
-                **{name.capitalize(): row[name] for name in SIDES if name in row},
-                "Voice": row["voice_name"],
-                "Language": row["language"],
-                "Utterances": row["utterances"],
-                "Counted in": row["counted_in"],
-                "Error rate": percent(row["ranking_rate"]),
-                "95 % interval": f"{low} to {high}" if low != "–" else None,
-            }
-            if len(self.speed):
-                first = first_time(self.summary.columns)
-                name = "Text (s)" if first == "total_s" else "First sound (s)"
-                line |= {name: row[first], "RTF": row["rtf"]}
-            rows.append(line)
-        return pd.DataFrame(rows)
 
     def figures(self) -> Mapping[str, Figure]:
         """Return the rates with their intervals, the errors by length, and the speed where it was measured."""
@@ -198,7 +174,7 @@ class SpeechReport(Report):
         """
         from speechlab.plots import error_rates
 
-        summary = self.summary.assign(unit=ranking_units(self.summary))
+        summary = on_common_rows(self.summary.assign(unit=ranking_units(self.summary)))
         sides = [name for name in SIDES if name in summary.columns]
         by = [*sides, "voice_name", "language"]
         return error_rates(summary, **{"by": by, "rates": "ranking_rate", **options})
@@ -219,6 +195,17 @@ class SpeechReport(Report):
     def failed(self) -> pd.DataFrame:
         """Return the rows that failed, or that nothing could be done for."""
         return self.table[self.table["status"].isin(["error", "skipped"])]
+
+
+def on_common_rows(summary: pd.DataFrame) -> pd.DataFrame:
+    """Return a summary with the rates on the rows that all lines have, where some line lacks a row."""
+    if "common_utterances" not in summary.columns:  # reports of 0.1
+        return summary
+    other = summary["common_utterances"].notna()
+    ends = {end: summary[end].mask(other) for end in ("ranking_rate_low", "ranking_rate_high")}
+    counts = summary["utterances_scored"].mask(other, summary["common_utterances"])
+    rates = summary["ranking_rate"].mask(other, summary["common_rate"])
+    return summary.assign(**ends, utterances_scored=counts, ranking_rate=rates)
 
 
 def _by_system(speed: pd.DataFrame) -> pd.DataFrame:

@@ -8,7 +8,7 @@ from speechlab.evaluate._arguments import code_or_none
 from speechlab.evaluate._made import SIDES
 from speechlab.evaluate._speech.mixed import is_mixed
 from speechlab.evaluate._speech.speed import summary_of_calls
-from speechlab.metrics import score, summarize
+from speechlab.metrics import compare_texts, score, summarize
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,6 +17,15 @@ ENOUGH = 20
 """Utterances from which 95 % intervals cover the truth in 95 % of simulated corpora (docs/statistics.md)."""
 _ENDS = ("error_rate_low", "error_rate_high")
 READING, _READING_ERRORS = "reading_cer", "reading_errors"
+_RANKED = {
+    READING: (_READING_ERRORS, "reading_length"),
+    "tolerant_wer": ("tolerant_errors", "word_length"),
+    "tolerant_cer": ("tolerant_errors", "char_length"),
+}
+"""Rates that rank, the first that a language has, and the counts that they are made of; otherwise the error rate.
+
+A voice does not determine how a word is written, so Japanese goes by readings, English and Chinese without notation.
+"""
 _BLOCKS = "speechlab: blocks"
 NO_SPEAKER = "all recordings"
 FLAGS = {"loops": "loop", "hallucinations": "hallucination", "tails_lost": "tail_lost"}
@@ -24,7 +33,11 @@ FLAGS = {"loops": "loop", "hallucinations": "hallucination", "tails_lost": "tail
 
 
 def summarized(
-    scored: pd.DataFrame, language: str, speed: pd.DataFrame, groups: str | None = None
+    scored: pd.DataFrame,
+    language: str,
+    speed: pd.DataFrame,
+    groups: str | None = None,
+    items: str | None = None,
 ) -> pd.DataFrame:
     """Summarise scored rows by voice and language, the best voice of each language first.
 
@@ -35,6 +48,8 @@ def summarized(
         language: Column of their language.
         speed: Timed calls, as from :func:`speechlab.evaluate._speech.speed.timed_voices`.
         groups: Column of blocks that are drawn as a whole for intervals, such as sentences spoken more than once.
+        items: Column that identifies the sentence or the recording; with it the lines of a language are ordered by
+            their rates on the items that all of them have, ``common_rate`` and ``common_utterances``.
     """
     by = [*(name for name in SIDES if name in scored.columns), "voice", language]
     spoken = scored[scored["voice"].notna()]
@@ -42,11 +57,14 @@ def summarized(
         spoken = spoken.assign(loop=False)
     rates = _without_rough(_rated(spoken, by, groups))
     ranking = _ranking(spoken, rates, by, groups)
+    common = _common(spoken, by, items)
     counts = {count: (flag, "sum") for count, flag in FLAGS.items() if flag in spoken.columns}
     facts = spoken.groupby(by, observed=True, dropna=False).agg(
         voice_name=("voice_name", _only), gender=("gender", _only), duration_s=("duration_s", "sum"), **counts,
     )  # fmt: skip
     merged = rates.merge(facts.reset_index(), on=by, how="left").assign(**ranking)
+    merged = merged.merge(common, on=by, how="left")
+    merged["common_rate"] = merged["common_rate"].fillna(merged["ranking_rate"])
     # Rows without speakers have the names of their files.
     several = merged["voice_name"].isna() | (merged["voice"] == NO_SPEAKER)
     merged["voice_name"] = merged["voice_name"].mask(several, merged["voice"])
@@ -56,7 +74,7 @@ def summarized(
     if len(speed):
         whose = [*(name for name in SIDES if name in speed.columns and name in by), "voice", "language"]
         merged = merged.merge(summary_of_calls(speed, whose), on=whose, how="left")
-    merged = merged.sort_values("ranking_rate", kind="stable")
+    merged = merged.sort_values("common_rate", kind="stable")
     if "condition" in by:  # in the order of the request
         places = {name: at for at, name in enumerate(scored["condition"].unique())}
         merged = merged.sort_values("condition", key=lambda names: names.map(places), kind="stable")
@@ -64,7 +82,7 @@ def summarized(
 
 
 def ranking_scores(part: pd.DataFrame, text: str, language: str, keep: list[str]) -> pd.DataFrame:
-    """Return rows of one language with the scores of the ranking: readings for Japanese, the usual scores otherwise.
+    """Return rows of one language with the scores of the ranking.
 
     Args:
         part: Scored rows of a study.
@@ -72,20 +90,29 @@ def ranking_scores(part: pd.DataFrame, text: str, language: str, keep: list[str]
         language: Column of the language.
         keep: Columns that identify the rows.
     """
-    if code_or_none(part[language].iloc[0]) != "ja" or _READING_ERRORS not in part.columns:
-        return part
+    code = code_or_none(part[language].iloc[0])
     kept = part[[*keep, text, "hypothesis"]]
-    return score(kept, reference=text, hypothesis="hypothesis", language="ja", unit="reading")
+    if code == "ja" and _READING_ERRORS in part.columns:
+        return score(kept, reference=text, hypothesis="hypothesis", language="ja", unit="reading")
+    if code is None or code == "ja" or "tolerant_errors" not in part.columns:
+        return part
+    # The same texts with the notation of the reference, so that tests by place see what the rate counts.
+    done = part["tolerant_errors"].notna()
+    forgiven = [
+        compare_texts(said, written, code).tolerant if known else written
+        for said, written, known in zip(part[text], part["hypothesis"], done, strict=True)
+    ]
+    again = score(kept.assign(hypothesis=forgiven), reference=text, hypothesis="hypothesis", language=code)
+    return again.assign(errors=part["tolerant_errors"].where(done, again["errors"]))
 
 
 def ranking_rates(table: pd.DataFrame) -> pd.Series[float]:
-    """Return the rate for the ranking of each row: that of readings if the row has one, otherwise the error rate.
-
-    Japanese is ranked by readings, because a voice does not determine the spelling of a word.
-    """
-    if READING not in table.columns:
-        return table["error_rate"]
-    return table[READING].astype("Float64").fillna(table["error_rate"])
+    """Return the rate of each row that ranks it: of readings, or without notation, or else the error rate."""
+    rates = table["error_rate"].astype("Float64")
+    for name in reversed(_RANKED):
+        if name in table.columns:
+            rates = table[name].astype("Float64").fillna(rates)
+    return rates
 
 
 def ranking_units(summary: pd.DataFrame) -> pd.Series[str]:
@@ -121,16 +148,45 @@ def _ranking(
     names = ("ranking_rate", "ranking_rate_low", "ranking_rate_high")
     figures = {name: rates[name.replace("ranking", "error")].copy() for name in names}
     figures["ranked_by"] = rates["error_rate"].notna().map({True: "error_rate", False: None}).astype("string")
-    if READING not in rates.columns or not rates[READING].notna().any():
-        return figures
-    read = spoken[spoken["reading_errors"].notna()]
-    # The same bootstrap, of errors and lengths in readings.
-    counted = _rated(
-        read.assign(errors=read["reading_errors"], reference_length=read["reading_length"]), by, groups
-    )
-    found = rates[by].merge(_without_rough(counted)[[*by, "error_rate", *_ENDS]], on=by, how="left")
-    known = found["error_rate"].notna()
-    for name in names:
-        figures[name] = figures[name].mask(known, found[name.replace("ranking", "error")])
-    figures["ranked_by"] = figures["ranked_by"].mask(known, READING)
+    for rate, (errors, length) in reversed(_RANKED.items()):
+        if rate not in rates.columns or not rates[rate].notna().any():
+            continue
+        read = spoken[spoken[[rate, errors]].notna().all(axis=1)]
+        # The same bootstrap, of other errors and lengths.
+        counted = _rated(read.assign(errors=read[errors], reference_length=read[length]), by, groups)
+        again = rates[by].merge(_without_rough(counted)[[*by, "error_rate", *_ENDS]], on=by, how="left")
+        known = again["error_rate"].notna()
+        for name in names:
+            figures[name] = figures[name].mask(known, again[name.replace("ranking", "error")])
+        figures["ranked_by"] = figures["ranked_by"].mask(known, rate)
     return figures
+
+
+def _common(spoken: pd.DataFrame, by: list[str], items: str | None) -> pd.DataFrame:
+    """The rate of each line on the items that all lines of its language have, where some lack an item."""
+    import pandas as pd
+
+    columns = [*by, "common_rate", "common_utterances"]
+    none = pd.DataFrame(columns=columns).astype({name: spoken[name].dtype for name in by})
+    none = none.astype({"common_rate": "Float64", "common_utterances": "Int64"})
+    done = spoken[spoken["errors"].notna()]
+    if items is None or not len(done):
+        return none
+    errors, lengths = done["errors"].astype("Float64"), done["reference_length"].astype("Float64")
+    for rate, (name, length) in reversed(_RANKED.items()):
+        if rate in done.columns:
+            errors = done[name].astype("Float64").where(done[rate].notna(), errors)
+            lengths = done[length].astype("Float64").where(done[rate].notna(), lengths)
+    done = done.assign(errors=errors, reference_length=lengths)
+    parts = []
+    for _, part in done.groupby(by[-1], observed=True, sort=False):
+        lines = part.groupby(by, observed=True)
+        line = lines.ngroup()
+        shared = line.groupby(part[items]).nunique() == line.nunique()
+        if shared.all() or not shared.any():
+            continue
+        kept = part[part[items].isin(shared.index[shared])].groupby(by, observed=True)
+        sums = kept[["errors", "reference_length"]].sum()
+        rates = sums["errors"] / sums["reference_length"].clip(lower=1)
+        parts.append(pd.DataFrame({"common_rate": rates, "common_utterances": kept.size()}).reset_index())
+    return pd.concat(parts, ignore_index=True)[columns] if parts else none

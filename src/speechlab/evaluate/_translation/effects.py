@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from speechlab.evaluate._report import listed, verdicts_of
+from speechlab.evaluate._finding import Finding
+from speechlab.evaluate._report import verdicts_of
 from speechlab.evaluate._speech.summary import ENOUGH
+from speechlab.evaluate._writing.columns import listed, p_words
 from speechlab.evaluate._writing.methods import RANDOMIZATION
 from speechlab.metrics import compare_translations, holm
 
@@ -81,12 +83,12 @@ def effects(table: pd.DataFrame, columns: Columns) -> pd.DataFrame:
     )
 
 
-def effects_in_words(table: pd.DataFrame) -> tuple[str, ...]:
-    """Return the effects as sentences for quotation."""
+def effect_findings(table: pd.DataFrame) -> tuple[Finding, ...]:
+    """Return the effects as findings, one for each system and direction."""
     said = []
-    for (system, baseline, source, target), part in table.assign(
-        p=[f"p {'< 0.001' if p < 0.001 else f'= {p:.3f}'}" for p in table["p_holm"]]
-    ).groupby(["system", "baseline", "source_lang", "target_lang"], sort=False):
+    for (system, baseline, source, target), part in table.assign(p=table["p_holm"].map(p_words)).groupby(
+        ["system", "baseline", "source_lang", "target_lang"], sort=False
+    ):
         told = [
             f"{row['measure']} in {row['texts']} {'went ' if number == 0 else ''}"
             f"from {_score(row, 'score_baseline')} to {_score(row, 'score')} "
@@ -94,7 +96,8 @@ def effects_in_words(table: pd.DataFrame) -> tuple[str, ...]:
             f"{'text' if row['utterances'] == 1 else 'texts'})"
             for number, row in enumerate(part.to_dict("records"))
         ]
-        said.append(f"{system} instead of {baseline}, {source} → {target}: {listed(told)}.")
+        words = f"{system} instead of {baseline}, {source} → {target}: {listed(told)}."
+        said.append(Finding(words, str(target), systems=(str(system), str(baseline))))
     return tuple(said)
 
 

@@ -9,18 +9,23 @@ import pandas as pd
 
 from speechlab._arguments import is_missing
 from speechlab._platform import package_version
-from speechlab.display import Html, element, percent, table
+from speechlab.display import element, table
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._made import TRANSLATION
 from speechlab.evaluate._report import Report, drawn
-from speechlab.evaluate._translation.effects import CHRF, effects_in_words
+from speechlab.evaluate._translation.answer import translation_answer
+from speechlab.evaluate._translation.effects import CHRF, effect_findings
+from speechlab.evaluate._translation.measures import Columns
 from speechlab.evaluate._translation.speed import no_times
+from speechlab.evaluate._writing.columns import Column, View, count, number, rate, text
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
 
     from matplotlib.figure import Figure
 
+    from speechlab.display import Html
+    from speechlab.evaluate._finding import Answer, Finding
     from speechlab.widgets import ShownTable
 
 _SCORES = {"chrf": "chrF", "back_chrf": "chrF of the translation back"}
@@ -69,9 +74,12 @@ class TranslationReport(Report):
     _made: ClassVar = TRANSLATION
 
     @property
-    def findings(self) -> tuple[str, ...]:
-        """The differences of the systems from the first, in sentences to quote; empty with one system."""
-        return effects_in_words(self.effects) if len(self.effects) else ()
+    def findings(self) -> tuple[Finding, ...]:
+        """The differences of the systems from the first; empty with one system."""
+        return effect_findings(self.effects) if len(self.effects) else ()
+
+    def conclude(self) -> Answer:
+        return translation_answer(self.summary, self.effects, self.table, Columns(*self.columns))
 
     @property
     def _score(self) -> str | None:
@@ -80,46 +88,41 @@ class TranslationReport(Report):
             (name for name in _SCORES if name in self.summary and self.summary[name].notna().any()), None
         )
 
-    def sections(self, *, clips: int | None = None) -> Sequence[Html]:
-        """Return what was found, the scores, the terms and the texts."""
-        said = [*self.findings, *self.notes]
-        found = [element("ul", *(element("li", one) for one in said))] if said else []
-        head = self.headline()
-        leads = {"Direction", "chrF"}
-        lines = [
-            [
-                element("strong", _cell(one) or "–") if name in leads else _cell(one)
-                for name, one in row.items()
-            ]
-            for row in head.astype(object).to_dict("records")
+    def _views(self) -> Sequence[View]:
+        source, target = self.columns[2:]
+        columns = [
+            Column("direction", lambda row: _direction(row, source, target), strong=True),
+            count("texts", "utterances"),
+            number("chrF", "chrf", ".1f", strong=True, optional=self._score == "back_chrf"),
+            number("chrF back", "back_chrf", ".1f", optional=True),
+            number("length", "length_ratio"),
+            count("copies", "copies", optional=True),
+            count("loops", "loops", optional=True),
+            rate("terms kept", "terms_kept", optional=True),
+            number("first word (s)", "first_word_s", optional=True),
+            number("whole (s)", "total_s", optional=True),
         ]
-        caption = "Translations by direction. chrF: 0 to 100, more is closer."
-        found.append(table(list(head.columns), lines, caption=caption, right=range(1, len(head.columns))))
+        note = "chrF: 0 to 100, more is closer. Length: characters of the translation over those of the text."
+        views = [View("Translations by direction", columns, self.summary.to_dict("records"), note)]
         if len(self.terms):
             terms = [
-                [
-                    *(str(row[name]) for name in ("term", "target")),
-                    _direction(row),
-                    row["expected"],
-                    percent(row["preserved"]),
-                ]
-                for row in self.terms.to_dict("records")
+                text("term", "term", strong=True),
+                Column("accepted translations", lambda row: str(row["target"])),
+                Column("direction", _direction),
+                count("expected", "expected"),
+                rate("kept", "preserved"),
             ]
-            heads = ("term", "will do", "direction", "expected", "kept")
-            found.append(table(heads, terms, caption="Terms of the glossary", right=(4,)))
-        if clips != 0:
-            shown = self.table if clips is None else self.table.head(clips)
-            caption = "Translations"
-            if len(shown) < len(self.table):
-                caption += f": the first {len(shown)} of {len(self.table)} rows"
-            names = (
-                "source",
-                "translation",
-                *(["reference"] if self.columns[1] else ["translation back"]),
-                "chrF",
-            )
-            found.append(table(names, [self._line(row) for row in shown.to_dict("records")], caption=caption))
-        return found
+            views.append(View("Terms of the glossary", terms, self.terms.to_dict("records")))
+        return views
+
+    def _shown_rows(self, clips: int | None) -> Sequence[Html]:
+        shown = self.table if clips is None else self.table.head(clips)
+        caption = "Translations"
+        if len(shown) < len(self.table):
+            caption += f": the first {len(shown)} of {len(self.table)} rows"
+        other = "reference" if self.columns[1] else "translation back"
+        lines = [self._line(row) for row in shown.to_dict("records")]
+        return [table(("source", "translation", other, "chrF"), lines, caption=caption)]
 
     def _line(self, row: Mapping[Hashable, Any]) -> list[object]:
         source, reference, source_lang, target_lang = self.columns
@@ -164,30 +167,6 @@ class TranslationReport(Report):
         )
         known = [name for name in seen if name in self.table.columns and self.table[name].notna().any()]
         return super()._rows(**{"columns": known, **usual, **options})
-
-    def headline(self) -> pd.DataFrame:
-        """Return the scores of the directions."""
-        summary = self.summary
-        looped = "loops" in summary and summary["loops"].any()
-        rows = [
-            {
-                "Direction": _direction(row, *self.columns[2:]),
-                "Texts": row["utterances"],
-                "chrF": _figure(row, "chrf", ".1f"),
-                "chrF back": _figure(row, "back_chrf", ".1f"),
-                "Length": _figure(row, "length_ratio", ".2f"),
-                "Copies": row.get("copies"),
-                "Loops": row["loops"] if looped else None,
-                "Terms kept": percent(row["terms_kept"]) if "terms_kept" in summary else None,
-                "First word (s)": _figure(row, "first_word_s", ".2f"),
-                "Whole (s)": _figure(row, "total_s", ".2f"),
-            }
-            for row in summary.to_dict("records")
-        ]
-        found = pd.DataFrame(rows, columns=None if rows else ["Direction", "Texts", "chrF"])
-        return found.drop(
-            columns=[name for name in found.columns if found[name].isna().all() and name != "chrF"]
-        )
 
     def plot(self, **options: Any) -> Figure:
         """Draw the scores of the directions: :func:`speechlab.plots.translation_scores` of the summary.
@@ -237,12 +216,3 @@ class TranslationReport(Report):
 def _direction(row: Mapping[Hashable, Any], source: str = "source_lang", target: str = "target_lang") -> str:
     direction = f"{row[source]} → {row[target]}"
     return f"{row['system']}, {direction}" if row.get("system") else direction
-
-
-def _figure(row: Mapping[Hashable, Any], name: str, form: str) -> str | None:
-    value = row.get(name)
-    return None if is_missing(value) else format(float(value), form)  # type: ignore[arg-type]  # a number where it is not missing
-
-
-def _cell(value: object) -> str | None:
-    return None if is_missing(value) else str(value)

@@ -11,9 +11,21 @@ import pandas as pd
 from speechlab._arguments import is_missing
 from speechlab._platform import package_version
 from speechlab.display import Html, element, join, percent, table
+from speechlab.evaluate._finding import Answer
 from speechlab.evaluate._made import SPEECH_TO_SPEECH
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._speech.html import player
+from speechlab.evaluate._writing.columns import (
+    Column,
+    View,
+    chance,
+    count,
+    interval_text,
+    number,
+    p_words,
+    plural,
+    text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
@@ -28,17 +40,6 @@ STEPS = {
     "again": "spoken and recognised again",
 }
 """Columns of the table that are compared with the reference, and the steps before them."""
-_HEADS = (
-    "Language",
-    "Step",
-    "Utterances",
-    "chrF",
-    "Lost",
-    "95 % interval",
-    "Error rate",
-    "p (Holm)",
-    "Verdict",
-)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -74,72 +75,65 @@ class SpeechToSpeechReport(Report):
 
     _made: ClassVar = SPEECH_TO_SPEECH
 
-    def sections(self, *, clips: int | None = None) -> Sequence[Html]:
-        """Return the steps with what each of them loses, and the rows."""
-        head = self.headline()
-        lines = [
-            [
-                None if is_missing(cell) else element("strong", cell) if name == "chrF" else str(cell)
-                for name, cell in row.items()
-            ]
-            for row in head.to_dict("records")
+    def conclude(self) -> Answer:
+        lost = int(self.table["again"].isna().sum())
+        missing = f" {lost:,} of {plural(len(self.table), 'row')} did not go all the way." if lost else ""
+        steps = self.summary[self.summary["lost"].notna()] if len(self.summary) else self.summary
+        if not len(steps):
+            return Answer("What is lost on the way could not be measured.", missing.strip())
+        worst = max(steps.to_dict("records"), key=lambda row: float(row["lost"]))
+        before = worst["chrf"] + worst["lost"]
+        whose = {STEPS["translation"]: "recognition", STEPS["again"]: "the voice, or recognition of it,"}[
+            worst["step"]
+        ]
+        system = f"{worst['system']}: " if "system" in steps.columns else ""
+        way = f"{worst['language']} → {self.target_lang}"
+        lead = f"{system}{whose} loses most on the way {way}: chrF {before:.1f} to {worst['chrf']:.1f}."
+        if worst["lost"] <= 0:
+            lead = f"{system}nothing is lost after the translation, {way}: chrF {worst['chrf']:.1f}."
+        count = plural(int(worst["utterances"]), "recording")
+        sure = "beyond chance" if worst["significant"] else "which may be chance"
+        told = f"On {count}, {sure} ({p_words(worst['p_holm'])})."
+        return Answer(lead[:1].upper() + lead[1:], f"{told}{missing}")
+
+    def _views(self) -> Sequence[View]:
+        columns = [
+            text("system", "system", optional=True),
+            Column("language", lambda row: f"{row['language']} → {self.target_lang}"),
+            text("step", "step"),
+            count("utterances", "utterances"),
+            number("chrF", "chrf", ".1f", strong=True),
+            number("lost", "lost", "+.1f"),
+            Column(
+                "95 % interval",
+                lambda row: interval_text(row.get("lost_low"), row.get("lost_high"), "+.1f"),
+                figure=True,
+            ),
+            Column("error rate", _rate, figure=True),
+            chance("p (Holm)", "p_holm"),
+            text("verdict", "verdict"),
         ]
         against = "references" if self.columns[3] else "translation of what was said"
-        caption = f"What is lost at each step: chrF against the {against}, texts normalised."
-        found = [
-            table(
-                list(head.columns),
-                lines,
-                caption=caption,
-                right=range(len(head.columns) - 7, len(head.columns) - 1),
-            )
-        ]
-        if clips != 0:
-            audio, text, language, _ = self.columns
-            shown = self.table if clips is None else self.table.head(clips)
-            rows = [
-                [
-                    _texts(row, str(row[language]), (text, "hypothesis")),
-                    _texts(row, self.target_lang, tuple(STEPS)),
-                    join(Html("<br>"), [_sound(row[audio]), _sound(row["spoken"])]),
-                    _rate(row),
-                    _rate(row, "again_"),
-                    None if is_missing(row["error"]) else f"{row['failed_at']}: {row['error']}",
-                ]
-                for row in shown.to_dict("records")
-            ]
-            ways = "translated: the text; what was recognised; that, spoken and recognised"
-            heads = (
-                "said, and recognised",
-                ways,
-                "said, and spoken",
-                "errors",
-                "errors at the end",
-                "failed",
-            )
-            found.append(table(heads, rows, caption="Rows"))
-        return found
+        note = f"chrF against the {against}, texts normalised; more is closer."
+        return [View("What is lost at each step", columns, self.summary.to_dict("records"), note)]
 
-    def headline(self) -> pd.DataFrame:
-        """Return the steps in a few columns, written out for people."""
-        return pd.DataFrame(
+    def _shown_rows(self, clips: int | None) -> Sequence[Html]:
+        audio, said, language, _ = self.columns
+        shown = self.table if clips is None else self.table.head(clips)
+        rows = [
             [
-                {
-                    **({"System": row["system"]} if "system" in row else {}),
-                    "Language": f"{row['language']} → {self.target_lang}",
-                    "Step": row["step"],
-                    "Utterances": row["utterances"],
-                    "chrF": f"{row['chrf']:.1f}",
-                    "Lost": None if is_missing(row["lost"]) else f"{row['lost']:+.1f}",
-                    "95 % interval": _interval(row),
-                    "Error rate": _rate(row),
-                    "p (Holm)": None if is_missing(row["p_holm"]) else f"{row['p_holm']:.3f}",
-                    "Verdict": row["verdict"],
-                }
-                for row in self.summary.to_dict("records")
-            ],
-            columns=None if len(self.summary) else list(_HEADS),
-        )
+                _texts(row, str(row[language]), (said, "hypothesis")),
+                _texts(row, self.target_lang, tuple(STEPS)),
+                join(Html("<br>"), [_sound(row[audio]), _sound(row["spoken"])]),
+                _rate(row),
+                _rate(row, "again_"),
+                None if is_missing(row["error"]) else f"{row['failed_at']}: {row['error']}",
+            ]
+            for row in shown.to_dict("records")
+        ]
+        ways = "translated: the text; what was recognised; that, spoken and recognised"
+        heads = ("said, and recognised", ways, "said, and spoken", "errors", "errors at the end", "failed")
+        return [table(heads, rows, caption="Rows")]
 
     def plot(self, **options: Any) -> Figure:
         """Draw the score after each step: :func:`speechlab.plots.translation_scores` of the summary."""
@@ -228,8 +222,3 @@ def _rate(row: Mapping[Hashable, Any], prefix: str = "") -> str | None:
     if is_missing(rate):
         return None
     return percent(rate) if is_missing(reading) else f"{percent(reading)} ({percent(rate)} of characters)"
-
-
-def _interval(row: Mapping[Hashable, Any]) -> str | None:
-    low, high = row.get("lost_low"), row.get("lost_high")
-    return None if is_missing(low) else f"{low:+.1f} to {high:+.1f}"

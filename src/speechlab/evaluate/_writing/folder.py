@@ -16,6 +16,7 @@ from speechlab._arguments import is_frame, is_missing, refused
 from speechlab._files import user_path, whole_file
 from speechlab.audio import AudioClip, sniff
 from speechlab.errors import AudioError, InvalidRequestError, StoreError
+from speechlab.evaluate._finding import findings_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Mapping
@@ -212,6 +213,8 @@ def read_folder(folder: str | PathLike[str], kinds: Mapping[str, type]) -> Any:
         kind, fields = kinds[kept["kind"]], {**kept["fields"], "record": kept["record"]}
         known = {field.name: field for field in dataclasses.fields(kind)}
         given = {name: _value(value) for name, value in fields.items() if name in known}
+        if "findings" in given:
+            given["findings"] = findings_of(given["findings"])
         for name in known.keys() - given.keys():
             file = path / f"{_NAMES.get(name, name)}.parquet"
             if file.is_file():

@@ -13,6 +13,7 @@ from speechlab.display import Html, details, element, escape, join
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from speechlab.evaluate._finding import Answer
     from speechlab.evaluate._writing.methods import Methods
 
 
@@ -21,6 +22,7 @@ _TURNING = re.compile(r"[\u202a-\u202e\u2066-\u2069]")
 
 def report_page(
     title: str,
+    answer: Answer,
     sections: Iterable[Html],
     figures: Mapping[str, bytes],
     rows: Any,
@@ -32,8 +34,9 @@ def report_page(
     """Return the page.
 
     Args:
-        title: Title, also the first heading.
-        sections: Parts with the findings.
+        title: Title, which stands small above the answer.
+        answer: The answer, which is the first heading.
+        sections: Parts with tables and findings.
         figures: Figures as SVG, by title.
         rows: The widget with the rows.
         methods: The methods.
@@ -45,13 +48,19 @@ def report_page(
     if rows.sound:
         told += " Sounds are previews (Opus)."
     drawn = [_figure(name, vectors) for name, vectors in figures.items()]
+    made = str(record.get("made", ""))[:10]
+    sure = [element("p", answer.certainty, class_="sure", dir="auto")] if answer.certainty else []
     above = join(
         "",
         [
-            element("h1", title, dir="auto"),
-            _parts("Figures", "Rows", "Method") if drawn else _parts("Rows", "Method"),
+            element(
+                "p", join(Html(" · "), [element("strong", title), *([made] if made else [])]), class_="kicker"
+            ),
+            element("h1", answer.text, dir="auto"),
+            *sure,
+            *drawn[:1],
             *sections,
-            *([_heading("Figures"), *drawn] if drawn else []),
+            *drawn[1:],
             _heading("Rows"),
             element("p", told),
         ],
@@ -64,8 +73,7 @@ def report_page(
         "",
         [
             _heading("Method"),
-            element("p", methods.text),
-            sources,
+            details("How this was found", element("p", methods.text), sources),
             details("Record of the run", element("pre", kept)) if kept else None,
             element("footer", join(Html(" · "), [f"{name}: {value}" for name, value in facts.items()])),
         ],
@@ -83,12 +91,6 @@ def _heading(name: str) -> Html:
     return element("h2", name, id=name.lower())
 
 
-def _parts(*names: str) -> Html:
-    """Return links to the parts of a page, which is long on a phone."""
-    links = [element("a", name, href=f"#{name.lower()}") for name in names]
-    return element("nav", join(Html(" · "), links), aria_label="Parts of this page")
-
-
 def _figure(name: str, vectors: bytes) -> Html:
     """Return a figure as an image, with an alternative text."""
     data = base64.b64encode(vectors).decode("ascii")
@@ -98,5 +100,4 @@ def _figure(name: str, vectors: bytes) -> Html:
         f'<img src="data:image/svg+xml;base64,{data}" alt="{escape(shown)}" '
         'style="display:block;max-width:100%;height:auto;background:#fff;border-radius:6px">'
     )
-    # A narrow screen shows a part of the figure, which can also be scrolled by keys.
-    return element("figure", image, element("figcaption", name), tabindex=0, aria_label=name)
+    return element("figure", image, element("figcaption", name), aria_label=name)

@@ -131,8 +131,6 @@ def performed(
             report = made(
                 lab, texts, progress=lambda stage, done, total: told(_plain(stage), done, total), **given
             )
-    for sentence in (*report.findings, *report.notes):
-        say(sentence)
     _end(report, out, before, fail_if or ())
 
 
@@ -245,7 +243,10 @@ def _check_columns(source: Path, rows: pd.DataFrame, needed: Sequence[str]) -> N
 def _end(report: Report, out: Path, earlier: Report | None, fail_if: Sequence[str]) -> None:
     """Write the report, say what was found, and end with the status of the answer."""
     written = report.save(out)
+    say(report.answer)
     headline(report.title, report.headline(), _FIGURES)
+    for sentence in (*report.findings, *report.notes):
+        say(str(sentence))
     console.print(f"report: {escape(str(written))}", soft_wrap=True)
     failed = report.table[report.table["status"].isin(["error", "skipped"])]
     if len(failed):
@@ -260,9 +261,10 @@ def _end(report: Report, out: Path, earlier: Report | None, fail_if: Sequence[st
 
 def ended_with(changes: Changes, out: Path | None, fail_if: Sequence[str]) -> None:
     """Print the changes, and end with their exit status."""
+    say(changes.answer)
     headline("What changed", changes.headline(), _FIGURES)
-    for sentence in changes.findings:
-        say(sentence)
+    for finding in changes.findings:
+        say(str(finding))
     if out is not None:
         console.print(f"report: {escape(str(changes.save(out)))}", soft_wrap=True)
     unknown = [_UNPAIRED] if "worse" in fail_if and not changes.paired else []

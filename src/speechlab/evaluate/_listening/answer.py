@@ -1,0 +1,120 @@
+"""The answer of a listening test: which system is preferred, or whether a difference is heard."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from speechlab.evaluate._finding import Answer
+from speechlab.evaluate._writing.columns import interval_text, p_words
+from speechlab.listening import METHODS
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Mapping
+
+    import pandas as pd
+
+_FEWEST = 6
+_STRAIGHT = 0.9
+"""Share of the commonest answer from which a listener is named, with enough answers."""
+_ANSWERS = 8
+_NUMBERS = ("no", "one", "two", "three", "four", "five")
+
+
+def listening_answer(
+    method: str, summary: pd.DataFrame, pairs: pd.DataFrame, listeners: pd.DataFrame
+) -> Answer:
+    """Return what the listeners prefer, with its difference and interval, or that they cannot tell."""
+    if not len(pairs):
+        return Answer("One system has nothing to be compared with.", "Give two or more.")
+    odd = _odd(listeners)
+    if method == "abx":
+        answer = _heard(pairs)
+    else:
+        tested = summary[summary["role"] == "test"]["system"].tolist()
+        answer = _preferred(method, pairs, [str(name) for name in tested])
+    return Answer(answer.text, f"{answer.certainty}{odd}".strip())
+
+
+def _preferred(method: str, pairs: pd.DataFrame, systems: list[str]) -> Answer:
+    """Compare the best system with the next one."""
+    best, second = systems[0], systems[1]
+    rows = pairs.to_dict("records")
+    own = [row for row in rows if {row["first"], row["second"]} == {best, second}]
+    if not own:  # pairs that nobody heard in one question
+        return Answer(
+            f"{best} and {second} were not compared with each other.", "Their means are in the table."
+        )
+    row = own[0]
+    who = _who(row)
+    sign = 1 if row["first"] == best else -1
+    digits = METHODS[method].digits
+    points = "of preference" if method == "ab" else "points"
+    gap = f"{sign * row['difference']:.{digits}f} {points}"
+    ends = sorted((sign * row["low"], sign * row["high"]))
+    span = interval_text(ends[0], ends[1], f".{digits}f")
+    gap = f"{gap}, {span}" if span else gap
+    if row["significant"]:
+        others = pairs[(pairs["first"] == best) | (pairs["second"] == best)]
+        rest = len(others) - int(others["significant"].sum())
+        more = f" Against {rest} of the others it is not shown to be better." if rest else ""
+        return Answer(
+            f"{best} is preferred to {second} by {who} ({gap}).",
+            f"That is beyond chance, {p_words(row['p_holm'])}.{more}",
+        )
+    few = min(row["listeners"], row["items"]) < _FEWEST
+    what = f"{who[:1].upper()}{who[1:]} cannot tell {best} from {second}."
+    if few:
+        return Answer(
+            what, f"No difference, however clear, shows with fewer than {_FEWEST} listeners or items."
+        )
+    return Answer(
+        what, f"{best} is ahead by {gap}, which may be chance ({p_words(row['p_holm'])}).{_needed(row)}"
+    )
+
+
+def _heard(pairs: pd.DataFrame) -> Answer:
+    rows = sorted(pairs.to_dict("records"), key=lambda row: float(row["p_holm"]))
+    first = rows[0]
+    names = f"{first['first']} and {first['second']}"
+    right = f"{0.5 + first['difference']:.0%} right, {p_words(first['p_holm'])}"
+    who = _who(first)
+    if first["significant"]:
+        heard = sum(bool(row["significant"]) for row in rows)
+        more = f" Of {len(rows)} pairs, {heard} are told apart." if len(rows) > 1 else ""
+        return Answer(
+            f"{who[:1].upper()}{who[1:]} hear a difference between {names} ({right}).", more.strip()
+        )
+    return Answer(
+        f"{who[:1].upper()}{who[1:]} are not shown to hear a difference between {names}.",
+        f"They were {right}.{_needed(first)}",
+    )
+
+
+def _who(row: Mapping[Hashable, Any]) -> str:
+    count = int(row["listeners"])
+    number = _NUMBERS[count] if count < len(_NUMBERS) else f"{count:,}"
+    return f"{number} {'listener' if count == 1 else 'listeners'}"
+
+
+def _needed(row: Mapping[Hashable, Any]) -> str:
+    more = row["more_listeners"]
+    if math.isnan(more) or math.isinf(more) or more <= 0:
+        return ""
+    return f" About {more:.0f} more listeners would find a difference that matters."
+
+
+def _odd(listeners: pd.DataFrame) -> str:
+    """Name listeners who gave nearly always the same answer, or turned the scale around."""
+    counted = listeners[listeners["excluded"] == ""] if len(listeners) else listeners
+    enough = counted[counted["answers"] >= _ANSWERS] if len(counted) else counted
+    straight = enough[enough["same_answer"] >= _STRAIGHT]["listener"].tolist() if len(enough) else []
+    turned = enough[enough["agreement"] <= -0.5]["listener"].tolist() if len(enough) else []
+    told = [f"{_names(straight)} gave nearly always the same answer"] if straight else []
+    told += [f"{_names(turned)} answered as if the scale were turned"] if turned else []
+    return f" {'; '.join(told)}." if told else ""
+
+
+def _names(listeners: list[str]) -> str:
+    more = f" and {len(listeners) - 3} more" if len(listeners) > 3 else ""
+    return ", ".join(map(str, listeners[:3])) + more

@@ -1,0 +1,135 @@
+"""The answer of a study of recognition: which system to take, and what noise or a band does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from speechlab.display import percent
+from speechlab.errors import InvalidRequestError
+from speechlab.evaluate._finding import Answer, Finding
+from speechlab.evaluate._recognition.conditions import AS_RECORDED
+from speechlab.evaluate._recognition.order import FEWEST
+from speechlab.evaluate._speech.advice import advised, answer_of, named
+from speechlab.evaluate._speech.summary import ranking_scores
+from speechlab.evaluate._writing.columns import listed, plural
+from speechlab.metrics import compare, holm
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_LEVEL = 0.05
+_NEARLY_TWICE, _TWICE = 1.7, 2.4
+"""Ratios of error rates between which a sentence says that they double."""
+_HARDLY = 0.01
+"""Change of an error rate, as a fraction, that a sentence calls hardly a change."""
+
+
+def systems_answer(order: pd.DataFrame, speed: pd.DataFrame, findings: Sequence[Finding]) -> Answer:
+    """Return which system to take for each language, on recordings without changes."""
+    plain = order[order["condition"] == AS_RECORDED] if "condition" in order.columns else order
+    rows = []
+    for code, part in plain.groupby("language", observed=True, sort=False):
+        calls = speed[speed["language"] == code] if len(speed) else speed
+        rows.append({"language": code, **advised(part.reset_index(drop=True), calls, "recording")})
+    if not rows:
+        why = str(findings[0]) if findings else "No recording was recognised by all systems."
+        return Answer("No system can be advised.", why)
+    return answer_of(pd.DataFrame(rows))
+
+
+def condition_findings(table: pd.DataFrame, text: str, language: str) -> tuple[Finding, ...]:
+    """Compare each condition with the recordings as they are, by the exact test paired by recording.
+
+    Returns:
+        A finding for each system, language and condition, with ``before``, ``after`` (error rates), ``p`` (Holm) and
+        ``recordings`` as its numbers.
+    """
+    tested = []
+    sides = ["system"] if "system" in table.columns else []
+    for key, rows in table[table[language].notna()].groupby([*sides, language], observed=True, sort=False):
+        parts = {
+            str(name): ranking_scores(part, text, language, ["recording"])
+            for name, part in rows.groupby("condition", observed=True, sort=False)
+        }
+        plain = parts.pop(AS_RECORDED, None)
+        for name, part in parts.items():
+            try:
+                found = compare(plain, part, on="recording", names=(AS_RECORDED, name), draws=2)  # type: ignore[arg-type]
+            except InvalidRequestError:  # no recording has a score under both conditions
+                continue
+            tested.append((key, name, found))
+    chances: Any = holm([found.p for *_, found in tested]) if tested else []
+    return tuple(
+        _finding(key, name, found, float(p)) for (key, name, found), p in zip(tested, chances, strict=True)
+    )
+
+
+def conditions_answer(findings: Sequence[Finding], conditions: Sequence[str]) -> Answer:
+    """Return what the hardest condition does to each language, and whether that is beyond chance."""
+    noises = [name for name in conditions if name.startswith("noise ")]
+    hardest = noises[-1] if noises else conditions[-1]
+    own = [one for one in findings if one.condition == hardest]
+    if not own:
+        return Answer(
+            f"What {_called(hardest)} does could not be measured.",
+            "No recording has a score with and without it.",
+        )
+    own.sort(key=lambda one: one.numbers["before"] - one.numbers["after"])
+    parts = [_effect(one) for one in own]
+    lead = f"{_called(hardest)} {parts[0]}{''.join(f'; {one}' for one in parts[1:])}."
+    sure = [one for one in own if one.numbers["p"] < _LEVEL]
+    count = max(one.numbers["recordings"] for one in own)
+    on = plural(count, "recording")
+    if count < FEWEST:
+        certainty = f"{on} cannot show whether that is chance; take {FEWEST} or more."
+    elif len(sure) == len(own):
+        certainty = f"That is beyond chance on {on}."
+    elif sure:
+        names = listed([_language(one) for one in sure])
+        certainty = f"Beyond chance on {on}: {names}; the rest may be chance."
+    else:
+        certainty = f"On {on}, that may be chance."
+    return Answer(lead[:1].upper() + lead[1:], certainty)
+
+
+def _finding(key: Any, condition: str, found: Any, p: float) -> Finding:
+    *system, code = key
+    label = ", ".join([*map(str, system), named(str(code)), condition])
+    before, after = found.error_rate_a, found.error_rate_b
+    verdict = "worse" if before < after else "better"
+    told = verdict if p < _LEVEL else "no difference shown"
+    words = (
+        f"{label}: {percent(before)} as recorded, {percent(after)} so ({told}, "
+        f"p {'< 0.001' if p < 0.001 else f'= {p:.3f}'}, {plural(found.utterances, 'recording')})."
+    )
+    numbers = {"before": before, "after": after, "p": p, "recordings": found.utterances}
+    return Finding(words, str(code), condition, tuple(map(str, system)), numbers)
+
+
+def _called(condition: str) -> str:
+    if condition.startswith("noise "):
+        return f"noise at {condition.removeprefix('noise ')}"
+    return f"the band of {condition}"
+
+
+def _language(one: Finding) -> str:
+    return ", ".join([*one.systems, named(one.language)])
+
+
+def _effect(one: Finding) -> str:
+    before, after = one.numbers["before"], one.numbers["after"]
+    who, rates = _language(one), f"({percent(before)} to {percent(after)})"
+    if abs(after - before) < _HARDLY:
+        return f"hardly changes {who} {rates}"
+    if after < before:
+        return f"lowers the errors of {who} {rates}"
+    if not before or after / before < _NEARLY_TWICE:
+        return f"raises the errors of {who} {rates}"
+    ratio = after / before
+    return (
+        f"doubles the errors of {who} {rates}"
+        if ratio < 2.4
+        else f"makes {ratio:.1f} times the errors of {who} {rates}"
+    )

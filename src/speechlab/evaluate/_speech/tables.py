@@ -1,0 +1,120 @@
+"""Tables of a report of speech: the rates of voices or systems, and their speed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from speechlab._arguments import is_missing
+from speechlab.display import percent
+from speechlab.evaluate._made import SIDES
+from speechlab.evaluate._speech.summary import ENOUGH, FLAGS, NO_SPEAKER, ranking_units
+from speechlab.evaluate._writing.columns import Column, View, count, number, rate, text
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Mapping
+
+    import pandas as pd
+
+_STARTS = ("first_audible_s", "first_sound_s", "first_byte_s", "total_s")
+"""Times that people wait for, the first that a table has; the second is of reports of 0.1."""
+_UNITS = {"word": "words", "char": "characters", "reading": "readings", "mixed": "words and characters"}
+
+
+def rates_view(summary: pd.DataFrame) -> View:
+    """Return the error rates by voice, and by system and condition if there are several."""
+    sides = [name for name in SIDES if name in summary.columns]
+    flags = [name for name in FLAGS if name in summary.columns]
+    nobody = bool(sides) and bool((summary["voice"] == NO_SPEAKER).all())
+    columns = [
+        *(text(name, name, strong=True) for name in sides),
+        *([] if nobody else [text("voice", "voice_name", strong=not sides)]),
+        text("language", "language"),
+        rows_column("clips"),
+        rate("error rate", "ranking_rate", strong=True),
+        interval_column("clips"),
+        Column("on the same clips", _common, figure=True, optional=True),
+        Column("counted in", lambda row: _unit(row["ranking_unit"])),
+        rate("with notation", "notation_rate", optional=True),
+        *(count(name.replace("_", " "), name, optional=True) for name in flags),
+        number(_waited(summary), start_column(summary), optional=True),
+        number("RTF", "rtf", optional=True),
+    ]
+    heard = summary["ranking_rate"].notna().any()
+    none = [name.replace("_", " ") for name in flags if heard and not summary[name].any()]
+    note = (
+        "The fewest errors of each language first. Japanese is counted in readings, English and Chinese without "
+        f"differences of notation. An interval takes {ENOUGH} clips."
+        + (f" No {' or '.join(none)} found." if none else "")
+    )
+    return View("Error rates", columns, ranked_rows(summary), note)
+
+
+def speed_view(summary: pd.DataFrame) -> View:
+    """Return the speed of the voices, or of the recognisers."""
+    hears = start_column(summary) == "total_s"
+    sides = [name for name in SIDES if name in summary.columns]
+    first = (
+        number("text (s)", "total_s", ends=True)
+        if hears
+        else number("first sound (s)", start_column(summary), ends=True, optional=True)
+    )
+    columns = [
+        *(text(name, name, strong=True) for name in sides),
+        text("voice", "voice_name", strong=not sides),
+        text("language", "language"),
+        count("calls", "timed_calls"),
+        first,
+        number("RTF", "rtf", strong=True, ends=True),
+    ]
+    what = "text, for one second of recording" if hears else "last sound, for one second of sound"
+    note = f"Medians of calls made one at a time, in turns, with their range. RTF: seconds until the {what}."
+    timed = summary[summary["timed_calls"].fillna(0) > 0]
+    return View("Speed", columns, timed.to_dict("records"), note)
+
+
+def ranked_rows(summary: pd.DataFrame) -> list[dict[Hashable, Any]]:
+    """Return the rows of a summary, with the unit that ranks them, and the rate with notation where it differs."""
+    other = summary["error_rate"] != summary["ranking_rate"]
+    return summary.assign(
+        ranking_unit=ranking_units(summary), notation_rate=summary["error_rate"].where(other)
+    ).to_dict("records")
+
+
+def start_column(table: pd.DataFrame) -> str:
+    """The column with the time that people wait for: until speech begins, or until the text is there."""
+    return next((name for name in _STARTS if name in table.columns), _STARTS[0])
+
+
+def _waited(table: pd.DataFrame) -> str:
+    return "text (s)" if start_column(table) == "total_s" else "first sound (s)"
+
+
+def rows_column(what: str) -> Column:
+    """Return the column of how many rows have a score, of how many there are."""
+
+    def cell(row: Mapping[Any, Any]) -> str:
+        done, whole = row["utterances_scored"], row["utterances"]
+        return f"{whole:,}" if done == whole else f"{done:,} of {whole:,}"
+
+    return Column(what, cell, figure=True)
+
+
+def interval_column(what: str) -> Column:
+    """Return the column of the 95 % interval, or of how many more rows it takes."""
+
+    def cell(row: Mapping[Any, Any]) -> str | None:
+        if not is_missing(row["interval_needs"]) and row["interval_needs"] > 0:
+            return f"takes {row['interval_needs']} more {what}"
+        low, high = row["ranking_rate_low"], row["ranking_rate_high"]
+        return None if is_missing(low) else f"{percent(low)} to {percent(high)}"
+
+    return Column("95 % interval", cell, figure=True)
+
+
+def _common(row: Mapping[Any, Any]) -> str | None:
+    many = row.get("common_utterances")
+    return None if is_missing(many) else f"{percent(row['common_rate'])} on {many}"
+
+
+def _unit(unit: object) -> str | None:
+    return _UNITS.get(unit, unit) if isinstance(unit, str) else None

@@ -1,0 +1,107 @@
+"""The answer of a study of translations: which system to take, or how close the translations are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from speechlab._arguments import is_missing
+from speechlab.evaluate._finding import Answer
+from speechlab.evaluate._report import BETTER, WORSE
+from speechlab.evaluate._translation.effects import KEPT
+from speechlab.evaluate._writing.columns import listed, p_words, plural
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Mapping
+
+    import pandas as pd
+
+    from speechlab.evaluate._translation.measures import Columns
+
+_FEWEST = 6
+
+
+def translation_answer(
+    summary: pd.DataFrame, effects: pd.DataFrame, table: pd.DataFrame, columns: Columns
+) -> Answer:
+    """Return which system to take for each direction; for one system, how close its translations are."""
+    lost = int(table["translation"].isna().sum())
+    missing = (
+        f" {lost:,} of {plural(len(table), 'text')} {'has' if lost == 1 else 'have'} no translation."
+        if lost
+        else ""
+    )
+    if len(effects):
+        answer = _choice(effects)
+    elif len(summary):
+        answer = _scores(summary, columns)
+    else:
+        answer = Answer("Nothing was translated.")
+    return Answer(answer.text, f"{answer.certainty}{missing}".strip())
+
+
+def _choice(effects: pd.DataFrame) -> Answer:
+    leads, sure = [], []
+    directions = effects.groupby(["source_lang", "target_lang"], sort=False)
+    for (source, target), rows in directions:
+        where = f" for {source} → {target}" if directions.ngroups > 1 else ""
+        baseline = str(rows["baseline"].iloc[0])
+        good = {str(name): part for name, part in rows.groupby("system", sort=False) if _helps(part)}
+        if good:
+            best = max(good, key=lambda name: float(good[name]["difference"].max()))
+            leads.append(f"take {best}{where}")
+            sure.append(_told(best, baseline, good[best]))
+            continue
+        leads.append(f"keep {baseline}{where}")
+        count = int(rows["utterances"].max())
+        few = (
+            f"; {count} texts are too few to show any" if count < _FEWEST else f" on {plural(count, 'text')}"
+        )
+        worse = [
+            str(name) for name, part in rows.groupby("system", sort=False) if (part["verdict"] == WORSE).any()
+        ]
+        harm = f", and {listed(worse)} {'is' if len(worse) == 1 else 'are'} worse" if worse else ""
+        sure.append(f"nothing is shown to be better than {baseline}{few}{harm}")
+    lead = listed(leads)
+    told = "; ".join(sure)
+    return Answer(f"{lead[:1].upper()}{lead[1:]}.", f"{told[:1].upper()}{told[1:]}.")
+
+
+def _helps(rows: pd.DataFrame) -> bool:
+    verdicts = set(rows["verdict"])
+    return BETTER in verdicts and WORSE not in verdicts
+
+
+def _told(system: str, baseline: str, rows: pd.DataFrame) -> str:
+    parts = [_effect(row) for row in rows[rows["verdict"] == BETTER].to_dict("records")]
+    rest = "" if (rows["verdict"] == BETTER).all() else ", and no loss is shown elsewhere"
+    return f"{system} is better than {baseline} in {listed(parts)}{rest}"
+
+
+def _effect(row: Mapping[Hashable, Any]) -> str:
+    unit = "%" if row["measure"] == KEPT else ""
+    change = f"{row['score_baseline']:.1f}{unit} to {row['score']:.1f}{unit}"
+    return f"{row['measure']} ({change}, {p_words(row['p_holm'])}, {plural(int(row['utterances']), 'text')})"
+
+
+def _scores(summary: pd.DataFrame, columns: Columns) -> Answer:
+    column, what = ("chrf", "chrF") if columns.reference else ("back_chrf", "chrF when translated back")
+    told, counts = [], []
+    for row in summary.to_dict("records"):
+        system = f"{row['system']}, " if row.get("system") else ""
+        way = f"{system}{row.get(columns.source_lang)} → {row.get(columns.target_lang)}"
+        counts.append(int(row["utterances"]))
+        if not is_missing(row.get(column)):
+            told.append(f"{way} reaches {what} {row[column]:.1f}")
+    if not told:
+        texts = plural(sum(counts), "text")
+        return Answer(f"{texts} were translated, and nothing was scored.", "Give references, or back=True.")
+    flags = {"copies": "copies", "loops": "loops"}
+    odd = [
+        f"{int(summary[name].sum())} {word}"
+        for name, word in flags.items()
+        if name in summary and summary[name].sum()
+    ]
+    among = f", among them {listed(odd)}" if odd else ""
+    return Answer(
+        f"{'; '.join(told)}.", f"{plural(sum(counts), 'text')}{among}; chrF is 0 to 100, more is closer."
+    )

@@ -1,0 +1,195 @@
+"""Tables for people: columns declared once, rendered for pages, notebooks, terminals and papers alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from speechlab._arguments import is_missing
+from speechlab.display import Html, element, join, percent, table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    import pandas as pd
+
+    Row = Mapping[Any, Any]
+
+_NOTHING = frozenset({"–", "0", "0.0%"})
+
+
+class Column(NamedTuple):
+    """A column of a table for people.
+
+    Attributes:
+        head: Its heading.
+        cell: Function of a row that returns the text of its cell; None for a missing value.
+        figure: Whether its texts are numbers, which are aligned right.
+        strong: Whether the page prints it in bold.
+        optional: Whether it is left out if no row has anything in it.
+        detail: Function of a row that returns a small second line for pages, such as a range.
+    """
+
+    head: str
+    cell: Callable[[Row], str | None]
+    figure: bool = False
+    strong: bool = False
+    optional: bool = False
+    detail: Callable[[Row], str | None] | None = None
+
+
+@dataclass(frozen=True)
+class View:
+    """A table for people.
+
+    Attributes:
+        title: What it shows.
+        columns: Its columns.
+        rows: The values of each row.
+        note: How to read it.
+    """
+
+    title: str
+    columns: Sequence[Column]
+    rows: Sequence[Row]
+    note: str = ""
+
+    def shown(self) -> list[tuple[Column, list[str]]]:
+        """Return the columns that are not left out, with the texts of their cells."""
+        cells = [(column, [column.cell(row) or "–" for row in self.rows]) for column in self.columns]
+        return [
+            (column, texts)
+            for column, texts in cells
+            if not column.optional or any(text not in _NOTHING for text in texts)
+        ]
+
+    @property
+    def figures(self) -> list[str]:
+        """Headings of the columns with numbers."""
+        return [column.head for column in self.columns if column.figure]
+
+    def frame(self) -> pd.DataFrame:
+        """Return the table as texts; None where a value is missing."""
+        import pandas as pd
+
+        texts = {
+            column.head: [None if text == "–" else text for text in texts] for column, texts in self.shown()
+        }
+        return pd.DataFrame(texts, dtype=object)
+
+    def html(self) -> Html:
+        """Return the table with its note below it, outside of what scrolls."""
+        shown = self.shown()
+        lines = [
+            [_cell(column, texts[at], row) for column, texts in shown] for at, row in enumerate(self.rows)
+        ]
+        right = [place for place, (column, _) in enumerate(shown) if column.figure]
+        made = table([column.head for column, _ in shown], lines, caption=f"{self.title}.", right=right)
+        return join("", [made, element("p", element("small", self.note))]) if self.note else made
+
+
+def _cell(column: Column, text: str, row: Row) -> Html:
+    plain = text.replace(" ", "\N{NO-BREAK SPACE}") if column.figure else text
+    main = element("strong" if column.strong else "span", plain)
+    detail = None if column.detail is None else column.detail(row)
+    if detail is None:
+        return main
+    return join(Html("<br>"), [main, element("small", detail.replace(" ", "\N{NO-BREAK SPACE}"))])
+
+
+def columns_of(frame: pd.DataFrame) -> list[Column]:
+    """Return a plain column for each column of a table."""
+    return [
+        number(name, name, ".3g") if frame[name].dtype.kind in "fiu" else text(name, name)
+        for name in map(str, frame.columns)
+    ]
+
+
+def text(head: str, name: str, *, strong: bool = False, optional: bool = False) -> Column:
+    """Return a column of texts."""
+    return Column(head, lambda row: _text(row.get(name)), strong=strong, optional=optional)
+
+
+def count(head: str, name: str, *, optional: bool = False) -> Column:
+    """Return a column of whole numbers."""
+    return Column(head, lambda row: _form(row.get(name), ",.0f"), figure=True, optional=optional)
+
+
+def number(
+    head: str,
+    name: str,
+    form: str = ".2f",
+    *,
+    strong: bool = False,
+    optional: bool = False,
+    ends: bool = False,
+) -> Column:
+    """Return a column of numbers; with ``ends``, pages show the range ``<name>_low`` to ``<name>_high`` below."""
+    detail = None
+    if ends:
+
+        def detail(row: Row) -> str | None:
+            return interval_text(row.get(f"{name}_low"), row.get(f"{name}_high"), form)
+
+    return Column(
+        head,
+        lambda row: _form(row.get(name), form),
+        figure=True,
+        strong=strong,
+        optional=optional,
+        detail=detail,
+    )
+
+
+def rate(head: str, name: str, *, strong: bool = False, optional: bool = False) -> Column:
+    """Return a column of fractions, in percent."""
+    return Column(
+        head,
+        lambda row: None if is_missing(row.get(name)) else percent(row[name]),
+        figure=True,
+        strong=strong,
+        optional=optional,
+    )
+
+
+def chance(head: str, name: str, *, optional: bool = False) -> Column:
+    """Return a column of p-values."""
+    return Column(head, lambda row: p_text(row.get(name)), figure=True, optional=optional)
+
+
+def p_text(p: object) -> str | None:
+    """Write a p-value with three decimals; None if there is none."""
+    if is_missing(p):
+        return None
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"  # type: ignore[operator]  # a number
+
+
+def p_words(p: object) -> str:
+    """Write a p-value for a sentence: ``p = 0.012``."""
+    told = p_text(p) or "none"
+    return f"p {told}" if told.startswith("<") else f"p = {told}"
+
+
+def interval_text(low: object, high: object, form: str = ".2f") -> str | None:
+    """Write an interval: ``1.0% to 2.0%``; None if it is missing."""
+    if is_missing(low) or is_missing(high):
+        return None
+    return f"{_form(low, form)} to {_form(high, form)}"
+
+
+def listed(parts: Sequence[str]) -> str:
+    """Parts of a sentence: ``a, b and c``."""
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def plural(count: int, one: str, several: str = "") -> str:
+    """A number with its noun: ``1 row``, ``2 rows``."""
+    return f"{count:,} {one if count == 1 else several or f'{one}s'}"
+
+
+def _text(value: object) -> str | None:
+    return None if is_missing(value) else str(value)
+
+
+def _form(value: object, form: str) -> str | None:
+    return None if is_missing(value) else format(float(value) + 0.0, form)  # type: ignore[arg-type]  # a number
