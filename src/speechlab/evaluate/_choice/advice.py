@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from speechlab.evaluate._speech.advice import advised, named
+from speechlab.evaluate._speech.answer import advised, named
 
 if TYPE_CHECKING:
     import pandas as pd

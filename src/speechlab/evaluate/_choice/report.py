@@ -14,7 +14,7 @@ from speechlab.evaluate._choice.order import full_names
 from speechlab.evaluate._choice.tables import errors_view, sound_view, voices_view
 from speechlab.evaluate._finding import Finding
 from speechlab.evaluate._made import VOICES
-from speechlab.evaluate._speech.advice import answer_of
+from speechlab.evaluate._speech.answer import answer_of
 from speechlab.evaluate._speech.report import SpeechReport
 from speechlab.evaluate._speech.summary import summarized
 

@@ -11,7 +11,7 @@ from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._finding import Answer, Finding
 from speechlab.evaluate._recognition.conditions import AS_RECORDED
 from speechlab.evaluate._recognition.order import FEWEST
-from speechlab.evaluate._speech.advice import advised, answer_of, named
+from speechlab.evaluate._speech.answer import advised, answer_of, named
 from speechlab.evaluate._speech.summary import ranking_scores
 from speechlab.evaluate._writing.columns import listed, plural
 from speechlab.metrics import compare, holm

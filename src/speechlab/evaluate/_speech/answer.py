@@ -1,22 +1,167 @@
-"""The answer of a study of speech without a choice: how much is understood, and where it is worst."""
+"""Answers of studies of speech: which voice or recogniser to take, how much is understood, and how sure that is."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from speechlab._arguments import is_missing
+from speechlab._arguments import is_missing, is_number
 from speechlab.display import percent
+from speechlab.evaluate._arguments import code_or_none
 from speechlab.evaluate._finding import Answer
-from speechlab.evaluate._speech.advice import named
-from speechlab.evaluate._speech.summary import NO_SPEAKER, ranking_units
+from speechlab.evaluate._speech.summary import ENOUGH, NO_SPEAKER, ranking_units
+from speechlab.evaluate._speech.tables import UNITS, start_column
+from speechlab.evaluate._student import FEWEST
 from speechlab.evaluate._writing.columns import listed, plural
+from speechlab.text import language_name
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_UNITS = {"word": "words", "char": "characters", "reading": "readings", "mixed": "words and characters"}
 _OF = 2
 """Number of languages whose certainty a sentence tells."""
+_LEVEL = 0.05
+_CHOICE = 2
+"""Number of items below which nothing is advised."""
+_NAMED = 3
+"""Maximum number of systems that a sentence names; of more systems it gives the number."""
+_FAR = 5_000
+"""Number of further items above which more of them are no practical solution."""
+_SOONER = 1.5
+"""Ratio of starting times from which a sentence tells it."""
+
+
+def advised(systems: pd.DataFrame, speed: pd.DataFrame, what: str = "sentence") -> dict[str, Any]:
+    """Advise on a choice between systems.
+
+    Args:
+        systems: Systems in order, as of :func:`speechlab.metrics.rank`.
+        speed: Timed calls of these systems, with their names in ``system``; may be empty.
+        what: The noun for what they were compared on.
+
+    Returns:
+        ``name``, the system to take; ``certainty`` (settled, open, none), ``error_rate`` and ``items`` (that all of
+        them have), ``more`` (further items that would settle it, if a practical number does), and ``advice``, how
+        sure it is, as the part of a sentence.
+    """
+    tied = systems.loc[~(systems["p_best"] < _LEVEL).fillna(value=False).astype(bool), "system"].tolist()
+    starts = _starts(speed)
+    best = _best(systems, tied, starts)
+    rates = systems.set_index("system")["error_rate"]
+    count = int(systems["utterances"].iloc[0])
+    facts = {"name": best, "error_rate": rates[best], "items": count, "certainty": "open", "more": None}
+    others = [name for name in systems["system"] if name != best]
+    if not others:
+        return facts | {
+            "certainty": "none",
+            "advice": "it had no other to be compared with; give two or more",
+        }
+    rivals = [name for name in tied if name != best]
+    sooner = _sooner(best, rivals or others, starts)
+    if not rivals:
+        told = (
+            f"it makes significantly fewer errors than {_several(others)} on {plural(count, what)} "
+            f"({percent(rates[best])}, {percent(rates[others[0]])}){sooner}"
+        )
+        return facts | {"certainty": "settled", "advice": told}
+    if count < _CHOICE:
+        told = f"{plural(count, what)} cannot tell {_several([best, *rivals])} apart; take {ENOUGH} or more"
+        return facts | {"certainty": "none", "more": ENOUGH - count, "advice": told}
+    if count < FEWEST:
+        told = f"{plural(count, what)} cannot tell it from {_several(rivals)}{sooner}; take {ENOUGH} or more"
+        return facts | {"more": ENOUGH - count, "advice": told}
+    level = [name for name in rivals if rates[name] == rates[best]]
+    first = (
+        f"it is level with {_several(level)} on these {count} {what}s"
+        if level
+        else f"it is first on these {count} {what}s, too narrowly to be sure that it is better than "
+        f"{_several(rivals)}"
+    )
+    needed = systems.set_index("system")["needed"].get(rivals[0])
+    more = max(int(needed) - count, 1) if is_number(needed) and needed == needed else None
+    if more is None or more > _FAR:
+        return facts | {"advice": f"{first}{sooner}; more {what}s would hardly settle it"}
+    settling = f"about {_about(more)} more {what if more == 1 else f'{what}s'} would settle it"
+    return facts | {"more": more, "advice": f"{first}{sooner}; {settling}"}
+
+
+def answer_of(choice: pd.DataFrame) -> Answer:
+    """Return the answer for all languages: what to take, and how sure that is.
+
+    Args:
+        choice: ``language``, ``name``, ``certainty`` and ``advice`` of each language.
+    """
+    rows = choice.to_dict("records")
+    several = len(rows) > 1
+    taken = [row for row in rows if not is_missing(row["name"]) and row["certainty"] != "none"]
+    if taken:
+        names = [
+            f"{row['name']} for {named(row['language'])}" if several else str(row["name"]) for row in taken
+        ]
+        alike = len({row["name"] for row in taken}) == 1 and len(taken) == len(rows)
+        lead = f"Take {taken[0]['name'] if alike else listed(names)}."
+    else:
+        lead = "Nothing can be advised."
+    sure = [
+        f"{named(row['language'])}: {row['advice']}" if several else _sentence(row["advice"]) for row in rows
+    ]
+    return Answer(lead, f"{'. '.join(sure)}." if sure else "")
+
+
+def named(code: str) -> str:
+    """Return the name of a language, or what stands in its place."""
+    plain = code_or_none(code)
+    return language_name(plain) if plain else str(code)
+
+
+def _best(systems: pd.DataFrame, tied: list[str], starts: pd.DataFrame) -> str:
+    """The system with the lowest rate; of systems with the same rate, the one that starts first."""
+    first = systems.iloc[0]
+    level = systems.loc[systems["error_rate"] == first["error_rate"], "system"]
+    timed = [name for name in level if name in starts.index and name in tied]
+    if len(timed) == len(level) > 1:
+        return str(starts.loc[timed, "median"].astype("float64").idxmin())
+    return str(first["system"])
+
+
+def _starts(speed: pd.DataFrame) -> pd.DataFrame:
+    """When the timed calls of each system had their first sound, or their text: median, lowest, highest (s)."""
+    start = start_column(speed)
+    if start not in speed.columns or "system" not in speed.columns:
+        speed = speed.reindex(columns=["system", start, "error"])
+    done = speed[speed["error"].isna()]
+    return done.groupby("system", observed=True)[start].agg(["median", "min", "max", "count"]).dropna()
+
+
+def _sooner(best: str, others: list[str], starts: pd.DataFrame) -> str:
+    """Whether the voice starts sooner or later than the next one in every call; empty if neither, or unknown."""
+    rival = next((name for name in others if name in starts.index), None)
+    if best not in starts.index or rival is None or starts["count"].loc[[best, rival]].min() < 2:
+        return ""
+    own, its = (starts.loc[name].astype("float64").to_dict() for name in (best, rival))
+    times = f"({own['median']:.2f} s, {its['median']:.2f} s)"
+    if own["max"] < its["min"] and its["median"] >= _SOONER * own["median"]:
+        return f", and starts {_times(its['median'] / max(own['median'], 1e-3))} sooner {times}"
+    if its["max"] < own["min"] and own["median"] >= _SOONER * its["median"]:
+        return f", but starts {_times(own['median'] / max(its['median'], 1e-3))} later {times}"
+    return ""
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.0f} times" if ratio >= 10 else f"{ratio:.1f} times"
+
+
+def _about(count: int) -> str:
+    """Write an estimated number with two significant digits."""
+    return f"{count}" if count < 100 else f"{round(count, 2 - len(str(count))):,}"
+
+
+def _several(names: list[str]) -> str:
+    return listed(names) if len(names) <= _NAMED else f"{names[0]} and {len(names) - 1} others"
+
+
+def _sentence(words: object) -> str:
+    text = str(words)
+    return text[:1].upper() + text[1:]
 
 
 def rates_answer(summary: pd.DataFrame, table: pd.DataFrame) -> Answer:
@@ -36,7 +181,7 @@ def rates_answer(summary: pd.DataFrame, table: pd.DataFrame) -> Answer:
 
 def _rated(language: str, lines: pd.DataFrame) -> str:
     best = lines.iloc[0]
-    unit = _UNITS.get(str(best["unit"]), "words")
+    unit = UNITS.get(str(best["unit"]), "words")
     rate = percent(best["common_rate"])
     if len(lines) == 1:
         who = "" if best["voice"] == NO_SPEAKER else f" of {best['voice_name']}"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _STARTS = ("first_audible_s", "first_sound_s", "first_byte_s", "total_s")
 """Times that people wait for, the first that a table has; the second is of reports of 0.1."""
-_UNITS = {"word": "words", "char": "characters", "reading": "readings", "mixed": "words and characters"}
+UNITS = {"word": "words", "char": "characters", "reading": "readings", "mixed": "words and characters"}
 
 
 def rates_view(summary: pd.DataFrame) -> View:
@@ -117,4 +117,4 @@ def _common(row: Mapping[Any, Any]) -> str | None:
 
 
 def _unit(unit: object) -> str | None:
-    return _UNITS.get(unit, unit) if isinstance(unit, str) else None
+    return UNITS.get(unit, unit) if isinstance(unit, str) else None
