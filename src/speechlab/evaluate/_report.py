@@ -198,6 +198,7 @@ class Report(ABC):
             self.title,
             self.conclude(),
             self._parts(),
+            [str(finding) for finding in self.findings if finding not in self._quoted()],
             figures,
             self._rows(),
             self.methods(),

@@ -30,7 +30,8 @@ def systems_answer(order: pd.DataFrame, speed: pd.DataFrame, findings: Sequence[
     """Return which system to take for each language, on recordings without changes."""
     plain = order[order["condition"] == AS_RECORDED] if "condition" in order.columns else order
     rows = []
-    for code, part in plain.groupby("language", observed=True, sort=False):
+    languages = plain.groupby("language", observed=True, sort=False) if len(plain) else ()
+    for code, part in languages:
         calls = speed[speed["language"] == code] if len(speed) else speed
         rows.append({"language": code, **advised(part.reset_index(drop=True), calls, "recording")})
     if not rows:

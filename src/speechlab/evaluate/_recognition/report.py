@@ -175,19 +175,7 @@ class RecognitionReport(SpeechReport):
         names = self.systems
         first = [name for name in ("condition", "file") if name in self.table.columns]
         if not names:
-            read = [name for name in (READING,) if name in self.table and self.table[name].notna().any()]
-            shown = [
-                *first,
-                self.text,
-                "hypothesis",
-                *read,
-                "error_rate",
-                "errors",
-                "error_classes",
-                *(name for name in FLAGS.values() if name in self.table and self.table[name].any()),
-            ]
-            spoken = [] if (self.table["voice"] == NO_SPEAKER).all() else ["voice"]
-            return super()._rows(**{"columns": [*shown, self.language, *spoken], **options})
+            return super()._rows(**{**self._usual(), **options})
         heard = [f"hypothesis_{name}" for name in names]
         rates = [f"error_rate_{name}" for name in names]
         if len(names) == 2:
@@ -198,6 +186,17 @@ class RecognitionReport(SpeechReport):
         usual = {"reference": self.text, "hypotheses": heard, "language": self.language}
         shown = [*first, self.text, *heard, "error_spread", *rates, self.language]
         return ShownTable(self.side_by_side(), **{**usual, "columns": shown, **options})
+
+    def _usual(self) -> dict[str, Any]:
+        known = self.table.columns
+        rates = [
+            name for name in (READING, "tolerant_wer") if name in known and self.table[name].notna().any()
+        ]
+        flags = [name for name in FLAGS.values() if name in known and self.table[name].any()]
+        spoken = [] if (self.table["voice"] == NO_SPEAKER).all() else ["voice"]
+        first = [name for name in ("system", "condition", "file") if name in known]
+        scores = [*rates, "error_rate", "errors", "error_classes", *flags]
+        return {"columns": [*first, self.text, "hypothesis", *scores, self.language, *spoken]}
 
     def conclude(self) -> Answer:
         if self.systems:

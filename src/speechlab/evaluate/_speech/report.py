@@ -85,8 +85,15 @@ class SpeechReport(Report):
         """
         from speechlab.widgets import ErrorBrowser
 
-        table = None if other is None else other.table
-        return ErrorBrowser(self.table, table, reference=self.text, language=self.language, **options)
+        if other is not None:
+            sides = self.table, other.table
+            return ErrorBrowser(*sides, reference=self.text, language=self.language, **options)
+        usual = {"reference": self.text, "language": self.language, **self._usual()}
+        return ErrorBrowser(self.table, **{**usual, **options})
+
+    def _usual(self) -> dict[str, Any]:
+        """Return the options of a table of the rows, such as its columns."""
+        return {}
 
     @classmethod
     def of(

@@ -24,6 +24,7 @@ def report_page(
     title: str,
     answer: Answer,
     sections: Iterable[Html],
+    findings: Iterable[str],
     figures: Mapping[str, bytes],
     rows: Any,
     methods: Methods,
@@ -37,6 +38,7 @@ def report_page(
         title: Title, which stands small above the answer.
         answer: The answer, which is the first heading.
         sections: Parts with tables and findings.
+        findings: Findings that stand with the methods.
         figures: Figures as SVG, by title.
         rows: The widget with the rows.
         methods: The methods.
@@ -65,6 +67,7 @@ def report_page(
             element("p", told),
         ],
     )
+    found = [element("p", words, dir="auto") for words in findings]
     sources = (
         element("ol", *(element("li", source) for source in methods.sources)) if methods.sources else None
     )
@@ -73,7 +76,7 @@ def report_page(
         "",
         [
             _heading("Method"),
-            details("How this was found", element("p", methods.text), sources),
+            details("How this was found", *found, element("p", methods.text), sources),
             details("Record of the run", element("pre", kept)) if kept else None,
             element("footer", join(Html(" · "), [f"{name}: {value}" for name, value in facts.items()])),
         ],
