@@ -60,7 +60,7 @@ def test_sounds_are_measured_and_shown_where_their_only_recogniser_is_not_there(
     said, advice = report.notes
     assert said.startswith("The recogniser could not be asked: GET http://127.0.0.1:9")
     assert advice == "What was spoken is in the store, and the same call goes on from there."
-    assert "No voice is advised." in report.advice
+    assert report.answer.startswith("Nothing can be advised.")
     assert [run["operation"] for run in report.record["runs"]] == ["synthesize"]
     again = evaluate.Report.load(report.save(tmp_path / "out"))
     assert again.notes == report.notes

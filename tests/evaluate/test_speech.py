@@ -136,7 +136,7 @@ def test_speed_is_measured_in_turns_or_not_at_all(staged, lab, store):
     row = report.summary.set_index("voice").loc[voices[0]]
     assert row["timed_calls"] == 2
     assert row["rtf_low"] <= row["rtf"] <= row["rtf_high"]
-    assert "one at a time, voices in turns" in report.to_html()
+    assert "one at a time, in turns" in report.to_html()
     assert len(plots.distributions(timed, "first_audible_s", by="voice_name").axes) == 1
     with pytest.raises(InvalidRequestError, match="speed is True"):
         evaluate.round_trip(lab, frame, voices, speed=True, store=store)

@@ -209,7 +209,7 @@ def test_segments_of_a_study(lab, store, report, tmp_path):
         of = heard.table.iloc[row["position"]]
         assert of["audio"] == row["file"]
         assert row["text"] in of["hypothesis"]
-    assert heard.headline()["Counted in"].isna().tolist() == heard.summary["language"].isna().tolist()
+    assert heard.headline()["counted in"].isna().tolist() == heard.summary["language"].isna().tolist()
     saved = heard.save(tmp_path / "study")
     again = segments.read(saved / "segments.parquet")
     assert all((saved / file).is_file() for file in again["file"])

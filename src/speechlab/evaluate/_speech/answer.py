@@ -187,6 +187,8 @@ def _rated(language: str, lines: pd.DataFrame) -> str:
         who = "" if best["voice"] == NO_SPEAKER else f" of {best['voice_name']}"
         return f"{rate} of the {language} {unit}{who} came out wrong"
     worst = lines.iloc[-1]
+    if worst["common_rate"] == best["common_rate"]:
+        return f"in {language}, {rate} of {unit} came out wrong with each of {len(lines)} voices"
     told = f"in {language}, {best['voice_name']} is understood best ({rate} of {unit} wrong)"
     return f"{told}, {worst['voice_name']} worst ({percent(worst['common_rate'])})"
 

@@ -89,7 +89,7 @@ def _scores(summary: pd.DataFrame, columns: Columns) -> Answer:
     for row in summary.to_dict("records"):
         system = f"{row['system']}, " if row.get("system") else ""
         way = f"{system}{row.get(columns.source_lang)} → {row.get(columns.target_lang)}"
-        counts.append(int(row["utterances"]))
+        counts.append(int(row.get("utterances", 0)))
         if not is_missing(row.get(column)):
             told.append(f"{way} reaches {what} {row[column]:.1f}")
     if not told:
