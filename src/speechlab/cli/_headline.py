@@ -13,8 +13,6 @@ from speechlab._arguments import is_missing
 from speechlab.cli._console import console, number
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     import pandas as pd
 
 _MISSING = "–"
@@ -26,7 +24,7 @@ _BREAKS = re.compile(r" (?=\()|(?<= to) |(?<= of) ")
 """Where a cell of figures may be broken: "2.0% (5.0% of characters)", "+1.0 to +2.0"."""
 
 
-def headline(title: str, head: pd.DataFrame, figures: Collection[str]) -> None:
+def headline(title: str, head: pd.DataFrame) -> None:
     """Print a table in as few columns as possible.
 
     A value that all rows share is printed once, above them, and empty columns are left out. On a narrow terminal the
@@ -34,9 +32,9 @@ def headline(title: str, head: pd.DataFrame, figures: Collection[str]) -> None:
 
     Args:
         title: Title of the table.
-        head: The table: texts, numbers and missing cells.
-        figures: Names of columns with numbers.
+        head: The table, as :meth:`speechlab.evaluate.Report.headline` gives it.
     """
+    figures = head.attrs.get("figures", ())
     rows = [[_written(cell) for cell in row] for row in head.itertuples(index=False, name=None)]
     columns = {str(name): [row[at] for row in rows] for at, name in enumerate(head.columns)}
     columns = {name: cells for name, cells in columns.items() if any(cell != _MISSING for cell in cells)}

@@ -70,7 +70,8 @@ def _tidy(report: Report) -> pd.DataFrame:
     rows = plain_rows(report) if isinstance(report, SpeechReport) else None
     if rows is None or not set(rows.columns) >= _NEEDED:
         message = (
-            f"{type(report).__name__} {report.title!r} holds no scores that could be compared with those of the other; compare two reports of "
+            f"{type(report).__name__} {report.title!r} holds no scores that could be compared with those of the "
+            "other; compare two reports of "
             "translation, or two of round_trip, recognition or voices"
         )
         raise InvalidRequestError(message, parameter="earlier")

@@ -63,19 +63,15 @@ class View:
             if not column.optional or any(text not in _NOTHING for text in texts)
         ]
 
-    @property
-    def figures(self) -> list[str]:
-        """Headings of the columns with numbers."""
-        return [column.head for column in self.columns if column.figure]
-
     def frame(self) -> pd.DataFrame:
-        """Return the table as texts; None where a value is missing."""
+        """Return the table as texts, None where a value is missing; ``attrs["figures"]`` names columns of numbers."""
         import pandas as pd
 
-        texts = {
-            column.head: [None if text == "–" else text for text in texts] for column, texts in self.shown()
-        }
-        return pd.DataFrame(texts, dtype=object)
+        shown = self.shown()
+        texts = {column.head: [None if text == "–" else text for text in texts] for column, texts in shown}
+        frame = pd.DataFrame(texts, dtype=object)
+        frame.attrs["figures"] = [column.head for column, _ in shown if column.figure]
+        return frame
 
     def html(self) -> Html:
         """Return the table with its note below it, outside of what scrolls."""

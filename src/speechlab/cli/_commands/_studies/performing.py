@@ -47,34 +47,6 @@ _OPTIONAL = {
 }
 """Columns that it uses where there are any."""
 _CODES = ("language", "source_lang", "target_lang")
-_FIGURES = (
-    *(
-        "Texts",
-        "chrF",
-        "Utterances",
-        "Error rate",
-        "95 % interval",
-        "First sound (s)",
-        "Text (s)",
-        "RTF",
-        "First in",
-        "Its own",
-    ),
-    *(
-        "Pairs",
-        "Earlier",
-        "Now",
-        "Difference",
-        "p (Holm)",
-        "chrF back",
-        "Length",
-        "Copies",
-        "Loops",
-        "Terms kept",
-    ),
-    *("First word (s)", "Whole (s)", "Lost"),
-)
-"""Columns of headlines that hold numbers."""
 
 
 def performed(
@@ -244,7 +216,7 @@ def _end(report: Report, out: Path, earlier: Report | None, fail_if: Sequence[st
     """Write the report, say what was found, and end with the status of the answer."""
     written = report.save(out)
     say(report.answer)
-    headline(report.title, report.headline(), _FIGURES)
+    headline(report.title, report.headline())
     for sentence in (*report.findings, *report.notes):
         say(str(sentence))
     console.print(f"report: {escape(str(written))}", soft_wrap=True)
@@ -262,7 +234,7 @@ def _end(report: Report, out: Path, earlier: Report | None, fail_if: Sequence[st
 def ended_with(changes: Changes, out: Path | None, fail_if: Sequence[str]) -> None:
     """Print the changes, and end with their exit status."""
     say(changes.answer)
-    headline("What changed", changes.headline(), _FIGURES)
+    headline("What changed", changes.headline())
     for finding in changes.findings:
         say(str(finding))
     if out is not None:
