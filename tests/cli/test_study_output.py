@@ -200,7 +200,9 @@ def test_the_status_says_how_it_ended(study):
 
 def printed(capsys, monkeypatch, width, table, figures):
     monkeypatch.setattr(console, "width", width)
-    headline("Title", pd.DataFrame(table), figures)
+    head = pd.DataFrame(table)
+    head.attrs["figures"] = figures
+    headline("Title", head)
     return [line.rstrip() for line in capsys.readouterr().out.splitlines()]
 
 

@@ -45,7 +45,7 @@ WITHOUT = {
         errors.UnsupportedAudioError""",
     "a record or a list of values, which its attributes tell": """
         batch.Counts batch.RunOptions batch.Value batch.Verification client.AudioDelta client.TranslationChunk
-        conform.CheckOutcome conform.Finding conform.Statement conform.Verdict contract.CloseCode
+        conform.CheckOutcome conform.Observation conform.Statement conform.Verdict contract.CloseCode
         engines.DnsmosScore engines.EngineStatus engines.EngineVoice engines.ModelAdded engines.Recognition
         engines.RecognitionSegment engines.TranslationDelta engines.TranslationJob metrics.Dnsmos metrics.Interval
         service.RunningService service.ServedEngine service.UsageRow service.UsageTotal store.Attempt store.Blob

@@ -17,7 +17,7 @@ from speechlab.conform._model import (
     Verdict,
     statements,
 )
-from speechlab.conform._probe.findings import Finding
+from speechlab.conform._probe.findings import Observation
 from speechlab.conform._probe.options import ProbeOptions
 from speechlab.conform._report import as_json, as_junit, statement_table, write_report
 from speechlab.conform._run import run
@@ -28,7 +28,7 @@ __all__ = [
     "Check",
     "CheckOutcome",
     "ConformReport",
-    "Finding",
+    "Observation",
     "ProbeOptions",
     "Statement",
     "Verdict",

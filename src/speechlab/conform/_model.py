@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from speechlab.conform._probe.findings import Finding
+    from speechlab.conform._probe.findings import Observation
     from speechlab.conform._probe.target import Target
 
 
@@ -132,7 +132,7 @@ class CheckOutcome:
 
     check: Check
     verdict: Verdict
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[Observation, ...] = ()
     reason: str = ""
     seconds: float = 0.0
     metered: int = 0

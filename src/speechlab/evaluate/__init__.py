@@ -11,7 +11,7 @@ from speechlab._door import name_after as _name_after
 from speechlab.evaluate._changes.report import Changes
 from speechlab.evaluate._choice.report import VoicesReport
 from speechlab.evaluate._choice.study import voices
-from speechlab.evaluate._finding import Answer, Finding
+from speechlab.evaluate._finding import Conclusion, Finding
 from speechlab.evaluate._listening.report import ListeningReport
 from speechlab.evaluate._listening.simulated import listening_power, simulated_listeners
 from speechlab.evaluate._listening.study import listening, listening_answers
@@ -30,8 +30,8 @@ from speechlab.evaluate._voices import speaks, voice_name
 
 __all__ = [
     "PAGE_BYTES",
-    "Answer",
     "Changes",
+    "Conclusion",
     "Finding",
     "ListeningReport",
     "RecognitionReport",

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-class Answer(NamedTuple):
+class Conclusion(NamedTuple):
     """The answer of a study.
 
     Attributes:
@@ -18,7 +18,7 @@ class Answer(NamedTuple):
         certainty: How sure that is, and the runner-up: one sentence; empty if there is nothing to add.
 
     Example:
-        >>> str(Answer("Take heart.", "It is first on ten sentences, too narrowly to be sure."))
+        >>> str(Conclusion("Take heart.", "It is first on ten sentences, too narrowly to be sure."))
         'Take heart. It is first on ten sentences, too narrowly to be sure.'
     """
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from speechlab.evaluate._finding import Answer, Finding
+    from speechlab.evaluate._finding import Conclusion, Finding
     from speechlab.widgets import ShownTable
 
 PAGE_BYTES = 20_000_000
@@ -74,7 +74,7 @@ class Report(ABC):
         return ()
 
     @abstractmethod
-    def conclude(self) -> Answer:
+    def conclude(self) -> Conclusion:
         """Return the answer in two parts, which the page shows in two sizes."""
 
     def _views(self) -> Sequence[View]:
@@ -366,7 +366,7 @@ def verdicts_of(significant: pd.Series[bool], more_wrong: pd.Series[float]) -> A
     return np.select([significant & (more_wrong > 0), significant], [WORSE, BETTER], ALIKE)
 
 
-def answer_html(answer: Answer) -> Html:
+def answer_html(answer: Conclusion) -> Html:
     """Return the answer as a paragraph: what to do large, how sure that is below."""
     lead = element("strong", answer.text, style="font-size:1.25em;line-height:1.3")
     sure = [element("br"), element("span", answer.certainty)] if answer.certainty else []

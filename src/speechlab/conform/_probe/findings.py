@@ -21,7 +21,7 @@ class Evidence(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Observation:
     """A broken expectation with its evidence, which never contains keys."""
 
     expected: str

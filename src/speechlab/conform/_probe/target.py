@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 from uuid import uuid4
 
-from speechlab.conform._probe.findings import Evidence, Finding, Unmet, Untried
+from speechlab.conform._probe.findings import Evidence, Observation, Unmet, Untried
 from speechlab.conform._probe.http import Address, Exchange, exchange, shortened
 from speechlab.conform._probe.voices import formats_of
 from speechlab.contract import (
@@ -43,7 +43,7 @@ class Target:
         self.http = Address.of(options.base_url)
         self.ws = Address.of(options.ws_base_url or realtime_base(options.base_url))
         self.metered = 0
-        self.findings: list[Finding] = []
+        self.findings: list[Observation] = []
         self._kept: dict[str, Any] = {}
         self._secrets = [key for key in options.keys if key]
 
@@ -63,7 +63,7 @@ class Target:
     def note(self, unmet: Unmet) -> None:
         """Record a finding, without keys."""
         sent, came = (unmet.evidence.sent, unmet.evidence.came) if unmet.evidence else ("", "")
-        self.findings.append(Finding(unmet.expected, self.redacted(sent), self.redacted(came)))
+        self.findings.append(Observation(unmet.expected, self.redacted(sent), self.redacted(came)))
 
     def redacted(self, text: str) -> str:
         """Return a text without any key, even one that the service sends back."""

@@ -14,11 +14,11 @@ from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._changes.speed import SLOWER, speed_changes, speed_view, told_of_speed
 from speechlab.evaluate._changes.tested import NAMES, SCORES, VERDICTS, changes
 from speechlab.evaluate._changes.translated import translation_changes
-from speechlab.evaluate._finding import Answer, Finding
+from speechlab.evaluate._finding import Conclusion, Finding
 from speechlab.evaluate._made import RECOGNITION, SIDES, TRANSLATION, VOICES
 from speechlab.evaluate._report import BETTER, WORSE, Report
 from speechlab.evaluate._translation.report import TranslationReport
-from speechlab.evaluate._writing.columns import Column, View, chance, count, listed, p_words, plural, text
+from speechlab.evaluate._writing.columns import Shown, View, chance, count, listed, p_words, plural, text
 from speechlab.evaluate._writing.record import service_of
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class Changes(Report):
         said += [Finding(told)] if (told := told_of_speed(self.speed)) else []
         return tuple(said)
 
-    def conclude(self) -> Answer:
+    def conclude(self) -> Conclusion:
         first, second = self.names
         better, worse = (
             ("better", "worse") if not self._named else (f"better in {second}", f"worse in {second}")
@@ -155,17 +155,17 @@ class Changes(Report):
         sure = f"Tested on {pairs} that both have, beyond chance where it is said." if self.paired else ""
         if len(self.speed):
             sure += " Speed: " + ("slower." if self.slower else "no slowing shown.")
-        return Answer(f"{lead[:1].upper()}{lead[1:]}.", sure.strip())
+        return Conclusion(f"{lead[:1].upper()}{lead[1:]}.", sure.strip())
 
     def _views(self) -> Sequence[View]:
         heads = self.names if self._named else ("earlier", "now")
         columns = [
             text("group", "group", strong=True),
             count("pairs", "utterances"),
-            Column(heads[0], lambda row: _figures(row)[0], figure=True),
-            Column(heads[1], lambda row: _figures(row)[1], figure=True),
-            Column("difference", lambda row: _figures(row)[2], figure=True, strong=True),
-            Column("95 % interval", _interval, figure=True),
+            Shown(heads[0], lambda row: _figures(row)[0], figure=True),
+            Shown(heads[1], lambda row: _figures(row)[1], figure=True),
+            Shown("difference", lambda row: _figures(row)[2], figure=True, strong=True),
+            Shown("95 % interval", _interval, figure=True),
             chance("p (Holm)", "p_holm"),
             text("verdict", "verdict"),
         ]

@@ -12,7 +12,7 @@ from speechlab.evaluate._changes.tested import paired
 from speechlab.evaluate._made import SIDES
 from speechlab.evaluate._report import ALIKE
 from speechlab.evaluate._student import paired_ratio
-from speechlab.evaluate._writing.columns import Column, View, chance, count, number, p_words, text
+from speechlab.evaluate._writing.columns import Shown, View, chance, count, number, p_words, text
 from speechlab.metrics import holm
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def speed_view(speed: pd.DataFrame, names: tuple[str, str]) -> View:
         number(f"{names[0]} (s)", "earlier_s"),
         number(f"{names[1]} (s)", "now_s"),
         number("ratio", "ratio", strong=True),
-        Column("95 % interval", _interval, figure=True),
+        Shown("95 % interval", _interval, figure=True),
         chance("p (Holm)", "p_holm"),
         text("verdict", "verdict"),
     ]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from speechlab.evaluate._choice.order import Order
-    from speechlab.evaluate._finding import Answer
+    from speechlab.evaluate._finding import Conclusion
     from speechlab.evaluate._writing.columns import View
 
 _ATTRIBUTED = (
@@ -102,7 +102,7 @@ class VoicesReport(SpeechReport):
     def _quoted(self) -> Sequence[Finding]:
         return [Finding(pattern) for pattern in self.patterns]
 
-    def conclude(self) -> Answer:
+    def conclude(self) -> Conclusion:
         choice = self.choice
         if "system" in choice.columns:
             choice = choice.assign(voice_name=full_names(choice))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from speechlab._arguments import is_missing
 from speechlab.evaluate._speech.summary import ENOUGH
 from speechlab.evaluate._speech.tables import interval_column, ranked_rows, rows_column, start_column
-from speechlab.evaluate._writing.columns import Column, View, count, number, rate, text
+from speechlab.evaluate._writing.columns import Shown, View, count, number, rate, text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,7 +51,7 @@ def errors_view(summary: pd.DataFrame) -> View:
         count("homophones", "homophones", optional=True),
         count("numbers", "number_errors", optional=True),
         count("spellings", "spelling_errors", optional=True),
-        Column("takes vary by (points)", _takes, figure=True, optional=True),
+        Shown("takes vary by (points)", _takes, figure=True, optional=True),
     ]
     note = (
         "The recogniser's slips by chance are among a voice's own errors. Homophones, numbers and spellings only "
@@ -67,11 +67,11 @@ def sound_view(summary: pd.DataFrame, *, timed: bool) -> View:
         number("first sound (s)", start_column(summary), optional=True, ends=True),
         number("RTF", "rtf", optional=True, ends=True),
         number("loudness (LUFS)", "loudness_lufs", ".1f"),
-        Column("speaking rate", _pace, figure=True),
-        Column("silence before, after (s)", _silence, figure=True),
+        Shown("speaking rate", _pace, figure=True),
+        Shown("silence before, after (s)", _silence, figure=True),
         number("longest pause (s)", "longest_pause_s"),
         number("DNSMOS (1 to 5)", "dnsmos_overall", optional=True),
-        Column("looks wrong", _flags, optional=True),
+        Shown("looks wrong", _flags, optional=True),
     ]
     speed = (
         "Speed: medians of calls made one at a time, voices in turns, with their range; RTF is the time until the "
@@ -85,7 +85,7 @@ def sound_view(summary: pd.DataFrame, *, timed: bool) -> View:
     return View("Speed and sound", columns, summary.to_dict("records"), note)
 
 
-def _who(summary: pd.DataFrame) -> list[Column]:
+def _who(summary: pd.DataFrame) -> list[Shown]:
     sides = [text("system", "system")] if "system" in summary.columns else []
     return [*sides, text("voice", "voice_name", strong=True), text("language", "language")]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from speechlab.evaluate._finding import Answer
+from speechlab.evaluate._finding import Conclusion
 from speechlab.evaluate._writing.columns import interval_text, p_words
 from speechlab.listening import METHODS
 
@@ -23,26 +23,26 @@ _NUMBERS = ("no", "one", "two", "three", "four", "five")
 
 def listening_answer(
     method: str, summary: pd.DataFrame, pairs: pd.DataFrame, listeners: pd.DataFrame
-) -> Answer:
+) -> Conclusion:
     """Return what the listeners prefer, with its difference and interval, or that they cannot tell."""
     if not len(pairs):
-        return Answer("One system has nothing to be compared with.", "Give two or more.")
+        return Conclusion("One system has nothing to be compared with.", "Give two or more.")
     odd = _odd(listeners)
     if method == "abx":
         answer = _heard(pairs)
     else:
         tested = summary[summary["role"] == "test"]["system"].tolist()
         answer = _preferred(method, pairs, [str(name) for name in tested])
-    return Answer(answer.text, f"{answer.certainty}{odd}".strip())
+    return Conclusion(answer.text, f"{answer.certainty}{odd}".strip())
 
 
-def _preferred(method: str, pairs: pd.DataFrame, systems: list[str]) -> Answer:
+def _preferred(method: str, pairs: pd.DataFrame, systems: list[str]) -> Conclusion:
     """Compare the best system with the next one."""
     best, second = systems[0], systems[1]
     rows = pairs.to_dict("records")
     own = [row for row in rows if {row["first"], row["second"]} == {best, second}]
     if not own:  # pairs that nobody heard in one question
-        return Answer(
+        return Conclusion(
             f"{best} and {second} were not compared with each other.", "Their means are in the table."
         )
     row = own[0]
@@ -58,22 +58,22 @@ def _preferred(method: str, pairs: pd.DataFrame, systems: list[str]) -> Answer:
         others = pairs[(pairs["first"] == best) | (pairs["second"] == best)]
         rest = len(others) - int(others["significant"].sum())
         more = f" Against {rest} of the others it is not shown to be better." if rest else ""
-        return Answer(
+        return Conclusion(
             f"{best} is preferred to {second} by {who} ({gap}).",
             f"That is beyond chance, {p_words(row['p_holm'])}.{more}",
         )
     few = min(row["listeners"], row["items"]) < _FEWEST
     what = f"{who[:1].upper()}{who[1:]} cannot tell {best} from {second}."
     if few:
-        return Answer(
+        return Conclusion(
             what, f"No difference, however clear, shows with fewer than {_FEWEST} listeners or items."
         )
-    return Answer(
+    return Conclusion(
         what, f"{best} is ahead by {gap}, which may be chance ({p_words(row['p_holm'])}).{_needed(row)}"
     )
 
 
-def _heard(pairs: pd.DataFrame) -> Answer:
+def _heard(pairs: pd.DataFrame) -> Conclusion:
     rows = sorted(pairs.to_dict("records"), key=lambda row: float(row["p_holm"]))
     first = rows[0]
     names = f"{first['first']} and {first['second']}"
@@ -82,10 +82,10 @@ def _heard(pairs: pd.DataFrame) -> Answer:
     if first["significant"]:
         heard = sum(bool(row["significant"]) for row in rows)
         more = f" Of {len(rows)} pairs, {heard} are told apart." if len(rows) > 1 else ""
-        return Answer(
+        return Conclusion(
             f"{who[:1].upper()}{who[1:]} hear a difference between {names} ({right}).", more.strip()
         )
-    return Answer(
+    return Conclusion(
         f"{who[:1].upper()}{who[1:]} are not shown to hear a difference between {names}.",
         f"They were {right}.{_needed(first)}",
     )

@@ -13,7 +13,7 @@ from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._listening.answer import listening_answer
 from speechlab.evaluate._report import Report, drawn
 from speechlab.evaluate._writing.columns import (
-    Column,
+    Shown,
     View,
     chance,
     count,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from speechlab.evaluate._finding import Answer, Finding
+    from speechlab.evaluate._finding import Conclusion, Finding
     from speechlab.widgets import ShownTable
 
 _LISTED = 3
@@ -73,7 +73,7 @@ class ListeningReport(Report):
     smallest: float = 0.2
     record: Mapping[str, Any] = field(default_factory=dict)
 
-    def conclude(self) -> Answer:
+    def conclude(self) -> Conclusion:
         return listening_answer(self.method, self.summary, self.pairs, self.listeners)
 
     def _views(self) -> Sequence[View]:
@@ -82,14 +82,14 @@ class ListeningReport(Report):
         p_of = {f"{row['first']} or {row['second']}": row["p_holm"] for row in self.pairs.to_dict("records")}
         measure = METHODS[self.method].measure
         certainty = (
-            Column("p (Holm)", lambda row: p_text(p_of.get(row["system"])), figure=True)
+            Shown("p (Holm)", lambda row: p_text(p_of.get(row["system"])), figure=True)
             if self.method == "abx"
-            else Column("better than", lambda row: _several(_worse_than(row["system"], better)))
+            else Shown("better than", lambda row: _several(_worse_than(row["system"], better)))
         )
         systems = [
-            Column("pair" if self.method == "abx" else "system", _named, strong=True),
+            Shown("pair" if self.method == "abx" else "system", _named, strong=True),
             number(measure, "mean", digits, strong=True),
-            Column("95 % interval", lambda row: interval_text(row["low"], row["high"], digits), figure=True),
+            Shown("95 % interval", lambda row: interval_text(row["low"], row["high"], digits), figure=True),
             number("median", "median", digits),
             *(count(name, name) for name in ("answers", "listeners", "items")),
             certainty,
@@ -98,21 +98,21 @@ class ListeningReport(Report):
             text("first", "first"),
             text("second", "second"),
             number("difference", "difference", digits, strong=True),
-            Column("95 % interval", lambda row: interval_text(row["low"], row["high"], digits), figure=True),
+            Shown("95 % interval", lambda row: interval_text(row["low"], row["high"], digits), figure=True),
             chance("p (Holm)", "p_holm"),
             number("detectable", "detectable", digits),
-            Column("takes more", _more),
+            Shown("takes more", _more),
         ]
         listeners = [
             text("listener", "listener"),
-            Column(
+            Shown(
                 "answers", lambda row: str(row["answers"]) + ("" if row["finished"] else " (not finished)")
             ),
-            Column("checks passed", _passed, figure=True),
+            Shown("checks passed", _passed, figure=True),
             number("mean", "mean", digits),
             number("agreement", "agreement"),
             number("minutes", "minutes", ".1f"),
-            Column("excluded", lambda row: row["excluded"] or None, optional=True),
+            Shown("excluded", lambda row: row["excluded"] or None, optional=True),
         ]
         everybody = "" if self.findings else "Nobody was excluded, and all finished. "
         alpha = "–" if math.isnan(self.agreement) else f"{self.agreement:.2f}"

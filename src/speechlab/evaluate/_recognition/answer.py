@@ -8,7 +8,7 @@ import pandas as pd
 
 from speechlab.display import percent
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._finding import Answer, Finding
+from speechlab.evaluate._finding import Conclusion, Finding
 from speechlab.evaluate._recognition.conditions import AS_RECORDED
 from speechlab.evaluate._recognition.order import FEWEST
 from speechlab.evaluate._speech.answer import advised, answer_of, named
@@ -26,7 +26,7 @@ _HARDLY = 0.01
 """Change of an error rate, as a fraction, that a sentence calls hardly a change."""
 
 
-def systems_answer(order: pd.DataFrame, speed: pd.DataFrame, findings: Sequence[Finding]) -> Answer:
+def systems_answer(order: pd.DataFrame, speed: pd.DataFrame, findings: Sequence[Finding]) -> Conclusion:
     """Return which system to take for each language, on recordings without changes."""
     plain = order[order["condition"] == AS_RECORDED] if "condition" in order.columns else order
     rows = []
@@ -36,7 +36,7 @@ def systems_answer(order: pd.DataFrame, speed: pd.DataFrame, findings: Sequence[
         rows.append({"language": code, **advised(part.reset_index(drop=True), calls, "recording")})
     if not rows:
         why = str(findings[0]) if findings else "No recording was recognised by all systems."
-        return Answer("No system can be advised.", why)
+        return Conclusion("No system can be advised.", why)
     return answer_of(pd.DataFrame(rows))
 
 
@@ -67,13 +67,13 @@ def condition_findings(table: pd.DataFrame, text: str, language: str) -> tuple[F
     )
 
 
-def conditions_answer(findings: Sequence[Finding], conditions: Sequence[str]) -> Answer:
+def conditions_answer(findings: Sequence[Finding], conditions: Sequence[str]) -> Conclusion:
     """Return what the hardest condition does to each language, and whether that is beyond chance."""
     noises = [name for name in conditions if name.startswith("noise ")]
     hardest = noises[-1] if noises else conditions[-1]
     own = [one for one in findings if one.condition == hardest]
     if not own:
-        return Answer(
+        return Conclusion(
             f"What {_called(hardest)} does could not be measured.",
             "No recording has a score with and without it.",
         )
@@ -92,7 +92,7 @@ def conditions_answer(findings: Sequence[Finding], conditions: Sequence[str]) ->
         certainty = f"Beyond chance on {on}: {names}; the rest may be chance."
     else:
         certainty = f"On {on}, that may be chance."
-    return Answer(lead[:1].upper() + lead[1:], certainty)
+    return Conclusion(lead[:1].upper() + lead[1:], certainty)
 
 
 def _finding(key: Any, condition: str, found: Any, p: float) -> Finding:

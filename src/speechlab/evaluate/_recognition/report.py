@@ -14,9 +14,8 @@ from speechlab.evaluate._recognition.answer import condition_findings, condition
 from speechlab.evaluate._recognition.conditions import AS_RECORDED
 from speechlab.evaluate._recognition.flags import flagged
 from speechlab.evaluate._recognition.hotwords import hotword_effects
-from speechlab.evaluate._recognition.html import speechless_table
 from speechlab.evaluate._recognition.order import ordered
-from speechlab.evaluate._recognition.speechless import told_of_nothing
+from speechlab.evaluate._recognition.speechless import speechless_table, told_of_nothing
 from speechlab.evaluate._recognition.tables import hotwords_view, pairs_view
 from speechlab.evaluate._report import drawn
 from speechlab.evaluate._speech.report import SpeechReport
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from speechlab.display import Html
-    from speechlab.evaluate._finding import Answer, Finding
+    from speechlab.evaluate._finding import Conclusion, Finding
     from speechlab.evaluate._recognition.systems import System
     from speechlab.evaluate._writing.columns import View
     from speechlab.evaluate._writing.methods import Methods
@@ -198,7 +197,7 @@ class RecognitionReport(SpeechReport):
         scores = [*rates, "error_rate", "errors", "error_classes", *flags]
         return {"columns": [*first, self.text, "hypothesis", *scores, self.language, *spoken]}
 
-    def conclude(self) -> Answer:
+    def conclude(self) -> Conclusion:
         if self.systems:
             return systems_answer(self.order, self.speed, self.findings)
         if "condition" not in self.table.columns:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from speechlab._arguments import is_missing
 from speechlab.evaluate._report import ALIKE
 from speechlab.evaluate._speech.summary import ENOUGH
-from speechlab.evaluate._writing.columns import Column, View, chance, count, rate, text
+from speechlab.evaluate._writing.columns import Shown, View, chance, count, rate, text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,12 +22,12 @@ def pairs_view(pairs: pd.DataFrame) -> View:
     ]
     columns = [
         *(text(name, name) for name in sides),
-        Column("systems", lambda row: f"{row['b']} − {row['a']}", strong=True),
+        Shown("systems", lambda row: f"{row['b']} − {row['a']}", strong=True),
         count("recordings", "utterances"),
-        Column("difference (points)", lambda row: _points(row, ""), figure=True, strong=True),
-        Column("95 % interval", _interval, figure=True),
+        Shown("difference (points)", lambda row: _points(row, ""), figure=True, strong=True),
+        Shown("95 % interval", _interval, figure=True),
         chance("p (Holm)", "p_holm"),
-        Column("verdict", _verdict),
+        Shown("verdict", _verdict),
     ]
     note = (
         "On the recordings that all systems have: below 0, the first named makes fewer errors. P is exact, paired by "

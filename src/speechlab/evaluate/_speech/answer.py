@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from speechlab._arguments import is_missing, is_number
 from speechlab.display import percent
 from speechlab.evaluate._arguments import code_or_none
-from speechlab.evaluate._finding import Answer
+from speechlab.evaluate._finding import Conclusion
 from speechlab.evaluate._speech.summary import ENOUGH, NO_SPEAKER, ranking_units
 from speechlab.evaluate._speech.tables import UNITS, start_column
 from speechlab.evaluate._student import FEWEST
@@ -84,7 +84,7 @@ def advised(systems: pd.DataFrame, speed: pd.DataFrame, what: str = "sentence") 
     return facts | {"more": more, "advice": f"{first}{sooner}; {settling}"}
 
 
-def answer_of(choice: pd.DataFrame) -> Answer:
+def answer_of(choice: pd.DataFrame) -> Conclusion:
     """Return the answer for all languages: what to take, and how sure that is.
 
     Args:
@@ -104,7 +104,7 @@ def answer_of(choice: pd.DataFrame) -> Answer:
     sure = [
         f"{named(row['language'])}: {row['advice']}" if several else _sentence(row["advice"]) for row in rows
     ]
-    return Answer(lead, f"{'. '.join(sure)}." if sure else "")
+    return Conclusion(lead, f"{'. '.join(sure)}." if sure else "")
 
 
 def named(code: str) -> str:
@@ -164,7 +164,7 @@ def _sentence(words: object) -> str:
     return text[:1].upper() + text[1:]
 
 
-def rates_answer(summary: pd.DataFrame, table: pd.DataFrame) -> Answer:
+def rates_answer(summary: pd.DataFrame, table: pd.DataFrame) -> Conclusion:
     """Return how much was understood in each language, by which voice best and worst, and from how many rows."""
     lost = int(table["errors"].isna().sum())
     missing = (
@@ -172,11 +172,13 @@ def rates_answer(summary: pd.DataFrame, table: pd.DataFrame) -> Answer:
     )
     rated = summary[summary["ranking_rate"].notna()].assign(unit=ranking_units(summary))
     if not len(rated):
-        return Answer("Nothing could be scored.", f"{missing[:1].upper()}{missing[1:]}." if lost else "")
+        return Conclusion("Nothing could be scored.", f"{missing[:1].upper()}{missing[1:]}." if lost else "")
     parts = [(named(str(code)), lines) for code, lines in rated.groupby("language", sort=False)]
     lead = "; ".join(_rated(language, lines) for language, lines in parts)
     sure = [_sure(language, lines) for language, lines in parts[:_OF]]
-    return Answer(f"{lead[:1].upper()}{lead[1:]}.", f"{'; '.join([*sure, *([missing] if lost else [])])}.")
+    return Conclusion(
+        f"{lead[:1].upper()}{lead[1:]}.", f"{'; '.join([*sure, *([missing] if lost else [])])}."
+    )
 
 
 def _rated(language: str, lines: pd.DataFrame) -> str:

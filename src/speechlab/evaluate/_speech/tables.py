@@ -8,7 +8,7 @@ from speechlab._arguments import is_missing
 from speechlab.display import percent
 from speechlab.evaluate._made import SIDES
 from speechlab.evaluate._speech.summary import ENOUGH, FLAGS, NO_SPEAKER, ranking_units
-from speechlab.evaluate._writing.columns import Column, View, count, number, rate, text
+from speechlab.evaluate._writing.columns import Shown, View, count, number, rate, text
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
@@ -32,8 +32,8 @@ def rates_view(summary: pd.DataFrame) -> View:
         rows_column("clips"),
         rate("error rate", "ranking_rate", strong=True),
         interval_column("clips"),
-        Column("on the same clips", _common, figure=True, optional=True),
-        Column("counted in", lambda row: _unit(row["ranking_unit"])),
+        Shown("on the same clips", _common, figure=True, optional=True),
+        Shown("counted in", lambda row: _unit(row["ranking_unit"])),
         rate("with notation", "notation_rate", optional=True),
         *(count(name.replace("_", " "), name, optional=True) for name in flags),
         number(_waited(summary), start_column(summary), optional=True),
@@ -89,17 +89,17 @@ def _waited(table: pd.DataFrame) -> str:
     return "text (s)" if start_column(table) == "total_s" else "first sound (s)"
 
 
-def rows_column(what: str) -> Column:
+def rows_column(what: str) -> Shown:
     """Return the column of how many rows have a score, of how many there are."""
 
     def cell(row: Mapping[Any, Any]) -> str:
         done, whole = row["utterances_scored"], row["utterances"]
         return f"{whole:,}" if done == whole else f"{done:,} of {whole:,}"
 
-    return Column(what, cell, figure=True)
+    return Shown(what, cell, figure=True)
 
 
-def interval_column(what: str) -> Column:
+def interval_column(what: str) -> Shown:
     """Return the column of the 95 % interval, or of how many more rows it takes."""
 
     def cell(row: Mapping[Any, Any]) -> str | None:
@@ -108,7 +108,7 @@ def interval_column(what: str) -> Column:
         low, high = row["ranking_rate_low"], row["ranking_rate_high"]
         return None if is_missing(low) else f"{percent(low)} to {percent(high)}"
 
-    return Column("95 % interval", cell, figure=True)
+    return Shown("95 % interval", cell, figure=True)
 
 
 def _common(row: Mapping[Any, Any]) -> str | None:

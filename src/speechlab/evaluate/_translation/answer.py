@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from speechlab._arguments import is_missing
-from speechlab.evaluate._finding import Answer
+from speechlab.evaluate._finding import Conclusion
 from speechlab.evaluate._report import BETTER, WORSE
 from speechlab.evaluate._translation.effects import KEPT
 from speechlab.evaluate._writing.columns import listed, p_words, plural
@@ -22,7 +22,7 @@ _FEWEST = 6
 
 def translation_answer(
     summary: pd.DataFrame, effects: pd.DataFrame, table: pd.DataFrame, columns: Columns
-) -> Answer:
+) -> Conclusion:
     """Return which system to take for each direction; for one system, how close its translations are."""
     lost = int(table["translation"].isna().sum())
     missing = (
@@ -35,11 +35,11 @@ def translation_answer(
     elif len(summary):
         answer = _scores(summary, columns)
     else:
-        answer = Answer("Nothing was translated.")
-    return Answer(answer.text, f"{answer.certainty}{missing}".strip())
+        answer = Conclusion("Nothing was translated.")
+    return Conclusion(answer.text, f"{answer.certainty}{missing}".strip())
 
 
-def _choice(effects: pd.DataFrame) -> Answer:
+def _choice(effects: pd.DataFrame) -> Conclusion:
     leads, sure = [], []
     directions = effects.groupby(["source_lang", "target_lang"], sort=False)
     for (source, target), rows in directions:
@@ -63,7 +63,7 @@ def _choice(effects: pd.DataFrame) -> Answer:
         sure.append(f"nothing is shown to be better than {baseline}{few}{harm}")
     lead = listed(leads)
     told = "; ".join(sure)
-    return Answer(f"{lead[:1].upper()}{lead[1:]}.", f"{told[:1].upper()}{told[1:]}.")
+    return Conclusion(f"{lead[:1].upper()}{lead[1:]}.", f"{told[:1].upper()}{told[1:]}.")
 
 
 def _helps(rows: pd.DataFrame) -> bool:
@@ -83,7 +83,7 @@ def _effect(row: Mapping[Hashable, Any]) -> str:
     return f"{row['measure']} ({change}, {p_words(row['p_holm'])}, {plural(int(row['utterances']), 'text')})"
 
 
-def _scores(summary: pd.DataFrame, columns: Columns) -> Answer:
+def _scores(summary: pd.DataFrame, columns: Columns) -> Conclusion:
     column, what = ("chrf", "chrF") if columns.reference else ("back_chrf", "chrF when translated back")
     told, counts = [], []
     for row in summary.to_dict("records"):
@@ -94,7 +94,9 @@ def _scores(summary: pd.DataFrame, columns: Columns) -> Answer:
             told.append(f"{way} reaches {what} {row[column]:.1f}")
     if not told:
         texts = plural(sum(counts), "text")
-        return Answer(f"{texts} were translated, and nothing was scored.", "Give references, or back=True.")
+        return Conclusion(
+            f"{texts} were translated, and nothing was scored.", "Give references, or back=True."
+        )
     flags = {"copies": "copies", "loops": "loops"}
     odd = [
         f"{int(summary[name].sum())} {word}"
@@ -102,6 +104,6 @@ def _scores(summary: pd.DataFrame, columns: Columns) -> Answer:
         if name in summary and summary[name].sum()
     ]
     among = f", among them {listed(odd)}" if odd else ""
-    return Answer(
+    return Conclusion(
         f"{'; '.join(told)}.", f"{plural(sum(counts), 'text')}{among}; chrF is 0 to 100, more is closer."
     )

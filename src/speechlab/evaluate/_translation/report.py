@@ -17,7 +17,7 @@ from speechlab.evaluate._translation.answer import translation_answer
 from speechlab.evaluate._translation.effects import CHRF, effect_findings
 from speechlab.evaluate._translation.measures import Columns
 from speechlab.evaluate._translation.speed import no_times
-from speechlab.evaluate._writing.columns import Column, View, count, number, rate, text
+from speechlab.evaluate._writing.columns import Shown, View, count, number, rate, text
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from speechlab.display import Html
-    from speechlab.evaluate._finding import Answer, Finding
+    from speechlab.evaluate._finding import Conclusion, Finding
     from speechlab.widgets import ShownTable
 
 _SCORES = {"chrf": "chrF", "back_chrf": "chrF of the translation back"}
@@ -78,7 +78,7 @@ class TranslationReport(Report):
         """The differences of the systems from the first; empty with one system."""
         return effect_findings(self.effects) if len(self.effects) else ()
 
-    def conclude(self) -> Answer:
+    def conclude(self) -> Conclusion:
         return translation_answer(self.summary, self.effects, self.table, Columns(*self.columns))
 
     @property
@@ -91,7 +91,7 @@ class TranslationReport(Report):
     def _views(self) -> Sequence[View]:
         source, target = self.columns[2:]
         columns = [
-            Column("direction", lambda row: _direction(row, source, target), strong=True),
+            Shown("direction", lambda row: _direction(row, source, target), strong=True),
             count("texts", "utterances"),
             number("chrF", "chrf", ".1f", strong=True, optional=self._score == "back_chrf"),
             number("chrF back", "back_chrf", ".1f", optional=True),
@@ -107,8 +107,8 @@ class TranslationReport(Report):
         if len(self.terms):
             terms = [
                 text("term", "term", strong=True),
-                Column("accepted translations", lambda row: str(row["target"])),
-                Column("direction", _direction),
+                Shown("accepted translations", lambda row: str(row["target"])),
+                Shown("direction", _direction),
                 count("expected", "expected"),
                 rate("kept", "preserved"),
             ]

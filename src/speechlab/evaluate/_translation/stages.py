@@ -11,12 +11,12 @@ import pandas as pd
 from speechlab._arguments import is_missing
 from speechlab._platform import package_version
 from speechlab.display import Html, element, join, percent, table
-from speechlab.evaluate._finding import Answer
+from speechlab.evaluate._finding import Conclusion
 from speechlab.evaluate._made import SPEECH_TO_SPEECH
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._speech.html import player
 from speechlab.evaluate._writing.columns import (
-    Column,
+    Shown,
     View,
     chance,
     count,
@@ -75,12 +75,12 @@ class SpeechToSpeechReport(Report):
 
     _made: ClassVar = SPEECH_TO_SPEECH
 
-    def conclude(self) -> Answer:
+    def conclude(self) -> Conclusion:
         lost = int(self.table["again"].isna().sum())
         missing = f" {lost:,} of {plural(len(self.table), 'row')} did not go all the way." if lost else ""
         steps = self.summary[self.summary["lost"].notna()] if len(self.summary) else self.summary
         if not len(steps):
-            return Answer("What is lost on the way could not be measured.", missing.strip())
+            return Conclusion("What is lost on the way could not be measured.", missing.strip())
         worst = max(steps.to_dict("records"), key=lambda row: float(row["lost"]))
         before = worst["chrf"] + worst["lost"]
         whose = {STEPS["translation"]: "recognition", STEPS["again"]: "the voice, or recognition of it,"}[
@@ -94,22 +94,22 @@ class SpeechToSpeechReport(Report):
         count = plural(int(worst["utterances"]), "recording")
         sure = "beyond chance" if worst["significant"] else "which may be chance"
         told = f"On {count}, {sure} ({p_words(worst['p_holm'])})."
-        return Answer(lead[:1].upper() + lead[1:], f"{told}{missing}")
+        return Conclusion(lead[:1].upper() + lead[1:], f"{told}{missing}")
 
     def _views(self) -> Sequence[View]:
         columns = [
             text("system", "system", optional=True),
-            Column("language", lambda row: f"{row['language']} → {self.target_lang}"),
+            Shown("language", lambda row: f"{row['language']} → {self.target_lang}"),
             text("step", "step"),
             count("utterances", "utterances"),
             number("chrF", "chrf", ".1f", strong=True),
             number("lost", "lost", "+.1f"),
-            Column(
+            Shown(
                 "95 % interval",
                 lambda row: interval_text(row.get("lost_low"), row.get("lost_high"), "+.1f"),
                 figure=True,
             ),
-            Column("error rate", _rate, figure=True),
+            Shown("error rate", _rate, figure=True),
             chance("p (Holm)", "p_holm"),
             text("verdict", "verdict"),
         ]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _NOTHING = frozenset({"–", "0", "0.0%"})
 
 
-class Column(NamedTuple):
+class Shown(NamedTuple):
     """A column of a table for people.
 
     Attributes:
@@ -50,11 +50,11 @@ class View:
     """
 
     title: str
-    columns: Sequence[Column]
+    columns: Sequence[Shown]
     rows: Sequence[Row]
     note: str = ""
 
-    def shown(self) -> list[tuple[Column, list[str]]]:
+    def shown(self) -> list[tuple[Shown, list[str]]]:
         """Return the columns that are not left out, with the texts of their cells."""
         cells = [(column, [column.cell(row) or "–" for row in self.rows]) for column in self.columns]
         return [
@@ -84,7 +84,7 @@ class View:
         return join("", [made, element("p", element("small", self.note))]) if self.note else made
 
 
-def _cell(column: Column, text: str, row: Row) -> Html:
+def _cell(column: Shown, text: str, row: Row) -> Html:
     plain = text.replace(" ", "\N{NO-BREAK SPACE}") if column.figure else text
     main = element("strong" if column.strong else "span", plain)
     detail = None if column.detail is None else column.detail(row)
@@ -93,7 +93,7 @@ def _cell(column: Column, text: str, row: Row) -> Html:
     return join(Html("<br>"), [main, element("small", detail.replace(" ", "\N{NO-BREAK SPACE}"))])
 
 
-def columns_of(frame: pd.DataFrame) -> list[Column]:
+def columns_of(frame: pd.DataFrame) -> list[Shown]:
     """Return a plain column for each column of a table."""
     return [
         number(name, name, ".3g") if frame[name].dtype.kind in "fiu" else text(name, name)
@@ -101,14 +101,14 @@ def columns_of(frame: pd.DataFrame) -> list[Column]:
     ]
 
 
-def text(head: str, name: str, *, strong: bool = False, optional: bool = False) -> Column:
+def text(head: str, name: str, *, strong: bool = False, optional: bool = False) -> Shown:
     """Return a column of texts."""
-    return Column(head, lambda row: _text(row.get(name)), strong=strong, optional=optional)
+    return Shown(head, lambda row: _text(row.get(name)), strong=strong, optional=optional)
 
 
-def count(head: str, name: str, *, optional: bool = False) -> Column:
+def count(head: str, name: str, *, optional: bool = False) -> Shown:
     """Return a column of whole numbers."""
-    return Column(head, lambda row: _form(row.get(name), ",.0f"), figure=True, optional=optional)
+    return Shown(head, lambda row: _form(row.get(name), ",.0f"), figure=True, optional=optional)
 
 
 def number(
@@ -119,7 +119,7 @@ def number(
     strong: bool = False,
     optional: bool = False,
     ends: bool = False,
-) -> Column:
+) -> Shown:
     """Return a column of numbers; with ``ends``, pages show the range ``<name>_low`` to ``<name>_high`` below."""
     detail = None
     if ends:
@@ -127,7 +127,7 @@ def number(
         def detail(row: Row) -> str | None:
             return interval_text(row.get(f"{name}_low"), row.get(f"{name}_high"), form)
 
-    return Column(
+    return Shown(
         head,
         lambda row: _form(row.get(name), form),
         figure=True,
@@ -137,9 +137,9 @@ def number(
     )
 
 
-def rate(head: str, name: str, *, strong: bool = False, optional: bool = False) -> Column:
+def rate(head: str, name: str, *, strong: bool = False, optional: bool = False) -> Shown:
     """Return a column of fractions, in percent."""
-    return Column(
+    return Shown(
         head,
         lambda row: None if is_missing(row.get(name)) else percent(row[name]),
         figure=True,
@@ -148,9 +148,9 @@ def rate(head: str, name: str, *, strong: bool = False, optional: bool = False) 
     )
 
 
-def chance(head: str, name: str, *, optional: bool = False) -> Column:
+def chance(head: str, name: str, *, optional: bool = False) -> Shown:
     """Return a column of p-values."""
-    return Column(head, lambda row: p_text(row.get(name)), figure=True, optional=optional)
+    return Shown(head, lambda row: p_text(row.get(name)), figure=True, optional=optional)
 
 
 def p_text(p: object) -> str | None:

@@ -13,7 +13,7 @@ from speechlab.display import Html, details, element, escape, join
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from speechlab.evaluate._finding import Answer
+    from speechlab.evaluate._finding import Conclusion
     from speechlab.evaluate._writing.methods import Methods
 
 
@@ -22,7 +22,7 @@ _TURNING = re.compile(r"[\u202a-\u202e\u2066-\u2069]")
 
 def report_page(
     title: str,
-    answer: Answer,
+    answer: Conclusion,
     sections: Iterable[Html],
     findings: Iterable[str],
     figures: Mapping[str, bytes],
