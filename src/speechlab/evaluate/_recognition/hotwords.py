@@ -44,7 +44,7 @@ def hotword_effects(table: pd.DataFrame, systems: Sequence[System], language: st
     Args:
         table: Scored rows.
         systems: The systems; systems of the same service are compared.
-        language: Shown of the language.
+        language: Column of the language.
     """
     words = list(dict.fromkeys(word for one in systems for word in one.words))
     if not words:

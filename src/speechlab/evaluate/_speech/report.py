@@ -52,8 +52,8 @@ class SpeechReport(Report):
             measured ``timed_calls`` and the medians of the times in ``speed``, with the lowest and the highest call
             (``rtf_low``, ``rtf_high``), and from enough calls quantiles with 95 % intervals (``total_s_p50``,
             ``total_s_p50_low``, ``total_s_p50_high``; ``_p95``, ``_p99``).
-        text: Shown of ``table`` with what was to be said.
-        language: Shown of ``table`` with its language.
+        text: Column of ``table`` with what was to be said.
+        language: Column of ``table`` with its language.
         segments: With ``vad="segments"``, what :func:`speechlab.batch.segments` gives, one segment frame of all
             recordings; ``position`` counts the rows of ``table``. Without it, a frame without rows.
         speed: One row for each call that was timed, where speed was measured: ``voice``, ``voice_name``,
