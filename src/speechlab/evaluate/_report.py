@@ -108,6 +108,10 @@ class Report(ABC):
         """Return the findings that no table shows."""
         return self.findings
 
+    def _behind(self) -> Sequence[Finding]:
+        """Return the findings that stand with the methods."""
+        return [finding for finding in self.findings if finding not in self._quoted()]
+
     def _stands_out(self) -> list[Html]:
         """Return findings and notes as a list, if there are any."""
         said = [*map(str, self._quoted()), *self.notes]
@@ -198,7 +202,7 @@ class Report(ABC):
             self.title,
             self.conclude(),
             self._parts(),
-            [str(finding) for finding in self.findings if finding not in self._quoted()],
+            [str(finding) for finding in self._behind()],
             figures,
             self._rows(),
             self.methods(),

@@ -221,6 +221,10 @@ class RecognitionReport(SpeechReport):
         hotwords = [one for one in own if "p_missed" in one.numbers]
         return own if len(hotwords) < 2 else [one for one in own if one not in hotwords]
 
+    def _behind(self) -> Sequence[Finding]:
+        own = [one for one in super()._behind() if one.condition in {"", AS_RECORDED}]
+        return [one for one in own if "p_missed" not in one.numbers]
+
     def _shown_rows(self, clips: int | None) -> Sequence[Html]:
         found = len(self.speechless) and self.speechless["hallucination"].fillna(value=False).any()
         nothing = [speechless_table(self.speechless, clips=clips)] if found else []
