@@ -25,7 +25,7 @@ REAL = {"keepachangelog.com", "semver.org", "api.openai.com"}
 def test_addresses_are_real_or_reserved_for_examples(page):
     for host in re.findall(r"https?://(?:[^/@\s]+@)?([\w.-]+)", page.read_text("utf-8")):
         reserved = re.search(
-            r"^127\.0\.0\.1$|^localhost$|(^|\.)example(\.(com|net|org))?$|\.invalid$|^host$", host
+            r"^127\.0\.0\.1$|^localhost$|(^|\.)example(\.(com|net|org))?$|\.invalid$|^host$|^unix$", host
         )
         assert reserved or host in REAL, host
 
