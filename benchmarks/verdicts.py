@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 
 from speechlab.metrics import (
+    attribute,
     by_bins,
     compare,
     compare_all,
@@ -31,7 +32,7 @@ from speechlab.metrics import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-Found = dict[str, bool]
+Found = dict[str, float]
 Random = np.random.Generator
 WORDS = [f"w{number}" for number in range(30)]
 SAID = " ".join(WORDS)
@@ -70,9 +71,9 @@ def suited(random: Random, systems: int, n: int, deviation: float) -> np.ndarray
     return random.binomial(30, rates.clip(0, 0.9))
 
 
-def bursts(random: Random, systems: int, n: int) -> np.ndarray:
+def bursts(random: Random, systems: int, n: int, share: float = 0.05) -> np.ndarray:
     """Now and then a whole utterance."""
-    return np.where(random.random((systems, n)) < 0.05, 30, random.binomial(30, 0.03, (systems, n)))
+    return np.where(random.random((systems, n)) < share, 30, random.binomial(30, 0.03, (systems, n)))
 
 
 def by_speaker(random: Random, systems: int, speakers: np.ndarray, deviation: float) -> np.ndarray:
@@ -147,12 +148,46 @@ def of_rank(systems: int, n: int) -> Callable[[int], Iterator[Found]]:
         for each in tables(errors, id=[np.arange(n)] * count):
             voices = [table.assign(voice=name) for name, table in zip("abcdef", each, strict=False)]
             found = rank(pd.concat(voices), utterance="id")
-            first = found.systems.iloc[0]
+            p, share = found.systems["p_best"].iloc[1], found.systems["first_share"].iloc[0]
             yield {
-                "(likely)": len(found.tied) > 1 and first["first_share"] >= 0.8,
+                "(likely)": len(found.tied) > 1 and p < 0.1,
+                "(first in four of five draws)": len(found.tied) > 1 and share >= 0.8,
                 "group": found.systems["group"].nunique() > 1,
                 "sentence": "significantly" in found.sentence,
                 "tied": len(found.tied) < systems,
+            }
+
+    return run
+
+
+def of_attribute(engines: str, rate: float, n: int) -> Callable[[int], Iterator[Found]]:
+    """Tables of voices that err independently, of which something is said to stand out."""
+
+    def run(count: int) -> Iterator[Found]:
+        for seed in range(count):
+            random = np.random.default_rng(seed)
+            rows = []
+            for number in range(n):
+                said = [f"w{word}" for word in random.integers(500, size=10)]
+                for at, engine in enumerate(engines):
+                    slips = zip(said, random.random(10) / rate, strict=True)
+                    # Seven of ten slips put another word, the rest leave one out or put one in.
+                    heard = [
+                        word if slip > 1 else "x" if slip < 0.7 else "" if slip < 0.85 else f"{word} x"
+                        for word, slip in slips
+                    ]
+                    facts = {"voice": f"v{at}", "engine": engine, "id": number}
+                    rows.append(
+                        facts | {"text": " ".join(said), "hypothesis": " ".join(" ".join(heard).split())}
+                    )
+            found = attribute(
+                pd.DataFrame(rows), utterance="id", engine="engine", language="en", normalize=None
+            )
+            places = found.errors[found.errors["cause"] == "engine"]
+            yield {
+                "place of an engine": any(text.startswith("All or most") for text in found.findings),
+                "any finding": bool(found.findings),
+                "(without a test)": len(places) > 0,
             }
 
     return run
@@ -236,7 +271,10 @@ def of_translations(
 
 
 def of_utterances(make: Callable[[Random], np.ndarray]) -> Callable[[int], Iterator[Found]]:
-    """Intervals of one system's rate, and of a paired difference, that miss the truth; utterances drawn by chance."""
+    """Intervals of one system's rate, and of a paired difference, that miss the truth; utterances drawn by chance.
+
+    In brackets those of the rate that end below the truth, and the mean width, in points.
+    """
 
     def run(count: int) -> Iterator[Found]:
         large = (
@@ -246,7 +284,11 @@ def of_utterances(make: Callable[[Random], np.ndarray]) -> Callable[[int], Itera
         )
         for one, other in tables([make(np.random.default_rng(seed)) for seed in range(count)]):
             low, high = summarize(one)[["error_rate_low", "error_rate_high"]].iloc[0]
-            found = {"summarize": not low <= large[0] <= high}
+            found = {
+                "summarize": not low <= large[0] <= high,
+                "(below)": high < large[0],
+                "(width)": high - low,
+            }
             low, high = compare(one, other).interval
             yield found | {"compare": not low <= large[1] - large[0] <= high}
 
@@ -297,16 +339,29 @@ LINES: dict[str, Callable[[int], Iterator[Found]]] = {
     "compare_all, 3 systems, groups: 12 speakers": of_several(3, EVEN),
     "compare_all, 5 systems, groups: 12 uneven speakers": of_several(5, UNEVEN),
     **{f"rank, {count} systems, {n} utterances": of_rank(count, n) for count in (2, 4) for n in (6, 20, 50)},
+    **{
+        f"attribute, voices of engines {engines}, {n} utterances, {rate:.0%} slips": of_attribute(
+            engines, rate, n
+        )
+        for engines, rate, n in (
+            ("AAABB", 0.08, 20),
+            ("AAABB", 0.02, 20),
+            ("AAAABBBB", 0.08, 20),
+            ("AABB", 0.01, 20),
+            ("AAAAAABBBBBB", 0.2, 10),
+        )
+    },
     "intervals, 8 speakers": of_intervals(FEW),
     "intervals, 20 speakers": of_intervals(MANY),
     "intervals, 12 uneven speakers": of_intervals(UNEVEN),
     **{
         f"intervals, {n} utterances, {name}": of_utterances(lambda random, n=n, make=make: make(random, 2, n))
-        for n in (10, 20, 30, 40, 60, 100)
+        for n in (10, 20, 50, 100, 200)
         for name, make in (
             ("words wrong one by one", alike),
             ("of unequal difficulty (log sd 1)", lambda random, systems, n: suited(random, systems, n, 1.0)),
-            ("some wholly wrong", bursts),
+            ("one in 20 wholly wrong", bursts),
+            ("one in 50 wholly wrong", lambda random, systems, n: bursts(random, systems, n, 0.02)),
         )
     },
     **{

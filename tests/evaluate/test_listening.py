@@ -365,6 +365,18 @@ def test_preference_counts_no_preference_as_half():
     assert report.pairs["difference"].tolist() == [0.25]
 
 
+@pytest.mark.parametrize(("method", "most"), [("ab", 1), ("mos", 4)])
+def test_intervals_of_differences_stay_within_what_is_possible(method, most):
+    """Two listeners: Student's t has one degree of freedom, and an interval of many times the scale."""
+    other = ("two",) if method == "ab" else ()
+    scores = {(n, item, "one", *other): [5, 1, 4][(n + item) % 3] for n in range(2) for item in range(3)}
+    scores |= {} if other else {(n, item, "two"): [1, 2][n] for n in range(2) for item in range(3)}
+    if other:
+        scores = {names: [1, -1, 1][value % 3] for names, value in scores.items()}
+    pair = evaluate.listening(rows_of(scores, method), draws=200).pairs.iloc[0]
+    assert (pair["low"], pair["high"]) == (-most, most)
+
+
 # -- chance
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -217,6 +218,47 @@ def test_systems_under_conditions_are_one_table_and_a_sentence_to_quote(lab, sto
         assert part in text, part
     assert "bands" not in text
     assert any("P.56" in source for source in sources)
+
+
+def test_recordings_of_one_speaker_are_one_block(lab, store, recordings, hears):
+    hears(misheard)
+    settings = {"plain": {}, "names": {"hotwords": ["Ada"]}}
+    six = recordings.assign(speaker=[*"ABCDEFAB"])
+
+    def study(frame, **how):
+        return evaluate.recognition(lab, frame, settings=settings, store=store, progress=False, **how)
+
+    by_speaker = study(six)
+    assert by_speaker.pairs["blocks"].tolist() == [6]
+    assert by_speaker.table["block"].nunique() == 6
+    assert by_speaker.summary["interval_needs"].tolist() == [14, 14]
+    assert by_speaker.order["utterances"].tolist() == [8, 8]
+    assert "by block" in str(by_speaker.findings[0])
+    assert "there are 6 blocks" in "\n".join(by_speaker.notes)
+    each = study(six, groups=None)
+    assert each.pairs["blocks"].tolist() == [8]
+    assert "block" not in each.table
+    assert each.summary["error_rate"].tolist() == by_speaker.summary["error_rate"].tolist()
+    few = study(recordings)  # two speakers
+    assert few.pairs["blocks"].tolist() == [8]
+    assert str(few.findings[0]).endswith("This is about these two speakers alone.")
+    assert study(recordings, groups="speaker").pairs["blocks"].tolist() == [2]
+    with pytest.raises(InvalidRequestError, match="talk"):
+        study(recordings, groups="talk")
+
+
+def test_equal_files_and_equal_sentences_of_one_speaker_count_once(lab, store, recordings, hears, tmp_path):
+    hears(lambda said, options: said)
+    copied = tmp_path / "copy.wav"
+    copied.write_bytes(Path(recordings["audio"][0]).read_bytes())
+    frame = recordings.drop(columns="speaker").assign(audio=[*recordings["audio"][:7], str(copied)])
+    report = evaluate.recognition(lab, frame, store=store, progress=False)
+    assert report.summary["interval_needs"].tolist() == [13]
+    assert report.notes[0].startswith("1 row repeats a recording")
+    frame = recordings.assign(text=[*recordings["text"][:6], *recordings["text"][:2]])
+    report = evaluate.recognition(lab, frame, store=store, progress=False)  # a line for each speaker
+    assert report.summary["interval_needs"].tolist() == [17, 17]
+    assert "2 rows repeat" in report.notes[0]
 
 
 @pytest.mark.slow

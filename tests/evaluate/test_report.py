@@ -16,9 +16,8 @@ from speechlab import evaluate
 from speechlab.audio import AudioClip
 from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.evaluate._writing.folder import write_folder
-from speechlab.evaluate._writing.methods import methods_of
 from speechlab.evaluate._writing.texts import markdown_table
-from speechlab.metrics import score, score_translations, summarize
+from speechlab.metrics import score, score_translations
 from support.cells import cells
 
 HOSTILE = r"50% & <b>$x_1$</b> \input{secret} | `rm`"
@@ -97,10 +96,10 @@ def test_a_page_holds_everything(report, tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_methods_say_what_no_interval_tells(report, tmp_path):
-    words = "In a sample of 22 utterances, the smallest with an interval here, a fault of up to 13% of all"
+def test_methods_say_how_intervals_were_made(report, tmp_path):
+    words = "upper ends of rates are those of a Bayesian bootstrap"
     assert words in report.methods().text
-    assert "may be absent" not in made(tmp_path, rows=2).methods().text
+    assert words not in made(tmp_path, rows=2).methods().text
 
 
 @pytest.mark.slow
@@ -169,13 +168,6 @@ def test_numbers_of_a_column_have_as_many_places():
     table = pd.DataFrame({"Utterances": [3, 4, 5, 6, 7], "RTF": [4.8321, 0.7506, 0.034567, 0.0996, -0.0]})
     lines = markdown_table(table).splitlines()
     assert lines[2:] == ["| 3 | 4.83 |", "| 4 | 0.75 |", "| 5 | 0.035 |", "| 6 | 0.10 |", "| 7 | 0.00 |"]
-
-
-@pytest.mark.parametrize(("rows", "share"), [(2, "78%"), (22, "13%"), (700, "0.43%")])
-def test_what_a_sample_may_lack_is_a_share_whatever_its_size(rows, share):
-    said = pd.DataFrame({"text": ["a b c d"] * rows, "hypothesis": ["a b c e"] * rows, "language": "en"})
-    more = summarize(score(pd.concat([said, said])))  # the smaller sample is the one that counts
-    assert f"a fault of up to {share} of all" in methods_of("Some", more, summarize(score(said))).text
 
 
 def test_a_recording_of_several_rows_is_in_the_folder_once(tmp_path):

@@ -321,6 +321,7 @@ def test_takes_tell_how_voices_vary(lab, store):
     # Takes of a sentence are no new sentences.
     assert found.summary["interval_needs"].tolist() == [16] * 3
     assert found.pairs["blocks"].tolist() == [4] * 3
+    assert found.pairs[["difference_low", "difference_high"]].isna().all(axis=None)  # of four sentences
     assert "takes vary by" in found.to_html()
 
 

@@ -29,7 +29,7 @@ SPEECH = _SCORES | {
 }
 """Columns of all studies of speech."""
 RECOGNITION = SPEECH | {
-    *("hallucination", "tail_lost", "recording", "snr_db"),
+    *("hallucination", "tail_lost", "recording", "snr_db", "block"),
     *("hotwords_said", "hotwords_hit", "hotwords_added", "unbiased_errors", "unbiased_length"),
 }
 GIVEN = frozenset({"audio", "voice", "gender", "duration_s", "sample_rate"})

@@ -326,6 +326,13 @@ def test_a_constant_difference_is_found_where_nists_test_is_undefined():
         assert any("so few" in hint for hint in hints) == told
 
 
+def test_systems_without_a_difference_may_differ_as_far_as_the_sample_cannot_tell():
+    said = [f"sentence number {number}" for number in range(20)]
+    scored = score(said, said, language="en")
+    low, high = compare(scored, scored).interval
+    assert -low == high == error_rate(said, said, language="en").confidence_interval().high > 0.05
+
+
 def test_a_hint_reports_an_interval_that_contradicts_the_verdict():
     """Five better utterances of 25 have p = 1/16 and an interval without zero; another case is the reverse."""
 

@@ -134,13 +134,14 @@ def test_random_errors_of_a_recogniser_change_the_attribution_little(seed):
     assert counts["endings_lost"].drop("b2").max() <= 2
 
 
-def heard_as(said, heard, **how):
-    """The attribution of one sentence, from one hypothesis or several takes of each voice."""
+def heard_as(said, heard, clean=(), **how):
+    """The attribution of one sentence, from one hypothesis or several takes, and of others without errors."""
     rows = [
         {"voice": voice, "text": said, "hypothesis": take}
         for voice, takes in heard.items()
         for take in ([takes] if isinstance(takes, str) else takes)
     ]
+    rows += [{"voice": voice, "text": text, "hypothesis": text} for voice in heard for text in clean]
     return attribute(pd.DataFrame(rows), **{"language": "en", "normalize": None} | how)
 
 
@@ -172,16 +173,40 @@ def test_findings_are_limited_to_notable_patterns():
     few, many = (table(swallowed_of(texts[:most]), texts=texts) for most in (3, 5))
     assert attribute(few, language="en").findings == []
     assert len(attribute(many, language="en").findings) == 1
-    # One place, although one voice has an error at its end only, and there are two hypotheses.
+    # One sentence is too little to tell a place from chance.
     said, wrong = "we met at noon in the park", "we met of moon in the park"
-    found = heard_as(said, {"w": wrong, "x": wrong, "y": wrong, "z": "we met at moon in the park"})
+    heard = {"w": wrong, "x": wrong, "y": wrong, "z": "we met at moon in the park"}
+    assert heard_as(said, heard).findings == []
+    # One place, although one voice has an error at its end only, and there are two hypotheses.
+    found = heard_as(said, heard, clean=texts)
     assert found.findings == [
         f"Whatever the voice, 'at noon' of {said!r} becomes 'of moon' or another: 4 of 4 voices."
     ]
     # An error of one voice at the end of a long run of the others is no separate place.
     wrong = "we mad of moon on a park"
-    found = heard_as(said, {"w": wrong, "x": wrong, "y": wrong, "z": "we met at noon in a park"})
+    found = heard_as(said, {"w": wrong, "x": wrong, "y": wrong, "z": "we met at noon in a park"}, clean=texts)
     assert [text.rpartition(":")[2] for text in found.findings] == [" 3 of 4 voices."]
+
+
+@pytest.mark.parametrize(("engines", "rate"), [("AAABB", 0.08), ("AABBCC", 0.02)])
+def test_random_slips_are_no_finding(engines, rate):
+    """Voices that err independently: a table in twenty at most may have a finding."""
+    random = np.random.default_rng(0)
+    numbered = [" ".join(f"w{random.integers(100)}" for _ in range(10)) for _ in range(20)]
+    tables = [
+        pd.DataFrame(
+            {"table": number, "voice": f"v{at}", "engine": engine, "id": place, "text": text}
+            | {"hypothesis": " ".join("x" if random.random() < rate else word for word in text.split())}
+            for at, engine in enumerate(engines)
+            for place, text in enumerate(numbered)
+        )
+        for number in range(20)
+    ]
+    scored = score(pd.concat(tables, ignore_index=True), language="en", normalize=None)
+    found = [attribute(one, utterance="id", engine="engine") for _, one in scored.groupby("table")]
+    assert sum(bool(one.findings) for one in found) <= 2
+    assert any(one.errors["p_holm"].notna().any() for one in found)
+    assert all(one.errors.loc[one.errors["cause"] == "own", "p_holm"].isna().all() for one in found)
 
 
 def test_takes_show_how_a_voice_varies():
@@ -262,6 +287,10 @@ def test_utterances_of_two_languages_may_have_the_same_name():
         for voice in "abc"
         for language, (text, heard) in said.items()
     ]
+    # With these words alone, three of three voices may err at one of them by chance.
+    assert attribute(score(pd.DataFrame(rows)), utterance="id").findings == []
+    clean = "alpha beta gamma delta kappa lambda sigma"
+    rows += [row | {"id": number, "text": clean, "hypothesis": clean} for row in rows for number in (2, 3)]
     found = attribute(score(pd.DataFrame(rows)), utterance="id").findings
     assert found == [
         "Whatever the voice, 'really' of '1' becomes nothing: 3 of 3 voices.",

@@ -16,7 +16,7 @@ from speechlab.evaluate._finding import Finding
 from speechlab.evaluate._made import VOICES
 from speechlab.evaluate._speech.answer import answer_of
 from speechlab.evaluate._speech.report import SpeechReport
-from speechlab.evaluate._speech.summary import summarized
+from speechlab.evaluate._speech.summary import summarized, with_sound_ends
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -74,7 +74,11 @@ class VoicesReport(SpeechReport):
         table, language, speed = report.table, report.language, report.speed
         summary = summarized(table, language, speed, groups=report.text, items=report.text)
         summary = summary.merge(sounds(table, language), on=voice_keys(summary), how="left")
-        pairs = [one.pairs.assign(language=code) for code, one in order.rankings.items() if len(one.pairs)]
+        pairs = [
+            with_sound_ends(one.pairs).assign(language=code)
+            for code, one in order.rankings.items()
+            if len(one.pairs)
+        ]
         found = order.attribution
         return cls(
             title=report.title,

@@ -131,13 +131,14 @@ def _pair(
     answers: int,
     finds: float,
     more: tuple[float, float],
+    largest: float,
 ) -> dict[str, Any]:
     return {
         "first": first,
         "second": second,
         "difference": found.mean,
-        "low": found.low,
-        "high": found.high,
+        "low": float(np.maximum(found.low, -largest)),
+        "high": float(np.minimum(found.high, largest)),
         "p": p,
         "answers": answers,
         "listeners": found.listeners,
@@ -155,7 +156,16 @@ def _rated(first: str, second: str, part: pd.DataFrame, method: str, smallest: f
     else:
         mean, shares = _difference(part, first)
     found = two_way(mean, shares, _codes(part["listener"]), _codes(part["item"]), _LEVEL)
-    return _pair(first, second, found, found.p, len(part), detectable(found), more_needed(found, smallest))
+    return _pair(
+        first,
+        second,
+        found,
+        found.p,
+        len(part),
+        detectable(found),
+        more_needed(found, smallest),
+        METHODS[method].largest,
+    )
 
 
 def _told_apart(first: str, second: str, part: pd.DataFrame, smallest: float) -> dict[str, Any]:
@@ -166,7 +176,16 @@ def _told_apart(first: str, second: str, part: pd.DataFrame, smallest: float) ->
     needed = answers_needed(smallest)
     listeners, items = found.listeners, found.items
     more = (max(math.ceil(needed / items) - listeners, 0), max(math.ceil(needed / listeners) - items, 0))
-    return _pair(first, second, found, binomial_p(right, asked), asked, guesses_told_apart(asked), more)
+    return _pair(
+        first,
+        second,
+        found,
+        binomial_p(right, asked),
+        asked,
+        guesses_told_apart(asked),
+        more,
+        METHODS["abx"].largest,
+    )
 
 
 def listeners_of(table: pd.DataFrame) -> pd.DataFrame:

@@ -10,6 +10,7 @@ from speechlab.display import percent
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._finding import Finding
 from speechlab.evaluate._speech.mixed import languages_of_rows, mixed_normalizer
+from speechlab.evaluate._speech.summary import BLOCK
 from speechlab.evaluate._writing.columns import listed, p_words
 from speechlab.metrics import compare, holm, hotword_counts
 
@@ -132,7 +133,8 @@ def _test(part: pd.DataFrame, base: str, name: str, measure: str) -> Any:
             errors, length = side["unbiased_errors"], side["unbiased_length"]
         counted.append(side.assign(errors=errors, reference_length=length))
     try:
-        return compare(*counted, names=(base, name), draws=2)
+        blocks = BLOCK if BLOCK in part.columns else None
+        return compare(*counted, names=(base, name), draws=2, groups=blocks)
     except InvalidRequestError:  # no common recording
         return None
 

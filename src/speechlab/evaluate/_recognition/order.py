@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import pandas as pd
 
 from speechlab.evaluate._finding import Finding
-from speechlab.evaluate._speech.summary import ENOUGH, ranking_scores
+from speechlab.evaluate._speech.summary import BLOCK, ranking_scores, with_sound_ends
 from speechlab.metrics import rank_each
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from speechlab.metrics import Ranking
 
 FEWEST = 6
 """Recordings below which the exact test can show no difference at the 5 % level (2 ** (1 - 6) < 0.05)."""
@@ -32,12 +34,19 @@ class SystemOrder(NamedTuple):
     verdicts: tuple[Finding, ...]
 
 
-def ordered(table: pd.DataFrame, text: str, language: str) -> SystemOrder:
+def ordered(table: pd.DataFrame, text: str, language: str, about: str = "") -> SystemOrder:
     """Rank the systems of each language and condition on their common recordings, Japanese by readings.
 
     P-values are corrected for all pairs of a language, all conditions together.
+
+    Args:
+        table: Scored rows; a column ``block`` names recordings that belong together.
+        text: Column of the references.
+        language: Column of the languages.
+        about: The speakers that the order is about; empty for all speakers.
     """
     places, pairs, verdicts = [], [], []
+    only = f" This is about {'this' if about.startswith('one') else 'these'} {about} alone." if about else ""
     known = table[table[language].notna()]
     for code, rows in known.groupby(language, observed=True, sort=False):
         parts, said = _rankable(rows, text, language, str(code))
@@ -49,16 +58,14 @@ def ordered(table: pd.DataFrame, text: str, language: str) -> SystemOrder:
             _PART,
             system="system",
             utterance="recording",
+            groups=BLOCK if BLOCK in table.columns else None,
         )
         for name, one in found.items():
             facts = {"language": code, **({_CONDITION: name} if _CONDITION in table.columns else {})}
             places.append(one.systems[list(_PLACES)].assign(**facts))
-            # Intervals of differences, like those of rates, are given only if their coverage is sound.
-            rough = one.pairs["blocks"] < ENOUGH
-            ends = {end: one.pairs[end].mask(rough) for end in ("difference_low", "difference_high")}
-            pairs.append(one.pairs.assign(**ends, **facts))
+            pairs.append(with_sound_ends(one.pairs).assign(**facts))
             label = ", ".join(map(str, facts.values()))
-            words = f"{label}: {one.sentence}{_few(one.systems)}{_excluded(one.excluded)}"
+            words = f"{label}: {one.sentence}{_few(one)}{_excluded(one.excluded)}{only}"
             names = tuple(one.systems["system"].tolist())
             count = {"recordings": int(one.systems["utterances"].iloc[0])}
             verdicts.append(Finding(words, str(code), name if _CONDITION in facts else "", names, count))
@@ -74,7 +81,9 @@ def _rankable(
     conditions = rows.groupby(_CONDITION, observed=True, sort=False) if _CONDITION in rows else [("", rows)]
     for condition, part in conditions:
         label = ", ".join(filter(None, (code, str(condition))))
-        done = ranking_scores(part, text, language, ["system", "recording"])
+        done = ranking_scores(
+            part, text, language, ["system", "recording", *([BLOCK] if BLOCK in part.columns else [])]
+        )
         alive = done[done["errors"].notna()]
         failed = [name for name in part["system"].unique() if name not in set(alive["system"])]
         if failed:
@@ -105,9 +114,10 @@ def _joined(tables: list[pd.DataFrame]) -> pd.DataFrame:
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
 
 
-def _few(systems: pd.DataFrame) -> str:
-    count = int(systems["utterances"].iloc[0])
-    return f" Fewer than {FEWEST} recordings can show no difference." if count < FEWEST else ""
+def _few(order: Ranking) -> str:
+    count = int(order.pairs["blocks"].iloc[0])
+    what = "recordings" if order.tested == "utterance" else "blocks of recordings"
+    return f" Fewer than {FEWEST} {what} can show no difference." if count < FEWEST else ""
 
 
 def _excluded(count: int) -> str:

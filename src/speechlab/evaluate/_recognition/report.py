@@ -79,6 +79,7 @@ class RecognitionReport(SpeechReport):
         systems: Sequence[System] = (),
         nothing: pd.DataFrame | None = None,
         notes: Sequence[str] = (),
+        about: str = "",
     ) -> RecognitionReport:
         """Flag the rows of a report, put its systems in order, and say what hotwords did.
 
@@ -87,6 +88,7 @@ class RecognitionReport(SpeechReport):
             systems: Who recognised them.
             nothing: What was recognised where nobody spoke.
             notes: What could not be done, in sentences.
+            about: The speakers that findings are about; empty for all speakers.
         """
         kept = {one.name: getattr(report, one.name) for one in fields(SpeechReport)} | {"notes": tuple(notes)}
         effects = hotword_effects(flagged(report.table), systems, report.language)
@@ -99,7 +101,7 @@ class RecognitionReport(SpeechReport):
             said += condition_findings(report.table, report.text, report.language)
         if "system" not in report.table.columns:
             return cls(**kept, findings=tuple(said))
-        order = ordered(report.table, report.text, report.language)
+        order = ordered(report.table, report.text, report.language, about)
         return cls(
             **kept,
             order=order.systems,

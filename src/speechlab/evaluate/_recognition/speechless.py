@@ -46,7 +46,10 @@ def speechless_rows(count: int, languages: Sequence[str], seed: int, store: Stor
 
 
 def heard_in_nothing(systems: Sequence[System], rows: pd.DataFrame, how: dict[str, Any]) -> pd.DataFrame:
-    """Return the results of each system: ``system``, ``hypothesis``, ``hallucination``, ``status`` and ``error``."""
+    """Return the results of each system: ``system``, ``hypothesis``, ``hallucination``, ``status`` and ``error``.
+
+    A text without letters or digits, such as a full stop, is no hallucination.
+    """
     by_name = {one.name: one for one in systems}
 
     def hear(name: str, lab: Client) -> pd.DataFrame:
@@ -65,7 +68,7 @@ def heard_in_nothing(systems: Sequence[System], rows: pd.DataFrame, how: dict[st
                 hypothesis=texts,
                 hallucination=pd.array(
                     [
-                        bool(str(text).strip()) if ok and not is_missing(text) else None
+                        any(map(str.isalnum, str(text))) if ok and not is_missing(text) else None
                         for text, ok in zip(texts, known, strict=True)
                     ],
                     dtype="boolean",

@@ -22,13 +22,14 @@ from speechlab.evaluate._arguments import (
 from speechlab.evaluate._failed import tell_failed
 from speechlab.evaluate._made import GIVEN, RECOGNITION, WHY
 from speechlab.evaluate._recognition.conditions import AS_RECORDED, conditions_of, under
+from speechlab.evaluate._recognition.flags import Blocks, blocks_of
 from speechlab.evaluate._recognition.report import RecognitionReport
 from speechlab.evaluate._recognition.speechless import heard_in_nothing, speechless_rows
 from speechlab.evaluate._recognition.systems import System, systems_of
 from speechlab.evaluate._speech.mixed import languages_of
 from speechlab.evaluate._speech.rows import SEE, SPEAK, errors_of, recognised, reported, unheard
 from speechlab.evaluate._speech.speed import no_speed, timed_or_why, timed_recognisers
-from speechlab.evaluate._speech.summary import NO_SPEAKER
+from speechlab.evaluate._speech.summary import BLOCK, NO_SPEAKER
 from speechlab.evaluate._systems import asked_of_each, told_gone
 from speechlab.evaluate._writing.record import record_of
 from speechlab.store import Store
@@ -53,6 +54,7 @@ def recognition(
     text: str = "text",
     language: str = "language",
     voice: str | None = "auto",
+    groups: str | None = "auto",
     settings: Mapping[str, Mapping[str, Any]] | None = None,
     noise_db: Sequence[float] = (),
     noise: Any = "speech",
@@ -87,6 +89,11 @@ def recognition(
             column is for all rows.
         voice: Column of the speakers, for the summary. ``"auto"`` takes ``voice`` or ``speaker`` if the table has it
             and the study has one system and no condition; None puts all recordings of a language into one row.
+        groups: Column of recordings that belong together, such as those of one speaker. They are one block, which is
+            drawn and tested as a whole: intervals and verdicts are then about other speakers, too, and need twenty
+            and six of them. ``"auto"`` takes ``speaker`` or ``voice``, if it has six names or more and any of them
+            twice; with fewer, findings say that they are about these speakers. Equal files, and equal texts of one
+            speaker, are one block as well. None takes each row for itself.
         settings: Parameters of ``Client.transcribe``, or ``identify``, by the name of the setting, as in ``{"plain":
             {}, "with names": {"hotwords": ["Ada"]}}``. Each service recognises with each setting. None for one
             setting.
@@ -122,18 +129,20 @@ def recognition(
     turns = count_of("speed", speed, "recordings, or 0 for none")
     beside = several or bool(conditions)
     voice = _speaker(frame, beside=beside) if voice == "auto" else voice
+    named = None if groups == "auto" else groups
     frame, (audio, text, language, *_) = columns_of(
-        frame, audio=audio, text=text, language=language, voice=voice
+        frame, audio=audio, text=text, language=language, voice=voice, groups=named
     )
     keep_free(frame, RECOGNITION - GIVEN)
-    given, rows = _prepared(frame, audio, voice)
+    blocks = blocks_of(frame, audio, text, groups, by_speaker=voice is not None)
+    given, rows = _prepared(frame, audio, voice, blocks)
     with _opened(store) as kept:
         if conditions:
             rows = under(rows, conditions, noise, seed, kept)
         codes = sorted({code for cell in rows[language] if (code := code_or_none(cell)) is not None})
         silent = speechless_rows(nobody, codes, seed, kept) if nobody and codes else None
-    made = ["recording"] if beside else []
-    made += [*(["system"] if several else []), *(["condition", "snr_db"] if conditions else [])]
+    made = [*(["recording"] if beside else []), *(["system"] if several else [])]
+    made += ["condition", "snr_db"] if conditions else []
     known_language = rows[language].astype(object).map(lambda value: bool(languages_of(value))).astype(bool)
     how = {
         "store": store,
@@ -143,24 +152,16 @@ def recognition(
     }
     found, gone = _heard_by(systems, rows[known_language], language, how)
     skipped = _left_out(rows[~known_language], language, systems)
-    told = {one.name: {"identify": one.identify, **one.options} for one in systems}
-    own: dict[str, Any] = {"systems": told} if several else {"identify": identify, **options}
+    own = _recorded(systems, {"identify": identify, **options}) | ({"speed": turns} if turns else {})
     if conditions or nobody:
-        named = noise if isinstance(noise, str) else type(noise).__name__
+        sort = noise if isinstance(noise, str) else type(noise).__name__
         added = [one.name for one in conditions]
-        own |= {"conditions": added, "noise": named, "seed": seed, "speechless": nobody}
-    own |= {"speed": turns} if turns else {}
+        own |= {"conditions": added, "noise": sort, "seed": seed, "speechless": nobody}
     there = [one for one in systems if one.name in found]
     timed, untimed = _timed(there, rows[known_language], text, language, turns)
     scored = reported(
         title,
-        _below(
-            [
-                found.get(one.name, unheard(rows[known_language], gone.get(one.name)).assign(system=one.name))
-                for one in systems
-            ],
-            len(rows),
-        ),
+        _below(_all_heard(systems, found, gone, rows[known_language]), len(rows)),
         _below(skipped, len(rows)),
         [*given, *made],
         text,
@@ -172,7 +173,8 @@ def recognition(
     )
     nothing = None if silent is None else heard_in_nothing(there, silent, how)
     notes = [*told_gone(gone), *untimed, *_told_unscored(skipped[0], len(rows), scored.table, text)]
-    report = RecognitionReport.of_rows(scored, systems, nothing, notes)
+    notes += blocks.notes
+    report = RecognitionReport.of_rows(scored, systems, nothing, notes, blocks.about)
     tell_failed(errors_of(report), len(report.table), SEE)
     return report
 
@@ -181,6 +183,13 @@ def _speaker(frame: object, *, beside: bool) -> str | None:
     """The column of the speakers; None without one, and where systems or conditions stand side by side."""
     known = getattr(frame, "columns", ())
     return None if beside else next((name for name in _SPEAKERS if name in known), None)
+
+
+def _all_heard(
+    systems: Sequence[System], found: dict[str, pd.DataFrame], gone: dict[str, str], rows: pd.DataFrame
+) -> list[pd.DataFrame]:
+    """Return the hypotheses of each system, without any for those that could not be asked."""
+    return [found.get(one.name, unheard(rows, gone.get(one.name)).assign(system=one.name)) for one in systems]
 
 
 def _left_out(unknown: pd.DataFrame, language: str, systems: Sequence[System]) -> list[pd.DataFrame]:
@@ -213,8 +222,17 @@ def _are(count: int) -> str:
     return "is" if count == 1 else "are"
 
 
-def _prepared(frame: pd.DataFrame, audio: str, voice: str | None) -> tuple[list[str], pd.DataFrame]:
-    """Return the names of the given columns, with that of the file; and the rows for recognition."""
+def _recorded(systems: Sequence[System], options: dict[str, Any]) -> dict[str, Any]:
+    """The options for the record: of each system, if there are several."""
+    if len(systems) == 1:
+        return options
+    return {"systems": {one.name: {"identify": one.identify, **one.options} for one in systems}}
+
+
+def _prepared(
+    frame: pd.DataFrame, audio: str, voice: str | None, blocks: Blocks
+) -> tuple[list[str], pd.DataFrame]:
+    """Return the names of the columns to keep, with that of the file; and the rows for recognition."""
     import pandas as pd
 
     files = _files(frame[audio].tolist(), frame.index.tolist())
@@ -236,7 +254,9 @@ def _prepared(frame: pd.DataFrame, audio: str, voice: str | None) -> tuple[list[
         recording=range(len(frame)),
         **{f"{SPEAK}status": "cached", f"{SPEAK}error": None},  # there was no synthesis
     )
-    return list(given.columns), rows.reset_index(drop=True)
+    if blocks.names is not None:
+        rows = rows.assign(**{BLOCK: blocks.names})
+    return [*given.columns, *([] if blocks.names is None else [BLOCK])], rows.reset_index(drop=True)
 
 
 def _heard_by(

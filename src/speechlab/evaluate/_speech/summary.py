@@ -28,6 +28,8 @@ A voice does not determine how a word is written, so Japanese goes by readings, 
 """
 _BLOCKS = "speechlab: blocks"
 NO_SPEAKER = "all recordings"
+BLOCK = "block"
+"""Column with the block of each recording, in studies of recordings of which some belong together."""
 FLAGS = {"loops": "loop", "hallucinations": "hallucination", "tails_lost": "tail_lost"}
 """Columns of the summary with counts of rows, and the columns of flags that they count."""
 
@@ -47,10 +49,12 @@ def summarized(
         scored: Rows of a study, with ``voice``, ``voice_name``, ``gender`` and ``duration_s``.
         language: Column of their language.
         speed: Timed calls, as from :func:`speechlab.evaluate._speech.speed.timed_voices`.
-        groups: Column of blocks that are drawn as a whole for intervals, such as sentences spoken more than once.
+        groups: Column of blocks that are drawn as a whole for intervals, such as sentences spoken more than once;
+            None for the column ``block``, if the rows have it.
         items: Column that identifies the sentence or the recording; with it the lines of a language are ordered by
             their rates on the items that all of them have, ``common_rate`` and ``common_utterances``.
     """
+    groups = BLOCK if groups is None and BLOCK in scored.columns else groups
     by = [*(name for name in SIDES if name in scored.columns), "voice", language]
     spoken = scored[scored["voice"].notna()]
     if "loop" not in spoken.columns:  # tables of studies of other versions
@@ -119,6 +123,12 @@ def ranking_units(summary: pd.DataFrame) -> pd.Series[str]:
     """The unit of the rate that ranks voices; missing for rows without a language, which have no rate."""
     units = summary["unit"].mask((summary["ranked_by"] == READING).fillna(value=False), "reading")
     return units.mask(summary["language"].map(is_mixed).astype(bool), "mixed")
+
+
+def with_sound_ends(pairs: pd.DataFrame) -> pd.DataFrame:
+    """Remove the intervals of differences of too few blocks from a table of pairs."""
+    rough = pairs["blocks"] < ENOUGH
+    return pairs.assign(**{end: pairs[end].mask(rough) for end in ("difference_low", "difference_high")})
 
 
 def _only(values: pd.Series[str]) -> str | None:

@@ -73,8 +73,13 @@ _HOLM = (
 )
 _YIN = "A. de Cheveigné, H. Kawahara, YIN, a fundamental frequency estimator for speech and music, JASA 111 (2002)"
 _SPOKEN = (
-    "Readings are the kana of a text as it is spoken, from pyopenjtalk-plus {pyopenjtalk-plus} and Sudachi "
-    "{sudachidict-core}, so that no spelling counts as an error."
+    "Readings are the kana of a text as it is spoken, from Open JTalk (pyopenjtalk-plus {pyopenjtalk-plus}), which "
+    "takes those of single kanji with several readings from Sudachi ({sudachidict-core}), so that no spelling counts "
+    "as an error."
+)
+_OPEN_JTALK = (
+    "K. Oura, S. Sako, K. Tokuda, Japanese text-to-speech synthesis system: Open JTalk (Acoustical Society of Japan, "
+    "spring meeting 2010)"
 )
 _TIMED = (
     "Speed was measured by calls of its own, one at a time, systems in turns, after one call each that does not "
@@ -137,13 +142,11 @@ _LISTENED = (
     "intervals and tests of differences by Student's t with the variance of both."
 )
 _INTERVALS = (
-    "Intervals are of 95 %, by a percentile bootstrap over utterances with a fixed seed, widened for few."
+    "Intervals are of 95 %, by a percentile bootstrap over utterances, or blocks of them, with a fixed seed, widened "
+    "for few; upper ends of rates are those of a Bayesian bootstrap with a third of a wholly wrong utterance, where "
+    "they are higher."
 )
-_RARE = (
-    "In a sample of {fewest} utterances, the smallest with an interval here, a fault of up to {share} of all "
-    "utterances may be absent; no interval shows that."
-)
-_HANLEY = "J. A. Hanley, A. Lippman-Hand, If nothing goes wrong, is everything all right?, JAMA 249 (1983)"
+_RUBIN = "D. B. Rubin, The Bayesian bootstrap, The Annals of Statistics 9 (1981)"
 _PAIRED_INTERVALS = (
     "Intervals of differences of translations are of 95 %, by the paired bootstrap over texts with a fixed seed, "
     "widened for few."
@@ -193,7 +196,7 @@ _MEASURES: tuple[tuple[tuple[str, ...], str, tuple[str, ...]], ...] = (
     (
         ("reading_cer",),
         _SPOKEN,
-        ("K. Takaoka et al., Sudachi: a Japanese tokenizer for business (LREC 2018)",),
+        (_OPEN_JTALK, "K. Takaoka et al., Sudachi: a Japanese tokenizer for business (LREC 2018)"),
     ),
     (
         ("tolerant_cer",),
@@ -317,24 +320,14 @@ def methods_of(title: str, *tables: pd.DataFrame, noise: str = "speech") -> Meth
         if translated:
             said.append((_RANDOMIZED, (_RIEZLER,)))
         if any(_holds(table, name) for name in _WITH_INTERVALS):
-            words, source = (_PAIRED_INTERVALS, _KOEHN) if translated else (_INTERVALS, _BISANI)
-            said.append((words, (source, _HESTERBERG)))
-    if fewest := min((one for table in tables for one in _with_interval(table)), default=0):
-        share = f"{100 * (1 - 0.05 ** (1 / fewest)):.2g}%"  # with a probability of 5 % none of them is in the sample
-        said.append((_RARE.format(fewest=fewest, share=share), (_HANLEY,)))
+            paired = (_PAIRED_INTERVALS, (_KOEHN, _HESTERBERG))
+            said.append(paired if translated else (_INTERVALS, (_BISANI, _HESTERBERG, _RUBIN)))
     sources = tuple(dict.fromkeys(source for _, cited in said for source in cited))
     sentences = [f"“{title}”: figures by speechlab {package_version()}."]
     for words, cited in dict.fromkeys(said):
         marks = ", ".join(str(sources.index(source) + 1) for source in cited)
         sentences.append(f"{words[:-1]} [{marks}]." if marks else words)
     return Methods(" ".join(sentences), sources)
-
-
-def _with_interval(table: pd.DataFrame) -> list[int]:
-    """Numbers of utterances of the groups whose rates have intervals."""
-    if not {"utterances_scored", "error_rate_low"} <= set(table.columns):
-        return []
-    return table.loc[table["error_rate_low"].notna(), "utterances_scored"].astype(int).tolist()
 
 
 def _scored(parts: dict[str, str]) -> tuple[str, tuple[str, ...]]:

@@ -7,13 +7,14 @@ over the distinct pairs. That is exact, and many times faster than drawing indic
 Source: M. Bisani, H. Ney, Bootstrap estimates for confidence intervals in ASR performance evaluation (ICASSP 2004);
 blocks: Z. Liu, F. Peng, Statistical testing on ASR performance via blockwise bootstrap (Interspeech 2020); few
 blocks: T. C. Hesterberg, What teachers should know about the bootstrap, The American Statistician 69 (2015); uneven
-blocks: L. Kish, Survey sampling (1965), the effective size of a sample with weights.
+blocks: L. Kish, Survey sampling (1965), the effective size of a sample with weights; the upper end of a rate: D. B.
+Rubin, The Bayesian bootstrap, The Annals of Statistics 9 (1981), with part of a wholly wrong utterance as the prior.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 BLOCK = "speechlab block"
 _MOST_DRAWS = 1_000_000
 _CELLS_AT_ONCE = 4_000_000  # of draws x distinct pairs: 32 MB of 64-bit counts
+_UNSEEN = 1 / 3
+"""Weight of the wholly wrong utterance that a sample may lack (docs/statistics.md compares weights)."""
 
 
 class Interval(NamedTuple):
@@ -125,15 +128,25 @@ class Bootstrap:
         """
         if len(blocks) < 2:
             return blocks[:0]
-        distinct, counts = np.unique(blocks, axis=0, return_counts=True)
-        total = int(counts.sum())
         random = np.random.default_rng(self.seed)
+        return self._drawn(
+            blocks, lambda counts, size: random.multinomial(len(blocks), counts / len(blocks), size=size)
+        )
+
+    def _drawn(
+        self, blocks: NDArray[Any], weights: Callable[[NDArray[np.int64], int], NDArray[Any]]
+    ) -> NDArray[Any]:
+        """Weighted sums of the distinct blocks in each draw.
+
+        Args:
+            blocks: A row for each block.
+            weights: Function from the frequencies of the distinct blocks and a number of draws to the weights of all
+                blocks that are alike, shape (draws, distinct blocks).
+        """
+        distinct, counts = np.unique(blocks, axis=0, return_counts=True)
         step = max(1, _CELLS_AT_ONCE // len(distinct))
-        sums = np.empty((self.draws, blocks.shape[1]), dtype=blocks.dtype)
-        for start in range(0, self.draws, step):
-            size = min(step, self.draws - start)
-            sums[start : start + size] = random.multinomial(total, counts / total, size=size) @ distinct
-        return sums
+        starts = range(0, self.draws, step)
+        return np.concatenate([weights(counts, min(step, self.draws - start)) @ distinct for start in starts])
 
     def interval(self, draws: NDArray[np.float64], sizes: NDArray[Any]) -> Interval:
         """The interval that contains the middle ``level`` of a figure's draws; both ends NaN without draws.
@@ -154,10 +167,24 @@ class Bootstrap:
         return Interval(float(low), float(high))
 
     def ratio(self, errors: NDArray[np.int64], lengths: NDArray[np.int64]) -> Interval:
-        """Interval of ``sum(errors) / sum(lengths)``, from the errors and reference lengths of utterances."""
+        """Interval of ``sum(errors) / sum(lengths)``, from the errors and reference lengths of utterances.
+
+        The upper end is that of the draws, or of draws in which the sample has part of one more utterance, of mean
+        length and wholly wrong, if that is higher: what seldom happens may be missing in a sample.
+        """
         blocks = self.blocks(np.column_stack([errors, lengths]))
         sums = self.sums(blocks)
-        return self.interval(sums[:, 0] / np.maximum(sums[:, 1], 1), blocks[:, 1])
+        low, high = self.interval(sums[:, 0] / np.maximum(sums[:, 1], 1), blocks[:, 1])
+        if not len(sums) or not lengths.any():
+            return Interval(low, high)
+        random = np.random.default_rng(self.seed)
+        unseen = random.standard_gamma(_UNSEEN, self.draws) * lengths.mean()
+        # Weights of alike blocks are added up: a sum of n Gamma(1) is a Gamma(n).
+        weighted = self._drawn(
+            blocks, lambda counts, size: random.standard_gamma(counts, (size, len(counts)))
+        )
+        rates = (weighted[:, 0] + unseen) / np.maximum(weighted[:, 1] + unseen, np.finfo(np.float64).tiny)
+        return Interval(low, max(high, float(np.quantile(rates, (1 + self.level) / 2))))
 
 
 def _effective(sizes: NDArray[Any]) -> int:

@@ -14,10 +14,12 @@ from speechlab.errors import InvalidRequestError
 from speechlab.metrics._rates.tables import as_scored, rows_of
 from speechlab.metrics._signatures import joined_of, parts
 from speechlab.metrics._statistics.variance import components
-from speechlab.metrics._systems.causes import Cause, Take, causes
+from speechlab.metrics._systems.causes import Cause, Take, causes, faulty_places
+from speechlab.metrics._systems.chance import ErrorPlace, chances
+from speechlab.metrics._systems.notable import findings
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     import pandas as pd
     from numpy.typing import NDArray
@@ -38,6 +40,7 @@ _ERRORS = {
     "kind": "category",
     "cause": "category",
     "share": "Float64",
+    "p_holm": "Float64",
     "at_end": "boolean",
 }
 _COUNTS = (
@@ -78,7 +81,9 @@ class Attribution:
             ``start`` (index of its first token in the reference), ``reference`` and ``hypothesis`` (its tokens),
             ``errors`` (their number), ``kind`` (``sound``, or ``homophone``, ``number`` or ``spelling`` for errors
             that cannot be heard), ``cause`` (``shared``, ``engine``, ``own``), ``share`` (share of the other voices
-            with an error there, where each engine counts once), ``at_end`` (whether the last token is left out).
+            with an error there, where each engine counts once), ``p_holm`` (of shared errors and those of engines:
+            probability that as many voices err at the first token by independent slips, each voice with its own
+            rate; corrected by Holm's method over all tokens), ``at_end`` (whether the last token is left out).
         voices: One row for each voice and language, those with the lowest own rate first: ``utterances``, ``takes``
             (rows), ``reference_length`` (tokens of all takes); ``errors``, the sum of ``shared_errors``,
             ``engine_errors``, ``own_errors`` (all three of the kind ``sound``), ``homophone_errors``,
@@ -115,7 +120,7 @@ class Attribution:
     @property
     def findings(self) -> list[str]:
         """Notable patterns in sentences; the documentation has the rules."""
-        return [*_findings(self)]
+        return [*findings(self.errors, self.voices, self.utterances)]
 
     def __repr__(self) -> str:
         counts = {cause: int(self.voices[f"{cause}_errors"].sum()) for cause in ("shared", "engine", "own")}
@@ -180,9 +185,18 @@ def attribute(
     signature = joined_of(done)
     engines = _engines(done, voice, engine)
     given = _takes(done, voice, utterance)
-    found = {key: causes(takes, engines) for key, takes in given.items()}
+    faulty = {
+        key: {name: faulty_places(several) for name, several in takes.items()} for key, takes in given.items()
+    }
+    found = {key: causes(takes, faulty[key], engines) for key, takes in given.items()}
+    lengths = {key: next(iter(takes.values()))[0].length for key, takes in given.items()}
+    rows = [*_error_rows(found, engines)]
+    places = [_place(row) for row in rows]
+    by_chance = chances([place for place in places if place], faulty, lengths, engines)
+    for row, place in zip(rows, places, strict=True):
+        row["p_holm"] = by_chance[place] if place else None
     return Attribution(
-        errors=_table(_error_rows(found, engines), _ERRORS),
+        errors=_table(rows, _ERRORS),
         voices=_voices(given, found, engines),
         utterances=_utterances(given, found),
         variance=_variance(given),
@@ -238,6 +252,14 @@ def _error_rows(found: _Found, engines: dict[str, str]) -> Iterator[dict[str, An
                 where = {"voice": voice, "engine": engines[voice] or None, "language": language}
                 for run in runs:
                     yield where | {"utterance": utterance, "take": take} | run._asdict()
+
+
+def _place(row: dict[str, Any]) -> ErrorPlace | None:
+    """The place of an error that most voices have, or most of an engine."""
+    if row["cause"] == "own":
+        return None
+    engine = row["engine"] or "" if row["cause"] == "engine" else None
+    return ErrorPlace((row["language"], row["utterance"]), row["start"], row["kind"] == "sound", engine)
 
 
 def _counts(runs: Iterable[ErrorRun]) -> dict[str, int]:
@@ -343,55 +365,6 @@ def _components(rates: list[list[list[float]]]) -> dict[str, float] | None:
     if found is None:
         return None
     return {"voice": found.system, "utterance": found.utterance, "both": found.both, "take": found.take}
-
-
-_TEXT = ["language", "utterance"]
-_CLOSE = 2
-"""Greatest distance between the starts of two runs at one place, in tokens."""
-_FEW, _MANY = 3, 5
-"""Fewest errors for a finding; fewest utterances for a finding, and most places in the findings."""
-
-
-def _findings(one: Attribution) -> Iterator[str]:
-    for row in one.voices.to_dict("records"):
-        yield from _of_voice(row)
-    mine = one.errors[(one.errors["cause"] == "engine") & (one.errors["kind"] == "sound")]
-    for (engine, _, utterance), part in mine.groupby(["engine", *_TEXT], sort=False):
-        said = _quoted(part, "reference")
-        yield f"All or most voices of {engine} err at {said} of {utterance!r:.60}, and most other voices do not."
-    voices = one.utterances.set_index(_TEXT)["voices"].to_dict()
-    shared = one.errors[one.errors["cause"] == "shared"]
-    places = [(part, part["voice"].nunique(), voices[key]) for key, part in _places(shared)]
-    # If alignments shift an error, it may be shared although few voices have errors at this place.
-    told = [place for place in places if 2 * place[1] > place[2]]
-    for part, wrong, of in sorted(told, key=lambda place: -int(place[0]["errors"].sum()))[:_MANY]:
-        first = part.iloc[0]
-        kind = "" if first["kind"] == "sound" else f" (a {first['kind']})"
-        heard = _quoted(part, "hypothesis") + (" or another" if part["hypothesis"].nunique() > 1 else "")
-        what = f"{_quoted(part, 'reference')} of {first['utterance']!r:.60} becomes {heard}{kind}"
-        yield f"Whatever the voice, {what}: {wrong} of {of} voices."
-
-
-def _places(shared: pd.DataFrame) -> Iterator[tuple[Hashable, pd.DataFrame]]:
-    """The shared runs of errors by utterance and place; runs at one place start close to each other."""
-    for key, part in shared.groupby(_TEXT, sort=False):
-        ordered = part.sort_values("start", kind="stable")
-        place = (ordered["start"].diff() > _CLOSE).fillna(value=False).cumsum()
-        yield from ((key, one) for _, one in ordered.groupby(place, sort=False))
-
-
-def _of_voice(row: dict[Hashable, Any]) -> Iterator[str]:
-    name, count = row["voice"], int(row["utterances"])
-    if row["endings_lost"] >= _FEW and 5 * row["endings_lost"] >= count:
-        yield f"{name} loses the end of {row['endings_lost']} of {count} utterances, and other voices do not."
-    if row["own_errors"] >= _FEW and count >= _MANY and row["worst_share"] > 0.5:
-        part = f"{row['worst_share']:.0%} of the errors that {name} alone makes"
-        yield f"{part} are in one utterance of {count}: {row['worst_utterance']!r:.60}."
-
-
-def _quoted(part: pd.DataFrame, column: str) -> str:
-    text = part[column].mode().iloc[0]
-    return repr(text) if text else "nothing"
 
 
 def _table(rows: Any, types: dict[str, str]) -> pd.DataFrame:

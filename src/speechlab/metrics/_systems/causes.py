@@ -141,18 +141,20 @@ class Take:
 
 
 def causes(
-    takes: Mapping[str, Sequence[Take]], engines: Mapping[str, str]
+    takes: Mapping[str, Sequence[Take]],
+    faulty: Mapping[str, set[_Place]],
+    engines: Mapping[str, str],
 ) -> dict[str, list[list[ErrorRun]]]:
     """The causes of the errors of one utterance.
 
     Args:
         takes: The takes of each voice.
+        faulty: The places at which each voice has an error, as from :func:`faulty_places`.
         engines: The engine of each voice.
 
     Returns:
         For each voice the runs of errors of each of its takes.
     """
-    faulty = {voice: _faulty(given) for voice, given in takes.items()}
 
     @cache
     def cause(voice: str, place: _Place) -> tuple[Cause, float]:
@@ -167,7 +169,7 @@ def causes(
     }
 
 
-def _faulty(takes: Sequence[Take]) -> set[_Place]:
+def faulty_places(takes: Sequence[Take]) -> set[_Place]:
     """The places where a voice has errors in at least half of its takes."""
     counts = Counter(place for one in takes for place in one.near())
     return {place for place, count in counts.items() if 2 * count >= len(takes)}

@@ -65,6 +65,8 @@ class Ranking:
         excluded: Number of utterances left out because a system has no score. Takes that a system lacks are left out
             too.
         signature: Signature of the scores.
+        tested: Unit of the test: ``"utterance"``, or the column of ``groups=``, which is the unit of ``first_share``
+            and ``needed``, too.
 
     Example:
         >>> rows = pd.DataFrame(
@@ -79,6 +81,7 @@ class Ranking:
     level: float
     excluded: int
     signature: str
+    tested: str = "utterance"
 
     @property
     def tied(self) -> list[str]:
@@ -101,7 +104,7 @@ class Ranking:
             return f"{who} have the same {rate} ({percent(best['error_rate'])}) {on}."
         alike = self.tied[1:]
         worse = [name for name in others if name not in alike]
-        test = f"exact paired test by utterance, Holm, {1 - self.level:.2g} level"
+        test = f"exact paired test by {self.tested}, Holm, {1 - self.level:.2g} level"
         if not worse:
             none = f"{self._told(alike)} cannot" if len(alike) == 1 else f"None of {self._told(alike)} can"
             return f"{none} be told from {first}, which has the lowest {rate} {on} ({test})."
@@ -134,6 +137,7 @@ def rank(
     power: float = 0.8,
     draws: int = 2_000,
     seed: int = 0,
+    groups: str | None = None,
     **how: Any,
 ) -> Ranking:
     """Rank several systems that were scored on the same utterances, with the certainty of the order.
@@ -149,6 +153,8 @@ def rank(
         power: Probability with which ``needed`` utterances show the difference, as a fraction.
         draws: Number of resampled sets of utterances for ``first_share``.
         seed: The same seed gives the same ranking.
+        groups: Column of blocks of utterances, such as ``"speaker"``, that are tested and drawn as wholes; None for
+            utterances.
         **how: Arguments of :func:`score` for a table without scores.
 
     Raises:
@@ -165,8 +171,8 @@ def rank(
         >>> rank(rows, language="en").sentence[:76]
         'a (0.0%) has the lowest word error rate of 2 on 12 utterances; b (66.7%) has'
     """
-    bootstrap = _bootstrap(level, power, draws, seed)
-    done = _done(as_scored(scored, None, how), system, utterance)
+    bootstrap = _bootstrap(level, power, draws, seed, groups)
+    done = _done(as_scored(scored, None, how), system, utterance, *_given(groups))
     one = _sums(done, system, utterance, bootstrap)
     return _ranking(one, one.pairs, len(one.pairs), power, bootstrap)
 
@@ -181,6 +187,7 @@ def rank_each(
     power: float = 0.8,
     draws: int = 2_000,
     seed: int = 0,
+    groups: str | None = None,
     **how: Any,
 ) -> dict[str, Ranking]:
     """Rank several systems under each of several conditions, with one correction of all p-values.
@@ -196,6 +203,8 @@ def rank_each(
         power: Probability with which ``needed`` utterances show the difference, as a fraction.
         draws: Number of resampled sets of utterances for ``first_share``.
         seed: The same seed gives the same ranking.
+        groups: Column of blocks of utterances, such as ``"speaker"``, that are tested and drawn as wholes; None for
+            utterances.
         **how: Arguments of :func:`score` for a table without scores.
 
     Returns:
@@ -215,8 +224,8 @@ def rank_each(
         ... }
         {'no': 'a', 'yes': 'a'}
     """
-    bootstrap = _bootstrap(level, power, draws, seed)
-    done = _done(as_scored(scored, None, how), system, utterance, by)
+    bootstrap = _bootstrap(level, power, draws, seed, groups)
+    done = _done(as_scored(scored, None, how), system, utterance, by, *_given(groups))
     parts = {
         str(key): _sums(part, system, utterance, bootstrap, f" where {by!r} is {key!r}")
         for key, part in done.groupby(by, sort=False)
@@ -239,9 +248,10 @@ class _Sums(NamedTuple):
 
     Attributes:
         tables: Rows of each system.
-        errors: Errors of each system (row) and utterance (column).
+        errors: Errors of each system (row) and utterance or block (column).
         lengths: Reference tokens, in the same shape.
         pairs: All pairs, as the table of :func:`compare_all`.
+        utterances: Number of common utterances.
         excluded: Number of utterances that a system lacks.
     """
 
@@ -249,11 +259,16 @@ class _Sums(NamedTuple):
     errors: NDArray[np.int64]
     lengths: NDArray[np.int64]
     pairs: pd.DataFrame
+    utterances: int
     excluded: int
 
 
-def _bootstrap(level: float, power: object, draws: int, seed: int) -> Bootstrap:
-    bootstrap = Bootstrap(level, draws, seed)
+def _given(groups: str | None) -> list[str]:
+    return [] if groups is None else [groups]
+
+
+def _bootstrap(level: float, power: object, draws: int, seed: int, groups: str | None) -> Bootstrap:
+    bootstrap = Bootstrap(level, draws, seed, groups)
     if not is_number(power) or not 0 < float(power) < 1:
         raise refused("power", power, "a fraction between 0 and 1, such as 0.8")
     return bootstrap
@@ -271,13 +286,16 @@ def _sums(done: pd.DataFrame, system: str, utterance: str, bootstrap: Bootstrap,
     common = kept[utterance].unique()
     tables = {str(name): part for name, part in kept.groupby(system, sort=False)}
     counts = ("errors", "reference_length")
-    sums = [part.groupby(utterance)[[*counts]].sum().loc[common] for part in tables.values()]
+    block = utterance if bootstrap.groups is None else bootstrap.groups
+    blocks = kept[block].unique()
+    sums = [part.groupby(block)[[*counts]].sum().loc[blocks] for part in tables.values()]
     errors, lengths = (np.array([one[name].to_numpy(dtype=np.int64) for one in sums]) for name in counts)
     rates = errors.sum(axis=1) / np.maximum(lengths.sum(axis=1), 1)
     order = np.argsort(rates, kind="stable")
     ordered = {name: tables[name] for name in (list(tables)[place] for place in order)}
     pairs = _pairs(ordered, utterance, bootstrap)
-    return _Sums(ordered, errors[order], lengths[order], pairs, done[utterance].nunique() - len(common))
+    excluded = done[utterance].nunique() - len(common)
+    return _Sums(ordered, errors[order], lengths[order], pairs, len(common), excluded)
 
 
 def _ranking(one: _Sums, pairs: pd.DataFrame, tests: int, power: float, bootstrap: Bootstrap) -> Ranking:
@@ -293,7 +311,7 @@ def _ranking(one: _Sums, pairs: pd.DataFrame, tests: int, power: float, bootstra
         {
             "system": name,
             "unit": str(one.tables[name]["unit"].iloc[0]),
-            "utterances": errors.shape[1],
+            "utterances": one.utterances,
             "reference_length": int(lengths[at].sum()),
             "errors": int(errors[at].sum()),
             "error_rate": errors[at].sum() / max(1, lengths[at].sum()),
@@ -306,7 +324,8 @@ def _ranking(one: _Sums, pairs: pd.DataFrame, tests: int, power: float, bootstra
     ]
     systems = pd.DataFrame(rows, columns=list(_TYPES)).astype(_TYPES)
     signature = joined_of(pd.concat(list(one.tables.values())))
-    return Ranking(systems, pairs, bootstrap.level, one.excluded, signature)
+    tested = "utterance" if bootstrap.groups is None else str(bootstrap.groups)
+    return Ranking(systems, pairs, bootstrap.level, one.excluded, signature, tested)
 
 
 def _common(done: pd.DataFrame, system: str, utterance: str, where: str) -> pd.DataFrame:
@@ -345,7 +364,8 @@ def _pairs(tables: dict[str, pd.DataFrame], utterance: str, bootstrap: Bootstrap
         return pd.DataFrame()
     level, draws, seed = bootstrap.level, bootstrap.draws, bootstrap.seed
     on = [utterance, _TAKE]
-    return compare_all(tables, on=on, groups=utterance, level=level, draws=draws, seed=seed)
+    groups = utterance if bootstrap.groups is None else bootstrap.groups
+    return compare_all(tables, on=on, groups=groups, level=level, draws=draws, seed=seed)
 
 
 def _first_shares(
