@@ -22,21 +22,33 @@ _NUMBERS = ("no", "one", "two", "three", "four", "five")
 
 
 def listening_answer(
-    method: str, summary: pd.DataFrame, pairs: pd.DataFrame, listeners: pd.DataFrame
+    method: str,
+    summary: pd.DataFrame,
+    pairs: pd.DataFrame,
+    listeners: pd.DataFrame,
+    who: str = "listener",
 ) -> Conclusion:
-    """Return what the listeners prefer, with its difference and interval, or that they cannot tell."""
+    """Return what the listeners prefer, with its difference and interval, or that they cannot tell.
+
+    Args:
+        method: Method of the test.
+        summary: Its systems.
+        pairs: Their differences.
+        listeners: The listeners.
+        who: The noun for a listener, such as ``"simulated listener"``.
+    """
     if not len(pairs):
         return Conclusion("One system has nothing to be compared with.", "Give two or more.")
     odd = _odd(listeners)
     if method == "abx":
-        answer = _heard(pairs)
+        answer = _heard(pairs, who)
     else:
         tested = summary[summary["role"] == "test"]["system"].tolist()
-        answer = _preferred(method, pairs, [str(name) for name in tested])
+        answer = _preferred(method, pairs, [str(name) for name in tested], who)
     return Conclusion(answer.text, f"{answer.certainty}{odd}".strip())
 
 
-def _preferred(method: str, pairs: pd.DataFrame, systems: list[str]) -> Conclusion:
+def _preferred(method: str, pairs: pd.DataFrame, systems: list[str], noun: str) -> Conclusion:
     """Compare the best system with the next one."""
     best, second = systems[0], systems[1]
     rows = pairs.to_dict("records")
@@ -46,7 +58,7 @@ def _preferred(method: str, pairs: pd.DataFrame, systems: list[str]) -> Conclusi
             f"{best} and {second} were not compared with each other.", "Their means are in the table."
         )
     row = own[0]
-    who = _who(row)
+    who = _who(row, noun)
     sign = 1 if row["first"] == best else -1
     digits = METHODS[method].digits
     points = "of preference" if method == "ab" else "points"
@@ -73,12 +85,12 @@ def _preferred(method: str, pairs: pd.DataFrame, systems: list[str]) -> Conclusi
     )
 
 
-def _heard(pairs: pd.DataFrame) -> Conclusion:
+def _heard(pairs: pd.DataFrame, noun: str) -> Conclusion:
     rows = sorted(pairs.to_dict("records"), key=lambda row: float(row["p_holm"]))
     first = rows[0]
     names = f"{first['first']} and {first['second']}"
     right = f"{0.5 + first['difference']:.0%} right, {p_words(first['p_holm'])}"
-    who = _who(first)
+    who = _who(first, noun)
     if first["significant"]:
         heard = sum(bool(row["significant"]) for row in rows)
         more = f" Of {len(rows)} pairs, {heard} are told apart." if len(rows) > 1 else ""
@@ -91,10 +103,10 @@ def _heard(pairs: pd.DataFrame) -> Conclusion:
     )
 
 
-def _who(row: Mapping[Hashable, Any]) -> str:
+def _who(row: Mapping[Hashable, Any], noun: str) -> str:
     count = int(row["listeners"])
     number = _NUMBERS[count] if count < len(_NUMBERS) else f"{count:,}"
-    return f"{number} {'listener' if count == 1 else 'listeners'}"
+    return f"{number} {noun if count == 1 else f'{noun}s'}"
 
 
 def _needed(row: Mapping[Hashable, Any]) -> str:

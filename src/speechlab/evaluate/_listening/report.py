@@ -11,6 +11,7 @@ import pandas as pd
 from speechlab._platform import package_version
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._listening.answer import listening_answer
+from speechlab.evaluate._listening.simulated import SIMULATED
 from speechlab.evaluate._report import Report, drawn
 from speechlab.evaluate._writing.columns import (
     Shown,
@@ -74,7 +75,11 @@ class ListeningReport(Report):
     record: Mapping[str, Any] = field(default_factory=dict)
 
     def conclude(self) -> Conclusion:
-        return listening_answer(self.method, self.summary, self.pairs, self.listeners)
+        made_up = (
+            "session" in self.table and self.table["session"].astype(str).str.startswith(SIMULATED).any()
+        )
+        who = "simulated listener" if made_up else "listener"
+        return listening_answer(self.method, self.summary, self.pairs, self.listeners, who)
 
     def _views(self) -> Sequence[View]:
         digits = f".{METHODS[self.method].digits}f"

@@ -170,7 +170,7 @@ def rates_answer(summary: pd.DataFrame, table: pd.DataFrame) -> Conclusion:
     missing = (
         f"{lost:,} of {plural(len(table), 'row')} {'has' if lost == 1 else 'have'} no score and count nowhere"
     )
-    rated = summary[summary["ranking_rate"].notna()].assign(unit=ranking_units(summary))
+    rated = summary.assign(unit=ranking_units(summary))[summary["ranking_rate"].notna()]
     if not len(rated):
         return Conclusion("Nothing could be scored.", f"{missing[:1].upper()}{missing[1:]}." if lost else "")
     parts = [(named(str(code)), lines) for code, lines in rated.groupby("language", sort=False)]

@@ -1,0 +1,137 @@
+"""What a report says first: what to do or what was learnt, and how sure that is; of studies with a planted truth."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from speechlab import evaluate
+from speechlab.metrics import score
+
+
+def scored(heard, language="en", said="the old brown dog runs over green hills every morning"):
+    """A report of sentences by voice, where None is a row that failed and a number is how many words are wrong."""
+    rows = []
+    for voice, wrong in heard.items():
+        for number, count in enumerate(wrong):
+            words = said.split()
+            text = None if count is None else " ".join(["wrong"] * count + words[count:])
+            rows.append(
+                {
+                    "text": f"{said} {number_word(number)}",
+                    "hypothesis": None if text is None else f"{text} {number_word(number)}",
+                    "status": "error" if count is None else "ok",
+                    "error": "no answer" if count is None else None,
+                    "voice": voice,
+                }
+            )
+    frame = pd.DataFrame(rows).assign(
+        voice_name=lambda rows: rows["voice"], language=language, gender="", audio=None, duration_s=1.0
+    )
+    return evaluate.SpeechReport.of("Round trip", score(frame, language=language).assign(loop=False))
+
+
+def number_word(number):
+    return "abcdefghijklmnopqrstuvwxyz"[number] * 3
+
+
+def test_rows_that_failed_flatter_nobody():
+    hard = [0] * 6 + [5] * 6
+    report = scored({"easy rows only": [1] * 6 + [None] * 6, "all rows": hard})
+    summary = report.summary.set_index("voice")
+    assert summary["ranking_rate"].round(3).to_dict() == {"all rows": 0.227, "easy rows only": 0.091}
+    assert summary["common_rate"].round(3).to_dict() == {"all rows": 0.0, "easy rows only": 0.091}
+    assert list(summary.index) == ["all rows", "easy rows only"]
+    head = report.headline().set_index("voice")
+    assert head["clips"].to_dict() == {"all rows": "12", "easy rows only": "6 of 12"}
+    assert head["on the same clips"].to_dict() == {"all rows": "0.0% on 6", "easy rows only": "9.1% on 6"}
+    assert report.answer.startswith("In English, all rows is understood best (0.0% of words wrong)")
+    assert report.answer.endswith("6 of 24 rows have no score and count nowhere.")
+
+
+def test_where_all_have_all_rows_there_is_no_second_rate():
+    report = scored({"one": [0, 1], "other": [2, 3]})
+    assert report.summary["common_utterances"].isna().all()
+    assert "on the same clips" not in report.headline()
+
+
+def test_notation_is_no_error_of_a_voice():
+    said = ["Your code is 4 7 1 9.", "Meet me at 9:15."]
+    rows = pd.DataFrame({"text": said, "hypothesis": ["Your code is 4719.", "Meet me at 915."]})
+    frame = rows.assign(
+        voice="heart", voice_name="heart", language="en", gender="", audio=None, duration_s=1.0, status="ok"
+    )
+    report = evaluate.SpeechReport.of("Codes", score(frame, language="en").assign(loop=False, error=None))
+    (row,) = report.summary.to_dict("records")
+    assert (row["ranking_rate"], row["ranked_by"]) == (0, "tolerant_wer")
+    assert row["error_rate"] > 0
+    assert report.headline()["with notation"].notna().all()
+    assert report.answer.startswith("0.0% of the English words of heart came out wrong.")
+
+
+def test_one_recogniser_without_an_interval_says_what_it_takes():
+    assert "12 recordings, 8 short of a 95 % interval" in scored({"all recordings": [0] * 12}).answer
+    sure = scored({"all recordings": [0] * 24}).answer
+    assert sure.startswith("0.0% of the English words came out wrong. English: 0.0% to ")
+    assert not sure.startswith("0.0% of the English words came out wrong. English: 0.0% to 0.0%")
+
+
+def test_nothing_scored_is_said():
+    assert scored({"a": [None, None]}).answer == (
+        "Nothing could be scored. 2 of 2 rows have no score and count nowhere."
+    )
+
+
+def answers_of(scores, listeners=8, items=8, method="mos"):
+    """Ratings of systems: a mean for each, and what each listener and item adds."""
+    rows = [
+        {"listener": f"l{one}", "item": f"i{item}", "system": system, "other": None, "question": "?",
+         "score": float(mean) + 0.5 * ((one + item) % 2), "choice": None, "order": 1, "position": 1, "time_s": 1.0,
+         "plays": 1, "attention": None, "role": "test", "method": method, "test": "x",
+         "trial": f"t{item}{system}", "session": "s", "finished": True}
+        for one in range(listeners) for item in range(items) for system, mean in scores.items()
+    ]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def test_a_preference_has_its_size_and_who_has_it():
+    report = evaluate.listening(answers_of({"a": 3, "b": 4}), draws=100)
+    assert report.answer.startswith("b is preferred to a by 8 listeners (1.00 points")
+    assert "beyond chance" in report.answer
+
+
+@pytest.mark.parametrize(("listeners", "who"), [(2, "Two"), (5, "Five")])
+def test_few_listeners_cannot_tell(listeners, who):
+    report = evaluate.listening(answers_of({"a": 3, "b": 4}, listeners=listeners), draws=100)
+    assert report.answer == (
+        f"{who} listeners cannot tell b from a. "
+        "No difference, however clear, shows with fewer than 6 listeners or items."
+    )
+    assert (report.pairs["low"].dropna() >= -4).all()
+    assert (report.pairs["high"].dropna() <= 4).all()
+
+
+def test_one_who_always_says_the_same_is_named():
+    answers = answers_of({"a": 3, "b": 4})
+    answers.loc[answers["listener"] == "l7", "score"] = 5.0
+    assert "l7 gave nearly always the same answer" in evaluate.listening(answers, draws=100).answer
+
+
+def test_what_changed_is_said_first():
+    good, bad = scored({"heart": [0] * 12}), scored({"heart": [4] * 12})
+    assert bad.compare(good).answer == (
+        "Heart, en (0.0% to 36.4%) became worse. Tested on 12 rows that both have, beyond chance where it is said."
+    )
+    assert good.compare(good).answer.startswith("Nothing is shown to have changed.")
+    assert bad.compare(good, names=("ours", "theirs")).answer.count("worse in theirs") == 1
+
+
+def test_an_answer_is_first_everywhere(tmp_path):
+    report = scored({"heart": [0, 1]})
+    lead = report.answer.partition(". ")[0]
+    assert repr(report).splitlines()[1] == report.answer
+    assert report.to_markdown().split("\n\n")[1].startswith(lead)
+    page = report.to_html()
+    assert page.index("<h1") < page.index(lead) < page.index("Error rates")
+    again = evaluate.Report.load(report.save(tmp_path / "study"))
+    assert again.answer == report.answer
