@@ -61,6 +61,15 @@ def frames(name):
     return st.lists(st.tuples(*cells.values()), min_size=1, max_size=8).map(made)
 
 
+def test_quotation_marks_of_an_instant_come_back_from_a_textgrid(tmp_path):
+    said = ['say "yes"', '"', 'two ""']
+    table = segments.frame(
+        pd.DataFrame({"file": "talk", "start": [0.0, 1.0, 2.0], "end": [0.0, 1.0, 2.5], "text": said})
+    )
+    path = segments.write(table, tmp_path / "talk.TextGrid").path
+    assert segments.read(path)["text"].tolist() == said
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", KNOWN.index)
 def test_round_trip(name, tmp_path):

@@ -51,12 +51,15 @@ def read_textgrid(source: SourceFile) -> pd.DataFrame:
             TypeError,
         ) as error:
             source.fault(f"praatio cannot read this as a TextGrid: {error!r:.200}")
+        data = Path(path).read_bytes()
+    # Of points in the long form, praatio leaves the quotation marks doubled.
+    doubled = any("item [".encode(encoding) in data for encoding in ("utf-8", "utf-16-le", "utf-16-be"))
     names = set(grid.tierNames)
     rows = [
         {
             "start": entry[0],
             "end": entry[-2] if len(entry) > 2 else entry[0],
-            "text": entry[-1],
+            "text": entry[-1].replace('""', '"') if doubled and len(entry) == 2 else entry[-1],
             "speaker": base if (base := tier.name.removesuffix(_POINTS)) in {*names, _TIER} else tier.name,
         }
         for tier in grid.tiers
