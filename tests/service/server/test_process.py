@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import urllib.error
@@ -214,8 +215,11 @@ def test_a_young_lock_file_belongs_to_somebody_who_is_about_to_take_it(tmp_path)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("process", [False, True])
-def test_running_is_for_everybody(process):
+def test_running_is_for_everybody(process, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with running(ServiceConfig(port=0, tts_text_limit=3), process=process) as service:
+        files = list(tmp_path.glob("speechlab-service-*/*"))
+        assert [file.stat().st_mode & 0o777 for file in files] == [0o600] * 2 * process
         assert service.api_key not in repr(service)
         assert get(service.base_url + "/tts/voices", service.api_key) == 200
         assert (service.pid == os.getpid()) is not process

@@ -88,9 +88,11 @@ def _in_process(config: ServiceConfig) -> Iterator[RunningService]:
     environment[ENVIRONMENT_PREFIX + "OPERATOR_KEYS"] = ",".join(config.operator_keys)
     environment[ENVIRONMENT_PREFIX + "RECOGNISER_API_KEY"] = config.recogniser_api_key
     with tempfile.TemporaryDirectory(prefix="speechlab-service-") as folder, contextlib.ExitStack() as stack:
-        path = Path(folder) / "config.json"
+        path, told = Path(folder) / "config.json", Path(folder) / "stderr"
+        for file in (path, told):
+            file.touch(0o600)
         path.write_text(json.dumps(settings), encoding="utf-8")
-        errors = stack.enter_context((Path(folder) / "stderr").open("w+", encoding="utf-8"))
+        errors = stack.enter_context(told.open("w+", encoding="utf-8"))
         command = [sys.executable, "-m", "speechlab.service", "--config", str(path)]
         child = stack.enter_context(
             subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True)
