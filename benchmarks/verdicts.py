@@ -141,7 +141,7 @@ def of_several(systems: int, speakers: np.ndarray | None) -> Callable[[int], Ite
 
 
 def of_rank(systems: int, n: int) -> Callable[[int], Iterator[Found]]:
-    """Rankings; *likely* is a figure of studies, of a first one that is not significantly better."""
+    """Rankings; *likely*: the first is not significantly better than the second, with p below 0.1."""
 
     def run(count: int) -> Iterator[Found]:
         errors = [suited(np.random.default_rng(seed), systems, n, 0.5) for seed in range(count)]

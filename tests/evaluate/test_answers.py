@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pandas as pd
 import pytest
 
@@ -135,3 +137,13 @@ def test_an_answer_is_first_everywhere(tmp_path):
     assert page.index("<h1") < page.index(lead) < page.index("Error rates")
     again = evaluate.Report.load(report.save(tmp_path / "study"))
     assert again.answer == report.answer
+
+
+def test_a_report_of_the_first_version_is_read_and_answers(tmp_path):
+    report = scored({"heart": [0, 1], "mei": [0, 0]})
+    summary = report.summary.drop(columns=["common_rate", "common_utterances"])
+    folder = dataclasses.replace(report, summary=summary).save(tmp_path / "study")
+    again = evaluate.Report.load(folder)
+    assert again.answer == report.answer
+    assert again.headline().equals(report.headline())
+    assert len(again.plot().axes) == 1

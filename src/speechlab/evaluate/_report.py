@@ -13,7 +13,7 @@ from speechlab._files import user_path, whole_file
 from speechlab.display import Html, document, element, join, notebook_output
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._failed import failures
-from speechlab.evaluate._writing.columns import View, columns_of
+from speechlab.evaluate._writing.columns import View, plain_columns
 from speechlab.evaluate._writing.folder import (
     PAGES,
     read_folder,
@@ -79,7 +79,7 @@ class Report(ABC):
 
     def _views(self) -> Sequence[View]:
         """Return the tables for people, the most important one first."""
-        return [View(self.title, columns_of(self.summary), self.summary.to_dict("records"))]
+        return [View(self.title, plain_columns(self.summary), self.summary.to_dict("records"))]
 
     def headline(self) -> pd.DataFrame:
         """Return the most important table as texts, as the page, the notebook and the terminal show it."""

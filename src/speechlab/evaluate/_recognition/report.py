@@ -205,7 +205,10 @@ class RecognitionReport(SpeechReport):
         if "condition" not in self.table.columns:
             return super().conclude()
         changed = [name for name in self.table["condition"].astype(str).unique() if name != AS_RECORDED]
-        return conditions_answer([one for one in self.findings if "before" in one.numbers], changed)
+        tested = [finding for finding in self.findings if "before" in finding.numbers]
+        return (
+            conditions_answer(tested, changed) if tested else super().conclude()
+        )  # reports of 0.1 have none
 
     def _views(self) -> Sequence[View]:
         views = list(super()._views())

@@ -102,7 +102,8 @@ def answer_of(choice: pd.DataFrame) -> Conclusion:
     else:
         lead = "Nothing can be advised."
     sure = [
-        f"{named(row['language'])}: {row['advice']}" if several else _sentence(row["advice"]) for row in rows
+        f"{named(row['language'])}: {str(row['advice']).rstrip('.')}" if several else _sentence(row["advice"])
+        for row in rows
     ]
     return Conclusion(lead, f"{'. '.join(sure)}." if sure else "")
 
@@ -160,7 +161,7 @@ def _several(names: list[str]) -> str:
 
 
 def _sentence(words: object) -> str:
-    text = str(words)
+    text = str(words).rstrip(".")
     return text[:1].upper() + text[1:]
 
 
@@ -170,7 +171,8 @@ def rates_answer(summary: pd.DataFrame, table: pd.DataFrame) -> Conclusion:
     missing = (
         f"{lost:,} of {plural(len(table), 'row')} {'has' if lost == 1 else 'have'} no score and count nowhere"
     )
-    rated = summary.assign(unit=ranking_units(summary))[summary["ranking_rate"].notna()]
+    rates = summary.get("common_rate", summary["ranking_rate"])  # reports of 0.1 have the latter alone
+    rated = summary.assign(unit=ranking_units(summary), common_rate=rates)[summary["ranking_rate"].notna()]
     if not len(rated):
         return Conclusion("Nothing could be scored.", f"{missing[:1].upper()}{missing[1:]}." if lost else "")
     parts = [(named(str(code)), lines) for code, lines in rated.groupby("language", sort=False)]

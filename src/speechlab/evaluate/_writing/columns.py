@@ -93,7 +93,7 @@ def _cell(column: Shown, text: str, row: Row) -> Html:
     return join(Html("<br>"), [main, element("small", detail.replace(" ", "\N{NO-BREAK SPACE}"))])
 
 
-def columns_of(frame: pd.DataFrame) -> list[Shown]:
+def plain_columns(frame: pd.DataFrame) -> list[Shown]:
     """Return a plain column for each column of a table."""
     return [
         number(name, name, ".3g") if frame[name].dtype.kind in "fiu" else text(name, name)
