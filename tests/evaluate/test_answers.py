@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from speechlab import evaluate
+from speechlab.evaluate._speech.answer import advised
 from speechlab.metrics import score
 
 
@@ -147,3 +148,19 @@ def test_a_report_of_the_first_version_is_read_and_answers(tmp_path):
     assert again.answer == report.answer
     assert again.headline().equals(report.headline())
     assert len(again.plot().axes) == 1
+
+
+@pytest.mark.parametrize(("calls", "told"), [(3, False), (4, True)])
+def test_who_starts_sooner_is_said_only_beyond_chance(calls, told):
+    systems = pd.DataFrame(
+        {
+            "system": ["a", "b"],
+            "utterances": 10,
+            "error_rate": [0.01, 0.02],
+            "p_best": [None, 1.0],
+            "needed": None,
+        }
+    )
+    times = [("a", 0.1 + 0.01 * call) for call in range(calls)] + [("b", 2.0 + call) for call in range(calls)]
+    speed = pd.DataFrame(times, columns=["system", "first_audible_s"]).assign(error=None)
+    assert ("times sooner (" in advised(systems, speed)["advice"]) is told

@@ -26,6 +26,8 @@ _NAMED = 3
 """Maximum number of systems that a sentence names; of more systems it gives the number."""
 _FAR = 5_000
 """Number of further items above which more of them are no practical solution."""
+_CALLS = 4
+"""Timed calls of each from which one that is sooner in all of them is so beyond chance (2 of 70 orders)."""
 _SOONER = 1.5
 """Ratio of starting times from which a sentence tells it."""
 
@@ -136,7 +138,7 @@ def _starts(speed: pd.DataFrame) -> pd.DataFrame:
 def _sooner(best: str, others: list[str], starts: pd.DataFrame) -> str:
     """Whether the voice starts sooner or later than the next one in every call; empty if neither, or unknown."""
     rival = next((name for name in others if name in starts.index), None)
-    if best not in starts.index or rival is None or starts["count"].loc[[best, rival]].min() < 2:
+    if best not in starts.index or rival is None or starts["count"].loc[[best, rival]].min() < _CALLS:
         return ""
     own, its = (starts.loc[name].astype("float64").to_dict() for name in (best, rival))
     times = f"({own['median']:.2f} s, {its['median']:.2f} s)"
