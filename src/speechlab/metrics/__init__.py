@@ -26,6 +26,7 @@ from speechlab.metrics._sound.against import compare_recordings
 from speechlab.metrics._sound.measures import Dnsmos, dnsmos, loudness, speech_measures
 from speechlab.metrics._statistics.bootstrap import Interval
 from speechlab.metrics._statistics.randomization import holm
+from speechlab.metrics._statistics.sequential import sequential_test
 from speechlab.metrics._systems.attribution import Attribution, attribute
 from speechlab.metrics._systems.ranking import Ranking, rank, rank_each
 from speechlab.metrics._timed.timed import TimedErrorRate, timed_error_rate
@@ -73,6 +74,7 @@ __all__ = [
     "sclite_report",
     "score",
     "score_translations",
+    "sequential_test",
     "speech_measures",
     "summarize",
     "timed_error_rate",

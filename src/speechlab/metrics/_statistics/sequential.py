@@ -1,0 +1,148 @@
+"""A test of whether the newest of many runs over the same rows has changed, however often somebody looks.
+
+If nothing changed, the values of a row in all runs so far are exchangeable. Each run therefore gets a p-value: the
+share of tables with as high a sum, if each block's newest value changes places with one of its values so far. These
+p-values are independent and uniform, so the products of bets against them are a martingale. It starts at 1 and
+exceeds ``1 / alpha`` with a probability of at most ``alpha``, at any time (Ville's inequality).
+
+Source: V. Vovk, A. Gammerman, G. Shafer, Algorithmic Learning in a Random World (2005), chapters 7 and 8 (conformal
+test martingales); V. Vovk, R. Wang, E-values: calibration, combination and applications (2021), for the bet.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from speechlab.errors import InvalidRequestError
+from speechlab.metrics._arguments import check_number
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pandas as pd
+    from numpy.typing import ArrayLike, NDArray
+
+_DRAWS = 9_999
+
+
+def sequential_test(
+    runs: ArrayLike,
+    *,
+    groups: Sequence[Any] | None = None,
+    alpha: float = 0.05,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Test after each run whether values have risen, with one probability of a false alarm for all looks together.
+
+    Args:
+        runs: Values of each run in order, shape (runs, rows), such as errors or seconds; NaN where a row has none.
+        groups: Name of the block of each row, shape (rows,), for rows that vary together, such as those of one
+            speaker. None takes each row for itself. Where whole runs vary, as times do on a busy machine, give one
+            number for each run: shape (runs, 1).
+        alpha: Probability of an alarm in any number of runs if nothing changed, from 0.0001 to 0.5.
+        seed: Seed of the draws. Earlier runs keep their results when runs are added.
+
+    Returns:
+        One row for each run: ``n`` (rows with a value), ``mean`` (their mean; NaN without any), ``p`` (NaN for the
+        first run), ``evidence`` (1 means none; ``1 / alpha`` raises the alarm) and ``changed`` (True from the first
+        alarm on).
+
+    Raises:
+        InvalidRequestError: ``runs`` is not a table of numbers, ``groups`` has another length, or ``alpha`` is out
+            of range.
+
+    Example:
+        >>> runs = [[0, 1, 0, 2, 0, 0, 1, 0]] * 5 + [[1, 3, 2, 4, 2, 1, 3, 2]] * 3
+        >>> sequential_test(runs)["changed"].tolist()
+        [False, False, False, False, False, False, False, True]
+    """
+    import pandas as pd
+
+    values = _table_of(runs)
+    check_number(alpha, "alpha", 0.0001, 0.5, "the probability of a false alarm")
+    blocks = _blocks(groups, values.shape[1])
+    p = np.array([_p_of_newest(values[: run + 1], blocks, seed) for run in range(len(values))])
+    present = ~np.isnan(values)
+    counts = present.sum(1)
+    sums = np.where(present, values, 0.0).sum(1)
+    evidence = _evidence(p)
+    return pd.DataFrame(
+        {
+            "n": counts,
+            "mean": np.divide(sums, counts, out=np.full(len(values), math.nan), where=counts > 0),
+            "p": p,
+            "evidence": evidence,
+            "changed": np.logical_or.accumulate(evidence >= 1 / alpha),
+        }
+    )
+
+
+def _table_of(runs: ArrayLike) -> NDArray[np.float64]:
+    try:
+        values = np.asarray(runs, np.float64)
+    except (TypeError, ValueError):
+        values = np.empty(0)
+    if values.ndim != 2 or np.isinf(values).any():
+        message = "runs is not a table of numbers; give one row for each run, and one column for each item"
+        raise InvalidRequestError(message, parameter="runs")
+    return values
+
+
+def _blocks(groups: Sequence[Any] | None, rows: int) -> NDArray[np.intp]:
+    """The number of the block of each row."""
+    import pandas as pd
+
+    if groups is None:
+        return np.arange(rows)
+    if len(groups) != rows:
+        message = f"there are {len(groups)} names in groups and {rows} rows; give one name for each row"
+        raise InvalidRequestError(message, parameter="groups")
+    return np.asarray(pd.factorize(np.asarray(groups, dtype=object), use_na_sentinel=False)[0])
+
+
+def _p_of_newest(values: NDArray[np.float64], blocks: NDArray[np.intp], seed: int) -> float:
+    """The p-value of the last run against those before it, from 0 to 1; NaN without any to compare.
+
+    Ties are broken at random, so that the p-value is uniform if nothing changed.
+    """
+    newest = len(values) - 1
+    rows = ~np.isnan(values[newest])
+    if not newest or not rows.any():
+        return math.nan
+    names, column = np.unique(blocks[rows], return_inverse=True)
+    sums = np.zeros((newest + 1, len(names)))
+    np.add.at(sums, (slice(None), column), values[:, rows])  # NaN where a run lacks a row of the block
+    order = np.argsort(np.isnan(sums), axis=0, kind="stable")  # runs with the whole block first
+    complete = (~np.isnan(sums)).sum(0)
+    if (complete == 1).all():
+        return math.nan
+    random = np.random.default_rng([seed, newest])
+    drawn = np.zeros(_DRAWS)
+    for block, runs in enumerate(complete.tolist()):
+        drawn += sums[order[:runs, block], block][random.integers(runs, size=_DRAWS)]
+    observed = float(sums[newest].sum())
+    slack = 1e-9 * max(1.0, abs(observed))
+    higher = int((drawn > observed + slack).sum())
+    equal = int((np.abs(drawn - observed) <= slack).sum()) + 1
+    return (higher + random.random() * equal) / (_DRAWS + 1)
+
+
+def _evidence(p: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The martingale after each run: bets that a change came with run 1, 2, …, in shares of 1 / (j (j + 1))."""
+    evidence = np.ones(len(p))
+    begun, begins = 0.0, 0
+    for run, value in enumerate(p):
+        if not math.isnan(value):
+            begins += 1
+            begun = (begun + 1 / (begins * (begins + 1))) * _bet(float(value))
+        evidence[run] = begun + 1 / (begins + 1)  # the shares of changes that are yet to come
+    return evidence
+
+
+def _bet(p: float) -> float:
+    """The payment for a p-value: the mean of e * p ** (e - 1) over e from 0 to 1. Its mean over p is 1."""
+    log = math.log(max(p, 1e-12))
+    return 0.5 if log > -1e-4 else (1 - p + p * log) / (p * log * log)
