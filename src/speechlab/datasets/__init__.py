@@ -7,6 +7,7 @@ Notebooks, studies, the command line and tests use this room.
 """
 
 from speechlab._door import name_after as _name_after
+from speechlab.datasets._corrections import corrected, row_keys
 from speechlab.datasets._load import available, datasheet, prompts, zh_speech
 from speechlab.datasets._manifests import usual_columns
 from speechlab.datasets._read import from_hugging_face, read
@@ -14,10 +15,12 @@ from speechlab.datasets._sample import sample
 
 __all__ = [
     "available",
+    "corrected",
     "datasheet",
     "from_hugging_face",
     "prompts",
     "read",
+    "row_keys",
     "sample",
     "usual_columns",
     "zh_speech",

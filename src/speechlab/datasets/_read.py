@@ -12,6 +12,7 @@ from speechlab._files import user_path
 from speechlab._require import require
 from speechlab.audio import FileSegment
 from speechlab.datasets._corpora import CORPORA, Row, corpus_in, corpus_rows
+from speechlab.datasets._corrections import corrected
 from speechlab.datasets._manifests import likely, manifest_in, manifest_rows, named, recordings
 from speechlab.datasets._segments import cut, with_offsets
 from speechlab.errors import InvalidRequestError, MissingDependencyError
@@ -34,6 +35,7 @@ def read(
     split: str | Iterable[str] | None = None,
     language: str | None = None,
     columns: Mapping[str, str] | None = None,
+    corrections: str | os.PathLike[str] | pd.DataFrame | None = None,
 ) -> pd.DataFrame:
     """Read recordings and their transcripts from a manifest, or from a folder in the layout of a corpus.
 
@@ -50,6 +52,8 @@ def read(
             ``audio``, ``text``, ``speaker``, ``language``, ``split``, ``duration_s``, ``offset_s``, and for
             translations ``source_lang``, ``target_lang`` and ``reference``. Names of other tools
             (``audio_filepath``, ``sentence``, ``client_id`` …) are recognised without it.
+        corrections: Corrections of the texts, as of :func:`corrected`: a table, or a CSV file. None for the texts as
+            they are.
 
     Returns:
         One row for each recording or segment: ``audio`` (absolute path; relative paths in a manifest are resolved
@@ -62,7 +66,8 @@ def read(
         or a text, and columns that may be meant where there is none of recordings or texts.
 
     Raises:
-        InvalidRequestError: The file or folder does not exist, has another layout, or lacks a column or split.
+        InvalidRequestError: The file or folder does not exist, has another layout, or lacks a column or split;
+            or a correction fits no row.
 
     Example:
         >>> sl.AudioClip([0.0] * 800, 8_000).save("a.wav")
@@ -100,7 +105,7 @@ def read(
             table = cut(table)
         _tell_unnamed(table, manifest)
     _tell_missing(table)
-    return table
+    return table if corrections is None else corrected(table, corrections)
 
 
 def from_hugging_face(

@@ -21,6 +21,7 @@ from speechlab.metrics._rates.summary import summarize
 from speechlab.metrics._reports.edits import edits
 from speechlab.metrics._reports.html import alignments_html
 from speechlab.metrics._reports.sclite import read_sclite, sclite_report
+from speechlab.metrics._reports.suspects import suspects
 from speechlab.metrics._reports.trn import read_trn, write_trn
 from speechlab.metrics._sound.against import compare_recordings
 from speechlab.metrics._sound.measures import Dnsmos, dnsmos, loudness, speech_measures
@@ -77,6 +78,7 @@ __all__ = [
     "sequential_test",
     "speech_measures",
     "summarize",
+    "suspects",
     "timed_error_rate",
     "translation_score",
     "write_trn",

@@ -25,7 +25,9 @@ def test_false_alarms_are_as_rare_as_alpha_says_however_often_one_looks():
 
 def test_p_values_of_runs_that_did_not_change_are_uniform():
     random = np.random.default_rng(6)
-    p = np.concatenate([sequential_test(unchanged(random, 40, 6), seed=seed)["p"].dropna() for seed in range(10)])
+    p = np.concatenate(
+        [sequential_test(unchanged(random, 40, 6), seed=seed)["p"].dropna() for seed in range(10)]
+    )
     shares = np.array([(p <= level).mean() for level in (0.05, 0.25, 0.5, 0.75)])
     assert np.abs(shares - [0.05, 0.25, 0.5, 0.75]).max() < 0.08
 

@@ -1,0 +1,170 @@
+"""Corrections of references: a file of their own, which leaves the data as they are."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+from speechlab._arguments import is_frame, is_missing, require_columns
+from speechlab._files import user_path
+from speechlab.audio import FileSegment
+from speechlab.errors import InvalidRequestError
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+    import pandas as pd
+
+CORRECTIONS = ("row", "old", "new", "by", "when", "why")
+"""Columns of a file of corrections."""
+_NAMED = 3
+"""Maximum number of corrections that an error names."""
+
+
+def row_keys(frame: pd.DataFrame, *, audio: str = "audio") -> list[str]:
+    """Return a name for each row that stays the same wherever the data lie.
+
+    Args:
+        frame: One row for each recording.
+        audio: Column of the recordings.
+
+    Returns:
+        The ``id`` of each row if ids are unique; else the name of its file with as many folders as distinguish it,
+        with its seconds for a part of a file (``talk.wav#t=1.5,4``); for rows without either, ``row`` and its number
+        from 1.
+    """
+    if "id" in frame.columns and frame["id"].notna().all() and frame["id"].is_unique:
+        return [str(name) for name in frame["id"]]
+    parts = [_parts(cell) for cell in frame[audio]] if audio in frame.columns else [()] * len(frame)
+    depths = range(1, max(map(len, parts), default=1) + 1)
+    counts: dict[tuple[str, ...], int] = {}
+    for names in parts:
+        for depth in depths:
+            counts[names[-depth:]] = counts.get(names[-depth:], 0) + (depth <= len(names))
+    keys = []
+    for place, names in enumerate(parts, 1):
+        unique = next((names[-depth:] for depth in depths if counts[names[-depth:]] == 1), ())
+        keys.append("/".join(unique) if unique else f"row {place}")
+    return keys
+
+
+def corrected(
+    frame: pd.DataFrame,
+    corrections: str | os.PathLike[str] | pd.DataFrame,
+    *,
+    text: str = "text",
+    audio: str = "audio",
+) -> pd.DataFrame:
+    """Return the rows with their references corrected; the file of the data is not changed.
+
+    Args:
+        frame: One row for each recording.
+        corrections: A table, or the path of a CSV file, with ``row`` (see :func:`row_keys`; or the end of the path of
+            its recording), ``old`` and ``new`` (texts; an equal text says that the reference was looked at and is
+            right), ``by``, ``when`` and ``why``. Of several corrections of a row, each begins with the text that the
+            one before ended with.
+        text: Column of the references.
+        audio: Column of the recordings.
+
+    Raises:
+        InvalidRequestError: The file cannot be read or lacks a column, or a correction fits no row: there is no row
+            of its name, several rows have it, or the text of the row is not ``old``. Nothing is corrected then.
+
+    Example:
+        >>> data = pd.DataFrame({"id": ["a", "b"], "text": ["ten cats", "two dogs"]})
+        >>> fixes = pd.DataFrame(
+        ...     {
+        ...         "row": ["a"],
+        ...         "old": ["ten cats"],
+        ...         "new": ["ten hats"],
+        ...         "by": ["Ada"],
+        ...         "when": [""],
+        ...         "why": [""],
+        ...     }
+        ... )
+        >>> corrected(data, fixes)["text"].tolist()
+        ['ten hats', 'two dogs']
+    """
+    import pandas as pd
+
+    require_columns(frame, text, hint="Name the right one, as in text='sentence'")
+    fixes = read_corrections(corrections)
+    keys = row_keys(frame, audio=audio)
+    places = _Places(frame, keys, audio)
+    texts: list[Any] = frame[text].tolist()
+    wrong = []
+    for name, old, new in zip(fixes["row"], fixes["old"], fixes["new"], strict=True):
+        place, why = places.of(name)
+        if place is None:
+            wrong.append(f"{name!r}: {why}")
+        elif texts[place] != old:
+            wrong.append(f"{name!r} has the text {texts[place]!r:.60}, not {old!r:.60}")
+        else:
+            texts[place] = new
+    if wrong:
+        more = "; …" if len(wrong) > _NAMED else ""
+        message = (
+            f"{len(wrong):,} of {len(fixes):,} corrections fit no row: {'; '.join(wrong[:_NAMED])}{more}. Use the "
+            "data that they were made for, or remove them from the file; nothing was corrected"
+        )
+        raise InvalidRequestError(message, parameter="corrections")
+    cells = pd.Series(texts, index=frame.index, dtype=frame[text].dtype)
+    return frame.assign(**{text: cells})
+
+
+def read_corrections(corrections: str | os.PathLike[str] | pd.DataFrame) -> pd.DataFrame:
+    """Return corrections as a table of texts.
+
+    Args:
+        corrections: A table, or the path of a CSV file, as of :func:`corrected`.
+
+    Raises:
+        InvalidRequestError: The file cannot be read, or lacks a column.
+    """
+    import pandas as pd
+
+    if is_frame(corrections):
+        table: pd.DataFrame = corrections  # type: ignore[assignment]  # is_frame is no type guard
+    else:
+        path = user_path(corrections)  # type: ignore[arg-type]  # no table: a path
+        try:
+            table = pd.read_csv(path, dtype="string", keep_default_na=False, encoding="utf-8-sig")
+        except (OSError, ValueError) as error:
+            message = (
+                f"{path} is no file of corrections ({error}); give a CSV file with {', '.join(CORRECTIONS)}"
+            )
+            raise InvalidRequestError(message, parameter="corrections") from error
+    require_columns(
+        table, "row", "old", "new", hint="A file of corrections has row, old, new, by, when and why"
+    )
+    return table.assign(**{name: "" for name in CORRECTIONS if name not in table.columns})[list(CORRECTIONS)]
+
+
+class _Places:
+    """The positions of rows by their names, or by the end of the path of their recording."""
+
+    def __init__(self, frame: pd.DataFrame, keys: Sequence[str], audio: str) -> None:
+        self.by_key = {key: place for place, key in enumerate(keys)}
+        cells = frame[audio].tolist() if audio in frame.columns else []
+        self.by_end: dict[str, list[int]] = {}
+        for place, cell in enumerate(cells):
+            parts = _parts(cell)
+            for depth in range(1, len(parts) + 1):
+                self.by_end.setdefault("/".join(parts[-depth:]), []).append(place)
+
+    def of(self, name: str) -> tuple[int | None, str]:
+        """The position of a row, or None and the reason."""
+        if name in self.by_key:
+            return self.by_key[name], ""
+        places = self.by_end.get(name, [])
+        if len(places) == 1:
+            return places[0], ""
+        return None, f"{len(places)} rows have this name" if places else "there is no such row"
+
+
+def _parts(cell: object) -> tuple[str, ...]:
+    """The names of the folders and of the file of a recording; none if it has no path."""
+    if is_missing(cell) or not isinstance(cell, str | PurePath | FileSegment) or not str(cell).strip():
+        return ()
+    return tuple(part for part in PurePath(str(cell)).parts if part not in {"/", "\\"})

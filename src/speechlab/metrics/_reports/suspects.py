@@ -1,0 +1,195 @@
+"""References that are likely wrong: all systems agree against them, or they do not fit their sound."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from speechlab._arguments import has_column, is_missing, require_columns
+from speechlab.errors import InvalidRequestError
+from speechlab.metrics._differences.compare import compare_texts, has_classes
+from speechlab.metrics._differences.differences import FORGIVEN
+from speechlab.metrics._rates.error_rate import error_rate
+from speechlab.text import language_code
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import pandas as pd
+
+_MANY_TIMES = 2.5
+"""A text is far too long or too short for its sound if its pace is this many times the language's median pace."""
+_FEW_ROWS = 10
+"""Fewer rows of a language have no median pace to rely on."""
+_TYPES = {"suggestion": "string", "agreed_differences": "Int64", "certainty": "category", "why": "string"}
+
+
+def suspects(
+    frame: pd.DataFrame,
+    hypotheses: Iterable[str],
+    *,
+    reference: str = "text",
+    language: str = "language",
+    duration_s: str | None = "duration_s",
+) -> pd.DataFrame:
+    """Find rows whose reference is likely wrong, with a suggestion for each, the most certain first.
+
+    A reference is suspected where all systems that transcribed the row differ from it at the same place in the same
+    way, by more than notation. It is *likely* wrong if they heard other words there, and *possibly* wrong if the
+    words sound alike, because recognizers that learnt from alike texts choose the same spelling. It is suspected as
+    well if its pace, in characters a second, is more than 2.5 times or less than 1 / 2.5 of the median of its
+    language, while the transcripts agree on another length. Systems that share a model agree in their errors, too:
+    compare independent ones.
+
+    Args:
+        frame: One row for each recording.
+        hypotheses: Columns with the transcripts of two systems or more, or of a system and of a person.
+        reference: Column of references.
+        language: Column of languages; or, if there is no such column, the language of all rows.
+        duration_s: Column of the lengths of the recordings in seconds; None, or a column that is not there, for no
+            test of the pace.
+
+    Returns:
+        The suspected rows of ``frame`` with ``suggestion`` (a text for the reference), ``agreed_differences`` (the
+        places where all systems agree against the reference), ``certainty`` (``"likely"`` or ``"possible"``) and
+        ``why`` (a sentence).
+
+    Raises:
+        InvalidRequestError: A column is missing or ``hypotheses`` are fewer than two.
+
+    Example:
+        >>> rows = {"text": ["ten cats"], "a": ["ten hats"], "b": ["Ten hats."], "language": ["en"]}
+        >>> suspects(pd.DataFrame(rows), ["a", "b"])["suggestion"].tolist()
+        ['ten hats']
+    """
+    import pandas as pd
+
+    names = [hypotheses] if isinstance(hypotheses, str) else list(hypotheses)
+    if len(names) < 2:
+        message = (
+            f"hypotheses={names!r} names {len(names)} column; give the transcripts of two systems or more"
+        )
+        raise InvalidRequestError(message, parameter="hypotheses")
+    require_columns(frame, reference, *names, hint="Name the right one, as in reference='text'")
+    languages = (
+        frame[language].tolist() if has_column(frame, language, "language") else [language] * len(frame)
+    )
+    rows = [
+        _Row(*cells)
+        for cells in zip(
+            frame[reference].tolist(), languages, frame[names].to_numpy(dtype=object).tolist(), strict=True
+        )
+    ]
+    seconds = frame[duration_s].tolist() if duration_s in frame.columns else [None] * len(frame)
+    paces = _median_paces(rows, seconds)
+    judged = [row.judged(length, paces.get(row.code)) for row, length in zip(rows, seconds, strict=True)]
+    places = [place for place, verdict in enumerate(judged) if verdict is not None]
+    found = [judged[place] for place in places]
+    columns: dict[str, Any] = {
+        name: pd.array([verdict[at] for verdict in found if verdict], dtype=kind)
+        for at, (name, kind) in enumerate(_TYPES.items())
+    }
+    table = frame.iloc[places].assign(**columns)
+    order = sorted(
+        range(len(table)),
+        key=lambda at: (table["certainty"].iloc[at] != "likely", -int(table["agreed_differences"].iloc[at])),
+    )
+    return table.iloc[order]
+
+
+class _Row:
+    """One recording: its reference, and the transcripts that there are."""
+
+    def __init__(self, reference: object, language: object, transcripts: Sequence[object]) -> None:
+        self.reference = reference if isinstance(reference, str) else ""
+        self.code = "" if is_missing(language) else language_code(str(language))
+        self.transcripts = [text for text in transcripts if isinstance(text, str) and text.strip()]
+
+    def pace(self, text: str, seconds: object) -> float:
+        """Characters a second; NaN where it cannot be known."""
+        if is_missing(seconds) or not isinstance(seconds, int | float) or seconds <= 0:
+            return math.nan
+        return len("".join(text.split())) / float(seconds)
+
+    def judged(self, seconds: object, usual: float | None) -> tuple[str, int, str, str] | None:
+        """The suggestion, the number of agreed differences, the certainty and the reason; None if nothing is odd."""
+        if len(self.transcripts) < 2 or not self.reference.strip():
+            return None
+        agreed = self._agreed()
+        heard_other_words = any(kind not in {"homophone", "tone"} for kind, *_ in agreed)
+        odd = "" if usual is None else self._odd_length(self.pace(self.reference, seconds) / usual)
+        if not agreed and not odd:
+            return None
+        certainty = "likely" if heard_other_words or odd else "possible"
+        reasons = [self._said_of(agreed)] if agreed else []
+        return self._suggestion(agreed), len(agreed), certainty, " ".join([*reasons, odd]).strip()
+
+    def _agreed(self) -> list[tuple[str, str, str, int]]:
+        """Differences from the reference that all transcripts share: kind, both texts, and their place."""
+        each = [self._differences(text) for text in self.transcripts]
+        shared = set.intersection(*map(set, each))
+        return sorted(shared & set(each[0]), key=lambda difference: difference[3])
+
+    def _differences(self, transcript: str) -> list[tuple[str, str, str, int]]:
+        if has_classes(self.code):
+            comparison = compare_texts(self.reference, transcript, self.code)
+            return [
+                (kind, said.casefold(), heard.casefold(), start)
+                for kind, said, heard, start in comparison.differences
+                if kind not in FORGIVEN
+            ]
+        (alignment,) = error_rate(self.reference, transcript, language=self.code or None).alignments
+        return [
+            (edit.operation, edit.reference or "", edit.hypothesis or "", place)
+            for place, edit in enumerate(alignment)
+            if edit.operation != "equal"
+        ]
+
+    def _suggestion(self, agreed: Sequence[tuple[str, str, str, int]]) -> str:
+        """The transcript that most systems agree on; else the reference with the agreed words in place of its own."""
+        plain = Counter(" ".join(text.casefold().split()).strip(" .。") for text in self.transcripts)
+        text, count = plain.most_common(1)[0]
+        if count > 1 or not agreed:
+            return next(
+                one for one in self.transcripts if " ".join(one.casefold().split()).strip(" .。") == text
+            )
+        suggestion = self.reference
+        for _, said, heard, _ in agreed:
+            at = suggestion.casefold().find(said) if said else -1
+            if at < 0 or len(suggestion.casefold()) != len(suggestion):
+                return self.transcripts[0]
+            suggestion = suggestion[:at] + heard + suggestion[at + len(said) :]
+        return suggestion
+
+    def _odd_length(self, ratio: float) -> str:
+        """Why the reference does not fit the sound, if the transcripts have another length, too."""
+        if math.isnan(ratio) or 1 / _MANY_TIMES <= ratio <= _MANY_TIMES:
+            return ""
+        own = len("".join(self.reference.split()))
+        lengths = [len("".join(text.split())) for text in self.transcripts]
+        if ratio > 1 and max(lengths) * _MANY_TIMES / 2 < own:
+            return f"The text is {ratio:.1f} times as long as usual for so short a recording."
+        if ratio < 1 and min(lengths) > own * _MANY_TIMES / 2:
+            return f"The text is {1 / ratio:.1f} times shorter than usual for so long a recording."
+        return ""
+
+    def _said_of(self, agreed: Sequence[tuple[str, str, str, int]]) -> str:
+        _, said, heard, _ = agreed[0]
+        more = f" and {len(agreed) - 1} more places" if len(agreed) > 1 else ""
+        count = "Both" if len(self.transcripts) == 2 else f"All {len(self.transcripts)}"
+        if not said:
+            return f"{count} systems have “{heard}” as well{more}."
+        return f"{count} systems have {f'“{heard}”' if heard else 'nothing'} for “{said}”{more}."
+
+
+def _median_paces(rows: Sequence[_Row], seconds: Sequence[object]) -> dict[str, float]:
+    """The median pace of the references in each language, in characters a second, where there are enough."""
+    import statistics
+
+    paces: dict[str, list[float]] = {}
+    for row, length in zip(rows, seconds, strict=True):
+        pace = row.pace(row.reference, length)
+        if pace > 0:
+            paces.setdefault(row.code, []).append(pace)
+    return {code: statistics.median(known) for code, known in paces.items() if len(known) >= _FEW_ROWS}
