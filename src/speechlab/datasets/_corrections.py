@@ -33,6 +33,10 @@ def row_keys(frame: pd.DataFrame, *, audio: str = "audio") -> list[str]:
         The ``id`` of each row if ids are unique; else the name of its file with as many folders as distinguish it,
         with its seconds for a part of a file (``talk.wav#t=1.5,4``); for rows without either, ``row`` and its number
         from 1.
+
+    Example:
+        >>> row_keys(pd.DataFrame({"audio": ["/data/ada/1.wav", "/data/bob/1.wav", "/data/bob/2.wav"]}))
+        ['ada/1.wav', 'bob/1.wav', '2.wav']
     """
     if "id" in frame.columns and frame["id"].notna().all() and frame["id"].is_unique:
         return [str(name) for name in frame["id"]]
@@ -125,7 +129,7 @@ def read_corrections(corrections: str | os.PathLike[str] | pd.DataFrame) -> pd.D
     import pandas as pd
 
     if is_frame(corrections):
-        table: pd.DataFrame = corrections  # type: ignore[assignment]  # is_frame is no type guard
+        table: pd.DataFrame = corrections
     else:
         path = user_path(corrections)  # type: ignore[arg-type]  # no table: a path
         try:

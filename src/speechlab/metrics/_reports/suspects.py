@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from speechlab._arguments import has_column, is_missing, require_columns
 from speechlab.errors import InvalidRequestError
+from speechlab.metrics._columns import with_columns
 from speechlab.metrics._differences.compare import compare_texts, has_classes
 from speechlab.metrics._differences.differences import FORGIVEN
 from speechlab.metrics._rates.error_rate import error_rate
@@ -63,8 +64,6 @@ def suspects(
         >>> suspects(pd.DataFrame(rows), ["a", "b"])["suggestion"].tolist()
         ['ten hats']
     """
-    import pandas as pd
-
     names = [hypotheses] if isinstance(hypotheses, str) else list(hypotheses)
     if len(names) < 2:
         message = (
@@ -85,16 +84,10 @@ def suspects(
     paces = _median_paces(rows, seconds)
     judged = [row.judged(length, paces.get(row.code)) for row, length in zip(rows, seconds, strict=True)]
     places = [place for place, verdict in enumerate(judged) if verdict is not None]
-    found = [judged[place] for place in places]
-    columns: dict[str, Any] = {
-        name: pd.array([verdict[at] for verdict in found if verdict], dtype=kind)
-        for at, (name, kind) in enumerate(_TYPES.items())
-    }
-    table = frame.iloc[places].assign(**columns)
-    order = sorted(
-        range(len(table)),
-        key=lambda at: (table["certainty"].iloc[at] != "likely", -int(table["agreed_differences"].iloc[at])),
-    )
+    verdicts = [verdict for verdict in judged if verdict is not None]
+    columns = [dict(zip(_TYPES, verdict, strict=True)) for verdict in verdicts]
+    table = with_columns(frame.iloc[places], columns, _TYPES)
+    order = sorted(range(len(verdicts)), key=lambda at: (verdicts[at][2] != "likely", -verdicts[at][1]))
     return table.iloc[order]
 
 

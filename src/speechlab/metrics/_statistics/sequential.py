@@ -112,9 +112,10 @@ def _p_of_newest(values: NDArray[np.float64], blocks: NDArray[np.intp], seed: in
     rows = ~np.isnan(values[newest])
     if not newest or not rows.any():
         return math.nan
-    names, column = np.unique(blocks[rows], return_inverse=True)
-    sums = np.zeros((newest + 1, len(names)))
-    np.add.at(sums, (slice(None), column), values[:, rows])  # NaN where a run lacks a row of the block
+    together = np.argsort(blocks[rows], kind="stable")
+    _, starts = np.unique(blocks[rows][together], return_index=True)
+    # NaN where a run lacks a row of the block
+    sums = np.add.reduceat(values[:, rows][:, together], starts, axis=1)
     order = np.argsort(np.isnan(sums), axis=0, kind="stable")  # runs with the whole block first
     complete = (~np.isnan(sums)).sum(0)
     if (complete == 1).all():
