@@ -130,6 +130,7 @@ class InvalidRequestError(SpeechLabError, ValueError):
         parameter: Name of the parameter at fault, as the contract or the function writes it.
         rule: Section of the contract that has the rule, for example ``"2.2"``; None for a rule of speechlab.
         code: Error code of section 7.2 that the realtime endpoint sends for the same fault, or None.
+        example: A value of the parameter that would do, or None; ``str(error)`` has it.
 
     Example:
         >>> try:
@@ -146,11 +147,17 @@ class InvalidRequestError(SpeechLabError, ValueError):
         parameter: str | None = None,
         rule: str | None = None,
         code: str | None = None,
+        example: Any = None,
     ) -> None:
         super().__init__(message)
         self.parameter = parameter
         self.rule = rule
         self.code = code
+        self.example = example
+
+    def __str__(self) -> str:
+        told = super().__str__()
+        return told if self.example is None else f"{told}, as in {self.parameter}={self.example!r}"
 
 
 class AudioError(SpeechLabError, ValueError):

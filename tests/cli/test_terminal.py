@@ -166,8 +166,8 @@ def every_command():
 
     def walk(command, path):
         yield path
-        for name, inner in getattr(command, "commands", {}).items():
-            yield from walk(inner, (*path, name))
+        for name in command.list_commands(None) if hasattr(command, "list_commands") else ():
+            yield from walk(command.get_command(None, name), (*path, name))
 
     return list(walk(typer.main.get_command(app), ()))
 
@@ -187,10 +187,10 @@ def test_help_fits_80_columns_and_is_whole(path):
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        (["tts", "t.csv", "--max-cost", "3"], "with --max-cost 3 needs .* --price characters=0.000015$"),
+        (["tts", "t.csv", "--max-cost", "3"], "--max-cost 3 needs .* --price characters=15/1000000$"),
         (
             ["asr", "t.csv", "--vad", "segments", "--segments", "x.jsonl"],
-            "--segments-format nemo or --segments-format lhotse$",
+            "^--segments-format: .*'nemo' or .*'lhotse'$",
         ),
     ],
     ids=["price", "format"],

@@ -7,7 +7,6 @@ from io import TextIOWrapper
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from speechlab import __version__
 from speechlab.cli._commands import (
@@ -23,42 +22,15 @@ from speechlab.cli._commands import (
 )
 from speechlab.cli._commands._studies import quickstart, study
 from speechlab.cli._console import errors
-from speechlab.cli._words import Command
+from speechlab.cli._options import Command, Group
 from speechlab.errors import ConfigurationError, InvalidRequestError, SpeechLabError
 
 _UsageError: Any = typer.BadParameter.__mro__[2]
 """Raised by a wrong command line: the base of typer's errors, which it does not export."""
 
-_SHORT_HELP = 400
-"""Maximum length of a command's text in the list of commands; the first sentence is shown whole, and wraps."""
-
-
-class _Group(TyperGroup):
-    """Commands whose help texts are not cut off, and whose interruption is reported."""
-
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        names = self.list_commands(ctx)
-        commands = [(name, found) for name in names if (found := self.get_command(ctx, name))]
-        with formatter.section("Commands"):
-            formatter.write_dl(
-                [
-                    (name, found.get_short_help_str(_SHORT_HELP))
-                    for name, found in commands
-                    if not found.hidden
-                ]
-            )
-
-    def invoke(self, ctx: Any) -> Any:
-        try:
-            return super().invoke(ctx)
-        except KeyboardInterrupt:
-            # typer would end with the exit code alone, without a message
-            raise typer.Abort from None
-
-
 app = typer.Typer(
     name="speechlab",
-    cls=_Group,
+    cls=Group,
     help="Speech services in notebooks and tables: synthesise, recognise, translate, compare.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -76,14 +48,14 @@ for _name, _function in (
     ("conform", conform.conform),
 ):
     app.command(_name, cls=Command)(_function)
-for _name, _part in (
-    ("batch", batch.app),
-    ("engines", engines.app),
-    ("keys", keys.app),
-    ("study", study.app),
+for _name, _part, _group in (
+    ("batch", batch.app, Group),
+    ("engines", engines.app, Group),
+    ("keys", keys.app, Group),
+    ("study", study.app, study.Studies),
 ):
     _part.rich_markup_mode = None
-    app.add_typer(_part, name=_name, cls=_Group)
+    app.add_typer(_part, name=_name, cls=_group)
 
 
 def _print_version(wanted: bool) -> None:

@@ -18,8 +18,6 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from speechlab.cli._words import in_options
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -46,7 +44,7 @@ def plain_table(title: str, *columns: str, right: tuple[str, ...] = ()) -> Table
 
 def say(text: str) -> None:
     """Print a sentence: wrapped between words on a terminal, else in one line, where programs look for it."""
-    console.print(escape(in_options(text)), soft_wrap=not console.is_terminal)
+    console.print(escape(text), soft_wrap=not console.is_terminal)
 
 
 @contextmanager
@@ -63,7 +61,7 @@ def warnings_told(*, without: str) -> Iterator[None]:
 
 
 def _told(message: Warning | str, *_: object, **__: object) -> None:
-    errors.print(f"[yellow]{escape(in_options(str(message)))}[/]", soft_wrap=True)
+    errors.print(f"[yellow]{escape(str(message))}[/]", soft_wrap=True)
 
 
 def number(value: object, digits: int = 2) -> str:

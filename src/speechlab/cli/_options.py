@@ -1,15 +1,78 @@
-"""Options shared by several commands."""
+"""Options: shared by several commands, made from the signatures of functions, and named in messages."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, Any, get_type_hints
+import re
+from collections.abc import Callable, Collection, Iterable
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
 
-from speechlab.cli._words import Command
+import typer
+from typer.core import TyperCommand, TyperGroup
 
-if TYPE_CHECKING:
-    import typer
+from speechlab.errors import InvalidRequestError
+
+_ENTRY = re.compile(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
+_MARKUP = re.compile(r":\w+:|`")
+_KINDS: dict[str, Any] = {
+    "int": int,
+    "int | None": int | None,
+    "float | None": float | None,
+    "bool": bool,
+    "str": str,
+    "str | None": str | None,
+    "Sequence[float]": list[float] | None,
+    "Store | str | None": Path | None,
+}
+"""Annotations of arguments that are options as they are."""
+
+
+_SHORT_HELP = 400
+"""Maximum length of a command's text in the list of commands; the first sentence is shown whole, and wraps."""
+
+
+class Group(TyperGroup):
+    """Commands whose help texts are not cut off, and whose interruption is reported."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        names = self.list_commands(ctx)
+        commands = [(name, found) for name in names if (found := self.get_command(ctx, name))]
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [
+                    (name, found.get_short_help_str(_SHORT_HELP))
+                    for name, found in commands
+                    if not found.hidden
+                ]
+            )
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            # typer would end with the exit code alone, without a message
+            raise typer.Abort from None
+
+
+class Command(TyperCommand):
+    """A command whose messages name its option where Python's would name the argument at fault."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except InvalidRequestError as error:
+            named = (one for one in self.params if one.name == error.parameter)
+            option = next((one.opts[0] for one in named if one.opts[0].startswith("-")), None)
+            if option is not None and option not in error.message:
+                first, _, rest = error.message.partition(" ")
+                told = f"{option} {rest}" if first == error.parameter else f"{option}: {error.message}"
+                if (example := error.example) is not None:
+                    pairs = example.items() if isinstance(example, dict) else ()
+                    values = [f"{name}={value}" for name, value in pairs] or [example]
+                    told += ", as in " + " ".join(f"{option} {value}" for value in values)
+                error.args, error.example = (told, *error.args[1:]), None
+            raise
 
 
 def command(
@@ -27,22 +90,61 @@ def command(
     """
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
-        hints = {one: get_type_hints(one, include_extras=True) for one in (function, shared)}
-        found: dict[str, inspect.Parameter] = {}
-        for where in hints:
-            for one in inspect.signature(where).parameters.values():
-                if one.kind is not one.VAR_KEYWORD and one.name not in {*without, *found}:
-                    kept = one.replace(kind=one.KEYWORD_ONLY, annotation=hints[where][one.name])
-                    found[one.name] = kept
-        parameters = list(found.values())
-
-        def perform(**options: Any) -> None:
-            function(**options)
-
-        perform.__doc__ = function.__doc__
-        perform.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # typer reads it
-        perform.__annotations__ = {one.name: one.annotation for one in parameters}
-        app.command(name, cls=Command)(perform)
+        own, others = parameters_of(function), parameters_of(shared)
+        taken = {*without, *(one.name for one in own)}
+        kept = [*own, *(one for one in others if one.name not in taken)]
+        app.command(name, cls=Command)(with_parameters(function, kept))
         return function
 
     return register
+
+
+def parameters_of(function: Callable[..., None]) -> list[inspect.Parameter]:
+    """The parameters of a function with their types, all by name, and without ``**others``."""
+    hints = get_type_hints(function, include_extras=True)
+    return [
+        one.replace(kind=one.KEYWORD_ONLY, annotation=hints[one.name])
+        for one in inspect.signature(function).parameters.values()
+        if one.kind is not one.VAR_KEYWORD
+    ]
+
+
+def with_parameters(
+    function: Callable[..., None], parameters: Iterable[inspect.Parameter]
+) -> Callable[..., None]:
+    """A function of these parameters, as typer reads them, that calls another with all of them by name."""
+    given = list(parameters)
+
+    def perform(**options: Any) -> None:
+        function(**options)
+
+    perform.__doc__ = function.__doc__
+    perform.__signature__ = inspect.Signature(given)  # type: ignore[attr-defined]  # typer reads it
+    perform.__annotations__ = {one.name: one.annotation for one in given}
+    return perform
+
+
+def option(name: str, kind: Any, default: Any, *flags: str, **told: Any) -> inspect.Parameter:
+    """A parameter that typer makes an option of; ``kind`` is its type, ``told`` what ``typer.Option`` takes."""
+    annotation = Annotated[kind, typer.Option(*flags, **told)]
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def option_of(argument: inspect.Parameter, told: str) -> inspect.Parameter | None:
+    """The option that an argument of a function is; None for an argument that no option can give."""
+    kind = _KINDS.get(str(argument.annotation))
+    if kind is None:
+        return None
+    needed = argument.default is argument.empty
+    default = None if kind == _KINDS["Sequence[float]"] else argument.default
+    flags = [f"--{argument.name.replace('_', '-')}"] if kind is bool else []
+    least = {"min": 0} if kind in {int, int | None} else {}
+    return option(argument.name, kind, ... if needed else default, *flags, help=told, **least)
+
+
+def arguments_told(function: Callable[..., object]) -> dict[str, str]:
+    """What a docstring says of each argument, in one sentence."""
+    part = (inspect.getdoc(function) or "").partition("\nArgs:\n")[2].partition("\n\n")[0]
+    texts = {entry[1]: " ".join(entry[2].split()) for entry in _ENTRY.finditer(part)}
+    sentences = {name: text.partition(". ")[0].partition("; None")[0] for name, text in texts.items()}
+    return {name: f"{_MARKUP.sub('', text).rstrip('.')}." for name, text in sentences.items()}

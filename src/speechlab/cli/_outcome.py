@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from rich.markup import escape
 
 from speechlab.cli._console import console, errors, plain_table
-from speechlab.cli._words import in_options
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,9 +46,7 @@ def print_run(run: Run, written: Path) -> None:
     console.print(f"used: {usage or 'nothing'}")
     console.print(f"table: {escape(str(written))}", soft_wrap=True)
     if run.status != "finished":
-        errors.print(
-            f"[yellow]stopped:[/] {escape(in_options(str(run.manifest.get('reason'))))}", soft_wrap=True
-        )
+        errors.print(f"[yellow]stopped:[/] {escape(str(run.manifest.get('reason')))}", soft_wrap=True)
         sys.exit(3)
     if counts.get("error"):
         _print_errors(run)
@@ -74,4 +71,4 @@ def _print_errors(run: Run) -> None:
     reasons = batch.failures(run).head(_KINDS_OF_ERRORS)
     for kind, error, count in zip(*(reasons[name] for name in ("error_type", "error", "rows")), strict=True):
         such = f", and {count - 1:,} more such" if count > 1 else ""
-        errors.print(f"[yellow]{escape(kind)}:[/] {escape(in_options(error))}{such}", soft_wrap=True)
+        errors.print(f"[yellow]{escape(kind)}:[/] {escape(error)}{such}", soft_wrap=True)

@@ -113,11 +113,9 @@ def named(rows: pd.DataFrame, columns: Mapping[str, str], path: object) -> pd.Da
     found = rows.rename(columns=new)
     if not {"audio", "text"} & set(found.columns):
         have = ", ".join(repr(str(name)) for name in rows.columns) or "none"
-        message = (
-            f"{path} has neither recordings nor texts, only {have}; say which they are, as in "
-            f"columns={likely(rows) or {'text': 'sentence'}}"
-        )
-        raise InvalidRequestError(message, parameter="columns")
+        message = f"{path} has neither recordings nor texts, only {have}; say which they are"
+        example = likely(rows) or {"text": "sentence"}
+        raise InvalidRequestError(message, parameter="columns", example=example)
     return found
 
 

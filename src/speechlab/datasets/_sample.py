@@ -54,8 +54,8 @@ def sample(
     names = column_names(by, "by")
     require_columns(frame, *names)
     if n > len(frame):
-        message = f"{n:,} rows cannot be drawn of {len(frame):,}; give n={len(frame)} or less"
-        raise InvalidRequestError(message, parameter="n")
+        message = f"{n:,} rows cannot be drawn of {len(frame):,}; draw {len(frame):,} or fewer"
+        raise InvalidRequestError(message, parameter="n", example=len(frame))
     chance = np.random.default_rng(seed)
     if names:
         numbers = frame.groupby(names, dropna=False, observed=True, sort=True).ngroup().to_numpy()

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from speechlab import batch
 from speechlab._brief import briefly
-from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._arguments import check_client, columns_of, count_of, keep_free
 from speechlab.evaluate._failed import tell_failed
 from speechlab.evaluate._made import SPEECH
@@ -15,23 +13,19 @@ from speechlab.evaluate._speech.rows import SEE, errors_of, heard_by_one, report
 from speechlab.evaluate._speech.speed import no_speed, timed_or_why, timed_voices
 from speechlab.evaluate._systems import asked_of_each, services_of, told_gone
 from speechlab.evaluate._voices import cast_of
+from speechlab.evaluate._writing.progress import StageProgress, stage_of
 from speechlab.evaluate._writing.record import record_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     import pandas as pd
 
-    from speechlab.batch import Progress
     from speechlab.client import Client
     from speechlab.contract import Voice
     from speechlab.evaluate._speech.report import SpeechReport
     from speechlab.evaluate._voices import Cast
     from speechlab.store import Store
-
-StageProgress = bool | Callable[[str, int, int], None] | batch.Watcher
-"""True for bars, False for none, a function of (stage, calls done, calls in all), or a watcher of one batch after the
-other."""
 
 
 @briefly
@@ -144,17 +138,3 @@ def recognisers_of(
 ) -> Mapping[str, Client]:
     """Return the recognisers to try for all voices, in order: the services, or the given recogniser."""
     return {"": recogniser} if recogniser is not None else cast.services or services
-
-
-def stage_of(progress: object, stage: str) -> Progress:
-    """Return the progress of one stage of a study, in the form for a batch."""
-    if isinstance(progress, bool | batch.Watcher):
-        return progress
-    if not callable(progress):
-        message = (
-            f"progress is {progress!r}; it must be True, False, a function of (stage, calls done, calls in all), "
-            "or a watcher such as BatchPreview()"
-        )
-        raise InvalidRequestError(message, parameter="progress")
-    told = progress
-    return lambda done, total: told(stage, done, total)

@@ -244,6 +244,11 @@ def _perform(
     if segments is not None:  # reported before hours of work, not after
         _check_target(segments, form)
     prices = _prices(price)
+    if max_cost is not None and prices is None:
+        message = (
+            f"--max-cost {max_cost:g} needs the prices of your contract, as in --price characters=15/1000000"
+        )
+        raise InvalidRequestError(message, parameter="max_cost")
     budget = batch.Budget(max_calls, max_characters, max_audio_s, cost=max_cost, prices=prices)
     plans: dict[str, Callable[..., Plan]] = {
         "synthesis": batch.plan_synthesis,
@@ -302,7 +307,7 @@ def _check_target(path: str, form: str | None) -> None:
     try:
         name = format_of(path, form)
     except SegmentFileError as error:
-        raise InvalidRequestError(error.message, parameter="segments") from error
+        raise InvalidRequestError(error.message, parameter="segments_format") from error
     if formats().set_index("format")["recordings"][name] == "one" and "{file}" not in path:
         message = f"a file such as {path} is for one recording; put {{file}} into its name"
         raise InvalidRequestError(message, parameter="segments")

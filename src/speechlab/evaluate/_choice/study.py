@@ -14,11 +14,12 @@ from speechlab.evaluate._choice.order import ordered
 from speechlab.evaluate._choice.report import VoicesReport
 from speechlab.evaluate._failed import tell_failed
 from speechlab.evaluate._made import VOICES
-from speechlab.evaluate._round_trip import StageProgress, recognisers_of, spoken_by, stage_of
+from speechlab.evaluate._round_trip import recognisers_of, spoken_by
 from speechlab.evaluate._speech.rows import SEE, errors_of, heard_by_one, reported
 from speechlab.evaluate._speech.speed import no_speed, timed_or_why, timed_voices
 from speechlab.evaluate._systems import services_of, told_gone
 from speechlab.evaluate._voices import cast_of, engines_of
+from speechlab.evaluate._writing.progress import StageProgress, stage_of
 from speechlab.evaluate._writing.record import record_of
 
 if TYPE_CHECKING:

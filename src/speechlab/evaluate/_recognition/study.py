@@ -31,6 +31,7 @@ from speechlab.evaluate._speech.rows import SEE, SPEAK, errors_of, recognised, r
 from speechlab.evaluate._speech.speed import no_speed, timed_or_why, timed_recognisers
 from speechlab.evaluate._speech.summary import BLOCK, NO_SPEAKER
 from speechlab.evaluate._systems import asked_of_each, told_gone
+from speechlab.evaluate._writing.progress import StageProgress, stage_of
 from speechlab.evaluate._writing.record import record_of
 from speechlab.store import Store
 
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from speechlab.batch import Progress
     from speechlab.client import Client
 
 _SPEAKERS = ("voice", "speaker")
@@ -66,7 +66,7 @@ def recognition(
     store: Store | str | None = None,
     concurrency: int = batch.DEFAULT_CONCURRENCY,
     give_up_after_s: float | None = None,
-    progress: Progress = True,
+    progress: StageProgress = True,
     title: str = "Recognition",
     **options: Any,
 ) -> RecognitionReport:
@@ -97,23 +97,22 @@ def recognition(
         settings: Parameters of ``Client.transcribe``, or ``identify``, by the name of the setting, as in ``{"plain":
             {}, "with names": {"hotwords": ["Ada"]}}``. Each service recognises with each setting. None for one
             setting.
-        noise_db: Levels of noise to add: the level of the speech (ITU-T P.56) over that of the noise, in dB, as in
-            ``[20, 10, 0]``. The unchanged recordings are recognised as well.
+        noise_db: Levels of noise to add, in dB: the level of the speech (ITU-T P.56) over that of the noise. As in
+            ``[20, 10, 0]``; the unchanged recordings are recognised as well.
         noise: ``"speech"`` for noise with the long-term spectrum of the recording; ``"white"``; or a recording of
             noise (clip, path or bytes), which is repeated.
         band_hz: Bands to limit the recordings to, as in ``[(300, 3400)]``, in Hz.
-        speechless: Number of recordings without speech of each kind (silence, white noise at -60, -40 and -25 dBFS; 1
-            to 15 s) that are recognised in each language. A text there is a hallucination.
+        speechless: Number of recordings without speech, of each kind and language, in which any text is a
+            hallucination. Kinds are silence and white noise at -60, -40 and -25 dBFS, of 1 to 15 s.
         speed: Number of recordings of each language (and speaker, if the summary has speakers) for the speed of each
-            system, by separate calls: warmed up, one at a time, systems in turns, nothing from a store, recordings
-            unchanged. 0 measures none.
+            system; 0 measures none. The calls are separate: warmed up, one at a time, systems in turns, nothing from
+            a store, recordings unchanged.
         seed: Seed of the noise. The same seed gives the same recordings, whose results a store reuses.
         identify: As for :func:`round_trip`.
         store: As for :func:`round_trip`.
         concurrency: As for :func:`round_trip`.
         give_up_after_s: As for :func:`speechlab.batch.run`.
-        progress: True for a bar, False for none, a function of (calls done, calls in all), or a watcher such as
-            ``sl.widgets.BatchPreview()``; systems run one after the other.
+        progress: As for :func:`round_trip`; systems run one after the other.
         title: Title of the report.
         **options: Parameters of ``Client.transcribe`` for all settings that do not override them.
 
@@ -148,7 +147,7 @@ def recognition(
         "store": store,
         "concurrency": concurrency,
         "give_up_after_s": give_up_after_s,
-        "progress": progress,
+        "progress": stage_of(progress, "transcribe"),
     }
     found, gone = _heard_by(systems, rows[known_language], language, how)
     skipped = _left_out(rows[~known_language], language, systems)

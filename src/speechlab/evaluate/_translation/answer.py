@@ -95,7 +95,8 @@ def _scores(summary: pd.DataFrame, columns: Columns) -> Conclusion:
     if not told:
         texts = plural(sum(counts), "text")
         return Conclusion(
-            f"{texts} were translated, and nothing was scored.", "Give references, or back=True."
+            f"{texts} were translated, and nothing was scored.",
+            "Give references, or have them translated back.",
         )
     flags = {"copies": "copies", "loops": "loops"}
     odd = [

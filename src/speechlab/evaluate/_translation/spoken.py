@@ -20,6 +20,7 @@ from speechlab.evaluate._translation.effects import compared_difference
 from speechlab.evaluate._translation.stages import STEPS, SpeechToSpeechReport
 from speechlab.evaluate._voices import by_service, one_voice, speaks, voice_name
 from speechlab.evaluate._writing.methods import RANDOMIZATION
+from speechlab.evaluate._writing.progress import StageProgress, stage_of
 from speechlab.evaluate._writing.record import record_of
 from speechlab.metrics import compare_translations, holm, score, translation_score
 from speechlab.text import normalizer
@@ -27,7 +28,6 @@ from speechlab.text import normalizer
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from speechlab.batch import Progress
     from speechlab.client import Client
     from speechlab.errors import SpeechLabError
     from speechlab.store import Store
@@ -58,7 +58,7 @@ def speech_to_speech(
     store: Store | str | None = None,
     concurrency: int = batch.DEFAULT_CONCURRENCY,
     give_up_after_s: float | None = None,
-    progress: Progress = True,
+    progress: StageProgress = True,
     title: str = "Speech to speech",
     **options: Any,
 ) -> SpeechToSpeechReport:
@@ -82,7 +82,7 @@ def speech_to_speech(
         store: Where results are kept and reused; None for the user's own store.
         concurrency: Maximum of calls at once.
         give_up_after_s: As for :func:`speechlab.batch.run`.
-        progress: True for bars, False for none, or a function of (calls done, calls in all), for each batch.
+        progress: As for :func:`round_trip`.
         title: Title of the report.
         **options: Parameters of ``Client.translate``: keywords, context, model.
 
@@ -105,7 +105,6 @@ def speech_to_speech(
         "store": store,
         "concurrency": concurrency,
         "give_up_after_s": give_up_after_s,
-        "progress": progress,
     }
     into = {
         **running,
@@ -113,7 +112,7 @@ def speech_to_speech(
         "source_lang": batch.Column(language),
         "target_lang": batch.Value(target_lang),
     }
-    ways = {name: _Way(frame.reset_index(drop=True), name) for name in services}
+    ways = {name: _Way(frame.reset_index(drop=True), name, progress) for name in services}
     speakers = {
         name: way.voice(services[name], voices[name], target_lang, store, give_up_after_s)
         for name, way in ways.items()
@@ -176,8 +175,9 @@ class _Way:
     _GIVE: ClassVar = {"transcribe": "hypothesis", "translate": "translation", "synthesize": "audio"}
     _STEPS: ClassVar = ("hypothesis", "ideal", "translation", "spoken", "again")
 
-    def __init__(self, frame: pd.DataFrame, name: str) -> None:
+    def __init__(self, frame: pd.DataFrame, name: str, progress: StageProgress) -> None:
         self.name = name
+        self._progress = progress
         self.gone: SpeechLabError | None = None
         self.rows = frame.assign(error=None, failed_at=None).astype({"error": object, "failed_at": object})
         self.batches: list[pd.DataFrame] = []
@@ -200,7 +200,7 @@ class _Way:
             return
         try:
             with batch.failures_told_elsewhere():
-                done = operation(there, lab, prefix=_STEP, **how)
+                done = operation(there, lab, prefix=_STEP, progress=stage_of(self._progress, step), **how)
         except UNUSABLE as error:
             self._lost(error, there.index, step)
             return

@@ -22,6 +22,7 @@ from speechlab.evaluate._translation.measures import (
 )
 from speechlab.evaluate._translation.report import TranslationReport
 from speechlab.evaluate._translation.speed import no_times, timed_translations
+from speechlab.evaluate._writing.progress import StageProgress, stage_of
 from speechlab.evaluate._writing.record import record_of
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from speechlab.batch import Progress
     from speechlab.client import Client
     from speechlab.store import Store
 
@@ -59,7 +59,7 @@ def translation(
     store: Store | str | None = None,
     concurrency: int = batch.DEFAULT_CONCURRENCY,
     give_up_after_s: float | None = None,
-    progress: Progress = True,
+    progress: StageProgress = True,
     title: str = "Translation",
     **options: Any,
 ) -> TranslationReport:
@@ -90,7 +90,7 @@ def translation(
         store: Where results are kept and reused; None for the user's own store.
         concurrency: Maximum of calls at once.
         give_up_after_s: As for :func:`speechlab.batch.run`.
-        progress: True for a bar, False for none, or a function of (calls done, calls in all), for each batch.
+        progress: As for :func:`round_trip`.
         title: Title of the report.
         **options: Parameters of ``Client.translate`` for all settings: keywords, context, model.
 
@@ -111,12 +111,8 @@ def translation(
     several = "" not in systems
     terms = as_glossary(glossary)
     turns = count_of("speed", speed, "texts, or 0 for none")
-    running = {
-        "store": store,
-        "concurrency": concurrency,
-        "give_up_after_s": give_up_after_s,
-        "progress": progress,
-    }
+    running: dict[str, Any] = {"store": store, "concurrency": concurrency, "give_up_after_s": give_up_after_s}
+    running["progress"] = stage_of(progress, "translate")
     parts, batches, lost = [], [], []
     asked, gone = asked_of_each(
         {name: client for name, (client, _) in systems.items()},
@@ -127,7 +123,8 @@ def translation(
         batches.append(done)
         rows = measured(done.reset_index(drop=True), columns, terms)
         if back:
-            how = {**running, **{key: given[key] for key in ("model",) if key in given}}
+            how = {**running, "progress": stage_of(progress, "translate, back")}
+            how |= {key: given[key] for key in ("model",) if key in given}
             returned, why = _back(client, rows, columns, how)
             lost += (
                 [f"Translations{f' of {name}' if name else ''} were not translated back: {why}"]
@@ -164,7 +161,7 @@ def translation(
 def _without_references(systems: Mapping[str, tuple[Client, dict[str, Any]]], *, back: bool) -> list[str]:
     """The notes on a comparison without references."""
     if not back:
-        told = "What systems lose was not measured: that takes references, or back=True."
+        told = "What systems lose was not measured: that takes references, or translations back."
         return [told] if "" not in systems else []
     return [_OWN_WAY_BACK] if len({id(client) for client, _ in systems.values()}) > 1 else []
 

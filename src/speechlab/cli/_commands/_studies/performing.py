@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
+import inspect
 from contextlib import contextmanager
-from functools import partial
 from itertools import product
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.markup import escape
 
-from speechlab.cli._commands._studies.systems import columns_of, connected
+from speechlab.cli._commands._studies.systems import connected, in_python, own_columns
 from speechlab.cli._console import console, errors, say, stages, warnings_told
 from speechlab.cli._headline import headline
-from speechlab.cli._words import in_options
+from speechlab.cli._options import arguments_told
 from speechlab.errors import InvalidRequestError, StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     import pandas as pd
@@ -32,78 +31,66 @@ _UNTIMED = "not both reports timed the same items, so nothing can be said of spe
 _ROWS_FAILED = r"[\d,]+ of [\d,]+ rows failed"
 """Warning of studies that the command tells in its own words, at the end."""
 _KINDS_OF_ERRORS = 3
-_NEEDED = {
-    "recognition": ("audio", "text", "language"),
-    "round_trip": ("text", "language"),
-    "voices": ("text", "language"),
-    "translation": ("text", "source_lang", "target_lang"),
-    "speech_to_speech": ("audio", "text", "language"),
-}
-"""Columns that a study needs."""
-_OPTIONAL = {
-    "recognition": ("speaker", "duration_s"),
-    "translation": ("reference",),
-    "speech_to_speech": ("reference",),
-}
-"""Columns that it uses where there are any."""
-_CODES = ("language", "source_lang", "target_lang")
+CODES = ("language", "source_lang", "target_lang")
+"""Columns that a code for all rows can stand for."""
+_STAGES = {"synthesize": "speaking", "transcribe": "recognising", "translate": "translating"}
+"""What the stages of studies are called here."""
 
 
-def performed(
-    study: str,
-    source: Path,
-    out: Path,
-    given: dict[str, Any],
-    *,
-    column: list[str] | None,
-    split: list[str] | None,
-    sample: int | None,
-    seed: int,
-    store: Path | None,
-    concurrency: int,
-    give_up_after_s: float | None,
-    earlier: Path | None = None,
-    fail_if: Sequence[str] | None = None,
-    language: str | None = None,
-    codes: Mapping[str, str | None] = MappingProxyType({}),
-    services: tuple[Sequence[str], Sequence[str]] = ((), ()),
-) -> None:
-    """Read the table, make the study, and write its report."""
-    from speechlab import evaluate
+def columns_of(study: Callable[..., Any]) -> dict[str, bool]:
+    """Columns that a study reads, as its docstring says, and whether it needs them."""
+    told = arguments_told(study)
+    columns = [
+        one
+        for one in inspect.signature(study).parameters.values()
+        if told.get(one.name, "").startswith("Column of") and one.name not in {"voice", "groups"}
+    ]
+    found = {one.name: one.default == one.name for one in columns}
+    return found | ({"speaker": False, "duration_s": False} if "audio" in found else {})
 
-    named = columns_of(column or (), (*_NEEDED[study], *_OPTIONAL.get(study, ()), "split"))
+
+def performed(study: Callable[..., Report], source: Path, out: Path, **options: Any) -> None:
+    """Read the table, make the study with the options of the command, and write its report."""
+    from speechlab import datasets, evaluate
+
+    def taken(*names: str) -> list[Any]:
+        return [options.pop(name, None) for name in names]
+
+    columns = columns_of(study)
+    services, adapters, fail_if, given = (
+        one or () for one in taken("service", "openai", "fail_if", "columns")
+    )
+    earlier, split, n = taken("earlier", "split", "n")
+    named = own_columns(given, (*columns, "split"))
+    codes = {name: options.pop(name) for name in CODES if name in columns}
+    seed = options["seed"] if "seed" in inspect.signature(study).parameters else options.pop("seed")
+    options = in_python(study.__name__, options, services)
     evaluate.Report.check_path(out)
-    before = _earlier(earlier, fail_if or (), timed=bool(given.get("speed")))
+    before = _earlier(earlier, fail_if, timed=bool(options.get("speed")))
     if before is not None:
-        _check_comparable(before, study, _systems(study, given.get("settings"), services[0]))
+        _check_comparable(before, study.__name__, _systems(study.__name__, options.get("settings"), services))
     with warnings_told(without=_ROWS_FAILED):
-        rows = _rows(source, named, language, split, sample, seed)
+        rows = datasets.read(source, language=codes.get("language"), split=split or None, columns=named)
+        if n is not None:
+            strata = [name for name in ("language",) if name in rows.columns]
+            rows = datasets.sample(rows, n, by=strata, seed=seed)
     rows = rows.assign(**{name: code for name, code in codes.items() if code and name not in rows.columns})
-    _check_columns(source, rows, _NEEDED[study])
-    with _stoppable(), warnings_told(without=_ROWS_FAILED), connected(*services) as lab, stages() as told:
-        given |= {
-            "store": None if store is None else str(store),
-            "concurrency": concurrency,
-            "give_up_after_s": give_up_after_s,
-        }
-        report: Report
-        if study == "recognition":  # one stage, whose progress has no name
-            report = evaluate.recognition(
-                lab, rows, progress=partial(told, "recognising"), seed=seed, **given
-            )
-        elif study == "translation":
-            report = evaluate.translation(lab, rows, progress=partial(told, "translating"), **given)
-        elif study == "speech_to_speech":
-            told_of = partial(told, "recognising, translating, speaking")
-            report = evaluate.speech_to_speech(lab, rows, progress=told_of, **given)
-        else:
-            texts = rows.drop(columns=["audio", "duration_s"], errors="ignore")
-            makes: dict[str, Any] = {"round_trip": evaluate.round_trip, "voices": evaluate.voices}
-            made = makes[study]
-            report = made(
-                lab, texts, progress=lambda stage, done, total: told(_plain(stage), done, total), **given
-            )
-    _end(report, out, before, fail_if or ())
+    _check_columns(source, rows, [name for name, needed in columns.items() if needed])
+    if "audio" not in columns:
+        rows = rows.drop(columns=["audio", "duration_s"], errors="ignore")
+    with (
+        _stoppable(),
+        warnings_told(without=_ROWS_FAILED),
+        connected(services, adapters) as lab,
+        stages() as told,
+    ):
+
+        def shown(stage: str, done: int, total: int) -> None:
+            name, comma, rest = stage.partition(",")
+            told(_STAGES.get(name, name) + comma + rest, done, total)
+
+        report = study(lab, rows, progress=shown, **options)
+    _end(report, out, before, fail_if)
 
 
 @contextmanager
@@ -114,10 +101,6 @@ def _stoppable() -> Iterator[None]:
     except KeyboardInterrupt:
         errors.print("stopped; what was finished is kept, and the same command goes on from there")
         raise typer.Exit(130) from None
-
-
-def _plain(stage: str) -> str:
-    return stage.replace("synthesize", "speaking").replace("transcribe", "recognising")
 
 
 def _earlier(folder: Path | None, fail_if: Sequence[str], *, timed: bool) -> Report | None:
@@ -179,31 +162,13 @@ def saved(folder: Path) -> Any:
         raise
 
 
-def _rows(
-    source: Path,
-    columns: dict[str, str],
-    language: str | None,
-    split: list[str] | None,
-    sample: int | None,
-    seed: int,
-) -> pd.DataFrame:
-    from speechlab import datasets
-
-    rows = datasets.read(source, language=language, split=split or None, columns=columns)
-    if sample is None:
-        return rows
-    return datasets.sample(
-        rows, sample, by=[name for name in ("language",) if name in rows.columns], seed=seed
-    )
-
-
 def _check_columns(source: Path, rows: pd.DataFrame, needed: Sequence[str]) -> None:
     """Refuse a table that lacks a column, and say which options help."""
     for name in needed:
         if name not in rows.columns:
             ways = [
                 f"--column {name}=NAME",
-                *([f"--{name.replace('_', '-')} CODE"] if name in _CODES else []),
+                *([f"--{name.replace('_', '-')} CODE"] if name in CODES else []),
             ]
             have = ", ".join(map(repr, rows.columns))
             message = (
@@ -224,7 +189,7 @@ def _end(report: Report, out: Path, earlier: Report | None, fail_if: Sequence[st
     if len(failed):
         errors.print(f"[yellow]{len(failed):,} of {len(report.table):,} rows failed:[/]")
         for error, count in failed["error"].astype("str").value_counts().head(_KINDS_OF_ERRORS).items():
-            errors.print(f"  {count:,} like {escape(in_options(str(error)))}", soft_wrap=True)
+            errors.print(f"  {count:,} like {escape(str(error))}", soft_wrap=True)
     if earlier is not None:
         ended_with(report.compare(earlier), None, fail_if)
     if len(failed):

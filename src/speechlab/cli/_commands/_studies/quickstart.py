@@ -123,14 +123,14 @@ def _study(
         _spread(datasets.zh_speech()[["id", "language", "text", "audio", "duration_s"]], sentences),
         voice=None,
         concurrency=concurrency,
-        progress=lambda done, total: told("recognising Chinese recordings", done, total),
+        progress=lambda _, done, total: told("recognising Chinese recordings", done, total),
     )
     translated = evaluate.translation(
         lab,
         _to_translate(chosen),
         concurrency=concurrency,
         title="Translations",
-        progress=lambda done, total: told("translating", done, total),
+        progress=lambda _, done, total: told("translating", done, total),
     )
     return evaluate.SpeechReport.joined("Voices and what was understood", [spoken, chinese]), translated
 

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import inspect
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from speechlab.cli._commands._studies.performing import ended_with, performed, saved
-from speechlab.cli._commands._studies.systems import bands_of, glossary_of, settings_of, voice_of, voices_of
-from speechlab.cli._options import command
+from speechlab.cli._commands._studies.performing import CODES, columns_of, ended_with, performed, saved
+from speechlab.cli._options import (
+    Command,
+    Group,
+    arguments_told,
+    option,
+    option_of,
+    with_parameters,
+)
 
 app = typer.Typer(
     help="Answer a question about a table with a report: a folder, or one page (.html). Exit status 0: done; 1: "
@@ -27,312 +35,130 @@ class Change(StrEnum):
     SLOWER = "slower"
 
 
-Input = Annotated[
-    Path,
-    typer.Argument(
-        metavar="INPUT",
-        help="The table: .csv, .tsv, .jsonl or .parquet; or a folder in the layout of LibriSpeech, AISHELL, JSUT, "
-        "Common Voice or FLEURS.",
-    ),
-]
-Out = Annotated[
-    Path,
-    typer.Option("--out", metavar="REPORT", help="Folder of the report, or one page that ends in .html."),
-]
-Earlier = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="REPORT", help="Folder of an earlier report of this study. Significant changes are reported."
-    ),
-]
-FailIf = Annotated[
-    list[Change] | None,
-    typer.Option(
-        help="End with status 4 if a voice and language, a direction of translation, or the number of failed rows is "
-        "significantly worse; or if a voice, system or direction is significantly slower. May be repeated."
-    ),
-]
-OwnColumns = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="ROLE=NAME",
-        help="Name of a column in your table, such as text=sentence; may be repeated. Frequent names "
-        "are recognised without it.",
-    ),
-]
-Language = Annotated[
-    str | None, typer.Option(help="Language code of all rows, if the table has no such column.")
-]
-Split = Annotated[list[str] | None, typer.Option(help="Part of a corpus, such as test; may be repeated.")]
-Sample = Annotated[
-    int | None, typer.Option(min=1, help="Number of rows to draw at random, from each language its share.")
-]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of --sample. The same seed draws the same rows.")]
-SeedOfNoise = Annotated[
-    int,
-    typer.Option(min=0, help="Seed of --sample and of noise. The same seed gives the same rows and noise."),
-]
-Store = Annotated[
-    Path | None,
-    typer.Option(help="Folder where results are kept and reused. [default: the user's own store]"),
-]
-Concurrency = Annotated[int, typer.Option(min=1, help="Maximum of concurrent calls.")]
-GiveUp = Annotated[
-    float | None,
-    typer.Option(
-        min=0,
-        metavar="SECONDS",
-        help="Time to wait for a service that cannot be reached, or that says 'later'. [default: a minute, an hour]",
-    ),
-]
-
-Voices = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--voice",
-        metavar="VOICE|NAME=VOICE",
-        help="Id or name of a voice; with several services NAME is its service. May be repeated. [default: all "
-        "voices that speak the texts' languages]",
-    ),
-]
-Speed = Annotated[
-    int, typer.Option(min=0, help="Number of texts of each language for the speed of each voice; 0 for none.")
-]
-Services = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="NAME=URL",
-        help="A service to compare; may be repeated. Without a URL it is the usual service. The key of NAME is "
-        "SPEECHLAB_API_KEY_NAME, or else the one kept by speechlab login. [default: the usual service]",
-    ),
-]
-Adapters = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="NAME=JSON",
-        help="Service that speaks OpenAI's API, with its models (speech, transcription, translation) and its voices; "
-        "may be repeated.",
-    ),
-]
-
-
-def _shared(
-    earlier: Earlier = None,
-    fail_if: FailIf = None,
-    column: OwnColumns = None,
-    language: Language = None,
-    split: Split = None,
-    sample: Sample = None,
-    seed: Seed = 0,
-    store: Store = None,
-    concurrency: Concurrency = 16,
-    give_up_after_s: GiveUp = None,
-) -> None:
-    """List the options that all studies have."""
-
-
-@command(app, "recognition", _shared)
-def recognition(
-    source: Input,
-    out: Out,
-    service: Services = None,
-    openai: Adapters = None,
-    setting: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=JSON",
-            help="Setting to compare: parameters of transcribe, under a name; may be repeated.",
-        ),
-    ] = None,
-    hotword: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="TERM",
-            help="Word to boost; may be repeated. Recognition with and without these words is compared.",
-        ),
-    ] = None,
-    noise_db: Annotated[
-        list[float] | None,
-        typer.Option(metavar="DB", help="Add noise at this signal-to-noise ratio, in dB; may be repeated."),
-    ] = None,
-    noise: Annotated[
-        str,
-        typer.Option(
-            metavar="KIND|FILE",
-            help="Kind of noise: speech (shaped like the recording), white, or a recording of noise.",
-        ),
-    ] = "speech",
-    band: Annotated[
-        list[str] | None,
-        typer.Option(metavar="LOW-HIGH", help="Limit the recordings to a band, in Hz; may be repeated."),
-    ] = None,
-    speechless: Annotated[
-        int,
-        typer.Option(
-            min=0,
-            help="Number of recordings without speech to add, of each kind. Any text there is a hallucination.",
-        ),
-    ] = 0,
-    speed: Annotated[
-        int, typer.Option(min=0, help="Number of recordings of each language for the speed; 0 for none.")
-    ] = 0,
-    seed: SeedOfNoise = 0,
-    **shared: Any,
-) -> None:
-    """Recognise recordings and score the hypotheses, by service and setting, in noise and in bands."""
-    given = {
-        "settings": settings_of(setting or (), {"hotwords": {"hotwords": hotword}}, "transcribe"),
-        "noise_db": noise_db or [],
-        "noise": noise,
-        "band_hz": bands_of(band or ()),
-        "speechless": speechless,
-        "speed": speed,
-    }
-    services = (service or (), openai or ())
-    performed("recognition", source, out, given, services=services, seed=seed, **shared)
-
-
-@command(app, "round-trip", _shared)
-def round_trip(
-    source: Input,
-    out: Out,
-    service: Services = None,
-    openai: Adapters = None,
-    voice: Voices = None,
-    speed: Speed = 0,
-    **shared: Any,
-) -> None:
-    """Speak texts with voices, recognise the speech, and score the hypotheses."""
-    given = {"voices": voices_of(voice or (), service or ()), "speed": speed}
-    performed("round_trip", source, out, given, services=(service or (), openai or ()), **shared)
-
-
-@command(app, "voices", _shared)
-def voices(
-    source: Input,
-    out: Out,
-    service: Services = None,
-    openai: Adapters = None,
-    voice: Voices = None,
-    speed: Speed = 6,
-    takes: Annotated[
-        int, typer.Option(min=1, help="Number of times that each voice speaks each sentence.")
-    ] = 1,
-    **shared: Any,
-) -> None:
-    """Recommend a voice: intelligibility, speed and sound of each voice, with the certainty of the ranking."""
-    given = {"voices": voices_of(voice or (), service or ()), "speed": speed, "takes": takes}
-    performed("voices", source, out, given, services=(service or (), openai or ()), **shared)
-
-
-@command(app, "translation", _shared, without={"language"})
-def translation(
-    source: Input,
-    out: Out,
-    source_lang: Annotated[
-        str | None, typer.Option(help="Language code of all texts, if the table has no such column.")
-    ] = None,
-    target_lang: Annotated[
-        str | None, typer.Option(help="Language code of all translations, if the table has no such column.")
-    ] = None,
-    service: Services = None,
-    openai: Adapters = None,
-    setting: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=JSON",
-            help="Setting to compare: parameters of translate, under a name; may be repeated.",
-        ),
-    ] = None,
-    keyword: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="TERM",
-            help="Term to preserve; may be repeated. Translation with and without these terms is compared.",
-        ),
-    ] = None,
-    context: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TEXT",
-            help="Text that helps the translation, such as a description of the source. Translation with and without "
-            "it is compared.",
-        ),
-    ] = None,
-    glossary: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Terms to count in the translations: .json, .csv or .tsv (columns term and target), or a text "
-            "with a term in each line.",
-        ),
-    ] = None,
-    back: Annotated[
-        bool, typer.Option("--back", help="Also translate back, and compare the result with the source.")
-    ] = False,
-    speed: Annotated[
-        int,
-        typer.Option(
-            min=0, help="Number of texts of each direction for the time to the first word; 0 for none."
-        ),
-    ] = 0,
-    **shared: Any,
-) -> None:
-    """Translate texts and score them: columns text, source_lang, target_lang and, where there are any, reference."""
-    codes = {"source_lang": source_lang, "target_lang": target_lang}
-    switched: dict[str, dict[str, Any]] = {"keywords": {"keywords": keyword}, "context": {"context": context}}
-    given = {
-        "settings": settings_of(setting or (), switched, "translate"),
-        "glossary": glossary_of(glossary),
-        "back": back,
-        "speed": speed,
-    }
-    services = (service or (), openai or ())
-    performed("translation", source, out, given, codes=codes, services=services, **shared)
-
-
-@command(app, "speech-to-speech", _shared, without={"earlier", "fail_if"})
-def speech_to_speech(
-    source: Input,
-    out: Out,
-    target_lang: Annotated[str, typer.Option(help="Language code of the translation.")],
-    voice: Annotated[
-        list[str],
-        typer.Option(
-            metavar="VOICE|NAME=VOICE",
-            help="Id or name of a voice that speaks this language; with several services one for each, where NAME "
-            "is its service.",
+_FAIL_IF = (
+    "End with status 4 if a voice and language, a direction of translation, or the number of failed rows is "
+    "significantly worse; or if a voice, system or direction is significantly slower. May be repeated."
+)
+_STUDIES = ("recognition", "round-trip", "voices", "translation", "speech-to-speech")
+"""The commands, each a function of :mod:`speechlab.evaluate`."""
+_WORDS = list[str] | None
+_INPUT = inspect.Parameter(
+    "source",
+    inspect.Parameter.KEYWORD_ONLY,
+    annotation=Annotated[
+        Path,
+        typer.Argument(
+            metavar="INPUT",
+            help="The table: .csv, .tsv, .jsonl or .parquet; or a folder in the layout of LibriSpeech, AISHELL, "
+            "JSUT, Common Voice or FLEURS.",
         ),
     ],
-    service: Services = None,
-    openai: Adapters = None,
-    keyword: Annotated[
-        list[str] | None, typer.Option(metavar="TERM", help="Term to preserve; may be repeated.")
-    ] = None,
-    context: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TEXT",
-            help="Text that helps the translation, such as a description of the recordings.",
-        ),
-    ] = None,
-    **shared: Any,
-) -> None:
-    """Recognise recordings, translate, speak and recognise again, with the loss of each step."""
-    options = {"keywords": keyword, "context": context}
-    given: dict[str, Any] = {name: value for name, value in options.items() if value}
-    given |= {"target_lang": target_lang, "voice": voice_of(voice, service or ())}
-    performed("speech_to_speech", source, out, given, services=(service or (), openai or ()), **shared)
+)
+_FIRST = [
+    ("out", Path, "--out", "REPORT", "Folder of the report, or one page that ends in .html."),
+    ("service", _WORDS, "--service", "NAME=URL", """A service to compare; may be repeated. Without a URL it is the
+    usual service. The key of NAME is SPEECHLAB_API_KEY_NAME, or else the one kept by speechlab login. [default: the
+    usual service]"""),
+    ("openai", _WORDS, "--openai", "NAME=JSON", """Service that speaks OpenAI's API, with its models (speech,
+    transcription, translation) and its voices; may be repeated."""),
+]  # fmt: skip
+"""Options that all studies begin with: argument, type, option, its value, help."""
+_COMPARED = [
+    ("earlier", Path | None, "--earlier", "REPORT", """Folder of an earlier report of this study. Significant changes
+    are reported."""),
+    ("fail_if", list[Change] | None, "--fail-if", None, _FAIL_IF),
+]  # fmt: skip
+_ROWS = [
+    ("columns", _WORDS, "--column", "ROLE=NAME", """Name of a column in your table, such as text=sentence; may be
+    repeated. Frequent names are recognised without it."""),
+    ("split", _WORDS, "--split", None, "Part of a corpus, such as test; may be repeated."),
+    ("n", int | None, "--sample", None, "Number of rows to draw at random, from each language its share."),
+]  # fmt: skip
+_SEED = "Seed of --sample and of noise. The same seed gives the same rows and noise."
+_TERMS = ("keywords", _WORDS, "--keyword", "TERM", "Term to preserve; may be repeated.")
+_CONTEXT = ("context", str | None, "--context", "TEXT", """Text that helps the translation, such as a description of
+the source.""")  # fmt: skip
+_OF_CALLS: dict[str, list[tuple[str, Any, str, str, str]]] = {
+    "recognition": [("hotwords", _WORDS, "--hotword", "TERM", "Word to boost; may be repeated.")],
+    "translation": [_TERMS, _CONTEXT],
+    "speech-to-speech": [_TERMS, _CONTEXT],
+}
+"""Parameters of the calls that have options, besides the arguments of the study."""
+_OTHERWISE = [
+    ("voices", _WORDS, "--voice", "VOICE|NAME=VOICE", """Id or name of a voice; with several services NAME is its
+    service. May be repeated. [default: all voices that speak the texts' languages]"""),
+    ("voice", list[str], "--voice", "VOICE|NAME=VOICE", """Id or name of a voice that speaks this language; with
+    several services one for each, where NAME is its service."""),
+    ("settings", _WORDS, "--setting", "NAME=JSON", """Setting to compare: parameters of the call, under a name; may be
+    repeated."""),
+    ("noise", str, "--noise", "KIND|FILE", """Kind of noise: speech (shaped like the recording), white, or a recording
+    of noise."""),
+    ("band_hz", _WORDS, "--band", "LOW-HIGH", "Limit the recordings to a band, in Hz; may be repeated."),
+    ("glossary", Path | None, "--glossary", "FILE", """Terms to count in the translations: .json, .csv or .tsv
+    (columns term and target), or a text with a term in each line."""),
+    ("groups", str, "--groups", "COLUMN|none", """Column of recordings that belong together, such as those of one
+    speaker, and count as one; none takes each row for itself."""),
+]  # fmt: skip
+"""Arguments that the command line writes in another way."""
 
 
-@app.command("compare")
+class Studies(Group):
+    """The studies, whose options are read from their functions when they are needed."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(dict.fromkeys([*_STUDIES, *super().list_commands(ctx)]))
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name in _STUDIES and cmd_name not in self.commands:
+            self.add_command(_command(cmd_name), cmd_name)
+        return super().get_command(ctx, cmd_name)
+
+
+def _command(name: str) -> Any:
+    """The command of a study, with its arguments as options."""
+    from speechlab import batch, evaluate
+
+    function = getattr(evaluate, name.replace("-", "_"))
+    sources = map(arguments_told, (batch.run, evaluate.round_trip, function))
+    told = {one: text for source in sources for one, text in source.items() if not text.startswith("As for ")}
+    columns, otherwise = columns_of(function), {facts[0]: facts for facts in _OTHERWISE}
+    found = [_INPUT, *(_option(facts) for facts in _FIRST)]
+    for one in inspect.signature(function).parameters.values():
+        text, own = told.get(one.name, ""), otherwise.get(one.name)
+        if one.name in columns and one.name in CODES:
+            text = f"Language code of all rows, if the table has no column {one.name}."
+            found.append(option(one.name, str | None, None, help=text))
+        elif own and (not text.startswith("Column of") or one.name == "groups"):
+            found.append(_option(own, default=one.default))
+        elif one.name not in {*columns, "voice", "seed"} and (made := option_of(one, text)):
+            found.append(made)
+    more = " The results with and without it are compared." if name in {"recognition", "translation"} else ""
+    found += [_option(facts, more=more) for facts in _OF_CALLS.get(name, ())]
+    found += [_option(facts) for facts in (_ROWS if name == "speech-to-speech" else [*_COMPARED, *_ROWS])]
+    found.append(option("seed", int, 0, min=0, help=_SEED))
+    app = typer.Typer(rich_markup_mode=None, add_completion=False)
+    question = " ".join((inspect.getdoc(function) or "").partition("\n\n")[0].split())
+    app.command(name, cls=Command, help=question)(with_parameters(partial(performed, function), found))
+    return typer.main.get_command(app)
+
+
+def _option(
+    facts: tuple[str, Any, str, str | None, str], *, default: Any = inspect.Parameter.empty, more: str = ""
+) -> inspect.Parameter:
+    name, kind, flag, metavar, told = facts
+    needed = default is inspect.Parameter.empty and kind in {Path, list[str]}
+    usual = ... if needed else None if default is inspect.Parameter.empty else default or None
+    return option(name, kind, usual, flag, metavar=metavar, help=" ".join(told.split()) + more)
+
+
+@app.command("compare", cls=Command)
 def compare(
     now: Annotated[Path, typer.Argument(metavar="REPORT", help="Folder of the later report.")],
     earlier: Annotated[Path, typer.Argument(metavar="EARLIER", help="Folder of the earlier report.")],
     out: Annotated[
         Path | None, typer.Option(metavar="REPORT", help="Folder, or page (.html), for what changed.")
     ] = None,
-    fail_if: FailIf = None,
+    fail_if: Annotated[list[Change] | None, typer.Option(help=_FAIL_IF)] = None,
 ) -> None:
     """Report the significant changes between two saved reports of one study."""
     from speechlab import evaluate

@@ -1,11 +1,11 @@
-"""Options of ``speechlab study`` for columns, services, settings, terms and bands, read from words and files."""
+"""Options of ``speechlab study`` as arguments: services, settings, voices, terms and bands, from words and files."""
 
 from __future__ import annotations
 
 import csv
 import os
 import re
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
@@ -17,11 +17,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from speechlab.client import Client, OpenAIAdapter, Secret
+    from speechlab.client import OpenAIAdapter, Secret
 
 _BAND = re.compile(r"(\d+(?:\.\d+)?)-(\d+(?:\.\d+)?)")
-PLAIN = "plain"
+_PLAIN = "plain"
 """What the setting is called beside which others are put."""
+_COMPARED = {"recognition": ("hotwords",), "translation": ("keywords", "context")}
+"""Parameters that are compared with a setting without them."""
+_EXAMPLES = {
+    "recognition": """'skipping={"vad": "on"}'""",
+    "translation": """'formal={"context": "A letter."}'""",
+}
 
 
 @contextmanager
@@ -45,24 +51,61 @@ def connected(services: Sequence[str], adapters: Sequence[str] = ()) -> Iterator
 
     spoken = _adapters(adapters)
     addresses = _named("service", services, "NAME=URL, as in --service ours= --service theirs=https://…")
-    for name in spoken:
-        if not addresses.get(name):
-            message = (
-                f"--openai {name} is of no service; give its address as well: --service {name}=https://…/v1"
-            )
-            raise InvalidRequestError(message, parameter="openai")
-    if not services:
-        with connect() as lab:
-            yield lab
-        return
-    labs: dict[str, Client] = {}
-    try:
+    if without := [name for name in spoken if not addresses.get(name)]:
+        one = without[0]
+        raise _refused(
+            "openai", f"{one} is of no service; give its address as well: --service {one}=https://…/v1"
+        )
+    with ExitStack() as opened:
+        if not services:
+            yield opened.enter_context(connect())
+            return
+        labs = {}
         for name, url in addresses.items():
-            labs[name] = connect(url or None, api_key=_key(name, url), adapter=spoken.get(name))
+            lab = connect(url or None, api_key=_key(name, url), adapter=spoken.get(name))
+            labs[name] = opened.enter_context(lab)
         yield labs
-    finally:
-        for lab in labs.values():
-            lab.close()
+
+
+def in_python(study: str, options: Mapping[str, Any], services: Sequence[str]) -> dict[str, Any]:
+    """Return the options of a command as the arguments of its study."""
+    found = {name: value for name, value in options.items() if value is not None}
+    if "store" in found:
+        found["store"] = str(found["store"])
+    if found.get("groups") == "none":
+        found["groups"] = None
+    if "band_hz" in found:
+        found["band_hz"] = [_band(one) for one in found["band_hz"]]
+    if "glossary" in found:
+        found["glossary"] = _glossary(found["glossary"])
+    if "voices" in found:
+        found["voices"] = _voices(found["voices"], services)
+    if "voice" in found:
+        found["voice"] = _voice(found["voice"], services)
+    if study in _COMPARED:
+        on = {name: {name: found.pop(name)} for name in _COMPARED[study] if name in found}
+        settings = _objects(
+            "setting",
+            found.pop("settings", ()),
+            f"NAME=JSON with parameters of the call, as in --setting {_EXAMPLES[study]}",
+        )
+        if taken := [name for name in on if name in settings]:
+            raise _refused(
+                "setting", f"{taken[0]}: another option makes a setting called so; give yours another name"
+            )
+        if settings or on:
+            found["settings"] = {**(settings or {_PLAIN: {}}), **on}
+    return found
+
+
+def own_columns(columns: Sequence[str], roles: Sequence[str]) -> dict[str, str]:
+    """Return the table's own names of columns, ``ROLE=NAME``, by what they hold; ``roles`` are those of the study."""
+    found = _named("column", columns, f"ROLE=NAME, as in --column {roles[0]}=NAME")
+    if strange := [role for role in found if role not in roles]:
+        raise _refused(
+            "column", f"{strange[0]}: this study has no such column; its columns are {', '.join(roles)}"
+        )
+    return found
 
 
 def _key(name: str, url: str) -> str | Secret | None:
@@ -76,11 +119,11 @@ def _key(name: str, url: str) -> str | Secret | None:
     if not url or (usual and plain_url(url) == plain_url(usual)):
         return None
     if (kept := remembered_key(plain_url(url))) is None:
-        message = (
-            f"there is no key for --service {name}; set {variable} (to any word where none is asked for), or keep it "
-            f"by `speechlab login --base-url {url}`: the key of the usual service is sent to no other"
+        raise _refused(
+            "service",
+            f"{name}: there is no key for it; set {variable} (to any word where none is asked for), or keep it by "
+            f"`speechlab login --base-url {url}`: the key of the usual service is sent to no other",
         )
-        raise InvalidRequestError(message, parameter="service")
     return kept
 
 
@@ -89,152 +132,72 @@ def _adapters(given: Sequence[str]) -> dict[str, OpenAIAdapter]:
 
     allowed = """NAME=JSON with models and voices, as in --openai 'theirs={"translation": "gpt-4o"}'"""
     known = {field.name for field in fields(OpenAIAdapter)}
-    found = {}
-    for name, told in _objects("openai", given, allowed).items():
-        if strange := [one for one in told if one not in known]:
-            message = f"--openai {name}: there is no {strange[0]!r}; there are {', '.join(sorted(known))}"
-            raise InvalidRequestError(message, parameter="openai")
-        found[name] = OpenAIAdapter(**told)
-    return found
+    told = _objects("openai", given, allowed)
+    for name, facts in told.items():
+        if strange := [one for one in facts if one not in known]:
+            raise _refused(
+                "openai", f"{name}: there is no {strange[0]!r}; there are {', '.join(sorted(known))}"
+            )
+    return {name: OpenAIAdapter(**facts) for name, facts in told.items()}
 
 
-def settings_of(
-    settings: Sequence[str], switched: Mapping[str, Mapping[str, Any]], call: str
-) -> dict[str, dict[str, Any]] | None:
-    """Return the settings by name; None for one setting.
-
-    Args:
-        settings: ``NAME=JSON``, where JSON is an object of parameters.
-        switched: What is compared with a setting without it, by name; what holds an empty value is left out.
-        call: The call whose parameters they are.
-
-    Raises:
-        InvalidRequestError: One of them is no such text, or two have one name.
-    """
-    example = (
-        """'skipping={"vad": "on"}'""" if call == "transcribe" else """'formal={"context": "A letter."}'"""
-    )
-    found = _objects(
-        "setting", settings, f"NAME=JSON with the parameters of {call}, as in --setting {example}"
-    )
-    on = {name: dict(given) for name, given in switched.items() if all(given.values())}
-    for name in on:
-        if name in found:
-            message = f"another option makes a setting called {name}; give yours another name"
-            raise InvalidRequestError(message, parameter="setting")
-    return {**(found or {PLAIN: {}}), **on} if on else found or None
-
-
-def glossary_of(file: Path | None) -> Any:
-    """Return the terms of a file, as ``evaluate.translation`` takes them.
-
-    Args:
-        file: ``.json`` with a list of terms, or an object from terms to what will do for them; ``.csv`` or ``.tsv``
-            with the columns ``term`` and, where terms are translated, ``target``, a row for each word that will do;
-            or any other text, a term in each line. None for no terms.
-
-    Raises:
-        InvalidRequestError: It cannot be read as such.
-    """
-    if file is None:
-        return ()
+def _glossary(file: Path) -> Any:
+    """The terms of a file: JSON as it is; ``.csv`` and ``.tsv`` with a row for each word that will do; or lines."""
     try:
         text = file.read_text("utf-8-sig")
         if file.suffix.lower() == ".json":
             return orjson.loads(text)
     except (OSError, ValueError) as error:
-        message = f"--glossary {file}: it cannot be read ({error})"
-        raise InvalidRequestError(message, parameter="glossary") from error
+        raise _refused("glossary", f"{file}: it cannot be read ({error})") from error
     if file.suffix.lower() not in {".csv", ".tsv"}:
         return [line.strip() for line in text.splitlines() if line.strip()]
     rows = csv.DictReader(text.splitlines(), delimiter="\t" if file.suffix.lower() == ".tsv" else ",")
     if "term" not in (rows.fieldnames or ()):
-        message = f"--glossary {file}: there is no column 'term'; name the columns term and target in the first line"
-        raise InvalidRequestError(message, parameter="glossary")
+        message = f"{file}: there is no column 'term'; name the columns term and target in the first line"
+        raise _refused("glossary", message)
     found: dict[str, list[str]] = {}
     for row in rows:
-        term = (row["term"] or "").strip()
-        if term:
+        if term := (row["term"] or "").strip():
             found.setdefault(term, []).append((row.get("target") or "").strip() or term)
     return found
 
 
-def voices_of(
-    voices: Sequence[str], services: Sequence[str]
-) -> list[str] | dict[str, list[str] | None] | None:
-    """Return the voices of one service, or of each of several; None for all that fit.
-
-    Args:
-        voices: Ids or names; of several services ``NAME=VOICE``.
-        services: As :func:`connected` takes them.
-
-    Raises:
-        InvalidRequestError: A voice of several services does not say of which it is.
-    """
-    if not services or not voices:
-        return list(voices) or None
+def _voices(voices: Sequence[str], services: Sequence[str]) -> list[str] | dict[str, list[str] | None]:
+    """The voices of one service, or of each of several, where each says of which it is."""
+    if not services:
+        return list(voices)
     names = [text.partition("=")[0].strip() for text in services]
     found: dict[str, list[str] | None] = dict.fromkeys(names)
     for text in voices:
         name, sign, voice = text.partition("=")
         if not sign or name.strip() not in found:
             message = (
-                f"--voice {text!r} is of none of the services {', '.join(names)}; give NAME=VOICE, as in "
-                f"--voice {names[0]}=heart"
+                f"{text!r} is of none of the services {', '.join(names)}; give NAME=VOICE, as in --voice "
+                f"{names[0]}=heart"
             )
-            raise InvalidRequestError(message, parameter="voice")
+            raise _refused("voice", message)
         found[name.strip()] = [*(found[name.strip()] or []), voice.strip()]
     return found
 
 
-def voice_of(voices: Sequence[str], services: Sequence[str]) -> str | dict[str, str]:
-    """Return the voice of one service, or that of each of several.
-
-    Raises:
-        InvalidRequestError: There is not one voice for each service.
-    """
-    found = voices_of(voices, services)
+def _voice(voices: Sequence[str], services: Sequence[str]) -> str | dict[str, str]:
+    """The voice of one service, or that of each of several."""
+    found = _voices(voices, services)
     parts = found if isinstance(found, dict) else {"": found}
-    if any(one is None or len(one) != 1 for one in parts.values()):
+    chosen = {name: one[0] for name, one in parts.items() if one and len(one) == 1}
+    if len(chosen) < len(parts):
         message = (
             "give one voice for each service, as in --voice heart, or --voice ours=heart --voice theirs=nova"
         )
         raise InvalidRequestError(message, parameter="voice")
-    chosen = {name: one[0] for name, one in parts.items() if one}
     return chosen if isinstance(found, dict) else chosen[""]
 
 
-def columns_of(columns: Sequence[str], roles: Sequence[str]) -> dict[str, str]:
-    """Return the table's own names of columns by what they hold.
-
-    Args:
-        columns: ``ROLE=NAME``.
-        roles: What a column of this study can hold.
-
-    Raises:
-        InvalidRequestError: One of them is no such text, or holds something else.
-    """
-    found = _named("column", columns, f"ROLE=NAME, as in --column {roles[0]}=NAME")
-    if strange := [role for role in found if role not in roles]:
-        message = f"--column {strange[0]}: this study has no such column; its columns are {', '.join(roles)}"
-        raise InvalidRequestError(message, parameter="column")
-    return found
-
-
-def bands_of(bands: Sequence[str]) -> list[tuple[float, float]]:
-    """Return bands as pairs of frequencies in Hz, from texts such as ``300-3400``.
-
-    Raises:
-        InvalidRequestError: One of them is no such text.
-    """
-    found = []
-    for band in bands:
-        ends = _BAND.fullmatch(band.strip())
-        if ends is None:
-            message = f"--band {band!r} is no band; give two frequencies in Hz, as in --band 300-3400"
-            raise InvalidRequestError(message, parameter="band")
-        found.append((float(ends[1]), float(ends[2])))
-    return found
+def _band(text: str) -> tuple[float, float]:
+    ends = _BAND.fullmatch(text.strip())
+    if ends is None:
+        raise _refused("band", f"{text!r} is no band; give two frequencies in Hz, as in --band 300-3400")
+    return float(ends[1]), float(ends[2])
 
 
 def _named(option: str, given: Sequence[str], allowed: str) -> dict[str, str]:
@@ -243,11 +206,9 @@ def _named(option: str, given: Sequence[str], allowed: str) -> dict[str, str]:
         name, sign, value = text.partition("=")
         name = name.strip()
         if not sign or not name:
-            raise InvalidRequestError(f"--{option} {text!r} has no name; give {allowed}", parameter=option)
+            raise _refused(option, f"{text!r} has no name; give {allowed}")
         if name in found:
-            raise InvalidRequestError(
-                f"--{option} {name} is given twice; leave one out, or give it another name", parameter=option
-            )
+            raise _refused(option, f"{name} is given twice; leave one out, or give it another name")
         found[name] = value.strip()
     return found
 
@@ -257,12 +218,13 @@ def _objects(option: str, given: Sequence[str], allowed: str) -> dict[str, dict[
     found: dict[str, dict[str, Any]] = {}
     for name, text in _named(option, given, allowed).items():
         try:
-            parameters = orjson.loads(text or "{}")
+            found[name] = orjson.loads(text or "{}")
         except orjson.JSONDecodeError as error:
-            message = f"--{option} {name}: {text!r} is no JSON ({error}); give {allowed}"
-            raise InvalidRequestError(message, parameter=option) from error
-        if not isinstance(parameters, dict):
-            message = f"--{option} {name}: {text!r} is no object; give {allowed}"
-            raise InvalidRequestError(message, parameter=option)
-        found[name] = parameters
+            raise _refused(option, f"{name}: {text!r} is no JSON ({error}); give {allowed}") from error
+        if not isinstance(found[name], dict):
+            raise _refused(option, f"{name}: {text!r} is no object; give {allowed}")
     return found
+
+
+def _refused(option: str, message: str) -> InvalidRequestError:
+    return InvalidRequestError(f"--{option} {message}", parameter=option)
