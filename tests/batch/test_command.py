@@ -98,7 +98,7 @@ def test_the_bookkeeping_can_be_left_out(command, tmp_path):
     frame.to_csv(tmp_path / "rows.csv", index=False)
     job = ("translate", "rows.csv", "--out", "run", "--from", "en", "--to", "ja")
     code, _, err = ended(command(*job))
-    assert (code, "--columns result" in err, "--prefix" in err) == (2, True, True)
+    assert (code, "columns='result'" in err, "--prefix" in err) == (2, True, True)
     code, _, err = ended(command(*job, "--columns", "result"))
     assert code == 0, err
     table = pd.read_parquet(tmp_path / "run" / "results.parquet")
@@ -115,7 +115,7 @@ def test_a_service_that_is_gone_is_given_up_after_a_time_of_ones_own(command, tr
     job = ("translate", "rows.csv", "--out", "run", "--from", "en", "--to", "ja")
     code, _, err = ended(command(*job, "--give-up-after-s", "0.5"))
     assert code == 3, err
-    assert "the service was given up (--give-up-after-s)" in err
+    assert "the service was given up (give_up_after_s)" in err
     code, _, err = ended(command(*job, "--give-up-after-s", "-1"))
     assert (code, "--give-up-after-s is -1.0" in err) == (2, True)
 
