@@ -326,3 +326,56 @@ def test_a_table_is_heard_and_marked_and_its_rows_stay_when_the_notebook_is_open
         assert (
             output.get_by_text("costs $5 in Tokyo and $6 in Osaka <img src=x onerror=alert(1)>").count() == 8
         )
+
+
+EVERY = """
+import numpy as np, pandas as pd
+import speechlab as sl
+t = np.arange(12000) / 24000
+clip = sl.AudioClip((0.2 * np.sin(2 * np.pi * 300 * t)).astype("float32"), 24000)
+frame = pd.DataFrame({"audio": [clip] * 4, "text": "said", "item": [*"aabb"], "system": ["one", "two"] * 2})
+table = sl.show(frame)
+display(table, sl.widgets.Player(clip, [(0.1, 0.2, "one")]))
+display(sl.widgets.ListeningTest(frame, "ab", training=0, checks=0))
+display(sl.widgets.SegmentEditor(clip, [(0.1, 0.2, "one")]), sl.widgets.Recorder(), sl.widgets.BatchPreview())
+"""
+CLICKED = {
+    "table": ".sl-heard",
+    "player": ".sl-time",
+    "listening": ".sl-stage",
+    "editor": ".sl-time",
+    "recorder": ".sl-bar",
+    "preview": ".sl-title",
+}
+CELLS = """() => window.jupyterapp.shell.currentWidget.content.widgets.map((cell) =>
+  [cell.model.type, cell.model.sharedModel.getSource(), cell.outputHidden, cell.inputHidden])"""
+COMMANDS = [
+    *"abcdefhjklmnopqrstuvwxyz0123456789",
+    *"ABCDFGHJKLMNOPQRSTUVWXYZ",
+    "Enter",
+    "Escape",
+    " ",
+    "Delete",
+]
+COMMANDS += ["ArrowUp", "ArrowDown", "Shift+Enter", "Alt+Enter", "Control+Enter", "Control+a", "Control+z"]
+
+
+@pytest.mark.parametrize("mode", ["command", "edit"])
+def test_no_key_of_a_widget_reaches_the_notebook_after_a_click_on_its_words(notebook, mode):
+    notebook.run(EVERY)
+    page = notebook.page
+    page.locator(".speechlab-preview").wait_for()
+    before = page.evaluate(CELLS)
+    for name, part in CLICKED.items():
+        page.evaluate(f"() => window.jupyterapp.commands.execute('notebook:enter-{mode}-mode')")
+        page.locator(f".speechlab-{name}").locator(part).first.click(position={"x": 2, "y": 2})
+        page.wait_for_function(
+            "name => document.querySelector(`.speechlab-${name}`).contains(document.activeElement)", arg=name
+        )
+        notebook.press(*COMMANDS)
+        assert page.evaluate(CELLS) == before, name
+    # outside a widget, the notebook has its keys
+    page.locator(".jp-InputPrompt").first.click()
+    page.wait_for_function("document.activeElement.classList.contains('jp-Cell')")
+    notebook.press("b")
+    page.wait_for_function(f"() => ({CELLS})().length === {len(before) + 1}")

@@ -1,5 +1,7 @@
 // Elements and times for all widgets. Text is only ever set with textContent.
 
+import { holdKeys } from "./keys.js";
+
 /**
  * Appends a new element.
  * @template {keyof HTMLElementTagNameMap} Name
@@ -19,17 +21,14 @@ export function make(parent, name, className, text) {
 }
 
 /**
- * Makes the root element of a widget. Nothing in it is typeset as mathematics, and no key event reaches the notebook,
- * where "x" cuts the cell.
+ * Makes the root element of a widget, which holds the keys after a click. Nothing in it is typeset as mathematics.
  * @param {Element} el
  * @param {string} className
  */
 export function makeRoot(el, className) {
   const root = make(el, "div", `speechlab-live ${className} tex2jax_ignore mathjax_ignore`);
   root.setAttribute("role", "group");
-  root.addEventListener("keydown", (event) => {
-    if (!(event.ctrlKey || event.metaKey)) event.stopPropagation();
-  });
+  holdKeys(root);
   return root;
 }
 

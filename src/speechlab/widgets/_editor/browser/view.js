@@ -1,6 +1,7 @@
 // The editor: a player whose first tier can be edited with the pointer, keys, fields and buttons.
 
 import { clock } from "../../_shared/dom.js";
+import { focusIn } from "../../_shared/keys.js";
 import { PlayerView } from "../../_player/browser/view.js";
 import { fillSegments } from "../../_player/browser/controls.js";
 import { bookOf } from "./book.js";
@@ -306,7 +307,7 @@ export class EditorView extends PlayerView {
   /** Keeps the focus in the widget if the focused element disappears, since the notebook would receive the keys. @param {() => void} act */
   keepFocus(act) {
     const { ui, book } = this;
-    const focused = ui.root.contains(document.activeElement) ? document.activeElement : null;
+    const focused = focusIn(ui.root);
     const listed = focused !== null && ui.list.contains(focused);
     act();
     if (!focused || (focused.isConnected && !focused.matches(":disabled"))) return;

@@ -25,6 +25,7 @@ export class Gestures {
     on(slider, "pointercancel", () => this.drop());
     on(slider, "wheel", (event) => this.wheel(event));
     on(root, "keydown", (event) => this.key(event));
+    slider.dataset.slKeys = "";
   }
 
   /** @param {MouseEvent} event */

@@ -2,6 +2,7 @@
 
 import { PATIENCE_MS, tell } from "../../_shared/kernel.js";
 import { make } from "../../_shared/dom.js";
+import { focusIn } from "../../_shared/keys.js";
 import { drawOutline } from "./meter.js";
 
 /** @typedef {{take: string, name: string, seconds: number, rate: number, device: string, clipped: number, level_dbfs: number | null, peak_dbfs: number | null, outline: [number, number][]}} Take */
@@ -35,7 +36,7 @@ export class Takes {
 
   fill() {
     const { list } = this;
-    const had = list.contains(document.activeElement) ? document.activeElement : null;
+    const had = focusIn(list);
     const place = [had?.closest("li")?.dataset.take, had?.previousElementSibling ? "last" : "first"];
     list.replaceChildren();
     list.hidden = !this.all.length;

@@ -1,6 +1,7 @@
 // The contents of a row's cells.
 
 import { make } from "../../_shared/dom.js";
+import { focusIn } from "../../_shared/keys.js";
 
 const NOTE_MS = 500;
 const SVG = "http://www.w3.org/2000/svg";
@@ -149,7 +150,7 @@ export class Cells {
       button.setAttribute("aria-pressed", String(this.view.data.noted.rating[row] === index + 1));
     });
     const note = node.querySelector("input");
-    if (note && note !== document.activeElement) note.value = this.view.data.noted.note[row] ?? "";
+    if (note && note !== focusIn(note)) note.value = this.view.data.noted.note[row] ?? "";
   }
 
   /** @param {Element} thumb @param {number} row @param {string} error */

@@ -17,9 +17,8 @@ export class Gestures {
   constructor(view) {
     this.view = view;
     this.restTimer = 0;
-    view.grid.addEventListener("keydown", (event) => this.key(event));
-    // The keys also work on the buttons of the player. Its slider and list have keys of their own.
-    view.listening.bar.addEventListener("keydown", (event) => event.target instanceof HTMLButtonElement && this.key(event));
+    view.grid.dataset.slKeys = "";
+    view.root.addEventListener("keydown", (event) => this.key(event));
     view.grid.addEventListener("click", (event) => this.click(event));
     view.grid.addEventListener("pointerover", (event) => this.comeNear(event, REST_MS));
     view.grid.addEventListener("pointerdown", (event) => this.comeNear(event, 0));
@@ -60,14 +59,17 @@ export class Gestures {
   key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const target = /** @type {HTMLElement} */ (event.target);
-    if (target instanceof HTMLInputElement) {
+    if (event.isComposing || target instanceof HTMLSelectElement || target instanceof HTMLTextAreaElement) return;
+    const box = target instanceof HTMLInputElement && target.type === "checkbox";
+    if (target instanceof HTMLInputElement && !box) {
       if (event.key !== "Escape" && event.key !== "Enter") return;
       event.preventDefault();
       target.blur();
       this.view.grid.focus({ preventScroll: true });
       return;
     }
-    if (target instanceof HTMLButtonElement && (event.key === " " || event.key === "Enter")) return;
+    // These press what has the focus.
+    if ((box || target.closest("button, summary")) && (event.key === " " || event.key === "Enter")) return;
     const act = this.action(event.key);
     if (!act) return;
     event.preventDefault();

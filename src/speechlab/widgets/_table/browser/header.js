@@ -1,6 +1,7 @@
 // The header: names of columns, which sort the rows when clicked, and the widths of the columns.
 
 import { make } from "../../_shared/dom.js";
+import { focusIn } from "../../_shared/keys.js";
 
 /** Parts between which a name may wrap: after an underscore, but not before a unit of one or two letters. @param {string} name */
 function nameParts(name) {
@@ -100,7 +101,7 @@ export class Header {
     else if (view.sort.down === name.startsWith("noted:")) view.sort = { name, down: !view.sort.down };
     else view.sort = null;
     this.view.narrow();
-    const focused = this.node.contains(document.activeElement);
+    const focused = focusIn(this.node);
     this.view.layOut();
     const buttons = [...this.node.querySelectorAll("button")];
     if (focused) buttons.find((button) => button.dataset.sort === name)?.focus();

@@ -1,0 +1,70 @@
+// Who has the keys. Any click in a widget gives them to it, and they stay until the user goes elsewhere. No key that a
+// widget has then reaches the notebook, where "x" cuts the cell.
+
+// With Ctrl, these edit a text. All other keys with Ctrl, such as the one that saves, are the notebook's.
+const EDITING = /^([acvxyzZ]|Enter|Backspace|Delete|Insert|Home|End|Arrow\w+)$/;
+
+/** The element in a part of the page that has the focus, or null. @param {Node} part */
+export function focusIn(part) {
+  const { activeElement } = /** @type {Document | ShadowRoot} */ (part.getRootNode());
+  return activeElement && part.contains(activeElement) ? activeElement : null;
+}
+
+/**
+ * Gives the root of a widget the keys after each click. They go to its element with `data-sl-keys`, if it has one.
+ * @param {HTMLElement} root
+ */
+export function holdKeys(root) {
+  root.tabIndex = -1;
+  /** @type {AbortController | null} */
+  let held = null;
+  const release = () => {
+    held?.abort();
+    held = null;
+  };
+  const settle = () => {
+    const now = focusIn(root);
+    if (!held || (now && now !== root)) return;
+    const main = root.querySelector("[data-sl-keys]");
+    (main instanceof HTMLElement ? main : root).focus({ preventScroll: true });
+  };
+  const outside = (/** @type {Event} */ event) => {
+    const path = event.composedPath();
+    if (path.includes(root)) return;
+    release();
+    // JupyterLab leaves the focus in an output when its cell's prompt is clicked.
+    if (event.type === "pointerdown") setTimeout(() => leave(path.find((node) => node instanceof HTMLElement && node.hasAttribute("tabindex"))));
+  };
+  const leave = (/** @type {EventTarget | undefined} */ to) => {
+    const left = held ? null : focusIn(root); // it may have been clicked again
+    if (left instanceof HTMLElement) left.blur();
+    if (left && to instanceof HTMLElement) to.focus({ preventScroll: true });
+  };
+  // An element that had the focus may be disabled or removed. The page then gets its keys.
+  const stray = (/** @type {KeyboardEvent} */ event) => {
+    if (!root.isConnected) release();
+    if (!held || event.target !== document.body || ((event.ctrlKey || event.metaKey) && !EDITING.test(event.key))) return;
+    event.stopImmediatePropagation();
+    settle();
+    if (!focusIn(root)?.dispatchEvent(new KeyboardEvent(event.type, event))) event.preventDefault();
+  };
+  const hold = () => {
+    if (held) return;
+    held = new AbortController();
+    const options = { capture: true, signal: held.signal };
+    for (const name of ["pointerdown", "focusin"]) document.addEventListener(name, outside, options);
+    document.addEventListener("keydown", stray, options);
+  };
+  for (const name of ["pointerdown", "focusin"]) root.addEventListener(name, hold);
+  root.addEventListener("focusout", ({ target, relatedTarget }) => {
+    const there = target instanceof HTMLElement && !target.matches(":disabled") && target.checkVisibility();
+    if (!relatedTarget && there) release(); // the user went elsewhere, as with Tab from the last element
+  });
+  root.addEventListener("click", () => {
+    settle();
+    setTimeout(settle); // the notebook's own listeners come later, and may give the focus to the cell
+  });
+  root.addEventListener("keydown", (event) => {
+    if (!(event.ctrlKey || event.metaKey) || EDITING.test(event.key)) event.stopPropagation();
+  });
+}

@@ -1,0 +1,147 @@
+"""Who has the keys: after a click anywhere in a widget it has them, and after a click elsewhere the notebook."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from speechlab.audio import AudioClip
+from speechlab.batch import Counts, Outcome
+from speechlab.widgets import AudioTable, BatchPreview, ListeningTest, Player, Recorder, SegmentEditor
+
+pytestmark = pytest.mark.browser
+
+KEYS = [*"abcdefghijklmnopqrstuvwxyz0123456789", *"ABCDMXYZ", " ", "Enter", "Escape", "Delete", "Backspace"]
+KEYS += [
+    "ArrowUp",
+    "ArrowDown",
+    "ArrowLeft",
+    "ArrowRight",
+    "Home",
+    "End",
+    "PageUp",
+    "PageDown",
+    "Shift+Enter",
+]
+KEYS += ["Control+z", "Control+a", "Control+x", "Control+v", "Control+Enter", "Shift+ArrowDown"]
+LEAKED = "leaked.splice(0).filter((key) => !['Control', 'Shift'].includes(key))"
+PLACES = """() => {
+  const root = document.querySelector(".speechlab-live");
+  const box = root.getBoundingClientRect();
+  const places = [];
+  for (let y = 3; y < Math.min(box.height, 560); y += 17) {
+    for (const share of [0.01, 0.5, 0.985]) {
+      const at = [box.left + share * box.width, box.top + y];
+      const node = document.elementFromPoint(...at);
+      const acts = node?.closest("button, input, select, textarea, canvas, summary, label, .sl-seek");
+      if (node && root.contains(node) && !acts) places.push([node.className || node.tagName, at]);
+    }
+  }
+  return Object.values(Object.fromEntries(places));
+}"""
+
+
+def tone(seconds=0.4):
+    t = np.arange(round(seconds * 16_000)) / 16_000
+    return AudioClip((0.3 * np.sin(2 * np.pi * 300 * t)).astype(np.float32), 16_000)
+
+
+def rows(count=6):
+    return pd.DataFrame(
+        {"audio": [tone()] * count, "text": "said", "hypothesis": "heard", "rate": range(count)}
+    )
+
+
+def show_by_name(request, shown, name):
+    if name == "table":
+        return request.getfixturevalue("show_table")(AudioTable(rows()))
+    if name == "player":
+        return request.getfixturevalue("show_player")(Player(tone(2), [(0.2, 0.5, "one")]))
+    if name == "editor":
+        return request.getfixturevalue("show_player")(SegmentEditor(tone(2), [(0.2, 0.5, "one")]))
+    if name == "test":
+        systems = pd.DataFrame(
+            {"item": [*"aabb"], "system": ["one", "two"] * 2, "audio": [tone(), tone(0.5)] * 2}
+        )
+        return request.getfixturevalue("show_test")(ListeningTest(systems, "ab", training=0, checks=0))
+    if name == "recorder":
+        recorder = Recorder()
+        shown.answer(recorder)
+        return shown.show_widget("recorder", recorder, "title max_s processing takes recording")
+    preview = BatchPreview()
+    preview.begin("synthesize")
+    preview.update([Outcome("error", error_text="no")], Counts(1, 2, 1, 0, 1.0))
+    return request.getfixturevalue("show_preview")(preview)
+
+
+@pytest.mark.parametrize("name", ["table", "player", "editor", "test", "recorder", "preview"])
+def test_a_click_anywhere_in_a_widget_gives_it_the_keys_and_a_click_elsewhere_takes_them(
+    request, shown, name
+):
+    page = show_by_name(request, shown, name)
+    root = page.locator(".speechlab-live")
+    outside = "getComputedStyle(document.querySelector('.speechlab-live')).boxShadow"
+    page.locator("main").evaluate(
+        "main => main.insertAdjacentHTML('afterend', '<p id=elsewhere>The notebook</p>')"
+    )
+    assert page.evaluate(outside) == "none"
+    places = page.evaluate(PLACES)
+    assert len(places) >= 1
+    for x, y in places:
+        page.locator("#elsewhere").click()
+        page.mouse.click(x, y)
+        page.wait_for_function("document.querySelector('.speechlab-live').contains(document.activeElement)")
+        assert page.evaluate(outside) != "none"
+        for key in KEYS:
+            page.keyboard.press(key)
+        assert page.evaluate(LEAKED) == []
+    page.keyboard.press("Control+s")  # the notebook's own
+    assert page.evaluate(LEAKED) == ["s"]
+    page.locator("#elsewhere").click()
+    assert root.evaluate("root => root.contains(document.activeElement)") is False
+    assert page.evaluate(outside) == "none"
+    for key in KEYS[:44]:
+        page.keyboard.press(key)
+    assert page.evaluate(LEAKED) == KEYS[:44]
+
+
+def test_keys_stay_in_the_table_when_what_had_the_focus_is_gone(show_table):
+    table = AudioTable(rows())
+    page = show_table(table)
+    page.get_by_role("button", name="Mark row 1").click()
+    page.get_by_role("button", name="Marked").click()
+    page.get_by_role("button", name="Show all").click()  # hides itself
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("m")
+    page.wait_for_function("document.querySelectorAll('.sl-star[aria-pressed=true]').length === 2")
+    page.get_by_label("Note on row 2").click()
+    page.evaluate("document.activeElement.disabled = true")
+    page.wait_for_function("document.activeElement === document.body")
+    page.keyboard.press("4")
+    page.keyboard.press("ArrowDown")
+    page.wait_for_function("document.querySelector('.sl-on')?.dataset.row === '2'")
+    assert page.evaluate("leaked") == []
+    assert table.frame["rating"].tolist()[:2] == [pd.NA, 4]
+
+
+def test_the_keys_of_a_table_work_wherever_it_was_clicked(show_table):
+    table = AudioTable(rows())
+    page = show_table(table)
+    page.locator(".sl-heard").click()  # the caption
+    for key in ("m", "ArrowDown", "5"):
+        page.keyboard.press(key)
+    page.get_by_role("button", name="Columns").click()
+    page.keyboard.press("3")
+    page.locator(".sl-panel").get_by_label("rate").click()
+    page.keyboard.press("m")
+    page.keyboard.press(" ")  # presses the box
+    page.locator(".sl-status").click()
+    page.keyboard.press("End")
+    page.keyboard.press("2")
+    page.wait_for_function("document.querySelector('.sl-on')?.dataset.row === '5'")
+    page.evaluate("model.answered()")
+    assert page.evaluate("leaked") == []
+    assert table.marked == [0, 1]
+    assert table.frame["rating"].tolist() == [pd.NA, 3, pd.NA, pd.NA, pd.NA, 2]
+    assert page.locator(".sl-panel").get_by_label("rate").is_checked()
