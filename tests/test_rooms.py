@@ -130,6 +130,28 @@ def test_each_room_has_one_door(room):
     assert not public, f"{public} should be private, behind the door of its room"
 
 
+def test_a_door_lends_what_others_take():
+    """A door imports what it promises in ``__all__``, and what another room, a test or a tool asks for."""
+    files = [
+        path for folder in ("src", "tests", "tools", "benchmarks") for path in (ROOT / folder).rglob("*.py")
+    ]
+    words = {path: set(re.findall(r"\w+", path.read_text("utf-8"))) for path in files}
+    idle = []
+    for room in ROOMS:
+        door = ast.parse((SOURCE / room / "__init__.py").read_text("utf-8"))
+        names = {
+            alias.asname or alias.name
+            for node in ast.walk(door)
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"speechlab.{room}.")
+            for alias in node.names
+        }
+        promised = getattr(importlib.import_module(f"speechlab.{room}"), "__all__", ())
+        lent = names - set(promised)
+        taken = set().union(*(words[path] for path in files if SOURCE / room not in path.parents))
+        idle += [f"{room}.{name}" for name in lent - taken]
+    assert not idle
+
+
 def test_each_sub_room_says_what_it_is():
     silent = [
         str(path.relative_to(SOURCE))

@@ -6,8 +6,8 @@ from types import FunctionType
 from typing import Any
 
 
-def name_after(room: str, names: dict[str, Any], public: list[str]) -> None:
-    """Set ``__module__`` of a room's public classes and functions to the room.
+def name_after(room: str, names: dict[str, Any], only: list[str] | None = None) -> None:
+    """Set ``__module__`` of the classes and functions that come through a room's door to the room.
 
     Tracebacks and reprs then show ``speechlab.client.Client``, and a pickle stays valid if the file moves. The cost:
     ``inspect.getsource`` and ``typing.get_type_hints`` look for a class, and for the names in its annotations, in the
@@ -15,10 +15,10 @@ def name_after(room: str, names: dict[str, Any], public: list[str]) -> None:
 
     Args:
         room: The room's name, such as ``"speechlab.client"``.
-        names: The room's globals.
-        public: The room's ``__all__``. Objects of another room keep that room's name.
+        names: The room's globals. Objects of another room keep that room's name.
+        only: Some of the names; default all.
     """
-    for name in public:
+    for name in only or list(names):
         value = names.get(name)
         if isinstance(value, (type, FunctionType)) and value.__module__.startswith(f"{room}._"):
             value.__module__ = room

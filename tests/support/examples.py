@@ -44,30 +44,24 @@ WITHOUT = {
         errors.SegmentError errors.SegmentFileError errors.ServerError errors.ServiceStartError errors.StoreError
         errors.UnsupportedAudioError""",
     "a record or a list of values, which its attributes tell": """
-        batch.Counts batch.RunOptions batch.Value batch.Verification client.AudioDelta client.TranslationChunk
-        conform.CheckOutcome conform.Observation conform.Statement conform.Verdict contract.CloseCode
-        engines.DnsmosScore engines.EngineStatus engines.EngineVoice engines.ModelAdded engines.Recognition
+        contract.AudioDone contract.AudioStart contract.Usage
+        batch.Counts batch.RunOptions batch.Value batch.Verification
+        client.AudioDelta client.TranslationChunk
+        conform.CheckOutcome conform.Observation conform.Verdict
+        engines.EngineStatus engines.EngineVoice engines.Recognition
         engines.RecognitionSegment engines.TranslationDelta engines.TranslationJob metrics.Dnsmos metrics.Interval
-        service.RunningService service.ServedEngine service.UsageRow service.UsageTotal store.Attempt store.Blob
+        service.RunningService service.ServedEngine store.Attempt store.Blob
         store.RunPart store.RunRecord store.Stored""",
-    "a part of a message, or a step of the realtime protocol: RealtimeProtocol and the whole messages show them": """
-        contract.AskLimiter contract.AudioDeltaMessage contract.AudioDone contract.AudioStart contract.Balance
-        contract.CancelSynthesis contract.ChunkChoice contract.ChunkDelta contract.CloseSession contract.FindVoice
-        contract.RecordUsage contract.ReplySegment contract.RouterError contract.SendAudio contract.SendMessage
-        contract.ServiceMessage contract.SessionCreated contract.SessionInfo contract.SessionVoice
-        contract.StartSynthesis contract.SynthesisRecord contract.SynthesisUsage contract.TokenUsage
-        contract.TranslationChoice contract.TranslationMessage contract.TtsError contract.Usage""",
     "a protocol or a type: implemented or annotated, not called": """
         batch.Progress batch.Watcher client.AudioInput client.Clock client.Random client.RealtimeEvent
-        client.SystemClock contract.OperationName contract.SessionAction engines.Reader engines.Recogniser
+        client.SystemClock engines.Reader engines.Recogniser
         engines.Synthesiser engines.Translator""",
     "needs a kernel, a browser or a microphone": """
         notebook.allow_nested_loops widgets.BatchPreview widgets.Recorder widgets.VoiceExplorer""",
     "needs weights, a server, a keyring or a package that is not always there": """
-        cli.main client.remember_key client.remembered_key datasets.from_hugging_face engines.ModelStore
-        engines.ReadHere engines.add engines.check engines.create engines.rate_noise metrics.dnsmos
-        segments.from_pyannote segments.to_pyannote service.running
-        service.serve""",
+        cli.main client.remember_key client.remembered_key datasets.from_hugging_face
+        engines.ReadHere engines.check engines.create metrics.dnsmos
+        segments.from_pyannote segments.to_pyannote service.running""",
     "a style sheet": "display.page_style",
 }
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
-from reference import MEMBERS, Name, resolve_annotations
+from reference import MEMBERS, Name, lent_names, resolve_annotations
 from sphinx.domains.python import PythonDomain
 from sphinx.util import logging
 from sphinx.util.inspect import stringify_signature
@@ -25,6 +25,7 @@ release = __version__
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 # References of docstrings are checked; types in signatures are often of other packages, or private.
 nitpicky = True
+nitpick_ignore = [("py:class", name) for name in lent_names()]
 nitpick_ignore_regex = [
     (r"py:(class|exc|obj)", r"(?!speechlab\.[a-z]+\.[A-Z]\w+$).*"),
     (r"py:class", r"speechlab\.contract\.Annotated"),

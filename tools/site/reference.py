@@ -68,8 +68,9 @@ class Name:
         """The path under which its docstring is shown: its own, or that of the room that defines it."""
         if self.kind in {"data", "module"}:
             return self.path
-        home = f"{self.value.__module__}.{self.value.__qualname__}"
-        return self.path if "._" in home else home
+        door, name = self.value.__module__, self.value.__qualname__
+        promised = "._" not in door and name in getattr(importlib.import_module(door), "__all__", ())
+        return f"{door}.{name}" if promised else self.path
 
 
 def write_reference(names: list[str], folder: Path) -> None:
@@ -91,6 +92,17 @@ def write_reference(names: list[str], folder: Path) -> None:
         write(folder / f"{door.removeprefix('speechlab.')}.rst", "\n".join(_page(door, members)))
     write(folder / "index.rst", "\n".join(_index()))
     write(folder / "command.md", _command())
+
+
+def lent_names() -> list[str]:
+    """Classes that a door lends to other rooms: signatures name them, and no page has them."""
+    doors = {room: importlib.import_module(f"speechlab.{room}") for room in ROOMS}
+    return [
+        f"speechlab.{room}.{name}"
+        for room, door in doors.items()
+        for name, value in vars(door).items()
+        if inspect.isclass(value) and name not in getattr(door, "__all__", ())
+    ]
 
 
 def resolve_annotations() -> None:

@@ -12,45 +12,26 @@ from speechlab.audio._clip import AudioClip, concatenate, decode, encode
 from speechlab.audio._codec.containers import OPEN_ENDED_SIZE, wav_chunks
 from speechlab.audio._codec.decode import DecodeLimits
 from speechlab.audio._codec.sniff import sniff
-from speechlab.audio._codec.stream import STREAMABLE_FORMATS, StreamEncoder, stream_encoder, streams
-from speechlab.audio._figure import SoundPreview, clip_figure, sound_preview, waveform_png
+from speechlab.audio._codec.stream import STREAMABLE_FORMATS, stream_encoder, streams
+from speechlab.audio._figure import clip_figure, sound_preview, waveform_png
 from speechlab.audio._measure import leading_silence_s, peaks, rms_dbfs, trim_silence
-from speechlab.audio._pieces import SoundPiece, cut_at_silences, recording_length_s
+from speechlab.audio._pieces import cut_at_silences, recording_length_s
 from speechlab.audio._reader import FileSegment, SoundReader
 from speechlab.audio._resample import StreamResampler, resample
 from speechlab.audio._spans import merge_short_spans, pre_roll, widen_spans
 
 __all__ = [
-    "OPEN_ENDED_SIZE",
-    "STREAMABLE_FORMATS",
     "AudioClip",
     "DecodeLimits",
     "FileSegment",
-    "SoundPiece",
-    "SoundPreview",
-    "SoundReader",
-    "StreamEncoder",
-    "StreamResampler",
-    "clip_figure",
     "concatenate",
-    "cut_at_silences",
     "decode",
     "encode",
     "leading_silence_s",
-    "merge_short_spans",
-    "peaks",
-    "pre_roll",
-    "recording_length_s",
     "resample",
     "rms_dbfs",
     "sniff",
-    "sound_preview",
-    "stream_encoder",
-    "streams",
     "trim_silence",
-    "wav_chunks",
-    "waveform_png",
-    "widen_spans",
 ]
 
-_name_after(__name__, globals(), __all__)
+_name_after(__name__, globals())

@@ -41,18 +41,7 @@ class _Sound(Protocol):
 def clip_figure(
     clip: _Sound, *, title: str | None = None, text: str | None = None, lang: str | None = None
 ) -> Html:
-    """Make the figure of a clip for a notebook.
-
-    Args:
-        clip: The clip.
-        title: Title of the figure.
-        text: Text of the speech in the clip.
-        lang: BCP 47 tag of the text.
-
-    Example:
-        >>> "<audio" in clip_figure(AudioClip(np.zeros(800), 8_000), title="Silence")
-        True
-    """
+    """Make the figure of a clip for a notebook."""
     samples, sample_rate = clip.samples, clip.sample_rate
     duration_s = len(samples) / sample_rate
     rate = f"{sample_rate:,} Hz".replace(",", "\u202f")
@@ -78,15 +67,6 @@ class SoundPreview(NamedTuple):
     """A small preview of a clip: Opus at 13 kbit/s for each channel, in Ogg.
 
     All current browsers play it: Chromium and Firefox in every version, Safari since 18.4.
-
-    Attributes:
-        data: The bytes.
-        seconds: Duration of the preview, from the beginning of the clip.
-
-    Example:
-        >>> preview = sound_preview(AudioClip(np.zeros(48_000), 24_000), max_bytes=10_000)
-        >>> preview.url[:22]
-        'data:audio/ogg;base64,'
     """
 
     data: bytes
@@ -99,17 +79,7 @@ class SoundPreview(NamedTuple):
 
 
 def sound_preview(clip: _Sound, *, max_bytes: int = _INLINE_BYTES) -> SoundPreview:
-    """Make the preview of a clip, or of as much of its beginning as fits.
-
-    Args:
-        clip: A clip that is not empty.
-        max_bytes: Maximum size in bytes.
-
-    Example:
-        >>> preview = sound_preview(AudioClip(np.zeros(48_000), 24_000))
-        >>> preview.seconds, preview.data[:4]
-        (2.0, b'OggS')
-    """
+    """Make the preview of a clip, or of as much of its beginning as fits."""
     samples = clip.samples if channels_of(clip.samples) <= 2 else mix_to_mono(clip.samples)
     seconds = min(len(samples) / clip.sample_rate, _MAX_PREVIEW_S)
     while True:
@@ -138,16 +108,6 @@ def waveform_png(
         height: Height in CSS pixels; full scale is the whole height.
         scale: Picture pixels for each CSS pixel; 2 stays crisp on dense screens.
         color: Red, green and blue, 0 to 255.
-
-    Returns:
-        The bytes of a PNG of ``width * scale`` by ``height * scale`` pixels.
-
-    Raises:
-        AudioError: The samples or the size are not usable.
-
-    Example:
-        >>> waveform_png(np.sin(np.arange(8_000)))[1:4]
-        b'PNG'
     """
     columns, rows = width * scale, height * scale
     if not (1 <= columns <= _MAX_PX and 1 <= rows <= _MAX_PX):

@@ -21,21 +21,9 @@ _FLOOR = 10 ** (-70 / 10)
 def peaks(samples: ArrayLike, n: int) -> NDArray[np.float32]:
     """Lowest and highest sample of each of ``n`` equal sections, for drawing a waveform.
 
-    Args:
-        samples: Shape (frames,) or (frames, channels); channels are taken together.
-        n: Number of sections, at least 1.
-
     Returns:
         Shape (n, 2), float32 in [-1, 1]: minimum and maximum. If there are fewer frames than sections, frames repeat;
         without frames, all values are zero.
-
-    Raises:
-        AudioError: The samples are not usable, or n is below 1.
-
-    Example:
-        >>> peaks([0.0, 0.5, -0.5, 0.25], n=2)
-        array([[ 0.  ,  0.5 ],
-               [-0.5 ,  0.25]], dtype=float32)
     """
     if n < 1:
         raise AudioError(f"n is {n!r}; it has to be at least 1 section")

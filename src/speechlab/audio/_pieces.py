@@ -36,17 +36,7 @@ _QUIET_WINDOWS = 15
 
 
 class SoundPiece(NamedTuple):
-    """A part of a recording.
-
-    Attributes:
-        start_s: Start in the recording, in seconds.
-        flac: Audio as a FLAC file: mono, 16 bits, at most 16 kHz.
-
-    Example:
-        >>> (piece,) = cut_at_silences(AudioClip(np.zeros(800), 8_000), piece_s=1)
-        >>> piece.start_s, piece.flac[:4]
-        (0.0, b'fLaC')
-    """
+    """A part of a recording."""
 
     start_s: float
     flac: bytes
@@ -56,16 +46,6 @@ def recording_length_s(source: AudioClip | bytes | str | os.PathLike[str]) -> fl
     """Return the duration of a recording in seconds, from its header if that is reliable.
 
     MP3 files, whose headers only have an estimate, and streamed files without a length are decoded.
-
-    Args:
-        source: A clip, or a WAV, FLAC, OGG or MP3 file, as a path or as its bytes.
-
-    Raises:
-        AudioDecodeError: The recording cannot be read, or is truncated according to its container.
-
-    Example:
-        >>> recording_length_s(AudioClip(np.zeros(4_000), 8_000).encode("wav"))
-        0.5
     """
     if isinstance(source, AudioClip):
         return source.duration_s
@@ -82,20 +62,6 @@ def cut_at_silences(
 
     Files are read block by block, so one piece is in memory for a recording of any length. A file that libsndfile
     cannot read is decoded as a whole.
-
-    Args:
-        source: A clip, or a WAV, FLAC, OGG or MP3 file, as a path or as its bytes.
-        piece_s: Maximum length of a piece in seconds.
-
-    Raises:
-        AudioDecodeError: The recording cannot be read or is truncated. For FLAC, this may be raised after the intact
-            pieces.
-
-    Example:
-        >>> speech = np.concatenate([np.ones(8_000), np.zeros(2_000), np.ones(8_000)]) * 0.5
-        >>> pieces = cut_at_silences(AudioClip(speech, 8_000), piece_s=1.5)
-        >>> [(round(piece.start_s, 1), round(decode(piece.flac).duration_s, 1)) for piece in pieces]
-        [(0.0, 1.1), (1.1, 1.1)]
     """
     import soundfile
 

@@ -41,25 +41,6 @@ class SoundReader:
 
     WAV, FLAC and Ogg files stay on disk. Short files, and MP3 files, whose headers only have an estimate of the
     length, are decoded once.
-
-    Args:
-        source: A clip, or a WAV, FLAC, OGG or MP3 file, as a path or as its bytes.
-
-    Attributes:
-        sample_rate: Sample rate in Hz.
-        channels: Number of channels.
-        frames: Number of frames.
-        title: Name of the clip or of the file, or None.
-
-    Raises:
-        AudioDecodeError: The recording cannot be read, or is truncated according to its container.
-        FileNotFoundError: The file does not exist.
-
-    Example:
-        >>> tone = AudioClip(np.sin(np.arange(16_000)), 8_000)
-        >>> reader = SoundReader(tone.encode("flac"))
-        >>> reader.duration_s, reader.sample_rate, reader.channels
-        (2.0, 8000, 1)
     """
 
     def __init__(self, source: AudioClip | bytes | str | os.PathLike[str]) -> None:
@@ -82,12 +63,7 @@ class SoundReader:
         return self.frames / self.sample_rate
 
     def read(self, start_s: float, end_s: float) -> AudioClip:
-        """Return the clip from ``start_s`` to ``end_s`` seconds, without the part beyond the end.
-
-        Raises:
-            AudioError: The file has changed, or cannot be read any more.
-            OSError: The file is gone.
-        """
+        """Return the clip from ``start_s`` to ``end_s`` seconds, without the part beyond the end."""
         first, last = self._frame(start_s), self._frame(end_s)
         if self._clip is not None:
             return AudioClip(self._clip.samples[first:last], self.sample_rate)
@@ -97,10 +73,6 @@ class SoundReader:
         """Return the lowest and highest sample of each of ``count`` equal sections, shape (count, 2).
 
         The first call for a long section reads the whole recording once.
-
-        Raises:
-            AudioError: The file has changed, or cannot be read any more.
-            OSError: The file is gone.
         """
         first, last = self._frame(start_s), self._frame(end_s)
         if last - first < 2 * _STRETCH * count:

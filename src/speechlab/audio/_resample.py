@@ -47,20 +47,6 @@ class StreamResampler:
     """A resampler for audio in pieces.
 
     The joined output is that of :func:`resample` over the joined input.
-
-    Args:
-        from_hz: Rate of the input, in Hz.
-        to_hz: Rate of the output, in Hz.
-        channels: Number of channels.
-
-    Raises:
-        AudioError: A rate is not usable.
-
-    Example:
-        >>> down = StreamResampler(16_000, 8_000)
-        >>> pieces = [down.write(np.zeros(1_600)), down.write(np.zeros(1_600)), down.flush()]
-        >>> sum(len(piece) for piece in pieces)
-        1600
     """
 
     def __init__(self, from_hz: int, to_hz: int, channels: int = 1) -> None:
@@ -75,11 +61,7 @@ class StreamResampler:
             self._stream = soxr.ResampleStream(from_hz, to_hz, channels, dtype="float32", quality=_QUALITY)
 
     def write(self, samples: ArrayLike) -> NDArray[np.float32]:
-        """Resample samples, and return the finished output. The filter delays a part of it.
-
-        Raises:
-            AudioError: The samples are not usable, have other channels, or :meth:`flush` was called.
-        """
+        """Resample samples, and return the finished output. The filter delays a part of it."""
         checked = as_samples(samples)
         if channels_of(checked) != self.channels:
             raise AudioError(f"samples have {channels_of(checked)} channels; this stream has {self.channels}")

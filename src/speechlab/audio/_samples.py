@@ -29,11 +29,7 @@ _INTEGER_SCALES = {np.dtype(np.int16): 2.0**15, np.dtype(np.int32): 2.0**31}
 
 
 def as_format(value: AudioFormat | str) -> AudioFormat:
-    """Read the name of a format.
-
-    Raises:
-        UnsupportedAudioError: The name is none of the five formats.
-    """
+    """Read the name of a format."""
     try:
         return AudioFormat(value)
     except ValueError:
@@ -42,11 +38,7 @@ def as_format(value: AudioFormat | str) -> AudioFormat:
 
 
 def as_rate(value: Any, name: str = "sample_rate") -> int:
-    """Check a sample rate in Hz.
-
-    Raises:
-        AudioError: The rate is not a whole number, or outside the range of sound cards and codecs.
-    """
+    """Check a sample rate in Hz."""
     try:
         rate = operator.index(plain_rate(value))
     except TypeError:
@@ -65,9 +57,6 @@ def as_samples(values: ArrayLike) -> Samples:
 
     Args:
         values: Floats in [-1, 1], or int16 or int32 over their full range.
-
-    Raises:
-        AudioError: The samples have a wrong dtype or shape, are not finite, or are far outside [-1, 1].
     """
     array = np.asarray(values)
     if array.dtype in _INTEGER_SCALES:
@@ -130,12 +119,7 @@ def to_pcm16(samples: Samples) -> bytes:
 
 
 def from_pcm16(data: bytes | bytearray | memoryview, channels: int) -> Samples:
-    """Samples of signed 16-bit little-endian bytes.
-
-    Raises:
-        AudioDecodeError: The bytes end within a frame.
-        AudioError: The number of channels is not allowed.
-    """
+    """Samples of signed 16-bit little-endian bytes."""
     if isinstance(channels, bool) or not 1 <= channels <= MAX_CHANNELS:
         raise AudioError(f"channels is {channels!r}; it has to be 1 to {MAX_CHANNELS}")
     size = memoryview(data).nbytes

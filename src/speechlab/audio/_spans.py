@@ -19,24 +19,7 @@ if TYPE_CHECKING:
 def widen_spans(
     starts: Times, ends: Times, before: Any, after: Any, latest: Any, files: NDArray[np.int64] | None = None
 ) -> tuple[Times, Times]:
-    """Pad segments. Neighbours that would overlap meet in the middle of their gap.
-
-    Args:
-        starts: Start of each segment.
-        ends: End of each segment.
-        before: Padding before each segment, or one value for all.
-        after: Padding after each segment, or one value for all.
-        latest: End of the recording of each segment, or one value for all.
-        files: Number of each segment's recording, for several recordings; neighbours are of one recording.
-
-    Returns:
-        The new starts and ends.
-
-    Example:
-        >>> starts, ends = np.array([100, 250]), np.array([200, 300])
-        >>> widen_spans(starts, ends, before=50, after=50, latest=1_000)
-        (array([ 50, 225]), array([225, 350]))
-    """
+    """Pad segments. Neighbours that would overlap meet in the middle of their gap."""
     wide_starts, wide_ends = np.maximum(0, starts - before), np.minimum(latest, ends + after)
     silences = starts[1:] - ends[:-1]
     middles = ends[:-1] + (silences // 2 if silences.dtype.kind == "i" else silences / 2)
@@ -50,15 +33,6 @@ def pre_roll(wanted: Any, onsets: Any, starts: Any) -> Any:
     """Return the padding that is still missing before a recording's first segment.
 
     The pre-roll counts from the speech itself, and the segment has some padding already.
-
-    Args:
-        wanted: Pre-roll before the speech.
-        onsets: Start of the speech.
-        starts: Start of the segment, not after the start of the speech.
-
-    Example:
-        >>> int(pre_roll(1_500, onsets=3_000, starts=2_900))
-        1400
     """
     return np.maximum(0, wanted - (onsets - starts))
 
@@ -70,20 +44,6 @@ def merge_short_spans(
 
     Each remaining segment has at least the minimum length, or is alone in its recording. The time is linear in the
     number of segments.
-
-    Args:
-        starts: Start of each segment.
-        ends: End of each segment.
-        minimum: Minimum length.
-        files: As for :func:`widen_spans`.
-
-    Returns:
-        Positions of the first and the last input segment of each merged segment.
-
-    Example:
-        >>> first, last = merge_short_spans(np.array([0, 12, 50]), np.array([10, 13, 60]), minimum=5)
-        >>> first, last
-        (array([0, 2]), array([1, 2]))
     """
     count = len(starts)
     if not count or not (ends - starts < minimum).any():

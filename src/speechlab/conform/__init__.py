@@ -24,22 +24,13 @@ from speechlab.conform._run import run
 from speechlab.conform._selection import OUT_OF_REACH, checks, chosen
 
 __all__ = [
-    "OUT_OF_REACH",
-    "Check",
     "CheckOutcome",
     "ConformReport",
     "Observation",
     "ProbeOptions",
-    "Statement",
     "Verdict",
-    "as_json",
-    "as_junit",
-    "checks",
     "chosen",
     "run",
-    "statement_table",
-    "statements",
-    "write_report",
 ]
 
-_name_after(__name__, globals(), __all__)
+_name_after(__name__, globals())

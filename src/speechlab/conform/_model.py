@@ -39,12 +39,7 @@ class Statement:
 
 @cache
 def statements() -> dict[int, Statement]:
-    """Return all statements that apply to services, by number.
-
-    Example:
-        >>> statements()[29].section, statements()[29].text[:40]
-        ('2.2, 8', 'Limit counts cp: 5,000 x U+20BB7 passes,')
-    """
+    """Return all statements that apply to services, by number."""
     lines = files("speechlab.conform").joinpath("_statements.txt").read_text("utf-8").splitlines()
     found = (line.split("|", 2) for line in lines)
     return {int(number): Statement(int(number), section, text) for number, section, text in found}
@@ -52,23 +47,7 @@ def statements() -> dict[int, Statement]:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A check that can run from outside.
-
-    Attributes:
-        id: Name, beginning with the number of its first statement.
-        statements: Numbers of the statements that it checks.
-        title: The expected behaviour, in one line.
-        area: Part of the service.
-        binding: Whether the contract explicitly requires it; readings of ambiguous points do not bind.
-        metered: Maximum of its calls that a service may charge for; shared calls count for each check.
-        quick: Whether it is part of a quick run.
-        needs: Requirements beyond a service and a key; empty for none.
-        run: The function of the check.
-
-    Example:
-        >>> [check.id for check in chosen("3") if not check.binding]
-        ['3-challenge']
-    """
+    """A check that can run from outside."""
 
     id: str
     statements: tuple[int, ...]
@@ -99,18 +78,7 @@ def check(
     needs: str = "",
     first: Callable[[Target], None] | None = None,
 ) -> Callable[[Callable[[Target], None]], Check]:
-    """Make a check from a function.
-
-    Args:
-        name: Its subject, in one or two words; the id is the first number and this name.
-        *statements: Numbers of the statements.
-        title: The expected behaviour.
-        advisory: Whether it follows a reading of an ambiguous or silent point.
-        metered: Maximum of calls that may be charged for.
-        quick: Whether it is part of a quick run.
-        needs: Requirements beyond a service and a key.
-        first: Called before it; raises ``Untried`` if the operation is not available.
-    """
+    """Make a check from a function."""
 
     def made(body: Callable[[Target], None]) -> Check:
         @wraps(body)

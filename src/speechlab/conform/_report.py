@@ -20,13 +20,7 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def as_json(report: ConformReport) -> dict[str, Any]:
-    """Return a report as plain data.
-
-    Example:
-        >>> report = ConformReport("http://127.0.0.1:8100", "ws://127.0.0.1:8100", "2026-01-01T00:00:00Z", ())
-        >>> as_json(report)["passed"], as_json(report)["metered_calls"]
-        (True, 0)
-    """
+    """Return a report as plain data."""
     return {
         "base_url": report.base_url,
         "ws_base_url": report.ws_base_url,
@@ -60,16 +54,7 @@ def _outcome(outcome: CheckOutcome) -> dict[str, Any]:
 
 
 def as_junit(report: ConformReport, *, strict: bool = False) -> str:
-    """Return a report as JUnit XML; advisory outcomes are failures only if ``strict``.
-
-    Example:
-        >>> outcome = CheckOutcome(chosen("1-key-needed")[0], Verdict.HOLDS)
-        >>> report = ConformReport(
-        ...     "http://127.0.0.1:8100", "ws://127.0.0.1:8100", "2026-01-01T00:00:00Z", (outcome,)
-        ... )
-        >>> 'failures="0"' in as_junit(report)
-        True
-    """
+    """Return a report as JUnit XML; advisory outcomes are failures only if ``strict``."""
     failing = {Verdict.FAILS, Verdict.ADVISORY} if strict else {Verdict.FAILS}
     failures = sum(outcome.verdict in failing for outcome in report.outcomes)
     suite = ET.Element(
@@ -108,14 +93,7 @@ def _clean(text: str) -> str:
 
 
 def write_report(report: ConformReport, path: Path, *, strict: bool = False) -> None:
-    """Write a report; a name that ends in ``.xml`` gives JUnit XML, any other JSON.
-
-    Example:
-        >>> report = ConformReport("http://127.0.0.1:8100", "ws://127.0.0.1:8100", "2026-01-01T00:00:00Z", ())
-        >>> write_report(report, Path("conform.xml"))
-        >>> Path("conform.xml").read_text("utf-8")[:5]
-        '<?xml'
-    """
+    """Write a report; a name that ends in ``.xml`` gives JUnit XML, any other JSON."""
     if path.suffix.lower() == ".xml":
         text = as_junit(report, strict=strict)
     else:
@@ -124,12 +102,7 @@ def write_report(report: ConformReport, path: Path, *, strict: bool = False) -> 
 
 
 def statement_table() -> str:
-    """Return the table of all statements and the checks that try them, in Markdown.
-
-    Example:
-        >>> statement_table().splitlines()[0]
-        '| # | § | checks | what is tried, or why it is not |'
-    """
+    """Return the table of all statements and the checks that try them, in Markdown."""
     lines = ["| # | § | checks | what is tried, or why it is not |", "|---|---|---|---|"]
     for number, statement in statements().items():
         found = [check for check in checks() if number in check.statements]

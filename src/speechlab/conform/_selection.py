@@ -51,13 +51,7 @@ OUT_OF_REACH: dict[int, str] = {
 
 @cache
 def checks() -> tuple[Check, ...]:
-    """Return every check, in the order of the first statement of each.
-
-    Example:
-        >>> check = checks()[0]
-        >>> check.id, check.statements, check.binding
-        ('1-key-needed', (1,), True)
-    """
+    """Return every check, in the order of the first statement of each."""
     found = [value for area in _AREAS for value in vars(area).values() if isinstance(value, Check)]
     twice = {each.id for each in found if sum(other.id == each.id for other in found) > 1}
     if twice:

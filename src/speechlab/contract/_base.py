@@ -15,13 +15,6 @@ def read_json_object(data: bytes) -> dict[str, Any]:
 
     It refuses a byte-order mark, invalid UTF-8, lone surrogates, NaN and Infinity, and nesting deeper than 1,024. The
     last value of a repeated key counts.
-
-    Raises:
-        InvalidRequestError: The bytes are not a JSON object.
-
-    Example:
-        >>> read_json_object(b'{"text": "one", "text": "two"}')
-        {'text': 'two'}
     """
     try:
         value = orjson.loads(data)
@@ -56,11 +49,7 @@ class ReplyModel(BaseModel):
 
     @classmethod
     def parse(cls, value: object) -> Self:
-        """Read a decoded JSON value.
-
-        Raises:
-            ContractError: A required field is missing or has the wrong type.
-        """
+        """Read a decoded JSON value."""
         try:
             return cls.model_validate(value)
         except ValidationError as error:
@@ -85,11 +74,7 @@ class RequestModel(BaseModel):
 
     @classmethod
     def parse(cls, fields: dict[str, Any]) -> Self:
-        """Read the fields of a request; null counts as absent.
-
-        Raises:
-            InvalidRequestError: A field is missing or breaks its rule; ``parameter`` names it.
-        """
+        """Read the fields of a request; null counts as absent."""
         try:
             return cls.model_validate({name: value for name, value in fields.items() if value is not None})
         except ValidationError as error:

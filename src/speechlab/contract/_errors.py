@@ -20,12 +20,7 @@ RETRYABLE_STATUS = frozenset({429, 500, 502, 503, 504})
 
 
 class ErrorBody(ReplyModel):
-    """Body of an HTTP error (section 2.8); some validation errors have only ``code`` and ``error``.
-
-    Example:
-        >>> ErrorBody.parse({"code": 400, "error": "No audio data provided"}).name is None
-        True
-    """
+    """Body of an HTTP error (section 2.8); some validation errors have only ``code`` and ``error``."""
 
     context: tuple[str, ...] = ()
     code: int | None = None
@@ -76,12 +71,7 @@ stable."""
 
 
 class HandshakeCode(StrEnum):
-    """Refusals before the WebSocket upgrade (section 5, item 6), in the order in which they are checked.
-
-    Example:
-        >>> HANDSHAKE_STATUS[HandshakeCode("ws_origin_denied")]
-        403
-    """
+    """Refusals before the WebSocket upgrade (section 5, item 6), in the order in which they are checked."""
 
     INVALID_WEBSOCKET_UPGRADE = "invalid_websocket_upgrade"
     AUTH_TOKEN_REQUIRED = "auth_token_required"  # noqa: S105 - a code, not a token
@@ -119,12 +109,7 @@ three token codes and legacy keys that is 104."""
 
 
 class RealtimeCode(StrEnum):
-    """Codes of ``tts.error`` (section 7.2).
-
-    Example:
-        >>> RealtimeCode("rate_limited").retryable, RealtimeCode("empty_text").retryable
-        (True, False)
-    """
+    """Codes of ``tts.error`` (section 7.2)."""
 
     INVALID_MESSAGE = "invalid_message"
     INVALID_ID = "invalid_id"
@@ -171,12 +156,7 @@ class RealtimeCode(StrEnum):
 
 
 class RouterCode(StrEnum):
-    """Codes of ``router.error`` (section 7.2).
-
-    Example:
-        >>> [str(code) for code in RouterCode]
-        ['invalid_json', 'missing_message_type', 'unknown_message_type']
-    """
+    """Codes of ``router.error`` (section 7.2)."""
 
     INVALID_JSON = "invalid_json"
     MISSING_MESSAGE_TYPE = "missing_message_type"

@@ -79,12 +79,7 @@ class VadMode(StrEnum):
 
 
 class AudioTransport(StrEnum):
-    """Forms in which audio travels over the realtime endpoint (section 4.3).
-
-    Example:
-        >>> [str(transport) for transport in AudioTransport]
-        ['binary', 'base64_json']
-    """
+    """Forms in which audio travels over the realtime endpoint (section 4.3)."""
 
     BINARY = "binary"
     BASE64_JSON = "base64_json"

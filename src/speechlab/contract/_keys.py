@@ -15,34 +15,14 @@ OperationName = Literal["synthesize", "transcribe", "translate"]
 
 
 def audio_digest(data: bytes) -> str:
-    """Return the SHA-256 of a recording's bytes in hexadecimal; it represents the recording in a key.
-
-    Example:
-        >>> audio_digest(b"RIFF")[:16]
-        'a40ff3d5900fb769'
-    """
+    """Return the SHA-256 of a recording's bytes in hexadecimal; it represents the recording in a key."""
     return hashlib.sha256(data).hexdigest()
 
 
 def request_key(
     operation: OperationName, parameters: dict[str, Any], *, service: str, repeat: int = 0
 ) -> str:
-    """Return the key of a request: a SHA-256 in hexadecimal.
-
-    Args:
-        operation: The operation.
-        parameters: All parameters that can change the result, defaults included; recordings as
-            :func:`audio_digest`, texts exactly as sent.
-        service: Identity of the service. Never a credential.
-        repeat: Number of a deliberate repetition.
-
-    Example:
-        >>> key = request_key("translate", {"text": "Hello."}, service="a")
-        >>> key == request_key("translate", {"text": "Hello."}, service="a")
-        True
-        >>> key == request_key("translate", {"text": "Hello."}, service="b")
-        False
-    """
+    """Return the key of a request: a SHA-256 in hexadecimal."""
     canonical = orjson.dumps(
         {
             "contract": CONTRACT_VERSION,

@@ -15,22 +15,12 @@ TRANSLATION_PATH = "/translate/"
 
 
 def join_url(base_url: str, path: str) -> str:
-    """Join a path of section 4 to a base URL, which may have its own path and trailing slashes.
-
-    Example:
-        >>> join_url("https://speech.example/api/", "/tts")
-        'https://speech.example/api/tts'
-    """
+    """Join a path of section 4 to a base URL, which may have its own path and trailing slashes."""
     return base_url.rstrip("/") + path
 
 
 def realtime_base(base_url: str) -> str:
-    """Return the WebSocket base URL for an HTTP base URL, for use without a configured one.
-
-    Example:
-        >>> realtime_base("https://speech.example/api")
-        'wss://speech.example/api'
-    """
+    """Return the WebSocket base URL for an HTTP base URL, for use without a configured one."""
     scheme, separator, rest = base_url.partition("://")
     if not separator:
         return f"ws://{base_url}"

@@ -168,20 +168,7 @@ def _legacy_audio(messages: object) -> str | None:
 
 
 def decode_audio_field(audio: str) -> bytes:
-    """Decode the ``audio`` field strictly: the standard alphabet with its padding, and nothing else.
-
-    Raises:
-        InvalidRequestError: The text is not base64, or is empty; the messages are those of section 7.1.
-
-    Example:
-        >>> decode_audio_field("UklGRg==")
-        b'RIFF'
-        >>> try:
-        ...     decode_audio_field("data:audio/wav;base64,UklGRg==")
-        ... except sl.InvalidRequestError as error:
-        ...     print(error)
-        Invalid base64 audio data
-    """
+    """Decode the ``audio`` field strictly: the standard alphabet with its padding, and nothing else."""
     try:
         data = pybase64.b64decode(audio, validate=True)
     except (binascii.Error, ValueError):
@@ -192,12 +179,7 @@ def decode_audio_field(audio: str) -> bytes:
 
 
 def encode_audio_field(data: bytes) -> str:
-    """Encode the bytes of a recording in the form of section 2.3.
-
-    Example:
-        >>> encode_audio_field(b"RIFF")
-        'UklGRg=='
-    """
+    """Encode the bytes of a recording in the form of section 2.3."""
     return pybase64.b64encode_as_string(data)
 
 
@@ -210,23 +192,7 @@ class ReplySegment(ReplyModel):
 
 
 class RecognitionReply(ReplyModel):
-    """Reply of recognition in either form (section 2.4); ``segments`` distinguishes them.
-
-    Attributes:
-        text: The transcript, or None in the segments form.
-        language: Code.
-        confidence: 0 to 1, or None if the service leaves it out.
-        segments: Timed segments, or None in the default form.
-
-    Example:
-        >>> RecognitionReply.parse({"text": "hello"}).segments is None
-        True
-        >>> timed = RecognitionReply.parse(
-        ...     {"language": "en", "segments": [{"start": 0, "end": 1, "text": "hello"}]}
-        ... )
-        >>> timed.segments[0].end
-        1.0
-    """
+    """Reply of recognition in either form (section 2.4); ``segments`` distinguishes them."""
 
     text: str | None = None
     language: str = ""

@@ -21,32 +21,12 @@ _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
 def canonical_uuid(value: str) -> str | None:
-    """Return the UUID in lower case, or None if it is not one in the 8-4-4-4-12 form.
-
-    Example:
-        >>> canonical_uuid("53D1ACF3-1EF1-5583-BCF8-DDA6184FE486"), canonical_uuid("heart")
-        ('53d1acf3-1ef1-5583-bcf8-dda6184fe486', None)
-    """
+    """Return the UUID in lower case, or None if it is not one in the 8-4-4-4-12 form."""
     return value.lower() if _UUID.fullmatch(value) else None
 
 
 def check_text(text: str, *, limit: int = LIMITS.tts_text_chars) -> None:
-    """Refuse a text that cannot be spoken.
-
-    Args:
-        text: Text to speak.
-        limit: Maximum of code points (section 8; 5,000 unless the service is configured otherwise).
-
-    Raises:
-        InvalidRequestError: The text is empty, only white space, or too long.
-
-    Example:
-        >>> try:
-        ...     check_text("　")
-        ... except sl.InvalidRequestError as error:
-        ...     print(error.code)
-        empty_text
-    """
+    """Refuse a text that cannot be spoken."""
     if not text.strip():
         message = "text is empty; it must hold something to say"
         raise InvalidRequestError(message, parameter="text", rule="2.2", code="empty_text")

@@ -122,20 +122,7 @@ class TranslationRequest(RequestModel):
 
 
 def form_body(pairs: Iterable[tuple[str, str]], boundary: str) -> tuple[bytes, str]:
-    """Write a multipart/form-data body without files; names may repeat, and values keep their line breaks.
-
-    Args:
-        pairs: Names and values.
-        boundary: Boundary between the fields, which occurs in no value.
-
-    Returns:
-        The body, and its content type.
-
-    Example:
-        >>> body, content_type = form_body([("text", "Hello."), ("source_lang", "en")], boundary="-")
-        >>> content_type, body.count(b"form-data")
-        ('multipart/form-data; boundary=-', 2)
-    """
+    """Write a multipart/form-data body without files; names may repeat, and values keep their line breaks."""
     parts = [
         f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'
         for name, value in pairs
@@ -184,13 +171,7 @@ class TranslationChoice(ReplyModel):
 
 
 class TranslationReply(ReplyModel):
-    """Reply of translation without a stream (section 2.6).
-
-    Example:
-        >>> reply = TranslationReply.parse({"choices": [{"message": {"content": "Good morning."}}]})
-        >>> reply.choices[0].message.content, reply.usage
-        ('Good morning.', None)
-    """
+    """Reply of translation without a stream (section 2.6)."""
 
     id: str = ""
     object: str = COMPLETION_OBJECT
@@ -219,13 +200,7 @@ class ChunkChoice(ReplyModel):
 
 
 class TranslationChunkReply(ReplyModel):
-    """One event of a translation stream (section 2.7).
-
-    Example:
-        >>> chunk = TranslationChunkReply.parse({"choices": [{"delta": {"content": "Good "}}]})
-        >>> chunk.content, chunk.finished
-        ('Good ', False)
-    """
+    """One event of a translation stream (section 2.7)."""
 
     id: str = ""
     object: str = CHUNK_OBJECT

@@ -10,8 +10,8 @@ from __future__ import annotations
 from speechlab._door import name_after as _name_after
 from speechlab.engines._check import EngineCheck, check
 from speechlab.engines._checkpoints import checkpoint, checkpoints
-from speechlab.engines._dnsmos import DNSMOS_RATE, DnsmosScore, rate_noise
-from speechlab.engines._models import ModelAdded, add, addable
+from speechlab.engines._dnsmos import DNSMOS_RATE, rate_noise
+from speechlab.engines._models import add, addable
 from speechlab.engines._protocols import (
     EngineVoice,
     Recogniser,
@@ -28,14 +28,10 @@ from speechlab.engines._speech.reading import Reader, ReadHere
 from speechlab.engines._weights.store import ModelStore
 
 __all__ = [
-    "DNSMOS_RATE",
-    "DnsmosScore",
     "EngineCheck",
     "EngineEntry",
     "EngineStatus",
     "EngineVoice",
-    "ModelAdded",
-    "ModelStore",
     "ReadHere",
     "Reader",
     "Recogniser",
@@ -46,15 +42,11 @@ __all__ = [
     "TranslationDelta",
     "TranslationJob",
     "Translator",
-    "add",
-    "addable",
     "catalogue",
     "check",
     "checkpoint",
-    "checkpoints",
     "create",
-    "rate_noise",
     "status",
 ]
 
-_name_after(__name__, globals(), __all__)
+_name_after(__name__, globals())

@@ -31,19 +31,7 @@ def checkpoint() -> None:
 
 @contextlib.contextmanager
 def checkpoints(reached: Callable[[], None]) -> Iterator[None]:
-    """Call a function at each checkpoint of this thread, within a ``with`` block.
-
-    Args:
-        reached: The function. It may wait while others use the engine; an error that it raises ends the work.
-
-    Example:
-        >>> reached = []
-        >>> with checkpoints(lambda: reached.append(1)):
-        ...     for _ in range(3):
-        ...         checkpoint()
-        >>> len(reached)
-        3
-    """
+    """Call a function at each checkpoint of this thread, within a ``with`` block."""
     before = getattr(_here, "reached", None)
     _here.reached = reached
     try:

@@ -31,12 +31,7 @@ _CLAUSE_PAUSE_S = 0.15
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A piece of a text.
-
-    Attributes:
-        text: The characters, white space included.
-        pause_s: Seconds of silence after it, if another piece follows.
-    """
+    """A piece of a text."""
 
     text: str
     pause_s: float
@@ -56,16 +51,7 @@ def weight(text: str) -> float:
 
 
 def chunk_text(text: str, *, first: float = 16.0, limit: float = 90.0) -> list[Piece]:
-    """Cut a text into pieces for synthesis.
-
-    Args:
-        text: Any text.
-        first: Weight (see :func:`weight`) above which the first sentence is cut at a clause, if it has one.
-        limit: Weight that no piece exceeds.
-
-    Returns:
-        The pieces, in order; none for an empty text. ``"".join(piece.text for piece in pieces) == text``.
-    """
+    """Cut a text into pieces for synthesis."""
     sentences = _join_short(split_sentences(text))
     if sentences:
         sentences[:1] = _cut_first(sentences[0], first)
@@ -74,16 +60,7 @@ def chunk_text(text: str, *, first: float = 16.0, limit: float = 90.0) -> list[P
 
 
 def split_to_limit(text: str, limit: int, *, marks: str = ";:,.!?—…") -> list[str]:
-    """Cut a string into parts of at most ``limit`` characters, preferably at marks, then at spaces.
-
-    Args:
-        text: Any string, such as phonemes.
-        limit: Maximum of characters in a part; at least 1.
-        marks: Characters after which a cut is preferred.
-
-    Returns:
-        The parts; joined, they are the string again.
-    """
+    """Cut a string into parts of at most ``limit`` characters, preferably at marks, then at spaces."""
     parts: list[str] = []
     while len(text) > limit:
         window = text[:limit]

@@ -58,14 +58,7 @@ _lock = threading.Lock()
 
 
 class DnsmosScore(NamedTuple):
-    """Ratings from 1 (bad) to 5 (excellent), means over the windows.
-
-    Attributes:
-        signal: Rating of the speech (P.835 SIG).
-        background: Rating of the background; higher is less noise (P.835 BAK).
-        overall: Rating of both together (P.835 OVRL).
-        p808: Rating of the whole by a second network, trained on ratings of another test (P.808).
-    """
+    """Ratings from 1 (bad) to 5 (excellent), means over the windows."""
 
     signal: float
     background: float
@@ -78,10 +71,6 @@ def rate_noise(samples: NDArray[np.float32]) -> DnsmosScore:
 
     Args:
         samples: Mono, 16 kHz, in [-1, 1], shape (frames,); at least one.
-
-    Raises:
-        MissingDependencyError: onnxruntime is not installed.
-        ModelError: The weights are not installed, or differ from the pinned ones.
     """
     with _lock:  # sessions are made once, in the first thread that needs them
         p835, p808 = _sessions()

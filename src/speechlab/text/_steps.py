@@ -38,14 +38,7 @@ _SPACING_MARKS = str.maketrans(
 
 
 def substitution(name: str, pattern: str, replacement: str, needs: str = "") -> Step:
-    """A step that replaces a regular expression.
-
-    Args:
-        name: Name of the step.
-        pattern: The regular expression.
-        replacement: What replaces it.
-        needs: Characters of which each match has one; a text without them is not searched, which saves time.
-    """
+    """A step that replaces a regular expression."""
     compiled = re.compile(pattern)
 
     def apply(text: str) -> str:

@@ -20,9 +20,6 @@ def load(module: str) -> ModuleType:
 
     whisper-normalizer has invalid escape sequences, which the compiler reports once. OpenJTalk warns if an optional
     model is off. Neither warning concerns the user.
-
-    Raises:
-        MissingDependencyError: The package is not installed; the message says how to install it.
     """
     there = sys.modules.get(module)
     if there is not None:

@@ -31,16 +31,7 @@ _MPEG_RATES_HZ = (44_100, 48_000, 32_000)
 
 
 def wav_chunks(data: Bytes) -> Iterator[tuple[bytes, int, int]]:
-    """Walk the chunks of a WAV file, or of its beginning.
-
-    Yields:
-        For each chunk with a complete head: its name, the start of its content, and its declared size.
-
-    Example:
-        >>> wav = AudioClip([0.0, 0.5], 8_000).encode("wav")
-        >>> list(wav_chunks(wav))
-        [(b'fmt ', 20, 16), (b'data', 44, 4)]
-    """
+    """Walk the chunks of a WAV file, or of its beginning."""
     position = 12
     for _ in range(_MAX_CHUNKS):
         if position + 8 > len(data):
@@ -51,11 +42,7 @@ def wav_chunks(data: Bytes) -> Iterator[tuple[bytes, int, int]]:
 
 
 def mended_wav(data: bytes) -> bytes:
-    """A WAV with the true size of its data chunk, also if it was written to a pipe without one.
-
-    Raises:
-        AudioDecodeError: The data chunk is missing, or shorter than its declared size.
-    """
+    """A WAV with the true size of its data chunk, also if it was written to a pipe without one."""
     start, open_ended = check_wav(data)
     if not open_ended:
         return data
@@ -63,14 +50,7 @@ def mended_wav(data: bytes) -> bytes:
 
 
 def check_wav(data: Bytes) -> tuple[int, bool]:
-    """Check that the data chunk is complete.
-
-    Returns:
-        Start of the chunk's content, and whether its declared size stands for an unknown length and must be replaced.
-
-    Raises:
-        AudioDecodeError: The data chunk is missing, or shorter than its declared size.
-    """
+    """Check that the data chunk is complete."""
     found = next(((start, size) for name, start, size in wav_chunks(data) if name == b"data"), None)
     if found is None:
         raise AudioDecodeError("the WAV file ends before its sound: it has no data chunk")
@@ -97,9 +77,6 @@ def check_ogg(data: Bytes) -> None:
     """Check that the last page is complete.
 
     A missing end-of-stream mark is not an error, because live streams have none.
-
-    Raises:
-        AudioDecodeError: The file ends within a page.
     """
     position = 0
     while position < len(data):
@@ -117,23 +94,13 @@ def whole_mp3(data: bytes) -> bytes:
     """Check that the last frame is complete and that all frames of a Xing header are present; return the file.
 
     Zeros after the last frame are removed: some writers add them as padding, and ffmpeg fails on them.
-
-    Raises:
-        AudioDecodeError: The file is shorter than its frames or its header declare.
     """
     reached = check_mp3(data)
     return data[:reached] if reached and not any(data[reached:]) else data
 
 
 def check_mp3(data: Bytes) -> int:
-    """Check that no frame is missing or truncated; see :func:`whole_mp3`.
-
-    Returns:
-        End of the last frame.
-
-    Raises:
-        AudioDecodeError: The file is shorter than its frames or its header declare.
-    """
+    """Check that no frame is missing or truncated; see :func:`whole_mp3`."""
     frames, promised, reached = 0, 0, 0
     for start, end in _mp3_frames(data):
         if end > len(data):

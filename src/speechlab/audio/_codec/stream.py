@@ -40,19 +40,7 @@ _PAGE_MICROSECONDS = 100_000
 
 
 def streams(format: AudioFormat | str, sample_rate: int = DEFAULT_SAMPLE_RATE) -> bool:  # noqa: A002 - the contract's name
-    """Whether :func:`stream_encoder` supports a format at a sample rate.
-
-    Args:
-        format: One of the five formats.
-        sample_rate: Sample rate in Hz.
-
-    Raises:
-        UnsupportedAudioError: The name is none of the five formats.
-
-    Example:
-        >>> streams("wav"), streams("mp3"), streams("flac")
-        (True, True, False)
-    """
+    """Whether :func:`stream_encoder` supports a format at a sample rate."""
     chosen = as_format(format)
     match chosen:
         case AudioFormat.MP3:
@@ -78,21 +66,6 @@ def stream_encoder(
     mp3     frames without Xing and ID3 headers, after about 0.1 s  1,105 samples of delay are not marked as such
     ogg     Opus in pages of 0.1 s, exact length                    at rates without Opus: Vorbis, about 1 s
     ======  ======================================================  ================================================
-
-    Args:
-        format: One of ``STREAMABLE_FORMATS``.
-        sample_rate: Rate of the samples and of the file, in Hz.
-        channels: 1 or 2.
-
-    Raises:
-        UnsupportedAudioError: The format is FLAC, or does not support the rate; see :func:`streams`.
-        AudioError: The rate or the number of channels is not valid.
-
-    Example:
-        >>> with stream_encoder("wav", sample_rate=8_000) as encoder:
-        ...     data = encoder.write([0.0, 0.5]) + encoder.write([-0.5]) + encoder.close()
-        >>> decode(data).samples
-        array([ 0. ,  0.5, -0.5], dtype=float32)
     """
     chosen, rate = as_format(format), as_rate(sample_rate)
     if isinstance(channels, bool) or channels not in {1, 2}:
@@ -127,16 +100,6 @@ class StreamEncoder(ABC):
 
     As a context manager it releases the codec at the end, whether or not :meth:`close` was called. Use an encoder in
     one thread at a time.
-
-    Attributes:
-        format: Format of the bytes.
-        sample_rate: Rate in Hz.
-        channels: 1 or 2.
-
-    Example:
-        >>> with stream_encoder("pcm", sample_rate=8_000) as encoder:
-        ...     str(encoder.format), encoder.channels, len(encoder.write([0.0, 0.5])), len(encoder.close())
-        ('pcm', 1, 4, 0)
     """
 
     def __init__(self, format: AudioFormat, sample_rate: int, channels: int) -> None:  # noqa: A002 - the contract's name
@@ -168,12 +131,6 @@ class StreamEncoder(ABC):
         Args:
             samples: Shape (frames,) or (frames, channels), floats in [-1, 1] (overshoot is clipped) or int16; any
                 number of frames, including none.
-
-        Returns:
-            The next bytes of the file, often none.
-
-        Raises:
-            AudioError: The samples are not usable or have another number of channels, or the encoder is closed.
         """
         if self._closed:
             raise AudioError("the encoder is closed; make a new one for more samples")
@@ -183,11 +140,7 @@ class StreamEncoder(ABC):
         return self._write(checked)
 
     def close(self) -> bytes:
-        """Write the end of the file.
-
-        Returns:
-            The last bytes of the file; none on further calls.
-        """
+        """Write the end of the file."""
         if self._closed:
             return b""
         self._closed = True

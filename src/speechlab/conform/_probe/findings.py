@@ -30,12 +30,7 @@ class Observation:
 
 
 class Unmet(Exception):  # noqa: N818 - not an error of this program but a finding about another
-    """The service does not behave as expected, and the check cannot continue.
-
-    Args:
-        expected: The expectation.
-        evidence: The request and the reply.
-    """
+    """The service does not behave as expected, and the check cannot continue."""
 
     def __init__(self, expected: str, evidence: Evidence | None = None) -> None:
         super().__init__(expected)

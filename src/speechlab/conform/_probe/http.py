@@ -41,11 +41,7 @@ class Address:
 
     @classmethod
     def of(cls, url: str) -> Address:
-        """Read a base URL; its path may end in slashes.
-
-        Raises:
-            ValueError: The text is not a URL of HTTP or WebSockets.
-        """
+        """Read a base URL; its path may end in slashes."""
         parts = urlsplit(url)
         if parts.scheme not in {"http", "https", "ws", "wss"} or not parts.hostname:
             raise ValueError(f"{url!r} is not a URL like https://host/path")
@@ -68,20 +64,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A request, shortened and without its key, and its reply.
-
-    Attributes:
-        sent: The request.
-        status: HTTP status.
-        headers: Headers as received, names in lower case.
-        body: Body without chunk framing.
-        framing: ``length``, ``chunked`` or ``close``.
-        complete: Whether the body is complete.
-        trailing: Bytes after its end.
-        chunks: Number of chunks.
-        first_s: Seconds from the request to the first byte of the body.
-        seconds: Seconds from the request to the end.
-    """
+    """A request, shortened and without its key, and its reply; times in seconds from the request on."""
 
     sent: str
     status: int
@@ -116,11 +99,7 @@ class Exchange:
         return f"{head}: {shortened(self.body.decode('utf-8', 'replace'), 600)}"
 
     def json(self) -> Any:
-        """Return the body as JSON.
-
-        Raises:
-            Unmet: The body is not JSON.
-        """
+        """Return the body as JSON."""
         try:
             return json.loads(self.body)
         except (ValueError, RecursionError):
@@ -128,11 +107,7 @@ class Exchange:
 
 
 class NotHTTP(Unmet):
-    """The reply is not HTTP.
-
-    Attributes:
-        exchange: The request, the status 0, and the start of the reply.
-    """
+    """The reply is not HTTP."""
 
     def __init__(self, exchange: Exchange) -> None:
         super().__init__("the reply is HTTP", exchange)
@@ -198,19 +173,7 @@ class SocketReader:
 def exchange(
     address: Address, request: bytes, shown: str, timeout_s: float, *, first_only: bool = False
 ) -> Exchange:
-    """Send a request on a new connection, and read its reply.
-
-    Args:
-        address: Address of the service.
-        request: The whole request.
-        shown: The part of it that may be shown.
-        timeout_s: Timeout of the whole exchange in seconds.
-        first_only: Stop at the first bytes of the body.
-
-    Raises:
-        Unmet: No HTTP reply came.
-        TimeoutError: The reply did not come in time.
-    """
+    """Send a request on a new connection, and read its reply."""
     started = time.monotonic()
     connection = address.connect(timeout_s)
     with contextlib.closing(connection):

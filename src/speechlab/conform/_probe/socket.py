@@ -55,11 +55,7 @@ class SpeakAttempt:
         return [each for each in self.events if isinstance(each, dict) and each.get("type") == kind]
 
     def one(self, kind: str) -> dict[str, Any]:
-        """Return the message of a type.
-
-        Raises:
-            Unmet: The number of such messages is not one.
-        """
+        """Return the message of a type."""
         found = self.of(kind)
         if len(found) != 1:
             raise Unmet(f"exactly one {kind} for a spoken text", self)
@@ -159,12 +155,7 @@ class Talk:
         self.raw(json.dumps(given(message)))
 
     def event(self, seconds: float | None = None) -> Event:
-        """Return the next message.
-
-        Raises:
-            Closed: The service has closed the connection.
-            Unmet: No message came in time, or it is not JSON.
-        """
+        """Return the next message."""
         from websockets.exceptions import ConnectionClosed
 
         try:
@@ -221,11 +212,7 @@ class Talk:
         return self.ask(type="session.update", id=_id, session=given(settings))
 
     def configured(self, **session: Any) -> dict[str, Any]:
-        """Send a valid ``session.update`` and return ``session.created``.
-
-        Raises:
-            Unmet: The update is refused.
-        """
+        """Send a valid ``session.update`` and return ``session.created``."""
         found = self.update(**session)
         if found.get("type") != "session.created":
             raise Unmet("the reply to a valid session.update is session.created", self)
@@ -244,11 +231,7 @@ class Talk:
         return self.to_end(text, _id)
 
     def to_end(self, text: str, _id: Any) -> SpeakAttempt:
-        """Read to the end of an attempt.
-
-        Raises:
-            Untried: The service reports too many calls.
-        """
+        """Read to the end of an attempt."""
         events: list[Event] = []
         while True:
             try:

@@ -56,11 +56,7 @@ def clip_of(data: bytes, name: str, sample_rate: int) -> AudioClip | None:
 
 
 def speech(target: Target) -> AudioClip:
-    """Return speech that the service itself has made, at 16 kHz.
-
-    Raises:
-        Untried: Synthesis fails.
-    """
+    """Return speech that the service itself has made, at 16 kHz."""
 
     def make() -> AudioClip:
         reply = target.speak(text=target.text * 2)

@@ -32,11 +32,7 @@ _PATIENT_TRIES = 4
 
 
 class Target:
-    """A deployment under test.
-
-    Args:
-        options: Its address and keys.
-    """
+    """A deployment under test."""
 
     def __init__(self, options: ProbeOptions) -> None:
         self.options = options
@@ -103,12 +99,7 @@ class Target:
         shown: str = "",
         first_only: bool = False,
     ) -> Exchange:
-        """Send a request; ``auth`` is "" for the key, None for no header, else the values of the header.
-
-        Raises:
-            Unmet: The reply is not HTTP, or there is none.
-            Untried: The service repeatedly replies that there are too many calls.
-        """
+        """Send a request; ``auth`` is "" for the key, None for no header, else the values of the header."""
         given_auth: tuple[str, ...] = (auth,) if isinstance(auth, str) else auth or ()
         if auth == "":
             given_auth = (f"Bearer {self.options.api_key}",)
@@ -213,11 +204,7 @@ class Target:
         return self._named(self.options.q_voice)
 
     def voice_where(self, wanted: Callable[[dict[str, Any]], bool], what: str) -> dict[str, Any]:
-        """Return the first voice that fulfils a condition.
-
-        Raises:
-            Untried: No voice fulfils it.
-        """
+        """Return the first voice that fulfils a condition."""
         found = next(filter(wanted, [self.voice, *self.voices]), None)
         if found is None:
             raise Untried(f"the catalogue has no voice {what}")
@@ -231,11 +218,7 @@ class Target:
 
     @property
     def stream_format(self) -> str:
-        """A format in which the voice streams.
-
-        Raises:
-            Untried: The voice does not stream.
-        """
+        """A format in which the voice streams."""
 
         def find() -> str:
             if self.voice.get("streaming") is not True:
@@ -265,11 +248,7 @@ class Target:
         return "これは最初の文です。ここに二つ目の文があります。三つ目でおしまいです。" * 3
 
     def restricted(self, name: str = "restricted_key") -> str:
-        """Return another key of the options.
-
-        Raises:
-            Untried: The key was not given.
-        """
+        """Return another key of the options."""
         key = getattr(self.options, name)
         if key is None:
             raise Untried(f"needs --{name.replace('_', '-')}")
@@ -292,19 +271,11 @@ class Target:
         return found
 
     def need_recognition(self) -> None:
-        """Continue only if the service has recognition.
-
-        Raises:
-            Untried: The service has no recognition.
-        """
+        """Continue only if the service has recognition."""
         self._need("recognition", self.recognise)
 
     def need_translation(self) -> None:
-        """Continue only if the service has translation.
-
-        Raises:
-            Untried: The service has no translation.
-        """
+        """Continue only if the service has translation."""
         self._need("translation", lambda: self.form([("target_lang", "ja")]))
 
     def _need(self, what: str, ask: Callable[[], Exchange]) -> None:

@@ -20,16 +20,7 @@ def _always(_format: str, _sample_rate: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class SessionVoice:
-    """A voice, as far as a session uses it.
-
-    Attributes:
-        id: Canonical UUID.
-        model: Model of the voice.
-        rules: Settings that the voice and its provider accept.
-        allowed: Whether the key may use the voice's provider.
-        temperature: Default of the provider; None means that a temperature is ignored.
-        streams: Whether a format can stream at a rate in Hz, beyond the rules.
-    """
+    """A voice, as far as a session uses it."""
 
     id: str
     model: str

@@ -14,12 +14,7 @@ from speechlab.errors import ContractError
 
 
 class SessionState(StrEnum):
-    """State of a session (section 3).
-
-    Example:
-        >>> [str(state) for state in SessionState]
-        ['connected', 'configured', 'synthesizing', 'closed']
-    """
+    """State of a session (section 3)."""
 
     CONNECTED = "connected"
     """The upgrade is complete; the session is not configured."""
@@ -32,12 +27,7 @@ class SessionState(StrEnum):
 
 
 class UsageStatus(StrEnum):
-    """``usage.status`` (section 4.3).
-
-    Example:
-        >>> [str(status) for status in UsageStatus]
-        ['completed', 'backend_error', 'partial_backend_error']
-    """
+    """``usage.status`` (section 4.3)."""
 
     COMPLETED = "completed"
     BACKEND_ERROR = "backend_error"
@@ -46,15 +36,7 @@ class UsageStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """A row of the table of section 3.
-
-    Attributes:
-        states: States in which the row applies.
-        trigger: The event.
-        condition: Condition of the row.
-        next: The state afterwards, or None for no change.
-        sends: Types of the messages sent, in order; a code follows its type after a colon.
-    """
+    """A row of the table of section 3."""
 
     states: tuple[SessionState, ...]
     trigger: str
@@ -96,22 +78,7 @@ TRANSITIONS: tuple[Transition, ...] = (
 
 
 class SessionSettings(RequestModel):
-    """``session`` of ``session.update`` (section 4.3).
-
-    Attributes:
-        voice_id: UUID from the catalogue.
-        format: Format that the voice supports and its provider streams.
-        sample_rate: Hz, or 0 for 24,000.
-        temperature: For voices of provider Q; 0.0 is sent as a real value.
-        audio_transport: ``binary`` or ``base64_json``.
-
-    Example:
-        >>> settings = SessionSettings.parse(
-        ...     {"voice_id": "53d1acf3-1ef1-5583-bcf8-dda6184fe486", "format": "pcm"}
-        ... )
-        >>> settings.sample_rate, str(settings.audio_transport)
-        (0, 'binary')
-    """
+    """``session`` of ``session.update`` (section 4.3)."""
 
     voice_id: str
     format: str
@@ -121,15 +88,7 @@ class SessionSettings(RequestModel):
 
 
 class SessionUpdate(RequestModel):
-    """Client message that configures the session, once.
-
-    Example:
-        >>> settings = SessionSettings.parse(
-        ...     {"voice_id": "53d1acf3-1ef1-5583-bcf8-dda6184fe486", "format": "pcm"}
-        ... )
-        >>> SessionUpdate(id="1", session=settings).message()["type"]
-        'session.update'
-    """
+    """Client message that configures the session, once."""
 
     type: Literal["session.update"] = "session.update"
     id: str | None = None
@@ -145,12 +104,7 @@ class SessionUpdate(RequestModel):
 
 
 class Speak(RequestModel):
-    """Client message with one complete text.
-
-    Example:
-        >>> Speak(id="1", text="Hello.").message()
-        {'type': 'tts.speak', 'id': '1', 'text': 'Hello.'}
-    """
+    """Client message with one complete text."""
 
     type: Literal["tts.speak"] = "tts.speak"
     id: str | None = None
@@ -274,17 +228,7 @@ SERVICE_MESSAGES: dict[str, type[ServiceMessage]] = {
 
 
 def parse_service_message(value: object) -> ServiceMessage:
-    """Read a decoded JSON message of the service.
-
-    Raises:
-        ContractError: The value is not an object with a ``type``, or lacks a required field of its type.
-
-    Example:
-        >>> parse_service_message(
-        ...     {"type": "tts.error", "code": "empty_text", "message": "text is empty"}
-        ... ).code
-        'empty_text'
-    """
+    """Read a decoded JSON message of the service."""
     if not isinstance(value, dict) or not isinstance(value.get("type"), str):
         message = "the service sent a message without a type"
         raise ContractError(message, body=repr(value)[:2000])

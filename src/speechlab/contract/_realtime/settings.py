@@ -16,15 +16,7 @@ if TYPE_CHECKING:
 
 
 def checked_settings(session: dict[str, Any], voice: SessionVoice | None) -> SessionConfig:
-    """Check settings in the order voice, access, format, streaming, rate, transport, temperature.
-
-    Args:
-        session: The ``session`` of the message.
-        voice: Its voice, or None if no voice has the id.
-
-    Raises:
-        InvalidRequestError: A setting is not allowed; ``code`` is the one of section 7.2.
-    """
+    """Check settings in the order voice, access, format, streaming, rate, transport, temperature."""
     if voice is None:
         said = f"there is no voice {quoted(session['voice_id'])}; take one from GET /tts/voices"
         raise invalid(RealtimeCode.UNKNOWN_VOICE_ID, said)
@@ -75,11 +67,7 @@ def _temperature(value: object) -> float | None:
 
 
 def correlation_id(value: object) -> str | None:
-    """Return a client's id; null counts as absent.
-
-    Raises:
-        InvalidRequestError: ``invalid_id`` or ``id_too_long``.
-    """
+    """Return a client's id; null counts as absent."""
     if value is None:
         return None
     if not isinstance(value, str) or not value:

@@ -29,17 +29,7 @@ _BETWEEN = re.compile(r"[\W_]+")
 
 
 def load_whisper(folder: Path, threads: int, compute_type: str) -> Any:
-    """Load a CTranslate2 Whisper model.
-
-    Args:
-        folder: Folder of the model.
-        threads: Threads of one inference.
-        compute_type: CTranslate2's type of numbers, such as ``"int8"``.
-
-    Raises:
-        MissingDependencyError: faster-whisper is not installed.
-        ModelError: The model cannot be loaded.
-    """
+    """Load a CTranslate2 Whisper model."""
     library = require("faster_whisper")
 
     class Guarded(library.WhisperModel):  # type: ignore[name-defined,misc]  # the library is imported when it is needed

@@ -29,9 +29,6 @@ def find_speech(samples: NDArray[np.float32], gap_ms: int) -> list[Span]:
     Args:
         samples: Mono, float32 in [-1, 1], shape (frames,), at 16,000 Hz.
         gap_ms: Minimum silence between two stretches of speech, in milliseconds.
-
-    Raises:
-        EngineError: Some samples are not finite numbers.
     """
     if not len(samples):
         return []

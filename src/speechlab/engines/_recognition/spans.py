@@ -48,45 +48,18 @@ class TimedWord:
 
 
 def widen(spans: Sequence[Span], margin: float, duration: float) -> list[Span]:
-    """Widen each span by a margin on both sides; neighbours that would overlap meet in the middle of their gap.
-
-    Args:
-        spans: Sorted, not overlapping.
-        margin: Seconds, 0 or more.
-        duration: Length of the file in seconds.
-
-    Returns:
-        As many spans, sorted, not overlapping, inside the file.
-    """
+    """Widen each span by a margin on both sides; neighbours that would overlap meet in the middle of their gap."""
     return pad_spans(spans, leading=margin, margin=margin, duration=duration)
 
 
 def merge_short(spans: Sequence[Span], minimum: float) -> list[Span]:
-    """Merge spans shorter than a minimum with the neighbour that is nearer in time.
-
-    Args:
-        spans: Sorted, not overlapping.
-        minimum: Seconds.
-
-    Returns:
-        Spans of at least ``minimum`` seconds; one shorter span if there was too little in all.
-    """
+    """Merge spans shorter than a minimum with the neighbour that is nearer in time."""
     first, last = merge_short_spans(*_times(spans), minimum)
     return [Span(spans[a].start, spans[b].end) for a, b in zip(first.tolist(), last.tolist(), strict=True)]
 
 
 def pad_spans(spans: Sequence[Span], *, leading: float, margin: float, duration: float) -> list[Span]:
-    """Widen spans: the first edge by ``leading``, all other edges by ``margin``; clamp to file and neighbours.
-
-    Args:
-        spans: Sorted, not overlapping, inside the file.
-        leading: Seconds before the first span.
-        margin: Seconds at every other edge.
-        duration: Length of the file in seconds.
-
-    Returns:
-        As many spans, sorted, not overlapping, inside the file.
-    """
+    """Widen spans: the first edge by ``leading``, all other edges by ``margin``; clamp to file and neighbours."""
     before = np.full(len(spans), margin)
     before[:1] = leading
     starts, ends = widen_spans(*_times(spans), before, margin, duration)
@@ -98,16 +71,7 @@ def _times(spans: Sequence[Span]) -> tuple[NDArray[np.float64], NDArray[np.float
 
 
 def keep_spans(speech: Sequence[Span], margin: float, duration: float) -> list[Span]:
-    """Return the parts of a recording for the recogniser: speech with a margin, without long silences.
-
-    Args:
-        speech: Sorted, not overlapping.
-        margin: Seconds kept on either side of speech.
-        duration: Length of the file in seconds.
-
-    Returns:
-        Sorted spans that do not touch. Silences up to twice the margin are kept completely.
-    """
+    """Return the parts of a recording for the recogniser: speech with a margin, without long silences."""
     kept: list[Span] = []
     for span in speech:
         start, end = max(0.0, span.start - margin), min(duration, span.end + margin)
@@ -119,11 +83,7 @@ def keep_spans(speech: Sequence[Span], margin: float, duration: float) -> list[S
 
 
 class Timeline:
-    """Maps times in the shortened audio, which has the kept spans end to end, to times in the recording.
-
-    Args:
-        kept: The spans, sorted, not overlapping; at least one.
-    """
+    """Maps times in the shortened audio, which has the kept spans end to end, to times in the recording."""
 
     def __init__(self, kept: Sequence[Span]) -> None:
         self._kept = list(kept)
@@ -134,12 +94,7 @@ class Timeline:
             total += span.end - span.start
 
     def original(self, time: float, *, inside: float | None = None) -> float:
-        """Return the time in the recording.
-
-        Args:
-            time: Seconds in the shortened audio.
-            inside: Another time in the shortened audio, which selects the span for a time on a seam.
-        """
+        """Return the time in the recording."""
         index = max(0, bisect_right(self._starts, time if inside is None else inside) - 1)
         span = self._kept[index]
         return min(span.end, max(span.start, span.start + time - self._starts[index]))
@@ -153,15 +108,7 @@ class Timeline:
 
 
 def assign_words(words: Sequence[TimedWord], spans: Sequence[Span]) -> list[tuple[Span, str]]:
-    """Assign each word to the span that it overlaps most, or else to the nearest one, without changing the order.
-
-    Args:
-        words: Words in the order of the text.
-        spans: Sorted, not overlapping.
-
-    Returns:
-        The spans with words, and their words joined and stripped.
-    """
+    """Assign each word to the span that it overlaps most, or else to the nearest one, without changing the order."""
     texts = [""] * len(spans)
     position = 0
     for word in words:

@@ -108,20 +108,11 @@ class WhisperEngine:
         return self._languages
 
     def find(self) -> None:
-        """Find the model, joined and with the right hash, without loading it; the first time takes seconds.
-
-        Raises:
-            ModelError: The weights are missing or damaged.
-        """
+        """Find the model, joined and with the right hash, without loading it; the first time takes seconds."""
         self._model_folder()
 
     def load(self) -> None:
-        """Load the model now instead of on first use: 1 to 2 s, and longer the first time, when it is joined.
-
-        Raises:
-            MissingDependencyError: faster-whisper is not installed.
-            ModelError: The weights are missing or damaged.
-        """
+        """Load the model now instead of on first use: 1 to 2 s, and longer the first time, when it is joined."""
         if self._whisper is None:
             self._whisper = load_whisper(self._model_folder(), self._threads, self._compute_type)
 
@@ -134,9 +125,6 @@ class WhisperEngine:
 
         Without speech, the text is empty, the confidence 0, and the language the given one or the first of
         :attr:`languages`.
-
-        Raises:
-            EngineError: The language is not supported, or the inference failed.
         """
         if options.language is not None and options.language not in self._languages:
             allowed = ", ".join(self._languages)

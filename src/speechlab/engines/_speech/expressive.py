@@ -75,16 +75,7 @@ class ExpressiveEngine(KokoroEngine):
     def synthesise(
         self, text: str, voice: str, *, temperature: float | None = None
     ) -> Iterator[NDArray[np.float32]]:
-        """Speak a text piece by piece (see the protocol).
-
-        Args:
-            text: Text to speak.
-            voice: ``"q_tebukuro"`` or ``"q_kumo"``.
-            temperature: Variation: 0 for none, None for 0.5. Values above 2, where words begin to suffer, count as 2.
-
-        Raises:
-            EngineError: The voice does not exist, or the inference failed.
-        """
+        """Speak a text piece by piece (see the protocol)."""
         known = check_voice(voice, self.voices, "q")
         self.load()
         heat = DEFAULT_TEMPERATURE if temperature is None else min(max(temperature, 0.0), 2.0)

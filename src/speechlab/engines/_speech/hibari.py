@@ -51,22 +51,12 @@ class HibariEngine:
         return (EngineVoice("heart", ("en",), "Female", "hibari, American English, very fast"),)
 
     def find(self) -> None:
-        """Find the weights, and check their hashes.
-
-        Raises:
-            MissingDependencyError: hibari-tts is not installed.
-            ModelError: The weights are not those that are pinned.
-        """
+        """Find the weights, and check their hashes."""
         require("hibari")
         ModelStore().ensure(HIBARI)
 
     def load(self) -> None:
-        """Load the model now instead of on first use (about 1 s).
-
-        Raises:
-            MissingDependencyError: hibari-tts is not installed.
-            ModelError: The weights are not those that are pinned.
-        """
+        """Load the model now instead of on first use (about 1 s)."""
         if self._voice is None:
             self.find()
             self._voice = require("hibari").Hibari(
@@ -78,11 +68,7 @@ class HibariEngine:
         self._voice = None
 
     def check_text(self, text: str, voice: str) -> None:
-        """Check that the voice can read a text, without loading the model.
-
-        Raises:
-            InvalidRequestError: The text has letters, but none of English.
-        """
+        """Check that the voice can read a text, without loading the model."""
         if any(char.isalpha() for char in text) and not any(
             char.isascii() and char.isalnum() for char in text
         ):
@@ -97,12 +83,7 @@ class HibariEngine:
     def synthesise(
         self, text: str, voice: str, *, temperature: float | None = None
     ) -> Iterator[NDArray[np.float32]]:
-        """Speak a text piece by piece (see the protocol); ``temperature`` is ignored.
-
-        Raises:
-            InvalidRequestError: The text has letters, but none of English.
-            EngineError: The voice does not exist, or the inference failed.
-        """
+        """Speak a text piece by piece (see the protocol); ``temperature`` is ignored."""
         del temperature
         check_voice(voice, self.voices, "hibari")
         self.check_text(text, voice)

@@ -53,12 +53,7 @@ BUNDLED = (
 
 @dataclass(slots=True, weakref_slot=True)
 class KokoroModel:
-    """The loaded model, shared by all engines of a process that use the same files.
-
-    Attributes:
-        session: The ONNX Runtime session; safe to run from several threads.
-        vocabulary: Token of each phoneme.
-    """
+    """The loaded model, shared by all engines of a process that use the same files."""
 
     session: Any
     vocabulary: dict[str, int]
@@ -130,20 +125,11 @@ class KokoroEngine:
         return (*BUNDLED, *(voice for voice, _ in installed_voices(self._store)))
 
     def find(self) -> None:
-        """Find the model, joined and with the right hash, without loading it; the first time takes seconds.
-
-        Raises:
-            ModelError: The weights are missing or damaged.
-        """
+        """Find the model, joined and with the right hash, without loading it; the first time takes seconds."""
         self._store.ensure(KOKORO)
 
     def load(self) -> None:
-        """Load the model now instead of on first use: 1 to 2 s, and longer the first time, when it is joined.
-
-        Raises:
-            MissingDependencyError: A package is not installed.
-            ModelError: The weights are missing or damaged.
-        """
+        """Load the model now instead of on first use: 1 to 2 s, and longer the first time, when it is joined."""
         if self._model is not None:
             return
         paths = self._store.ensure(KOKORO)
@@ -161,11 +147,7 @@ class KokoroEngine:
     def synthesise(
         self, text: str, voice: str, *, temperature: float | None = None
     ) -> Iterator[NDArray[np.float32]]:
-        """Speak a text piece by piece (see the protocol); ``temperature`` is ignored.
-
-        Raises:
-            EngineError: The voice does not exist, or the inference failed.
-        """
+        """Speak a text piece by piece (see the protocol); ``temperature`` is ignored."""
         del temperature
         known = check_voice(voice, self.voices, "kokoro")
         self.load()

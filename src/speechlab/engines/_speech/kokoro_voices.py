@@ -83,11 +83,7 @@ def installed_voices(store: ModelStore) -> list[tuple[EngineVoice, Path]]:
 
 
 def verify_voices(store: ModelStore) -> list[str]:
-    """Hash the added voices again.
-
-    Returns:
-        The names of the damaged voices. Their files are deleted, so that these voices are no longer offered.
-    """
+    """Hash the added voices again."""
     damaged = []
     for known, path in installed_voices(store):
         if file_sha256(path) != VOICE_SHA256[known.name]:
@@ -97,19 +93,7 @@ def verify_voices(store: ModelStore) -> list[str]:
 
 
 def add_voices(store: ModelStore, source: Path | str | None = None) -> tuple[str, ...]:
-    """Add the English voices to the cache.
-
-    Args:
-        store: The model store.
-        source: Folder with some or all of the ``.bin`` files (directly, or in ``voices`` or ``package/voices``), or
-            the packed ``.tgz`` of kokoro-js; None for a download by the npm client.
-
-    Returns:
-        Names of all voices in the cache now.
-
-    Raises:
-        ModelError: The npm client is missing or failed, a file has the wrong hash, or the cache cannot be written.
-    """
+    """Add the English voices to the cache."""
     with tempfile.TemporaryDirectory(prefix="speechlab-") as scratch:
         path = Path(source).expanduser() if source is not None else _npm_pack(Path(scratch))
         tables = dict(_from_tarball(path) if path.is_file() else _from_folder(path))

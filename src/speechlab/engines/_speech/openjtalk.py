@@ -47,11 +47,7 @@ class OpenJTalkEngine:
         return (EngineVoice("mei", ("ja",), "Female", "OpenJTalk, Japanese, robotic but clear, very fast"),)
 
     def load(self) -> None:
-        """Load the dictionary and the voice now instead of on first use (about 1 s).
-
-        Raises:
-            MissingDependencyError: pyopenjtalk-plus is not installed.
-        """
+        """Load the dictionary and the voice now instead of on first use (about 1 s)."""
         self._speak("あ")
 
     def close(self) -> None:
@@ -60,11 +56,7 @@ class OpenJTalkEngine:
     def synthesise(
         self, text: str, voice: str, *, temperature: float | None = None
     ) -> Iterator[NDArray[np.float32]]:
-        """Speak a text piece by piece (see the protocol); ``temperature`` is ignored.
-
-        Raises:
-            EngineError: The voice does not exist, or the library failed.
-        """
+        """Speak a text piece by piece (see the protocol); ``temperature`` is ignored."""
         del temperature
         check_voice(voice, self.voices, "openjtalk")
         require("pyopenjtalk")

@@ -27,12 +27,7 @@ def has_japanese(text: str) -> bool:
 
 
 def split_scripts(text: str) -> list[tuple[str, str]]:
-    """Cut a text into runs for the two readers.
-
-    Returns:
-        Pairs of ``"en"`` or ``"ja"`` and the run. A text without kana and kanji is one English run, digits included.
-        Otherwise runs of Latin letters, with the digits that follow a letter, are English.
-    """
+    """Cut a text into runs for the two readers."""
     text = text.translate(_FULLWIDTH_LATIN)
     if not has_japanese(text):
         return [("en", text)] if text else []
@@ -49,16 +44,7 @@ def split_scripts(text: str) -> list[tuple[str, str]]:
 
 
 def phonemes(text: str, reader: Reader, *, british: bool = False) -> str:
-    """Phonemes of a text in Kokoro's alphabet.
-
-    Args:
-        text: Japanese, English or both.
-        reader: Front end that reads the runs.
-        british: Whether to read English with a British accent.
-
-    Returns:
-        The phonemes; empty if there is nothing to read.
-    """
+    """Phonemes of a text in Kokoro's alphabet."""
     read = [
         reader.english(run, british=british) if script == "en" else reader.japanese(run)
         for script, run in split_scripts(text)

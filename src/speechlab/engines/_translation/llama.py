@@ -97,20 +97,11 @@ class LlamaEngine:
         return tuple(NAMES)
 
     def find(self) -> None:
-        """Find the model, joined and with the right hash, without loading it; the first time takes seconds.
-
-        Raises:
-            ModelError: The weights are missing or damaged.
-        """
+        """Find the model, joined and with the right hash, without loading it; the first time takes seconds."""
         self._model_file()
 
     def load(self) -> None:
-        """Load the model now instead of on first use: 2 to 5 s, and longer the first time, when it is joined.
-
-        Raises:
-            MissingDependencyError: xllamacpp is not installed.
-            ModelError: The weights are missing or damaged.
-        """
+        """Load the model now instead of on first use: 2 to 5 s, and longer the first time, when it is joined."""
         if self._server is not None:
             return
         self._server = _start(self._model_file(), self._threads, self._context_tokens, self._gpu_layers)
@@ -125,9 +116,6 @@ class LlamaEngine:
 
         A sentence with keywords comes in one piece, after a check: if the model lost a term, the sentence is
         translated again in another way. The last piece names the terms that are still missing.
-
-        Raises:
-            EngineError: A language is not supported, or the inference failed.
         """
         for code in (job.source, job.target):
             if code not in NAMES:

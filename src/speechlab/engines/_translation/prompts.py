@@ -40,12 +40,7 @@ _FEW_SHOT_CONTEXT = 300
 
 
 class Terms:
-    """Terms to preserve in a translation.
-
-    Args:
-        keywords: The terms. The longest match counts, and Latin letters at the edge of a term match whole words only.
-        text: The whole source text, so that the placeholders do not collide with it.
-    """
+    """Terms to preserve in a translation."""
 
     def __init__(self, keywords: Sequence[str], text: str) -> None:
         prefix = next(name for name in ("KW", "KX", "TERM", "ZQX") if name not in text or name == "ZQX")
@@ -92,13 +87,7 @@ def few_shot_prefix(job: TranslationJob) -> str:
 
 
 def few_shot_prompt(text: str, job: TranslationJob, mark: str | None) -> str:
-    """Return a prompt of examples with the text as the next one; it begins with :func:`few_shot_prefix`.
-
-    Args:
-        text: One sentence, in one line.
-        job: Languages and context.
-        mark: Placeholder for an example; None if the text has none.
-    """
+    """Return a prompt of examples with the text as the next one; it begins with :func:`few_shot_prefix`."""
     prompt = few_shot_prefix(job)
     if mark:
         prompt += _shots(job, [{code: shot.format(mark) for code, shot in _TERM_SHOT.items()}])
@@ -114,13 +103,7 @@ def _shots(job: TranslationJob, shots: Sequence[dict[str, str]]) -> str:
 
 
 def chat_messages(text: str, job: TranslationJob, marks: Sequence[str]) -> list[dict[str, str]]:
-    """Return the instructions and the text as chat messages.
-
-    Args:
-        text: Text to translate, in one line.
-        job: Languages and context.
-        marks: Placeholders or terms that must be copied.
-    """
+    """Return the instructions and the text as chat messages."""
     source, target = NAMES[job.source], NAMES[job.target]
     rules = [
         f"You are a translator. Translate the user's {source} text into {target}.",

@@ -11,12 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A data file inside an installed package.
-
-    Attributes:
-        package: Import name of a top-level package, which is located but never imported.
-        path: Path of the file inside the package, with forward slashes.
-    """
+    """A data file inside an installed package."""
 
     package: str
     path: str
@@ -24,15 +19,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class ModelFile:
-    """One file of a model.
-
-    Attributes:
-        name: Name of the file in the model's folder.
-        size: Size in bytes.
-        sha256: Hash of the whole file, lower-case hexadecimal.
-        parts: Data files whose bytes, joined in order, are the file.
-        in_place: Whether to use the package's own copy; only for a file that is complete in one package.
-    """
+    """One file of a model."""
 
     name: str
     size: int
@@ -43,14 +30,7 @@ class ModelFile:
 
 @dataclass(frozen=True, slots=True)
 class ModelSpec:
-    """A model whose files are in packages.
-
-    Attributes:
-        name: Name of the model, and of its folder in the cache.
-        files: Its files.
-        extra: Extra of speechlab that installs the packages.
-        licence: Licence of the weights, in one line.
-    """
+    """A model whose files are in packages."""
 
     name: str
     files: tuple[ModelFile, ...]

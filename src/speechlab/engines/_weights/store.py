@@ -53,16 +53,7 @@ def cache_folder() -> Path:
 
 @contextmanager
 def write_guarded(folder: Path, size: int, what: str) -> Iterator[None]:
-    """Convert errors of the system about writing to errors that name the required space and the folder.
-
-    Args:
-        folder: Folder to write to.
-        size: Required bytes.
-        what: Name of the written object, for the message.
-
-    Raises:
-        ModelError: The disk is full, or the folder cannot be written.
-    """
+    """Convert errors of the system about writing to errors that name the required space and the folder."""
     try:
         yield
     except OSError as error:
@@ -82,11 +73,7 @@ def _full_text(folder: Path, size: int, what: str, reason: str) -> str:
 
 
 class ModelStore:
-    """Finds, joins and checks the files of models.
-
-    Args:
-        root: Folder for the models; by default the user's cache folder, looked up at each use.
-    """
+    """Finds, joins and checks the files of models."""
 
     def __init__(self, root: Path | str | None = None) -> None:
         self._root = Path(root) if root is not None else None
@@ -101,14 +88,7 @@ class ModelStore:
         return self.root / spec.name
 
     def ensure(self, spec: ModelSpec) -> dict[str, Path]:
-        """Prepare a model for use.
-
-        Returns:
-            The path of each file, by its name. Files that are not ``in_place`` are all in :meth:`folder`.
-
-        Raises:
-            ModelError: A package is missing, its bytes are not the pinned ones, or the cache cannot be written.
-        """
+        """Prepare a model for use."""
         paths: dict[str, Path] = {}
         missing: list[ModelFile] = []
         for file in spec.files:
@@ -136,14 +116,7 @@ class ModelStore:
         return tuple(dict.fromkeys(absent))
 
     def verify(self, spec: ModelSpec) -> dict[str, str]:
-        """Hash all files again, regardless of the markers, and rebuild damaged ones.
-
-        Returns:
-            ``"good"`` or ``"rebuilt"`` for each file.
-
-        Raises:
-            ModelError: A damaged file cannot be rebuilt.
-        """
+        """Hash all files again, regardless of the markers, and rebuild damaged ones."""
         result: dict[str, str] = {}
         for file in spec.files:
             path = self.folder(spec) / file.name
@@ -156,11 +129,7 @@ class ModelStore:
         return result
 
     def remove(self, spec: ModelSpec) -> int:
-        """Delete a model from the cache; the packages stay.
-
-        Returns:
-            Number of bytes freed.
-        """
+        """Delete a model from the cache; the packages stay."""
         folder = self.folder(spec)
         freed = (
             sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) if folder.is_dir() else 0
@@ -170,11 +139,7 @@ class ModelStore:
 
     @contextmanager
     def lock(self, name: str) -> Iterator[None]:
-        """Hold the lock of one model against other processes.
-
-        Raises:
-            ModelError: Another process held the lock for 15 minutes, or the folder cannot be written.
-        """
+        """Hold the lock of one model against other processes."""
         from filelock import FileLock, Timeout
 
         with write_guarded(self.root, 0, "the lock of the model store"):

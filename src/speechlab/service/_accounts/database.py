@@ -74,35 +74,12 @@ _MIGRATIONS = (
 
 
 def default_data_dir() -> Path:
-    """Return the folder in which ``speechlab serve`` keeps keys and usage by default.
-
-    Example:
-        >>> default_data_dir().name
-        'service'
-    """
+    """Return the folder in which ``speechlab serve`` keeps keys and usage by default."""
     return user_data_path("speechlab") / "service"
 
 
 class Database:
-    """``service.sqlite`` in a folder, which is created if it does not exist.
-
-    Args:
-        folder: The data folder.
-        serving: Whether this is the one service of the folder; it also takes in usage that the last one left behind.
-
-    Attributes:
-        failing: Whether usage cannot be written at present.
-        lost: Number of rows that were given up.
-
-    Raises:
-        StoreError: The folder or the file cannot be used, or another service uses it.
-
-    Example:
-        >>> database = Database(Path("data"))
-        >>> Path("data/service.sqlite").exists()
-        True
-        >>> database.close()
-    """
+    """``service.sqlite`` in a folder, which is created if it does not exist."""
 
     def __init__(self, folder: Path, *, serving: bool = False) -> None:
         self.folder = folder
@@ -140,20 +117,12 @@ class Database:
         return len(self._rows)
 
     def read(self, sql: str, parameters: Sequence[Any] = ()) -> list[sqlite3.Row]:
-        """Run a query; in WAL mode no writer blocks it.
-
-        Raises:
-            StoreError: The file cannot be read.
-        """
+        """Run a query; in WAL mode no writer blocks it."""
         with self._lock, self._translated():
             return self._db.execute(sql, parameters).fetchall()
 
     def write(self, sql: str, parameters: Sequence[Any] = ()) -> int:
-        """Run one statement as a transaction, and return the number of changed rows.
-
-        Raises:
-            StoreError: The file cannot be written.
-        """
+        """Run one statement as a transaction, and return the number of changed rows."""
         with self._lock, self._translated():
             return self._db.execute(sql, parameters).rowcount
 
@@ -244,11 +213,7 @@ class Database:
             log("usage was lost", level="error", rows=self.lost)
 
     def _take_journal(self) -> None:
-        """Write the rows that the last service could not write.
-
-        Raises:
-            StoreError: They cannot be written now either, or the file cannot be read.
-        """
+        """Write the rows that the last service could not write."""
         try:
             lines = self._journal.read_bytes().splitlines() if self._journal.exists() else []
             # The last line of a full disk may be a part of one.

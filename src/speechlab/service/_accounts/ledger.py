@@ -28,23 +28,7 @@ GROUPS = {
 
 @dataclass(frozen=True, slots=True)
 class UsageRow:
-    """The usage of one operation.
-
-    Attributes:
-        time: Unix time in seconds of its end.
-        key_id: Id of the key.
-        operation: ``"tts"``, ``"asr"`` or ``"translate"``.
-        transport: ``"http"`` or ``"websocket"``.
-        provider: Provider or engine.
-        model: Id of the model.
-        characters: Unicode code points of the text.
-        input_bytes: Bytes of the text in UTF-8, or of the recording.
-        audio_bytes: Bytes of the audio made.
-        audio_s: Seconds of the audio made or recognised.
-        prompt_tokens: Tokens of the prompt.
-        completion_tokens: Tokens of the translation.
-        status: Outcome.
-    """
+    """The usage of one operation; its time is the Unix time in seconds of its end."""
 
     time: float
     key_id: str
@@ -63,14 +47,7 @@ class UsageRow:
 
 @dataclass(frozen=True, slots=True)
 class UsageTotal:
-    """The summed usage of several operations; see :class:`UsageRow` for the units.
-
-    Attributes:
-        group: Common values of the operations, in the order of ``by``.
-        operations: Number of operations.
-        failed: Number of operations that failed in an engine.
-        cancelled: Number of operations whose client left.
-    """
+    """The summed usage of several operations; ``group`` has their common values, in the order of ``by``."""
 
     group: tuple[str, ...]
     operations: int
@@ -90,17 +67,7 @@ _SUMMED = ("characters", "input_bytes", "audio_bytes", "audio_s", "prompt_tokens
 
 
 class Ledger:
-    """The usage of a data folder.
-
-    Args:
-        database: The folder's database.
-
-    Example:
-        >>> database = Database(Path("data"))
-        >>> Ledger(database).totals()
-        []
-        >>> database.close()
-    """
+    """The usage of a data folder."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -114,9 +81,6 @@ class Ledger:
 
         Such rows have ``key-1`` for the first key. Rows of a position without a key become ``former-key-7``, so that
         no later key takes them over.
-
-        Args:
-            key_ids: Ids of the settings' keys, in their order.
         """
         numbers = self._database.read(
             "SELECT DISTINCT key_id FROM usage WHERE key_id GLOB 'key-[0-9]*'"  # written by versions before 0.2
@@ -129,13 +93,7 @@ class Ledger:
     def rows(
         self, *, since: float = 0.0, until: float = float("inf"), key_id: str | None = None
     ) -> list[UsageRow]:
-        """Return rows in order of time.
-
-        Args:
-            since: Unix time in seconds, included.
-            until: Unix time in seconds, not included.
-            key_id: Id of a key, for its rows only.
-        """
+        """Return rows in order of time."""
         found = self._database.read(
             f"SELECT {', '.join(_COLUMNS)} FROM usage {_WHERE} ORDER BY time, id",  # noqa: S608 - our own names
             _bounds(since, until, key_id),
@@ -150,17 +108,7 @@ class Ledger:
         until: float = float("inf"),
         key_id: str | None = None,
     ) -> list[UsageTotal]:
-        """Sum the rows by common values.
-
-        Args:
-            by: Some of ``key``, ``operation``, ``provider``, ``model``, ``status`` and ``day`` (of UTC).
-            since: Unix time in seconds, included.
-            until: Unix time in seconds, not included.
-            key_id: Id of a key, for its rows only.
-
-        Raises:
-            InvalidRequestError: A name in ``by`` is unknown.
-        """
+        """Sum the rows by common values."""
         for name in by:
             if name not in GROUPS:
                 raise InvalidRequestError(

@@ -31,22 +31,7 @@ _CONCURRENT_RETRY_S = 1.0
 class KeyLimits:
     """Limits of a key; None leaves a limit unset, and 0 is no limit.
 
-    Days and months are those of UTC. Operations under way at the end of a quota are finished.
-
-    Attributes:
-        requests_per_minute: Operations started within any sixty seconds.
-        concurrent: Concurrent operations.
-        operations_per_day: Operations that reach an engine, in a day.
-        operations_per_month: Operations that reach an engine, in a month.
-        characters_per_day: Unicode code points of the texts, in a day.
-        characters_per_month: Unicode code points of the texts, in a month.
-        seconds_per_day: Seconds of audio made or recognised, in a day.
-        seconds_per_month: Seconds of audio made or recognised, in a month.
-
-    Example:
-        >>> limits = KeyLimits(requests_per_minute=60).over(KeyLimits(requests_per_minute=10, concurrent=2))
-        >>> limits.requests_per_minute, limits.concurrent
-        (60, 2)
+    Days and months are those of UTC; seconds are those of audio made or recognized.
     """
 
     requests_per_minute: int | None = None

@@ -35,18 +35,7 @@ _MOST = 10**15
 
 
 class Quotas:
-    """The limits of the keys of a data folder.
-
-    Args:
-        database: The folder's database.
-        clock: Returns the Unix time in seconds.
-
-    Example:
-        >>> database = Database(Path("data"))
-        >>> Quotas(database).change("all", {"requests_per_minute": 60}).requests_per_minute
-        60
-        >>> database.close()
-    """
+    """The limits of the keys of a data folder."""
 
     def __init__(self, database: Database, *, clock: Callable[[], float] = time.time) -> None:
         self._database = database
@@ -57,11 +46,7 @@ class Quotas:
     # Limits
 
     def limits_of(self, key_id: str) -> KeyLimits:
-        """Return the effective limits of a key: its own, and those for every key in place of unset ones.
-
-        Raises:
-            StoreError: The database cannot be read; the request must be refused.
-        """
+        """Return the effective limits of a key: its own, and those for every key in place of unset ones."""
         rows = self._database.read(
             "SELECT key_id, limits FROM limits WHERE key_id IN (?, ?)", (key_id, EVERY_KEY)
         )
@@ -69,14 +54,7 @@ class Quotas:
         return found.get(key_id, UNLIMITED).over(found.get(EVERY_KEY, UNLIMITED))
 
     def limits_of_service(self, name: str) -> KeyLimits:
-        """Return the limits for all keys together.
-
-        Args:
-            name: ``"tts"``, ``"asr"`` or ``"translate"``.
-
-        Raises:
-            StoreError: The database cannot be read; the request must be refused.
-        """
+        """Return the limits for all keys together."""
         rows = self._database.read("SELECT limits FROM limits WHERE key_id = ?", (f"service:{name}",))
         return KeyLimits(**orjson.loads(rows[0]["limits"])) if rows else UNLIMITED
 
@@ -86,20 +64,7 @@ class Quotas:
         return {row["key_id"]: KeyLimits(**orjson.loads(row["limits"])) for row in rows}
 
     def change(self, key_id: str, changes: Mapping[str, int | None]) -> KeyLimits:
-        """Change limits of a key or a service; takes effect from the next operation on.
-
-        Args:
-            key_id: The key's id, ``"all"`` for all keys without a limit of their own, or ``"service:tts"``,
-                ``"service:asr"`` or ``"service:translate"`` for all keys together.
-            changes: Values by name of a limit: 0 for no limit, None for the limit for every key or that of the
-                settings. A service has ``requests_per_minute`` and ``concurrent`` only.
-
-        Returns:
-            The limits of the key or service.
-
-        Raises:
-            InvalidRequestError: The limit does not exist, or the value is out of range.
-        """
+        """Change limits of a key or a service; takes effect from the next operation on."""
         names = _OF_SERVICES if key_id in SERVICES else LIMIT_NAMES
         for name, value in changes.items():
             if name not in names:
@@ -140,11 +105,7 @@ class Quotas:
                 counts[place] += amount
 
     def check(self, key_id: str, limits: KeyLimits) -> None:
-        """Refuse a key that has used up a quota.
-
-        Raises:
-            NotAdmitted: A quota is used up.
-        """
+        """Refuse a key that has used up a quota."""
         self._turn_over()
         for window in reversed(_WINDOWS):  # the longer wait is reported
             counts = self._used[window].get(key_id, (0.0,) * len(_UNITS))

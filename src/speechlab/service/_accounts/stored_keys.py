@@ -36,24 +36,7 @@ _LAST_USE_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class StoredKey:
-    """A key as it is stored, without the key itself.
-
-    Attributes:
-        key_id: Id in logs, metrics and the ledger.
-        prefix: Its first characters, by which its owner recognises it.
-        name: Name given at its creation.
-        created: Unix time in seconds.
-        expires: Unix time in seconds, or None for no expiry.
-        last_used: Unix time in seconds, or None before the first use.
-        revoked: Unix time in seconds, or None.
-        providers: Providers whose voices it may use, or None for all.
-        recognition: Whether it may use recognition.
-        voices: Ids of the voices that it may use, or None for all of its providers.
-
-    Example:
-        >>> StoredKey("k-1", "sl:ab", "Anna", created=0.0, expires=10.0).is_open(now=20.0)
-        False
-    """
+    """A key as it is stored, without the key itself. Times are Unix seconds; None allows all providers or voices."""
 
     key_id: str
     prefix: str
@@ -72,23 +55,7 @@ class StoredKey:
 
 
 class Access:
-    """The keys of a data folder.
-
-    Args:
-        database: The folder's database.
-        clock: Returns the Unix time in seconds.
-
-    Raises:
-        StoreError: The folder's secret cannot be read or made.
-
-    Example:
-        >>> database = Database(Path("data"))
-        >>> access = Access(database)
-        >>> stored, key = access.create("Anna")
-        >>> stored.name, access.find(key) is not None, access.find("sl:no-such-key")
-        ('Anna', True, None)
-        >>> database.close()
-    """
+    """The keys of a data folder."""
 
     def __init__(self, database: Database, *, clock: Callable[[], float] = time.time) -> None:
         self._database = database
@@ -106,20 +73,7 @@ class Access:
         providers: Iterable[str] | None = None,
         recognition: bool = True,
     ) -> tuple[StoredKey, str]:
-        """Make a key.
-
-        Args:
-            name: 1 to 80 characters.
-            expires_in_s: Seconds until it expires, or None for no expiry.
-            providers: Providers whose voices it may use, or None for all.
-            recognition: Whether it may use recognition.
-
-        Returns:
-            The stored key, and the key itself, which cannot be read again.
-
-        Raises:
-            InvalidRequestError: The name or the expiry is not allowed.
-        """
+        """Make a key."""
         if not 1 <= len(name.strip()) <= _NAME_CHARS or not name.isprintable():
             raise InvalidRequestError(f"a key's name must have 1 to {_NAME_CHARS} printable characters")
         if expires_in_s is not None and not 0 < expires_in_s < float("inf"):
@@ -155,11 +109,7 @@ class Access:
         return [_stored(row) for row in self._database.read("SELECT * FROM keys ORDER BY created, id")]
 
     def get(self, which: str) -> StoredKey:
-        """Find a key by its id, its name or its first characters.
-
-        Raises:
-            InvalidRequestError: No key or several keys match.
-        """
+        """Find a key by its id, its name or its first characters."""
         found = [key for key in self.all_keys() if which in {key.key_id, key.name, key.prefix}]
         if len(found) == 1:
             return found[0]
@@ -172,11 +122,7 @@ class Access:
         raise InvalidRequestError(f"{len(found)} keys have this name; give an id: {ids}")
 
     def revoke(self, which: str) -> StoredKey:
-        """Revoke a key permanently, with immediate effect; its usage stays in the ledger.
-
-        Raises:
-            InvalidRequestError: See :meth:`get`.
-        """
+        """Revoke a key permanently, with immediate effect; its usage stays in the ledger."""
         known = self.get(which)
         if known.revoked is None:
             known = replace(known, revoked=self._clock())
@@ -191,17 +137,7 @@ class Access:
         recognition: bool = True,
         voices: Iterable[str] | None = None,
     ) -> StoredKey:
-        """Set the rights of a key, from its next request on.
-
-        Args:
-            which: Id, name or beginning.
-            providers: Providers whose voices it may use, or None for all.
-            recognition: Whether it may use recognition.
-            voices: Ids of the voices that it may use, or None for all of its providers.
-
-        Raises:
-            InvalidRequestError: See :meth:`get`.
-        """
+        """Set the rights of a key, from its next request on."""
         allowed, chosen = (None if names is None else frozenset(names) for names in (providers, voices))
         known = replace(self.get(which), providers=allowed, recognition=recognition, voices=chosen)
         self._database.write(
@@ -215,11 +151,7 @@ class Access:
         return any(key.is_open(self._clock()) for key in self.all_keys())
 
     def find(self, token: str) -> Principal | None:
-        """Find the owner of a token; None if it is unknown, expired or revoked.
-
-        Raises:
-            StoreError: The database cannot be read; the request must be refused.
-        """
+        """Find the owner of a token; None if it is unknown, expired or revoked."""
         digest = self.digest(token)
         rows = self._database.read("SELECT * FROM keys WHERE digest = ?", (digest,))
         # The index searches by digest, which a client cannot choose; the comparison in constant time decides.
@@ -232,11 +164,7 @@ class Access:
         return _principal(known)
 
     def again(self, key_id: str) -> Principal | None:
-        """Return the current rights of a key, or None if it has expired or was revoked.
-
-        Raises:
-            StoreError: The database cannot be read; the request must be refused.
-        """
+        """Return the current rights of a key, or None if it has expired or was revoked."""
         rows = self._database.read("SELECT * FROM keys WHERE id = ?", (key_id,))
         known, now = (_stored(rows[0]) if rows else None), self._clock()
         if known is None or not known.is_open(now):

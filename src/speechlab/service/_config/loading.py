@@ -29,25 +29,7 @@ def load_config(
     overrides: Mapping[str, Any] | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> tuple[ServiceConfig, list[str]]:
-    """Load the settings: the file, then ``SPEECHLAB_SERVICE_*``, then the arguments.
-
-    Args:
-        path: A TOML file (or JSON, by its suffix), or None.
-        overrides: Arguments; None values count as absent.
-        environment: Variables; default those of the process.
-
-    Returns:
-        The settings, and a warning for each unknown one.
-
-    Raises:
-        ConfigurationError: The file cannot be read, or the value of a setting is not allowed.
-
-    Example:
-        >>> environment = {"SPEECHLAB_SERVICE_QUEUE_LIMIT": "8", "SPEECHLAB_SERVICE_COLOUR": "red"}
-        >>> config, warnings = load_config(None, {"port": 0}, environment=environment)
-        >>> config.queue_limit, len(warnings)
-        (8, 1)
-    """
+    """Load the settings: the file, then ``SPEECHLAB_SERVICE_*``, then the arguments."""
     warnings: list[str] = []
     settings: dict[str, Any] = {}
     if path is not None:
@@ -135,19 +117,7 @@ def _merged(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
 
 
 def given_settings(options: Iterable[str], engines: Iterable[str] = ()) -> dict[str, Any]:
-    """Read settings from the command line, as arguments for :func:`load_config`.
-
-    Args:
-        options: ``NAME=VALUE``; the value has the form of an environment variable.
-        engines: ``ENGINE.OPTION=VALUE``.
-
-    Raises:
-        ConfigurationError: An option has another form, or names no setting.
-
-    Example:
-        >>> given_settings(["queue_limit=8"], engines=["whisper.model=/models/ct2"])
-        {'queue_limit': '8', 'engines': {'whisper': {'model': '/models/ct2'}}}
-    """
+    """Read settings from the command line, as arguments for :func:`load_config`."""
     found: dict[str, Any] = {}
     for option in options:
         name, equals, text = option.partition("=")

@@ -52,18 +52,7 @@ _OWN_FILES = 64
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """The addresses and the key of a service.
-
-    Attributes:
-        base_url: Base URL for HTTP.
-        ws_base_url: Base URL for WebSockets.
-        api_key: An accepted key.
-        key_was_made: Whether the service made the key itself.
-
-    Example:
-        >>> Ready("http://127.0.0.1:8100", "ws://127.0.0.1:8100", "sl:a-key").line()
-        'ready {"base_url": "http://127.0.0.1:8100", "ws_base_url": "ws://127.0.0.1:8100"}'
-    """
+    """The addresses and the key of a service."""
 
     base_url: str
     ws_base_url: str
@@ -209,14 +198,6 @@ def serve(config: ServiceConfig, *, announce: Callable[[Ready], None] | None = N
     Logs go to stderr. SIGTERM and SIGINT stop it after requests under way have finished, or after
     ``config.drain_s``. If an engine is then still computing, which cannot be interrupted, the process exits at once.
     The status is 0, or 3 if usage could be written neither to the ledger nor beside it.
-
-    Args:
-        config: Settings.
-        announce: Called when the service accepts requests; by default it prints the ready line.
-
-    Raises:
-        ServiceStartError: The service cannot start; the message contains the reason.
-        ConfigurationError: The settings name an engine that does not exist.
     """
     if (
         config.users_dir is not None and not config.users_dir.is_dir()

@@ -74,12 +74,7 @@ def _read(stream: IO[bytes], length: int) -> bytearray | None:
 
 
 def serve(prepare: Callable[[dict[str, Any]], Work]) -> NoReturn:
-    """Answer messages until the input ends, and end the process.
-
-    Args:
-        prepare: Takes the first message, which sets the limits. It loads everything that the work needs, so that the
-            limit of memory applies to the work itself, and returns the function that answers messages.
-    """
+    """Answer messages until the input ends, and end the process."""
     source, sink = _own_pipes()
     first = read_message(source)
     if first is not None:

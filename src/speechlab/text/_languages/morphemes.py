@@ -74,19 +74,7 @@ def morphemes(text: str) -> list[Morpheme]:
 
 
 def dictionary_entries(text: str) -> list[Morpheme]:
-    """The entries of the dictionary that are written as a word, one for each reading and part of speech.
-
-    Args:
-        text: One word, in the form in which it would stand in a text.
-
-    Raises:
-        InvalidRequestError: ``text`` is not a str.
-        MissingDependencyError: The extra ``ja`` is not installed.
-
-    Example:
-        >>> sorted({entry.reading for entry in dictionary_entries("昨日")})
-        ['キノウ', 'サクジツ']
-    """
+    """The entries of the dictionary that are written as a word, one for each reading and part of speech."""
     check_text(text)
     return list(_entries(text))
 

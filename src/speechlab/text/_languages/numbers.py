@@ -136,9 +136,6 @@ def minus(after: str) -> str:
 
     A sign is spoken at the start of a word and after the characters of ``after``. After a character of a word, it is
     spoken if degrees or percent follow the number: 気温-5度, but not 長征-5号, 3-5, 10度-15度 or 10%-20%.
-
-    Args:
-        after: Lookbehind pattern of the characters after which a number is negative.
     """
     unit = r"(?=[0-9][0-9,.]*\s?(?:[度%‰]|摄氏度))"
     # 10摄氏度-15摄氏度 is also a range.

@@ -2,7 +2,7 @@
 
 OpenJTalk writes particles as spoken (は ワ, へ エ), numbers with their counters (10分 ジュップン) and most long
 vowels as ー. It reads words outside its dictionary letter by letter: せんせい is センセイ, but 先生 is センセー.
-:func:`reading_key` removes this difference; reading error rates are computed on its result.
+``reading_key`` removes this difference; reading error rates are computed on its result.
 """
 
 from __future__ import annotations
@@ -62,17 +62,7 @@ _WARM_UP = "風の方は何"
 
 
 class SpokenWord(NamedTuple):
-    """One spoken word of a Japanese text.
-
-    Attributes:
-        start: Start of the word in the text, in characters.
-        end: End of the word, exclusive.
-        kana: Reading of the word in its context, in katakana.
-
-    Example:
-        >>> [(word.start, word.kana) for word in spoken_words("三時")]
-        [(0, 'サン'), (1, 'ジ')]
-    """
+    """One spoken word of a Japanese text."""
 
     start: int
     end: int
@@ -105,16 +95,12 @@ def reading_key(text: str) -> str:
 
     エイ and オウ are written エー and オー, and doubled vowels with ー, because this is the difference between
     readings of kana and readings from the dictionary.
-
-    Example:
-        >>> reading_key("先生") == reading_key("せんせー")
-        True
     """
     return kana_key(reading(text))
 
 
 def kana_key(kana: str) -> str:
-    """A reading with long vowels in the form of :func:`reading_key`.
+    """A reading with long vowels in the form of ``reading_key``.
 
     Example:
         >>> kana_key("センセイ") == kana_key("センセエ")
@@ -125,25 +111,7 @@ def kana_key(kana: str) -> str:
 
 
 def spoken_words(text: str, written: str | None = None) -> tuple[SpokenWord, ...]:
-    """The words of a normalised Japanese text with their places and readings.
-
-    Args:
-        text: A text after the normaliser ``ja``, in any case. Adjacent digits are read one by one, because the
-            normaliser writes numbers by value.
-        written: The text before normalisation, if available. Its words are used if they fit ``text``; :func:`reading`
-            uses the same words, so the text is analysed only once.
-
-    Returns:
-        The spoken words, in order; empty if their places cannot be determined, which is rare.
-
-    Raises:
-        InvalidRequestError: A text is not a str.
-        MissingDependencyError: The extra ``ja`` is not installed.
-
-    Example:
-        >>> [(word.start, word.end, word.kana) for word in spoken_words("今日は雨")]
-        [(0, 2, 'キョー'), (2, 3, 'ワ'), (3, 4, 'アメ')]
-    """
+    """The words of a normalised Japanese text with their places and readings."""
     check_text(text)
     if written is not None:
         check_text(written, "written")
@@ -181,14 +149,6 @@ def usual_kanji(text: str) -> str:
     The table comes from pyopenjtalk-plus (jōyō kanji, and the CJKVI database of variants). The first level of JIS X
     0208 has the kanji in common use. Only kanji outside this level change, and only to kanji of this level: 斉 and 斎
     stay different.
-
-    Raises:
-        InvalidRequestError: ``text`` is not a str.
-        MissingDependencyError: The extra ``ja`` is not installed.
-
-    Example:
-        >>> usual_kanji("髙橋さんと櫻井さん")
-        '高橋さんと桜井さん'
     """
     check_text(text)
     rare = [character for character in text if character >= "㐀" and not _is_common(character)]
@@ -200,14 +160,6 @@ def standard_kanji(text: str) -> str:
 
     More than :func:`usual_kanji`: 龍 and 竜 are one, 冨 and 富. 斉 and 斎 stay different. For comparing words, not
     for counting characters.
-
-    Raises:
-        InvalidRequestError: ``text`` is not a str.
-        MissingDependencyError: The extra ``ja`` is not installed.
-
-    Example:
-        >>> standard_kanji("坂本龍馬と佐々木")
-        '坂本竜馬と佐佐木'
     """
     check_text(text)
     return _REPEATED.sub(r"\1\1", load("pyopenjtalk.utils").normalize_itaiji(text))
