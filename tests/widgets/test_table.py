@@ -153,13 +153,21 @@ def pieces_of(table, row, column="hypothesis"):
 def test_differences_are_words_or_characters_in_the_spelling_as_written(frame):
     table = AudioTable(frame)
     assert pieces_of(table, 0) == [
-        ["equal", "this ", ""], ["delete", "is a", ""], ["insert", "was", ""], ["equal", " test", ""],
+        ["equal", "this ", ""], ["delete", "is a", "recognition"], ["insert", "was", "recognition"],
+        ["equal", " test", ""],
     ]  # fmt: skip
     kinds = {(kind, text): name for kind, text, name in pieces_of(table, 3)}
     assert kinds["delete", "三"] == kinds["insert", "四"] == "recognition"
     assert {name for *_, name in pieces_of(table, 1)} == {"", "notation", "homophone"}
     assert pieces_of(table, 4) is None
     assert pieces_of(table, 5) == [["equal", "the same text", ""]]
+
+
+def test_differences_of_english_have_classes_and_the_worst_of_neighbours_counts(frame):
+    cells = ["The bus at 10:35 p.m. there", "the e-mail desk"], ["The bus at 10.35 pm their", "the email tesk"]
+    table = AudioTable(frame.head(2).assign(text=cells[0], hypothesis=cells[1], language="en"))
+    classes = [[name for kind, _, name in pieces_of(table, row) if kind != "equal"] for row in (0, 1)]
+    assert classes == [["homophone"] * 2, ["recognition"] * 2]
 
 
 @pytest.mark.parametrize(

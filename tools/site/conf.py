@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from docutils import nodes  # type: ignore[import-untyped]
 from pydantic import BaseModel
 from reference import MEMBERS, Name, lent_names, resolve_annotations
 from sphinx.domains.python import PythonDomain
@@ -55,16 +57,38 @@ toc_object_entries_show_parents = "hide"
 
 html_theme = "furo"
 html_title = f"speechlab {release}"
-html_static_path = ["site.css"]
+html_static_path = ["site.css", "mark.svg"]
 html_css_files = ["site.css"]
+html_logo = html_favicon = "mark.svg"
+html_search_scorer = str(Path(__file__).parent / "search.js")
 html_copy_source = False
 html_show_sphinx = False
 html_show_copyright = False
-html_theme_options = {"navigation_with_keys": True}
+_FONTS = {
+    "font-stack": (
+        "'Source Sans 3', 'Segoe UI', 'Helvetica Neue', 'Noto Sans', 'Hiragino Sans', 'Noto Sans CJK JP', sans-serif"
+    ),
+    "font-stack--headings": (
+        "'Source Serif 4', 'Iowan Old Style', 'Palatino Linotype', 'Noto Serif', 'Noto Serif CJK JP', serif"
+    ),
+    "font-stack--monospace": "'JetBrains Mono', 'SF Mono', 'Cascadia Code', 'Noto Sans Mono', monospace",
+}
+html_theme_options = {
+    "navigation_with_keys": True,
+    "light_css_variables": {
+        **_FONTS,
+        "color-brand-primary": "#1f5fa8",
+        "color-brand-content": "#1f5fa8",
+        "color-sidebar-background": "#f6f7f9",
+    },
+    "dark_css_variables": {"color-brand-primary": "#7fb2ee", "color-brand-content": "#7fb2ee"},
+}
 
 _FOREIGN = re.compile(
     r"<(?:script|link|img|iframe|audio|video|source)\b[^>]*?\b(?:src|href)=[\"'](?:https?:)?//[^\"']+"
 )
+_EXCERPT = 30_000
+"""Maximum number of characters of a page that the search can quote."""
 _DEFAULTS_MADE = re.compile(r"<[\w. -]+>")
 """Functions as defaults, and fields that a factory fills."""
 _log = logging.getLogger(__name__)
@@ -78,6 +102,8 @@ def setup(app: Sphinx) -> None:
             field.label = "Attributes"
     app.connect("autodoc-process-signature", _readable_signature)
     app.connect("autodoc-process-docstring", _plain_returns, priority=400)  # napoleon's is 500
+    app.connect("html-page-context", _search_excerpts)
+    app.connect("build-finished", _write_excerpts)
     app.connect("build-finished", _check)
 
 
@@ -106,6 +132,27 @@ def _plain_returns(
     for number, line in enumerate(lines[:-1]):
         if line.strip() in {"Returns:", "Yields:"}:
             lines[number + 1] = re.sub(r"^ *", r"\g<0>: ", lines[number + 1])
+
+
+def _search_excerpts(app: Sphinx, page: str, _template: str, _context: object, _doctree: object) -> None:
+    """Give the search page the texts of all pages."""
+    if page == "search":
+        app.add_js_file("excerpts.js", priority=100)
+
+
+def _write_excerpts(app: Sphinx, failure: Exception | None) -> None:
+    """Write the beginnings of all pages, from which the search quotes when the site lies on a disk."""
+    if failure is None and app.builder.format == "html":
+        texts = {page: _text_of(app.env.get_doctree(page)) for page in app.env.found_docs}
+        words = f"window.EXCERPTS = {json.dumps(texts, ensure_ascii=False)};\n"
+        (Path(app.outdir) / "_static" / "excerpts.js").write_text(words, "utf-8")
+
+
+def _text_of(page: nodes.document) -> str:
+    """Return the beginning of a page without its markup."""
+    for markup in list(page.findall(nodes.raw)):
+        markup.parent.remove(markup)
+    return str(page.astext())[:_EXCERPT]
 
 
 def _check(app: Sphinx, failure: Exception | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -18,8 +19,11 @@ if TYPE_CHECKING:
 _ENDS = re.compile(r"[^\W\u3040-\u30ff\u4e00-\u9fff][^\w\s]*$")
 _BEGINS = re.compile(r"[^\w\s]*[^\W\u3040-\u30ff\u4e00-\u9fff]")
 
+_WORST_FIRST = ("recognition", "homophone", "tone", "notation", "filler")
+"""Classes of differences; one that covers several is shown as the worst."""
+
 Piece: TypeAlias = tuple[Literal["equal", "delete", "insert"], str, str]
-"""Kind, text, and the class of the difference if known: notation, homophone, tone or recognition."""
+"""Kind, text, and the class of the difference if known: one of ``_WORST_FIRST``."""
 
 
 def differences(
@@ -71,7 +75,7 @@ def _compared(
             yield [("equal", heard, "")] if heard else []
         else:
             spans = _class_spans(said, heard, language) if classes else []
-            yield _spaced(list(_pieces(said, heard, placed, spans)))
+            yield _spaced(list(_pieces(said, heard, placed, spans, language)))
 
 
 def _language(code: str) -> str | None:
@@ -96,7 +100,11 @@ def _spaced(pieces: list[Piece]) -> list[Piece]:
 
 
 def _pieces(
-    said: str, heard: str, steps: Sequence[tuple[Any, ...]], spans: list[tuple[int, int, str]]
+    said: str,
+    heard: str,
+    steps: Sequence[tuple[Any, ...]],
+    spans: list[tuple[int, int, str]],
+    language: str | None,
 ) -> Iterator[Piece]:
     gone: list[tuple[int, int]] = []
     come: list[tuple[int, int]] = []
@@ -111,7 +119,7 @@ def _pieces(
         gone.clear()
         come.clear()
 
-    for step, (operation, i0, i1, j0, j1, index) in enumerate(steps):
+    for step, (operation, i0, i1, j0, j1, _) in enumerate(steps):
         if operation == "equal":
             if gone or come:
                 end = come[-1][1] if come else done
@@ -124,7 +132,9 @@ def _pieces(
             if until > done:
                 yield "equal", heard[done:until], ""
                 done = until
-            kind = next((name for first, last, name in spans if first <= index <= last), "")
+            begin, end = _range(steps[step:], language)
+            kinds = {name for first, last, name in spans if first <= end and begin <= last}
+            kind = next((name for name in _WORST_FIRST if name in kinds), "")
         if i0 is not None:
             gone.append((i0, i1))
         if j0 is not None:
@@ -133,6 +143,15 @@ def _pieces(
     yield from changed()
     if done < len(heard):
         yield "equal", heard[done:], ""
+
+
+def _range(steps: Sequence[tuple[Any, ...]], language: str | None) -> tuple[int, int]:
+    """First and last character of a difference in the compared reference: English as written, others normalised."""
+    changed = list(itertools.takewhile(lambda step: step[0] != "equal", steps))
+    if language != "en":
+        return changed[0][-1], changed[-1][-1]
+    written = [(start, end) for _, start, end, *_ in changed if start is not None]
+    return (written[0][0], written[-1][1] - 1) if written else (-1, -1)
 
 
 def _whole(column: pd.Series[Any]) -> list[int | None]:
@@ -144,8 +163,8 @@ def _unspaced(text: str) -> bool:
 
 
 def _class_spans(said: str, heard: str, language: str | None) -> list[tuple[int, int, str]]:
-    """First and last token of the normalised reference that a difference covers, and its class."""
-    if language not in {"ja", "zh"}:
+    """First and last character of the compared reference that a difference covers, and its class."""
+    if language not in {"en", "ja", "zh"}:
         return []
     try:
         found = compare_texts(said, heard, language).differences

@@ -1,0 +1,20 @@
+"""The table of the site's first page, which can be heard: two rows in each language, spoken and recognised."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from speechlab.widgets import ShownTable
+
+SOUNDS = Path(__file__).parent / "sounds"
+
+
+def heard_page() -> str:
+    """Return the table as a page; the sounds were made by the embedded service, the Chinese ones are bundled."""
+    rows = pd.read_csv(SOUNDS / "sounds.csv", dtype="string")
+    rows["audio"] = [str(SOUNDS / name) for name in rows["audio"]]
+    columns = ["text", "hypothesis", "voice"]
+    table = ShownTable(rows, reference="text", hypotheses="hypothesis", language="language", columns=columns)
+    return table.page("Hear a table")
