@@ -164,7 +164,10 @@ def test_differences_are_words_or_characters_in_the_spelling_as_written(frame):
 
 
 def test_differences_of_english_have_classes_and_the_worst_of_neighbours_counts(frame):
-    cells = ["The bus at 10:35 p.m. there", "the e-mail desk"], ["The bus at 10.35 pm their", "the email tesk"]
+    cells = (
+        ["The bus at 10:35 p.m. there", "the e-mail desk"],
+        ["The bus at 10.35 pm their", "the email tesk"],
+    )
     table = AudioTable(frame.head(2).assign(text=cells[0], hypothesis=cells[1], language="en"))
     classes = [[name for kind, _, name in pieces_of(table, row) if kind != "equal"] for row in (0, 1)]
     assert classes == [["homophone"] * 2, ["recognition"] * 2]
