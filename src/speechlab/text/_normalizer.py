@@ -10,13 +10,11 @@ other packages, and costs nothing unless offsets are requested.
 from __future__ import annotations
 
 import hashlib
-import re
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from speechlab._arguments import check_text
-from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -102,46 +100,6 @@ class Normalizer:
     def signature(self) -> str:
         """Id and content hash, such as ``"ja-v5#0f3a9c1d"``, to report with a score."""
         return f"{self.id}#{self.content_hash}"
-
-    def with_variants(self, groups: Iterable[Iterable[str]]) -> Normalizer:
-        """The same normaliser, for which the words or phrases of each group are one.
-
-        Args:
-            groups: Words or phrases that count as one, such as ``[["Jon", "John"], ["a lot", "lots"]]``. The first
-                of a group takes the place of the others where they stand as whole words, after all other steps.
-
-        Returns:
-            A normaliser with another hash, so that a signature shows that its rates are not those of the first.
-
-        Raises:
-            InvalidRequestError: A group has fewer than two texts, one is not a text or is empty after
-                normalisation, or one is in two groups.
-
-        Example:
-            >>> normalizer("en").with_variants([["Jon", "John"]])("John, it's me")
-            'jon it is me'
-        """
-        forms: dict[str, str] = {}
-        for group in groups:
-            names = [] if isinstance(group, str) else [self(name) for name in group]
-            if len(names) < 2 or not all(names):
-                message = f"variants={group!r:.60}: give at least two words or phrases that count as one"
-                raise InvalidRequestError(message, parameter="groups")
-            for name in names:
-                if forms.setdefault(name, names[0]) != names[0]:
-                    message = f"{name!r:.60} is in two groups; put all that count as one into one group"
-                    raise InvalidRequestError(message, parameter="groups")
-        if not forms:
-            return self
-        # Japanese and Chinese have no blanks between words.
-        longest = sorted(map(re.escape, forms), key=len)[::-1]
-        pattern = re.compile("|".join(rf"\b{name}\b" if name.isascii() else name for name in longest))
-        step = Step(
-            "variants",
-            lambda text: pattern.sub(lambda found: forms[found[0]], text),
-            f"{sorted(forms.items())}",
-        )
-        return Normalizer(self.name, self.version, (*self.steps, step))
 
     def __call__(self, text: str) -> str:
         """Normalise one text."""

@@ -11,13 +11,14 @@ from speechlab.text._languages.chinese import chinese
 from speechlab.text._languages.english import ENGLISH
 from speechlab.text._languages.japanese import JAPANESE, JAPANESE_READING
 from speechlab.text._languages.money import BASIC_MONEY
+from speechlab.text._languages.open_asr import OPEN_ASR
 from speechlab.text._normalizer import Normalizer
 from speechlab.text._steps import COLLAPSE, COMPOSE, INVISIBLE, LOWER, MINUS, PUNCTUATION_TO_SPACE, WIDTH
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-NORMALIZERS = ("basic", "en", "ja", "ja-reading", "none", "zh")
+NORMALIZERS = ("basic", "en", "ja", "ja-reading", "none", "open-asr", "zh")
 """Names for :func:`normalizer`."""
 
 _NONE = Normalizer("none", 1)
@@ -27,6 +28,7 @@ _BASIC = Normalizer(
 # Cantonese is written in the characters of Chinese.
 _CHINESE = ("zh", "yue")
 _FIXED = {"none": _NONE, "basic": _BASIC, "en": ENGLISH, "ja": JAPANESE, "ja-reading": JAPANESE_READING}
+_FIXED["open-asr"] = OPEN_ASR
 
 
 def normalizer(name: str) -> Normalizer:
@@ -34,7 +36,8 @@ def normalizer(name: str) -> Normalizer:
 
     Args:
         name: ``"none"`` (changes nothing), ``"basic"`` (case, punctuation and width, for any language), ``"en"``,
-            ``"ja"``, ``"ja-reading"`` (the normaliser before a reading) or ``"zh"``; an id such as ``"ja-v5"``; or
+            ``"ja"``, ``"ja-reading"`` (the normaliser before a reading), ``"open-asr"`` (English, as the Open ASR
+            Leaderboard) or ``"zh"``; an id such as ``"ja-v5"``; or
             any language tag: a language without rules of its own gets ``basic``.
 
     Raises:

@@ -39,7 +39,6 @@ _UNITS = {
     "toneless": "syllables without tones",
 }
 _COUNTS = {
-    "compounds": "the fewest substitutions, deletions and insertions, words written together or apart being alike",
     "levenshtein": "the fewest substitutions, deletions and insertions that turn the reference into the hypothesis",
     "sclite": "the substitutions, deletions and insertions of NIST's sclite",
     "sclite-fragments": "the substitutions, deletions and insertions of NIST's sclite, fragments counted",
@@ -338,10 +337,14 @@ def _scored(parts: dict[str, str]) -> tuple[str, tuple[str, ...]]:
     if "mixed_" in norm:
         unit = "words, and single characters of languages without spaces"
         sources.append(_MIXED)
-    if norm.startswith("en-") or "whisper" in norm:
+    if norm.startswith(("en-", "open-asr-")) or "whisper" in norm:
         sources.append(_WHISPER)
     normalized = "not normalised" if norm.split("-")[0] == "none" else f"normalised by {norm}"
     how = _COUNTS.get(counts, counts)
+    if "compounds" in parts:
+        how += ", words written together or apart being alike"
+    if "variants" in parts:
+        normalized += f" and by a list of variants ({parts['variants']})"
     tool = f" (rapidfuzz {parts['rapidfuzz']})" if "rapidfuzz" in parts and counts == "levenshtein" else ""
     words = f"{_named(parts.get('lang', ''))} was counted by {unit}, {normalized}: {how}{tool}."
     return words, tuple(sources)

@@ -34,6 +34,8 @@ def edit_table(pairs: Pairs, labels: Sequence[Any] | None = None, *, equal: bool
         if alignment.reference == alignment.hypothesis and not equal:
             continue
         here, there = alignment.places or (places(said, pairs.preparation), places(heard, pairs.preparation))
+        if pairs.preparation.merge_compounds:
+            there = []  # merged words have no place
         for edit in alignment:
             if edit.operation == "equal" and not equal:
                 continue

@@ -9,12 +9,12 @@ import numpy as np
 
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.alignment import Alignment
-from speechlab.metrics._alignment.compounds import merged
 from speechlab.metrics._alignment.counting import (
     Operation,
     edits_and_counts,
     errors_and_lengths,
 )
+from speechlab.metrics._alignment.merging import merged
 from speechlab.metrics._alignment.places import placed_words
 from speechlab.metrics._alignment.sclite_marks import align_marked
 from speechlab.metrics._alignment.sclite_network import is_marked
@@ -48,7 +48,7 @@ class Pairs:
         self.counts: Counts = counts
         self._said = preparation.canonical(references)
         self._heard = preparation.canonical(hypotheses)
-        if counts == "compounds" and preparation.unit == "word":
+        if preparation.merge_compounds:
             self._heard = merged(self._said, self._heard)
         self._by_sclite = counts.startswith("sclite")
         if self._by_sclite:

@@ -15,8 +15,10 @@ from functools import partial
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Literal, TypeAlias, get_args
 
+from speechlab._arguments import is_bool, refused
 from speechlab._platform import installed_version
 from speechlab.errors import InvalidRequestError
+from speechlab.metrics._alignment.merging import with_variants
 from speechlab.metrics._arguments import check_choice
 from speechlab.text import (
     Normalizer,
@@ -30,8 +32,10 @@ from speechlab.text import (
 )
 
 Unit: TypeAlias = Literal["word", "char", "reading", "pinyin", "toneless"]
-Counts: TypeAlias = Literal["levenshtein", "compounds", "sclite", "sclite-fragments"]
+Counts: TypeAlias = Literal["levenshtein", "sclite", "sclite-fragments"]
 Normalize: TypeAlias = str | Normalizer | Callable[[str], str] | None
+Variants: TypeAlias = Iterable[Iterable[str]]
+"""Groups of words or phrases that count as one."""
 # Characters stay one str, which rapidfuzz compares many times faster than a list.
 Tokens: TypeAlias = str | Sequence[str]
 
@@ -50,12 +54,16 @@ class Preparation:
         language: ISO 639-1 code, or None if it was not given.
         normalize: Function from text to comparable text.
         normalizer: Name of this function in the signature.
+        variants: Hash of the words that count as one; empty for none.
+        merge_compounds: Words written together or apart are alike.
     """
 
     unit: Unit
     language: str | None
     normalize: Callable[[str], str] = field(repr=False)
     normalizer: str
+    variants: str = ""
+    merge_compounds: bool = False
 
     @property
     def separator(self) -> str:
@@ -96,6 +104,8 @@ class Preparation:
             "lang": self.language or "any",
             "norm": self.normalizer,
             "counts": counts,
+            **({"variants": self.variants} if self.variants else {}),
+            **({"compounds": "merged"} if self.merge_compounds else {}),
             "rapidfuzz": installed_version("rapidfuzz"),
             "unicode": unicodedata.unidata_version,
             "speechlab": installed_version("speechlab"),
@@ -129,7 +139,14 @@ def _spoken(normalized: str, unit: Unit) -> str:
     return " ".join(pinyin(normalized, tone=unit == "pinyin"))
 
 
-def prepare(unit: str, language: str | None, normalize: Normalize) -> Preparation:
+def prepare(
+    unit: str,
+    language: str | None,
+    normalize: Normalize,
+    variants: Variants = (),
+    *,
+    merge_compounds: bool = False,
+) -> Preparation:
     """The preparation for a unit, a language and a normaliser.
 
     Raises:
@@ -151,12 +168,19 @@ def prepare(unit: str, language: str | None, normalize: Normalize) -> Preparatio
         )
         raise InvalidRequestError(message, parameter="unit")
     function, name = _resolve(unit, code, normalize)
-    return Preparation(unit, code, function, name)  # type: ignore[arg-type]  # checked by _resolve
+    function, marked = with_variants(function, variants)
+    merged = merge_compounds and unit == "word"
+    return Preparation(unit, code, function, name, marked, merged)  # type: ignore[arg-type]  # the unit is checked above
 
 
-def check_counts(counts: str) -> None:
-    """Refuse unknown rules of counting."""
+def check_counts(counts: str, *, merge_compounds: bool = False) -> None:
+    """Refuse unknown rules of counting, and sclite's with merged compounds."""
     check_choice(counts, get_args(Counts), "counts", "there are no counts")
+    if not is_bool(merge_compounds):
+        raise refused("merge_compounds", merge_compounds, "True or False")
+    if merge_compounds and counts != "levenshtein":
+        message = "merge_compounds=True needs counts='levenshtein': sclite's alternates name the compounds themselves"
+        raise InvalidRequestError(message, parameter="merge_compounds")
 
 
 def warn_if_unspaced(texts: Sequence[str], remedy: str, stacklevel: int = 3) -> None:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from speechlab.metrics._alignment.alignment import Alignment
-    from speechlab.metrics._alignment.units import Counts, Normalize, Tokens, Unit
+    from speechlab.metrics._alignment.units import Counts, Normalize, Tokens, Unit, Variants
 
 _UNIT_NAMES = {
     "word": "word (WER)",
@@ -52,7 +52,7 @@ class ErrorRate:
     Attributes:
         unit: The unit of counting, such as ``"word"``.
         language: ISO 639-1 code, or None.
-        counts: ``"levenshtein"``, ``"compounds"``, ``"sclite"`` or ``"sclite-fragments"``.
+        counts: ``"levenshtein"``, ``"sclite"`` or ``"sclite-fragments"``.
         rows: The scored table, the index of the Series, or None.
 
     Example:
@@ -354,6 +354,8 @@ def error_rate(
     normalize: Normalize = "auto",
     counts: Counts = "levenshtein",
     *,
+    variants: Variants = (),
+    merge_compounds: bool = False,
     reference: str = "text",
     hypothesis: str = "hypothesis",
 ) -> ErrorRate:
@@ -369,12 +371,14 @@ def error_rate(
             have no spaces between words give a warning if the unit is words.
         normalize: ``"auto"`` for the language's normaliser (no language: none; readings: ``ja-reading``), None for no
             normalisation, the name of a normaliser, a ``speechlab.text.Normalizer``, or any function from str to str.
-        counts: ``"levenshtein"`` for the fewest errors, as jiwer counts; ``"compounds"`` for the same, but adjacent
-            words cost nothing if they are together one word of the other side (white paper/whitepaper), as
-            kaldialign and the Open ASR Leaderboard count; ``"sclite"`` for the counts of NIST's scorer
+        counts: ``"levenshtein"`` for the fewest errors, as jiwer counts; ``"sclite"`` for the counts of NIST's scorer
             with its markings: alternates ``{ a / b / @ }`` and optionally deletable words ``(word)``. Its split into
             substitutions, deletions and insertions differs, and seldom the total. ``"sclite-fragments"`` also counts
             matching fragments (``wor-``, ``-ord``) as correct.
+        variants: Groups of words or phrases that count as one, such as ``[["Jon", "John"], ["a lot", "lots"]]``, as
+            in sclite's GLM files. The first of a group takes the place of the others, after normalisation.
+        merge_compounds: Adjacent words cost nothing if they are together one word of the other side (white
+            paper/whitepaper), as kaldialign and the Open ASR Leaderboard count; for words and ``"levenshtein"`` only.
         reference: Column of references in a table.
         hypothesis: Column of hypotheses in a table.
 
@@ -392,8 +396,8 @@ def error_rate(
         >>> error_rate("三時に会議", "3時に会議", unit="char", language="ja").rate
         0.0
     """
-    preparation = prepare(unit, language, normalize)
-    check_counts(counts)
+    check_counts(counts, merge_compounds=merge_compounds)
+    preparation = prepare(unit, language, normalize, variants, merge_compounds=merge_compounds)
     remedy = "leave such pairs out, or use speechlab.metrics.score, which skips missing values"
     spoken, heard, rows = as_pairs(references, hypotheses, reference, hypothesis, remedy)
     if unit == "word" and language is None and str(normalize) == "auto":

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from speechlab._arguments import has_column, is_missing, require_columns
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.alignment import Alignment
-from speechlab.metrics._alignment.compounds import merged
 from speechlab.metrics._alignment.counting import edits_and_counts, errors_and_lengths
+from speechlab.metrics._alignment.merging import merged
 from speechlab.metrics._alignment.pairs import align_as, unmarked
 from speechlab.metrics._alignment.units import Preparation, auto_unit, check_counts, prepare
 from speechlab.metrics._arguments import as_cells
@@ -19,11 +20,11 @@ from speechlab.metrics._differences.differences import CLASSES
 from speechlab.text import language_code
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     import pandas as pd
 
-    from speechlab.metrics._alignment.units import Counts, Normalize, Unit
+    from speechlab.metrics._alignment.units import Counts, Normalize, Unit, Variants
     from speechlab.metrics._differences.differences import DifferenceClass
 
 _Columns: TypeAlias = dict[str, list[Any]]
@@ -72,6 +73,8 @@ def score(
     unit: str = "auto",
     normalize: Normalize = "auto",
     counts: Counts = "levenshtein",
+    variants: Variants = (),
+    merge_compounds: bool = False,
 ) -> pd.DataFrame:
     """Score each utterance of a table, or of two lists.
 
@@ -86,6 +89,8 @@ def score(
         normalize: As for :func:`speechlab.metrics.error_rate`.
         counts: As for :func:`speechlab.metrics.error_rate`. In a transcript with sclite's markings, characters are
             counted in the alternatives that the alignment of words took.
+        variants: As for :func:`speechlab.metrics.error_rate`.
+        merge_compounds: As for :func:`speechlab.metrics.error_rate`; it concerns counts by words alone.
 
     Returns:
         A new table with the same index and order, the columns of the table (for lists, two columns with the names
@@ -122,14 +127,17 @@ def score(
         >>> score(["good morning"], ["good mourning"], language="en")["alignment"][0]
         'good [-morning-]{+mourning+}'
     """
-    check_counts(counts)
-    prepare("char" if str(unit) == "auto" else unit, None, normalize)
+    check_counts(counts, merge_compounds=merge_compounds)
+    variants = [group if isinstance(group, str) else tuple(group) for group in variants]
+    prepare("char" if str(unit) == "auto" else unit, None, normalize, variants)
     frame = as_cells(references, hypotheses, reference, hypothesis)
     hint = "Name the right one, as in reference='text'"
     require_columns(frame, reference, hypothesis, hint=hint)
     require_columns(frame, *dict.fromkeys(frame.columns))
     languages = _languages(frame, language)
-    scorers = _Scorers(unit, normalize, counts)
+    prepared = partial(prepare, normalize=normalize, variants=variants, merge_compounds=merge_compounds)
+    automatic = isinstance(normalize, str) and normalize == "auto"
+    scorers = _Scorers(unit, prepared, counts, automatic)
     if not has_column(frame, language, "language"):
         scorers.of_language(language)  # an error of all rows is an error of the call
     columns = scorers.columns(frame[reference].tolist(), frame[hypothesis].tolist(), languages)
@@ -140,8 +148,8 @@ def score(
 class _Scorers:
     """The scorer of rows in several languages; an error in a row becomes its ``score_error``."""
 
-    def __init__(self, unit: str, normalize: Normalize, counts: Counts) -> None:
-        self._how = unit, normalize, counts
+    def __init__(self, *how: Any) -> None:
+        self._how = how
         self._scorers: dict[str, _Scorer | InvalidRequestError] = {}
 
     def columns(self, said: Sequence[Any], heard: Sequence[Any], tags: Sequence[object]) -> _Columns:
@@ -202,10 +210,12 @@ def _no_text(said: object, heard: object) -> str | None:
 class _Scorer:
     """The scorer of rows in one language."""
 
-    def __init__(self, language: str, unit: str, normalize: Normalize, counts: Counts) -> None:
+    def __init__(
+        self, language: str, unit: str, prepared: Callable[..., Preparation], counts: Counts, automatic: bool
+    ) -> None:
         self.language = language
         self.counts: Counts = counts
-        self.main = prepare(auto_unit(language) if unit == "auto" else unit, language, normalize)
+        self.main = prepared(auto_unit(language) if unit == "auto" else unit, language)
         kinds = [self.main.unit]
         if self.main.unit == "word":
             kinds.append("char")
@@ -214,13 +224,12 @@ class _Scorer:
         if language == "zh" and find_spec("pypinyin") is not None:
             kinds.extend(kind for kind in ("char", "pinyin", "toneless") if kind not in kinds)
         # The classes are defined for texts after the normaliser of their language.
-        automatic = isinstance(normalize, str) and normalize == "auto"
         base = auto_unit(language)
         self.classes: tuple[DifferenceClass, ...] = ()
         if automatic and base in kinds and has_classes(language):
             self.classes = tuple(kind for kind in CLASSES[language] if kind in KINDS)
         self.base: Unit = base
-        self.kinds: dict[str, Preparation] = {kind: prepare(kind, language, normalize) for kind in kinds}
+        self.kinds: dict[str, Preparation] = {kind: prepared(kind, language) for kind in kinds}
         self.signature = self.main.signature(counts, also=kinds)
 
     @property
@@ -261,7 +270,7 @@ class _Scorer:
         }
         separate = other
         if not self.counts.startswith("sclite"):
-            if self.counts == "compounds" and self.main.unit == "word":
+            if self.main.merge_compounds:
                 other = merged(one, other)
             tallies, columns["alignment"] = self._aligned(one, other)
         else:

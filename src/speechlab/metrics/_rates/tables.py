@@ -21,7 +21,7 @@ Scorable: TypeAlias = "pd.DataFrame | ErrorRate | Iterable[str | None]"
 """A result of :func:`score` or :func:`error_rate`, a table without scores, or references."""
 
 _SCORED = ("unit", "signature", "errors", "reference_length", "reference_normalized", "hypothesis_normalized")
-_HOW = ("reference", "hypothesis", "language", "unit", "normalize", "counts")
+_HOW = ("reference", "hypothesis", "language", "unit", "normalize", "counts", "variants", "merge_compounds")
 """Arguments of :func:`score` except the texts."""
 
 

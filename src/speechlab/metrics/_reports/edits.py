@@ -45,7 +45,7 @@ def edits(
         ``reference_end``, ``hypothesis_start`` and ``hypothesis_end`` (characters of the texts before normalisation,
         half open), and ``unit``. The token and the place of a side without a token are missing. All places are
         missing for readings and syllables, for a table without the texts as written, and for a table that was scored
-        with a custom function as its normaliser.
+        with a custom function as its normaliser or with variants; merged compounds have none either.
 
     Raises:
         InvalidRequestError: The table has no scores and cannot be scored.
@@ -68,13 +68,14 @@ def edits(
     found = []
     for signature, part in done.groupby("signature", observed=True, sort=False):
         way = parts(str(signature))
-        known = written and not way["norm"].startswith("custom:")
+        known = written and not way["norm"].startswith("custom:") and "variants" not in way
         language = None if way["lang"] == "any" else way["lang"]
         rules = way["norm"].partition("#")[0] if known else None
         columns = (reference, hypothesis) if known else ("reference_normalized", "hypothesis_normalized")
         said, heard = (list(map(str, part[column])) for column in columns)
         counts: Any = way["counts"]
-        pairs = Pairs(said, heard, prepare(way["unit"], language, rules), counts)
+        how_cut = prepare(way["unit"], language, rules, merge_compounds=known and "compounds" in way)
+        pairs = Pairs(said, heard, how_cut, counts)
         rows = edit_table(pairs, part.index.tolist(), equal=equal).assign(unit=way["unit"])
         if not known:
             rows[list(PLACES)] = pd.NA

@@ -21,12 +21,15 @@ import json
 import re
 import unicodedata
 from functools import cache
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from speechlab.text._languages.money import ENGLISH_MONEY, ENGLISH_US_DOLLARS
 from speechlab.text._normalizer import Normalizer, Step
 from speechlab.text._steps import COLLAPSE, INVISIBLE, LOWER, WIDTH, substitution
 from speechlab.text._third_party import load
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _QUOTES = "\u2018\u2019\u201b\u02bc\u02b9\u2032`´"
 _KEPT = ".%$¢€£"
@@ -36,57 +39,77 @@ _DIGIT = re.compile(r"\d")
 
 
 @cache
-def _whisper() -> Any:
+def whisper() -> Any:
+    """The package's normaliser, which has the tables."""
     return load("whisper_normalizer.english").EnglishTextNormalizer()
+
+
+def whisper_spellings() -> dict[str, str]:
+    """British spellings and their American ones."""
+    return cast("dict[str, str]", whisper().standardize_spellings.mapping)
 
 
 # The package's functions are slow even for texts that they do not change. So each step first checks the words of a
 # text, and applies the package's rules only if one of them could match.
 
 
-class _Contractions(NamedTuple):
-    rules: list[tuple[re.Pattern[str], str, str | None]]
-    """Pattern, replacement, and the word to match if the pattern is a single word, else None."""
-    words: frozenset[str]
+def fillers(pattern: Callable[[], str]) -> Step:
+    """A step that removes the words of a pattern of fillers."""
 
+    @cache
+    def compiled() -> tuple[re.Pattern[str], list[str]]:
+        # Shortest parts that every filler has one of.
+        names = re.findall("[a-z]+", pattern().replace("\\b", ""))
+        return re.compile(pattern()), [
+            name for name in names if not any(other in name for other in names if other != name)
+        ]
 
-@cache
-def _contractions() -> _Contractions:
-    rules = []
-    for pattern, new in _whisper().replacers.items():
-        word = _ONE_WORD.fullmatch(pattern)
-        rules.append((re.compile(pattern), new, word[1] if word else None))
-    return _Contractions(rules, frozenset(word for _, _, word in rules if word))
-
-
-@cache
-def _filler() -> re.Pattern[str]:
-    return re.compile(_whisper().ignore_patterns)
-
-
-@cache
-def _filler_words() -> list[str]:
-    """Shortest parts that every filler has one of."""
-    names = re.findall("[a-z]+", _filler().pattern.replace("\\b", ""))
-    return [name for name in names if not any(other in name for other in names if other != name)]
-
-
-def _fillers(text: str) -> str:
-    for name in _filler_words():
-        if name in text:
-            return _filler().sub("", text)
-    return text
-
-
-def _expand(text: str) -> str:
-    rules, words = _contractions()
-    there = words.intersection(_WORD.findall(text))
-    if not there and "'" not in text:
+    def apply(text: str) -> str:
+        found, parts = compiled()
+        for part in parts:
+            if part in text:
+                return found.sub("", text)
         return text
-    for pattern, new, word in rules:
-        if word is None or word in there:
-            text = pattern.sub(new, text)
-    return text
+
+    return Step("fillers", apply, pattern)
+
+
+def contractions(replacers: Callable[[], dict[str, str]]) -> Step:
+    """A step that replaces patterns one after the other."""
+
+    @cache
+    def compiled() -> tuple[list[tuple[re.Pattern[str], str, str | None]], frozenset[str]]:
+        # Pattern, replacement, and the word to match if the pattern is a single word, else None.
+        words = {pattern: _ONE_WORD.fullmatch(pattern) for pattern in replacers()}
+        rules = [
+            (re.compile(pattern), new, word[1] if (word := words[pattern]) else None)
+            for pattern, new in replacers().items()
+        ]
+        return rules, frozenset(word for _, _, word in rules if word)
+
+    def apply(text: str) -> str:
+        rules, words = compiled()
+        there = words.intersection(_WORD.findall(text))
+        if not there and "'" not in text:
+            return text
+        for pattern, new, word in rules:
+            if word is None or word in there:
+                text = pattern.sub(new, text)
+        return text
+
+    return Step("contractions", apply, lambda: json.dumps(replacers()))
+
+
+def spellings(name: str, table: Callable[[], dict[str, str]]) -> Step:
+    """A step that writes each word as a table has it."""
+
+    def apply(text: str) -> str:
+        words, known = text.split(), table()
+        return " ".join(
+            words if known.keys().isdisjoint(words) else [known.get(word, word) for word in words]
+        )
+
+    return Step(name, apply, lambda: json.dumps(table(), sort_keys=True))
 
 
 class _Symbols(dict[int, str]):
@@ -110,7 +133,7 @@ def _symbols(text: str) -> str:
 @cache
 def _numeric() -> frozenset[str]:
     """Words that can be part of a number, with "half" and without "and", which alone is not part of a number."""
-    return frozenset({*_whisper().standardize_numbers.words, "half"} - {"and"})
+    return frozenset({*whisper().standardize_numbers.words, "half"} - {"and"})
 
 
 def _numbers(text: str) -> str:
@@ -118,34 +141,31 @@ def _numbers(text: str) -> str:
     if _numeric().isdisjoint(words) and not _DIGIT.search(text):
         return " ".join(words)
     try:
-        return cast(str, _whisper().standardize_numbers(text))
+        return cast(str, whisper().standardize_numbers(text))
     except (AssertionError, ArithmeticError, IndexError, TypeError, ValueError):
         # The package's state machine fails on some nonsense, such as "$ . double ten". The numbers of such a text
         # stay as they are, in references and in hypotheses.
         return text
 
 
-def _spellings(text: str) -> str:
-    words = text.split()
-    if _whisper().standardize_spellings.mapping.keys().isdisjoint(words):
-        return " ".join(words)
-    return cast(str, _whisper().standardize_spellings(text))
+def _number_rules() -> str:
+    tables = sorted(vars(whisper().standardize_numbers).items())
+    return json.dumps({key: sorted(value) for key, value in tables})
 
 
-def _rules_of(part: str) -> Any:
-    def content() -> str:
-        whisper = _whisper()
-        if part == "fillers":
-            return str(whisper.ignore_patterns)
-        if part == "contractions":
-            return json.dumps(whisper.replacers)
-        if part == "spellings":
-            return json.dumps(whisper.standardize_spellings.mapping, sort_keys=True)
-        tables = sorted(vars(whisper.standardize_numbers).items())
-        return json.dumps({key: sorted(value) for key, value in tables})
-
-    return content
-
+BRACKETS = (
+    substitution("brackets", r"[<\[][^>\]]*[>\]]", "", "<["),
+    substitution("parentheses", r"\(([^)]+?)\)", "", "("),
+)
+APOSTROPHES = substitution("space before apostrophe", r"\s+'", "'", "'")
+COMMAS = substitution("grouping commas", r"(\d),(\d)", r"\1\2", ",")
+FULL_STOPS = substitution("full stops", r"\.([^0-9]|$)", r" \1", ".")
+SYMBOLS = Step("symbols", _symbols, f"NFKD, categories M, S and P, except {_KEPT}")
+NUMBERS = Step("numbers", _numbers, _number_rules)
+LONE_SIGNS = (
+    substitution("lone signs", r"[.$¢€£]([^0-9])", r" \1", ".$¢€£"),
+    substitution("lone percent", r"([^0-9])%", r"\1 ", "%"),
+)
 
 ENGLISH = Normalizer(
     "en",
@@ -155,21 +175,19 @@ ENGLISH = Normalizer(
         WIDTH,
         LOWER,
         substitution("apostrophes", f"[{_QUOTES}]", "'", _QUOTES),
-        substitution("brackets", r"[<\[][^>\]]*[>\]]", "", "<["),
-        substitution("parentheses", r"\(([^)]+?)\)", "", "("),
-        Step("fillers", _fillers, _rules_of("fillers")),
-        substitution("space before apostrophe", r"\s+'", "'", "'"),
-        Step("contractions", _expand, _rules_of("contractions")),
-        substitution("grouping commas", r"(\d),(\d)", r"\1\2", ","),
+        *BRACKETS,
+        fillers(lambda: str(whisper().ignore_patterns)),
+        APOSTROPHES,
+        contractions(lambda: dict(whisper().replacers)),
+        COMMAS,
         ENGLISH_MONEY,
         substitution("minus", r"(?<![\w.,)$€£¢%-])[-−](?=[$€£¢]?[0-9])", "minus ", "-−"),
-        substitution("full stops", r"\.([^0-9]|$)", r" \1", "."),
-        Step("symbols", _symbols, f"NFKD, categories M, S and P, except {_KEPT}"),
-        Step("numbers", _numbers, _rules_of("numbers")),
+        FULL_STOPS,
+        SYMBOLS,
+        NUMBERS,
         ENGLISH_US_DOLLARS,
-        Step("spellings", _spellings, _rules_of("spellings")),
-        substitution("lone signs", r"[.$¢€£]([^0-9])", r" \1", ".$¢€£"),
-        substitution("lone percent", r"([^0-9])%", r"\1 ", "%"),
+        spellings("spellings", whisper_spellings),
+        *LONE_SIGNS,
         substitution("words of signs", r"(?<!\S)[.$¢€£%]+(?!\S)", "", ".$¢€£%"),
         COLLAPSE,
     ),

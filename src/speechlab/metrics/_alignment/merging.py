@@ -1,21 +1,62 @@
-"""Compounds: adjacent words that together are one word of the other side cost nothing, as in kaldialign.
+"""Words that count as one: variants that a list names, and compounds.
 
-Source: ``merge_compounds`` of kaldialign, by which the Open ASR Leaderboard counts. The cheapest path through the
-table of the words may also step from several words of one side to one word of the other, for free.
+Compounds are adjacent words that together are one word of the other side; they cost nothing, as in kaldialign's
+``merge_compounds``, by which the Open ASR Leaderboard counts. The cheapest path through the table of the words
+may also step from several words of one side to one word of the other, for free.
 """
 
 from __future__ import annotations
 
+import hashlib
+import re
 from typing import TYPE_CHECKING
 
 from rapidfuzz.distance import Levenshtein
 
+from speechlab.errors import InvalidRequestError
+from speechlab.text import Normalizer, Step
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 _MOST = (
     250_000  # cells of the table; in longer pairs, each difference between equal words has a table of its own
 )
+
+
+def with_variants(
+    normalize: Callable[[str], str], groups: Iterable[Iterable[str]]
+) -> tuple[Callable[[str], str], str]:
+    """A function that also writes the words of each group as the first of them, and a hash of the groups.
+
+    Raises:
+        InvalidRequestError: A group has fewer than two texts, one is not a text or is empty after normalisation, or
+            one is in two groups.
+    """
+    forms: dict[str, str] = {}
+    for group in groups:
+        names = [] if isinstance(group, str) else [normalize(name) for name in group]
+        if len(names) < 2 or not all(names):
+            message = f"variants={group!r:.60}: give at least two words or phrases that count as one"
+            raise InvalidRequestError(message, parameter="variants")
+        for name in names:
+            if forms.setdefault(name, names[0]) != names[0]:
+                message = f"{name!r:.60} is in two groups; put all that count as one into one group"
+                raise InvalidRequestError(message, parameter="variants")
+    if not forms:
+        return normalize, ""
+    # Japanese and Chinese have no blanks between words.
+    longest = sorted(map(re.escape, forms), key=len)[::-1]
+    pattern = re.compile("|".join(rf"(?<!\w){name}(?!\w)" if name.isascii() else name for name in longest))
+    content = f"{sorted(forms.items())}"
+    step = Step("variants", lambda text: pattern.sub(lambda found: forms[found[0]], text), content)
+    rules = (
+        normalize
+        if isinstance(normalize, Normalizer)
+        else Normalizer("custom", 0, (Step("custom", normalize),))
+    )
+    marked = Normalizer(rules.name, rules.version, (*rules.steps, step))
+    return marked, hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
 def merged(said: list[str], heard: list[str]) -> list[str]:
