@@ -91,11 +91,11 @@ class Http:
             yield connection
 
     @contextmanager
-    def raw_json(self, path: str, fields: Any):
+    def raw_json(self, path: str, fields: Any, headers: str = ""):
         body = json.dumps(fields).encode()
         head = (
             f"POST {path} HTTP/1.1\nHost: 127.0.0.1\nAuthorization: Bearer {{key}}\n"
-            f"Content-Length: {len(body)}\nConnection: close\n"
+            f"Content-Length: {len(body)}\nConnection: close\n{headers}"
         )
         with self.raw(head, body) as connection:
             yield connection

@@ -83,7 +83,10 @@ _OPTIONS = {
 
 
 _OF_CLIENT = frozenset(
-    {"connect_timeout_s", "default_headers", "max_retries", "mode", "on_event", "patience_s", "timeout"}
+    {
+        *("connect_timeout_s", "default_headers", "max_retries", "mode", "on_event", "patience_s"),
+        *("read_timeout_s", "timeout"),
+    }
 )
 """Options of the client that also apply to batches."""
 

@@ -42,11 +42,20 @@ from speechlab.contract._keys import (
     request_key,
 )
 from speechlab.contract._limits import (
+    CONCURRENCY_HEADER as CONCURRENCY_HEADER,
+)
+from speechlab.contract._limits import (
     CORRELATION_ID_MAX_CHARS,
     LIMITS,
     WS_MESSAGE_MAX_BYTES,
     WS_READ_MAX_BYTES,
     Limits,
+)
+from speechlab.contract._limits import (
+    INTERIM_HEADER as INTERIM_HEADER,
+)
+from speechlab.contract._limits import (
+    read_concurrency as read_concurrency,
 )
 from speechlab.contract._paths import (
     REALTIME_PATH,

@@ -56,3 +56,18 @@ needs 60,033 bytes if each is written as an escaped pair."""
 
 WS_READ_MAX_BYTES = 256 * 1024
 """Bytes of a control message above which the connection closes with 1009, without reading the message."""
+
+CONCURRENCY_HEADER = "x-speechlab-concurrency"
+"""Header of replies, beyond the contract: how many calls the service works on at once, as ``tts=4, asr=2``."""
+
+INTERIM_HEADER = "x-speechlab-interim"
+"""Header of requests, beyond the contract: the client reads interim replies (100) while its call waits in a queue."""
+
+
+def read_concurrency(told: str) -> dict[str, int]:
+    """The numbers of a ``CONCURRENCY_HEADER`` by service; what is not of its form is left out."""
+    pairs = [entry.strip().partition("=") for entry in told.split(",")]
+    numbers = {name: int(number) for name, _, number in pairs if number.isascii() and number.isdecimal()}
+    return {
+        name: number for name, number in numbers.items() if number and name in {"tts", "asr", "translate"}
+    }

@@ -53,6 +53,9 @@ ENDED = "speechlab.ended"
 ABORT = "speechlab.abort"
 """Name of the ASGI extension that drops the connection, unsent data included."""
 
+INTERIM = "speechlab.interim"
+"""Name of the ASGI extension that sends an interim reply to a client that waits."""
+
 
 class ServiceState:
     """The parts of a running service."""

@@ -47,10 +47,11 @@ class AsyncClient(Performer):
         api_key: API key; default ``SPEECHLAB_API_KEY``, then ``.env``, then the key kept by ``speechlab login``.
             A function that returns the key is called before the first call, and again when the key is refused.
         **options: ``timeout`` (seconds for a whole call, streams included; None follows the length of text or
-            audio), ``connect_timeout_s`` (5; for one attempt to connect), ``max_retries`` (maximum of retries of a
-            call; None is 4 after failures, and as many as ``patience_s`` allows while the service says "later"),
-            ``max_concurrency`` (16, for each of speech, recognition and translation), ``patience_s`` (60; seconds
-            of retries while the service says "later"), ``default_headers`` (sent with every call),
+            audio), ``connect_timeout_s`` (5; for one attempt to connect), ``read_timeout_s`` (seconds of
+            silence; None is the timeout, or else at least 120, following the length), ``max_retries`` (maximum of
+            retries of a call; None is 4 after failures, and as many as ``patience_s`` allows while the service says
+            "later"), ``max_concurrency`` (16, for each of speech, recognition and translation), ``patience_s`` (60;
+            seconds of retries while the service says "later"), ``default_headers`` (sent with every call),
             ``allow_insecure`` (send the key over plain HTTP to another machine), ``on_event`` (called with each
             ``CallEvent``), ``store`` (a ``Store`` or its folder, where results are kept), ``mode`` (use of the
             store: ``"auto"``, ``"live"`` or ``"replay"``), ``pace`` (replay of streams: ``"at once"`` or

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 T = TypeVar("T")
 V = TypeVar("V", bound=SpeechOptions)
-_LARGE = 300_000
+_LARGE = 4_000_000
 """Bytes from which work on a body moves to a thread."""
 _LEAST_S = 0.001
 _NO_CATALOGUE = frozenset({403, 404, 405, 501})

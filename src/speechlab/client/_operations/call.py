@@ -87,7 +87,8 @@ class Timeouts:
     """Timeouts of a call, in seconds.
 
     Attributes:
-        read: Seconds for the headers of the reply, and for each piece of it.
+        read: Seconds of silence, while the service answers neither this call nor others like it; for a stream,
+            seconds for the headers and for each piece.
         total: Seconds for the whole call with its retries, from the first attempt; None is no limit.
         write: Seconds for the network to accept a piece of the body.
         given: Whether the user set the total; it then includes the wait for the first attempt.

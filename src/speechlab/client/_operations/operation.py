@@ -36,6 +36,8 @@ T = TypeVar("T")
 _SLACK_S = 120.0
 """Seconds; a service that was idle may first have to load its models."""
 _STREAM_GAP_S = 120.0
+_SILENCES = 10.0
+"""Whole time of a call without a timeout, as a multiple of its longest silence."""
 
 
 class Operation(ABC, Generic[R]):
@@ -202,16 +204,16 @@ def timeouts(timeout: float | None, expected_s: float, *, stream: bool = False) 
     """Timeouts for a call.
 
     Args:
-        timeout: Seconds for the whole call as set by the user, or None.
+        timeout: Seconds for the whole call as set by the user, or None. It then bounds a silence, too.
         expected_s: Seconds that the work may take on a slow machine.
         stream: Whether the reply comes in pieces; then the time between two pieces is limited, and the total is not.
     """
-    read = max(_SLACK_S, expected_s)
     if timeout is not None:
-        return Timeouts(read=min(read, timeout), total=timeout, given=True)
+        return Timeouts(read=timeout, total=timeout, given=True)
     if stream:
         return Timeouts(read=_STREAM_GAP_S, total=None)
-    return Timeouts(read=read, total=3 * read)
+    read = max(_SLACK_S, expected_s)
+    return Timeouts(read=read, total=_SILENCES * read)
 
 
 def sendable(fields: Mapping[str, Any]) -> dict[str, Any]:

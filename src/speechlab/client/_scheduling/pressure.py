@@ -41,6 +41,12 @@ _PRIOR = 0.3
 """Refusals among two assumed attempts, so that a few accepted attempts do not imply that all are accepted."""
 _MORE = 5.0
 """Ratio of the refusal rate at a width to that at smaller ones from which the width is the reason."""
+_STRAIN = 0.25
+"""Share of the longest silence from which the time of a call matters: below it, a queue is harmless."""
+_QUEUED = 0.6
+"""Share of the growth of times in a pure queue, where they double with the width, from which it is one."""
+_AHEAD = 1
+"""Attempts sent beyond what a service says to work on at once, so that it never waits for the next."""
 _TRUST = 4.0
 _TRUST_S = 0.03
 """An attempt counts as accepted after this time, or this many times the duration of the last refusal."""
@@ -72,12 +78,14 @@ class Ended:
         crowded: Whether fewer concurrent attempts may help.
         retry_after_s: Seconds of the wait that the service asked for, or None.
         reason: The service's reason, for errors of calls that wait because of it.
+        strain: Time of a successful attempt, as a share of its longest silence.
     """
 
     end: End
     crowded: bool = False
     retry_after_s: float | None = None
     reason: str = ""
+    strain: float = 0.0
 
 
 class SentAttempt(Protocol):
@@ -136,6 +144,14 @@ class Pressure:
         self._fresh = True
         self._row = 0
         self._row_since = 0.0
+        self._most = math.inf
+        self._strains: dict[int, float] = {}
+        self._queues = False
+
+    def serves(self, at_once: int) -> None:
+        """Follow a service that says how many calls it works on at once."""
+        self._most = float(at_once + _AHEAD)
+        self.width = min(self.width, self._most) if self._lately else self._most
 
     def unpaused(self, now: float) -> float:
         """The time without the pauses: a clock that stops while nothing may be sent."""
@@ -176,12 +192,13 @@ class Pressure:
         if ended.end is End.OK:
             self.successes += 1
             self._lately.append((beside, True))
+            strained = self._is_strained(beside, ended.strain)
             # Only a width in use is evidence for a greater one.
-            if at_once >= int(self.width):
+            if at_once >= int(self.width) and not strained:
                 self._grow(beside, now)
         if ended.end is End.BEGUN and at_once >= int(self.width) and at_once + 1 < self._refused:
             # A stream holds its place for long, so one more than the accepted ones may be tried at once.
-            self.width = at_once + 1.0
+            self.width = min(at_once + 1.0, self._most)
         if ended.end in {End.OK, End.BEGUN, End.ANSWERED}:
             if pause is not None and began >= pause.closed:
                 self._open(pause, now)
@@ -216,6 +233,25 @@ class Pressure:
         self.pause, self._row = None, 0
         self.width = min(self.width, max(_START, self.width / 2))
 
+    def _is_strained(self, beside: int, strain: float) -> bool:
+        """Learn a queue in the service from the times of calls: beside more others, each takes the longer.
+
+        A queue is harmless while its times are far below the longest silence. Beyond that, the width shrinks before
+        a call in the queue is given up.
+        """
+        known = self._strains.get(beside, strain)
+        self._strains[beside] = typical = (known + strain) / 2
+        if typical <= _STRAIN:
+            return False
+        self._queues = self._queues or any(
+            typical >= max(1.5, _QUEUED * beside / fewer) * its
+            for fewer, its in self._strains.items()
+            if fewer < beside
+        )
+        if self._queues and beside > 1:
+            self.width = max(1.0, min(self.width, beside * _STRAIN / typical))
+        return self._queues
+
     def _grow(self, beside: int, now: float) -> None:
         """Grow with each success: fastest until the first refusal, slowest towards a refused width."""
         if beside >= self._refused and now >= self._held:
@@ -223,11 +259,12 @@ class Pressure:
             self._lately = deque(borne, maxlen=_LATELY)
             self._refused = math.inf
         if self._refused == math.inf:
-            self.width += _GROWTH if self._fresh else max(1.0 / self.width, _REGROWTH)
+            width = self.width + (_GROWTH if self._fresh else max(1.0 / self.width, _REGROWTH))
+            self.width = min(width, self._most)
             return
         width = self.width + 1.0 / self.width
         if now >= self._held or width < self._refused:
-            self.width = width
+            self.width = min(width, self._most)
 
     def _shrink(self, count: int, known: list[tuple[int, bool]], held: float) -> None:
         """Shrink below a width that is refused more often than smaller ones, and hold the result for a while.

@@ -12,6 +12,7 @@ import asyncio
 import heapq
 import math
 import threading
+import time
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +55,8 @@ class Scheduler:
         self.numbers = count()
         self._under_way: dict[CallPlace, None] = {}
         self.waiting = 0
+        self.answered_at = -math.inf
+        """Time of ``time.monotonic`` at which a call last got its result."""
         self._light = CallQueue(0)
         self._queues: dict[int | CallGroup | None, CallQueue] = {None: self._light}
         self._delayed: list[tuple[float, int, Waiter]] = []
@@ -73,6 +76,11 @@ class Scheduler:
                 return None
             what = "the service to come back" if pause.gone else "the service's quota"
             return what, max(0.0, pause.until - self.clock.monotonic())
+
+    def serves(self, at_once: int) -> None:
+        """Follow a service that says how many calls it works on at once."""
+        with self.lock:
+            self.pressure.serves(at_once)
 
     async def place(self, call: WaitingCall) -> CallPlace:
         """Wait until an attempt of a call may be sent.
@@ -127,6 +135,8 @@ class Scheduler:
 
     def ended(self, place: CallPlace, ended: Ended) -> None:
         """Take a place back, and learn from the end of its attempt."""
+        if ended.end is End.OK:
+            self.answered_at = time.monotonic()
         with self.lock:
             now = self.clock.monotonic()
             pause = self.pressure.pause

@@ -120,6 +120,7 @@ class PlaceKeeper(Protocol):
     clock: Clock
     pressure: Pressure
     waiting: int
+    answered_at: float
 
     @property
     def under_way(self) -> int:
@@ -178,6 +179,11 @@ class CallPlace:
         self.successes = scheduler.pressure.successes
         self.idle_since: float | None = None
         self.beside = scheduler.under_way + 1
+
+    @property
+    def answered_at(self) -> float:
+        """Time of ``time.monotonic`` at which a call of the same scheduler last got its result."""
+        return self._scheduler.answered_at
 
     @classmethod
     def nowhere(cls, scheduler: PlaceKeeper) -> CallPlace:

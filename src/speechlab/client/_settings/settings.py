@@ -39,6 +39,7 @@ class ClientOptions(TypedDict, total=False):
 
     timeout: float | None
     connect_timeout_s: float
+    read_timeout_s: float | None
     max_retries: int | None
     max_concurrency: int
     patience_s: float
@@ -66,6 +67,8 @@ class Settings:
         timeout: Seconds for a whole call, waits and retries included; None follows the length of text or audio,
             counted from the first attempt.
         connect_timeout_s: Seconds for one attempt to connect, within the whole.
+        read_timeout_s: Seconds of silence after which an attempt is given up; None is the timeout of the call, or
+            else what its text or audio may take, at least 120.
         max_retries: Maximum of retries of a call, for any reason; None is 4 after failures, and as many as
             ``patience_s`` allows while the service says "later".
         max_concurrency: Maximum of concurrent calls of each service.
@@ -89,6 +92,7 @@ class Settings:
     api_key: Secret | None = None
     timeout: float | None = None
     connect_timeout_s: float = 5.0
+    read_timeout_s: float | None = None
     max_retries: int | None = None
     max_concurrency: int = 16
     patience_s: float = 60.0
@@ -135,8 +139,9 @@ class Settings:
         pace = cast("object", self.pace)
         if not isinstance(pace, str) or pace not in PACES:
             raise ConfigurationError(f"pace is {shown(self.pace)}; it is {' or '.join(map(repr, PACES))}")
-        if self.timeout is not None:
-            check_number("timeout", self.timeout, least=0, advice="give seconds above 0, or None")
+        for name in ("timeout", "read_timeout_s"):
+            if (seconds := getattr(self, name)) is not None:
+                check_number(name, seconds, least=0, advice="give seconds above 0, or None")
         if not isinstance(self.allow_insecure, bool):
             # Any other value would count as true, even "no".
             raise ConfigurationError(f"allow_insecure is {shown(self.allow_insecure)}; give True or False")

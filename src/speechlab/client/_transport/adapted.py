@@ -45,12 +45,12 @@ class AdaptedWire(Wire):
         self._adapter = adapter
         self._service = f"{adapter.identity}, at {plain_url(settings.base_url)}"
 
-    async def open(self, call: HttpCall, sent: Sent, connect_s: float) -> Reply:
+    async def open(self, call: HttpCall, sent: Sent, connect_s: float, read_s: float | None) -> Reply:
         """Send a request, and wait for the headers of the reply; the catalogue comes from the adapter."""
         if call.path == VOICES_PATH:
             headers = {"content-type": "application/json", "x-speechlab-service": self._service}
             return _Whole(200, headers, orjson.dumps({"voices": self._adapter.catalogue}))
-        reply = await self._wire.open(await self._adapter.asked(call), sent, connect_s)
+        reply = await self._wire.open(await self._adapter.asked(call), sent, connect_s, read_s)
         if not self._adapter.reads(call, reply.status):
             return reply
         try:

@@ -88,7 +88,7 @@ class _Upload(Payload):
         except SpeechLabError as error:
             self.failure = error
             raise
-        self._sent.done = True
+        self._sent.progressed()
 
     async def _write(self, writer: AbstractStreamWriter, piece: bytes | memoryview) -> None:
         async with asyncio.timeout(self._piece_s):
@@ -143,13 +143,13 @@ class AiohttpWire(Wire):
         self._used_at = self._loop.time()
         self._let_go = weakref.finalize(self, _let_go, self._session, self._loop, os.getpid())
 
-    async def open(self, call: HttpCall, sent: Sent, connect_s: float) -> Reply:
+    async def open(self, call: HttpCall, sent: Sent, connect_s: float, read_s: float | None) -> Reply:
         """Send a request, and wait for the headers of the reply."""
         await self._notice_closed()
         upload = None if call.body is None else _Upload(call.body, sent, call.timeouts.write)
         failure: Exception
         try:
-            response = await self._request(call, upload, connect_s)
+            response = await self._request(call, upload, connect_s, read_s)
         except Exception as error:  # noqa: BLE001 - translated outside the block, to leave no context
             failure = self.translated(error, call.timeouts, sent=sent.done, connect_s=connect_s)
         except BaseException as error:  # noqa: BLE001 - a cancellation, raised again without its frames
@@ -166,7 +166,7 @@ class AiohttpWire(Wire):
         raise without_trace(failure)
 
     async def _request(
-        self, call: HttpCall, upload: _Upload | None, connect_s: float
+        self, call: HttpCall, upload: _Upload | None, connect_s: float, read_s: float | None
     ) -> aiohttp.ClientResponse:
         headers = self._headers(call)
         options: dict[str, Any] = {}
@@ -178,7 +178,7 @@ class AiohttpWire(Wire):
             self._url(call.path, partial(URL, encoded=True)),
             data=upload,
             headers=headers,
-            timeout=_timeout(connect_s, call.timeouts.read),
+            timeout=_timeout(connect_s, read_s),
             allow_redirects=False,
             **options,
         )
@@ -232,7 +232,7 @@ def _said(error: Exception) -> str:
 
 
 @lru_cache(maxsize=64)
-def _timeout(connect_s: float, read_s: float) -> aiohttp.ClientTimeout:
+def _timeout(connect_s: float, read_s: float | None) -> aiohttp.ClientTimeout:
     return aiohttp.ClientTimeout(connect=connect_s, sock_read=read_s, ceil_threshold=float("inf"))
 
 

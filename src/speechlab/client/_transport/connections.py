@@ -34,6 +34,8 @@ class ConnectionPool:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._pid = 0
         self.closed = False
+        self.concurrency = ""
+        """The numbers of calls that the service works on at once, as it last said."""
         self.sessions: WeakSet[AsyncClosable] = WeakSet()
         """Open realtime sessions and streams, which end with their client; unreferenced ones are not kept alive."""
         self._waits: set[asyncio.Timeout] = set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import TYPE_CHECKING
 
 from speechlab.client._events import server_timing_s
@@ -10,7 +11,7 @@ from speechlab.client._operations.call import HttpCall, RawResponse
 from speechlab.client._operations.failures import error_from_reply, retry_after_s
 from speechlab.client._operations.operation import whole_s
 from speechlab.client._scheduling.retry import Failure
-from speechlab.client._transport.http import Sent, WireError
+from speechlab.client._transport.http import Sent, WireError, nothing_came
 from speechlab.client._transport.progress import Progress, ReplyStream
 from speechlab.errors import APIConnectionError, APITimeoutError, StreamTruncatedError
 
@@ -40,9 +41,17 @@ async def exchange(
     reply: Reply | None = None
     opened = False
     sent = Sent()
+    limits = call.timeouts
+    watch: _Silence | None = None
+    # The embedded service sends signs of life, which only the library sees; other services may have a queue.
+    watched = settings.lease is None and not stream and not call.raw and call.body is not None
     try:
-        async with asyncio.timeout(remaining):
-            reply = await wire.open(call, sent, settings.connect_timeout_s)
+        async with asyncio.timeout(remaining) as limit:
+            if watched and (limits.total is None or limits.read < limits.total):
+                watch = _Silence(place, limit, limits.read, sent)
+            read_s = None if watched else limits.read
+            reply = await wire.open(call, sent, settings.connect_timeout_s, read_s)
+            sent.progressed()
             progress.first_byte_s = progress.clock.monotonic() - place.started
             progress.processing_s = server_timing_s(reply.headers, "engine")
             progress.service_queued_s = server_timing_s(reply.headers, "queue")
@@ -51,29 +60,71 @@ async def exchange(
                 opened = True
                 place.streams()
                 return ReplyStream(reply, place, progress)
-            return await _read_reply(settings, call, progress, reply)
+            return await _read_reply(settings, call, progress, reply, sent)
     except WireError as error:
         fault = error
     except TimeoutError:
-        if reply is not None:
-            waited = "the rest of the reply"
-        elif call.body is None:
-            waited = "a connection, or for the reply"
+        if watch is not None and watch.fell:
+            fault = nothing_came(limits.read, sent=True, cut=reply is not None)
         else:
-            waited = "the reply" if sent.done else "a connection, and for the request to be taken"
-        text = f"the call's time of {whole_s(call.timeouts.total or 0.0):g} s was up while it waited for {waited}"
-        fault = WireError(text, sent=sent.done, timed_out=True)
+            fault = _out_of_time(call, sent, cut=reply is not None)
     finally:
+        if watch is not None:
+            watch.end()
         if reply is not None and not opened:
             await reply.close()
     return _no_reply(settings, call, fault)
 
 
+class _Silence:
+    """Ends an attempt once its service has been silent for too long, to it and to all other calls.
+
+    While others of this process get their results, the attempt may be in the service's queue behind them.
+
+    Args:
+        place: The place of the attempt, whose scheduler knows of the others.
+        limit: The time limit that ends the attempt.
+        silence_s: The longest silence, in seconds.
+        sent: The progress of the attempt itself; before the request is sent, the wire has limits of its own.
+    """
+
+    def __init__(self, place: CallPlace, limit: asyncio.Timeout, silence_s: float, sent: Sent) -> None:
+        self._place, self._limit, self._silence_s, self._sent = place, limit, silence_s, sent
+        self._loop = asyncio.get_running_loop()
+        self.fell = False
+        self._timer = self._loop.call_later(silence_s, self._look)
+
+    def _look(self) -> None:
+        now, at = time.monotonic(), self._sent.at
+        left_s = self._silence_s if at is None else max(at, self._place.answered_at) + self._silence_s - now
+        if left_s > 0:
+            self._timer = self._loop.call_later(left_s, self._look)
+        else:
+            self.fell = True
+            self._limit.reschedule(self._loop.time())
+
+    def end(self) -> None:
+        """Watch no longer."""
+        self._timer.cancel()
+
+
+def _out_of_time(call: HttpCall, sent: Sent, *, cut: bool) -> WireError:
+    """The failure of an attempt at the end of the call's whole time."""
+    if cut:
+        waited = "the rest of the reply"
+    elif call.body is None:
+        waited = "a connection, or for the reply"
+    else:
+        waited = "the reply" if sent.done else "a connection, and for the request to be taken"
+    text = f"the call's time of {whole_s(call.timeouts.total or 0.0):g} s was up while it waited for {waited}"
+    return WireError(text, sent=sent.done, timed_out=True)
+
+
 async def _read_reply(
-    settings: Settings, call: HttpCall, progress: Progress, reply: Reply
+    settings: Settings, call: HttpCall, progress: Progress, reply: Reply, sent: Sent
 ) -> RawResponse | Failure:
     if call.raw or 200 <= reply.status < 300:
-        content = await _read_body(settings, call, reply)
+        content = await _read_body(settings, call, reply, sent)
         if isinstance(content, Failure):
             return content
         return RawResponse(reply.status, reply.headers, content, progress.timing())
@@ -83,19 +134,22 @@ async def _read_reply(
     return Failure(error, status=reply.status, retry_after_s=wait)
 
 
-async def _read_body(settings: Settings, call: HttpCall, reply: Reply) -> bytes | Failure:
-    content = bytearray()
+async def _read_body(settings: Settings, call: HttpCall, reply: Reply, sent: Sent) -> bytes | Failure:
+    pieces: list[bytes] = []
     try:
         async for piece in reply.pieces():
-            content += piece
+            pieces.append(piece)
+            sent.progressed()
     except WireError as error:
         if error.timed_out or call.free:
             return _no_reply(settings, call, error)
-        text = f"the reply was cut short after {len(content):,} bytes ({error})"
+        fault = str(error)
     else:
-        return bytes(content)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
     # Not repeated: the work has been done, and most likely counted.
-    return Failure(StreamTruncatedError(text, partial=bytes(content)), sent=True, final=True)
+    content = b"".join(pieces)
+    text = f"the reply was cut short after {len(content):,} bytes ({fault})"
+    return Failure(StreamTruncatedError(text, partial=content), sent=True, final=True)
 
 
 def _no_reply(settings: Settings, call: HttpCall, fault: WireError) -> Failure:

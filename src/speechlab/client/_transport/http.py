@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import platform
 import threading
+import time
 from abc import ABC, abstractmethod
 from contextlib import suppress
 from functools import cache
@@ -19,7 +20,7 @@ from weakref import WeakSet
 
 from speechlab._platform import after_fork, is_loopback, package_version
 from speechlab.client._secret import install_log_filter, redact
-from speechlab.contract import join_url
+from speechlab.contract import INTERIM_HEADER, join_url
 from speechlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -99,12 +100,25 @@ def without_trace(error: BaseException) -> BaseException:
 
 
 class Sent:
-    """A flag, set when a request has been sent in full."""
+    """Whether a request has been sent in full, and the time since which its reply has been silent.
 
-    __slots__ = ("done",)
+    Attributes:
+        at: Time of ``time.monotonic`` at which the request was sent, or a piece of its reply came; None before.
+    """
+
+    __slots__ = ("at",)
 
     def __init__(self) -> None:
-        self.done = False
+        self.at: float | None = None
+
+    @property
+    def done(self) -> bool:
+        """Whether the request was sent in full."""
+        return self.at is not None
+
+    def progressed(self) -> None:
+        """Note the end of the request, or a piece of its reply."""
+        self.at = time.monotonic()
 
 
 class Reply(ABC):
@@ -155,6 +169,7 @@ class Wire(ABC):
         self.replies: WeakSet[Reply] = WeakSet()
         self._base_url = settings.base_url
         self._key = settings.api_key
+        self._reads_interim = settings.lease is not None
         self._urls: dict[str, Any] = {}
 
     def _url(self, path: str, kind: Callable[[str], T]) -> T:
@@ -169,6 +184,8 @@ class Wire(ABC):
     def _headers(self, call: HttpCall) -> dict[str, str]:
         """The headers of a call, including its key."""
         headers = _request_headers(call)
+        if self._reads_interim:
+            headers[INTERIM_HEADER] = "100"
         _add_secrets(headers, call, self._key)
         return headers
 
@@ -176,13 +193,14 @@ class Wire(ABC):
         return f"{type(self).__name__}({self._base_url!r})"
 
     @abstractmethod
-    async def open(self, call: HttpCall, sent: Sent, connect_s: float) -> Reply:
+    async def open(self, call: HttpCall, sent: Sent, connect_s: float, read_s: float | None) -> Reply:
         """Send a request, and wait for the headers of the reply.
 
         Args:
             call: The call.
-            sent: Flag to be set when the request has been sent in full.
+            sent: Told when the request has been sent in full.
             connect_s: Seconds for a new connection.
+            read_s: Seconds for the headers and for each piece of the reply, or None if the caller watches them.
 
         Raises:
             WireError: No reply came.

@@ -44,7 +44,7 @@ async def _upload(content: bytes | AsyncIterator[bytes], sent: Sent) -> AsyncIte
     else:
         async for piece in content:
             yield piece
-    sent.done = True
+    sent.progressed()
 
 
 @coroutine
@@ -139,9 +139,9 @@ class HttpxWire(Wire):
         else:
             self._transport = settings.transport
 
-    async def open(self, call: HttpCall, sent: Sent, connect_s: float) -> Reply:
+    async def open(self, call: HttpCall, sent: Sent, connect_s: float, read_s: float | None) -> Reply:
         """Send a request, and wait for the headers of the reply."""
-        request = self._request(call, sent, connect_s)
+        request = self._request(call, sent, connect_s, read_s)
         failure: Exception
         try:
             response = await self._transport.handle_async_request(request)
@@ -160,11 +160,11 @@ class HttpxWire(Wire):
             failure = broken_proxy(self._proxy, "407", 407)
         raise without_trace(failure)
 
-    def _request(self, call: HttpCall, sent: Sent, connect_s: float) -> httpx2.Request:
+    def _request(self, call: HttpCall, sent: Sent, connect_s: float, read_s: float | None) -> httpx2.Request:
         import httpx2
 
         limits = call.timeouts
-        waits = {"connect": connect_s, "read": limits.read, "write": limits.write, "pool": None}
+        waits = {"connect": connect_s, "read": read_s, "write": limits.write, "pool": None}
         return httpx2.Request(
             call.method,
             self._url(call.path, httpx2.URL),

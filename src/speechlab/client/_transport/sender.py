@@ -22,6 +22,7 @@ from speechlab.client._settings.store_mode import nothing_is_sent
 from speechlab.client._transport.exchange import exchange
 from speechlab.client._transport.interrupts import hearing_interrupts
 from speechlab.client._transport.progress import Progress, ReplyStream
+from speechlab.contract import CONCURRENCY_HEADER, read_concurrency
 from speechlab.errors import (
     APITimeoutError,
     RunStoppedError,
@@ -213,6 +214,11 @@ class Sender:
             raise nothing_is_sent(call.operation)
         if settings.default_headers:
             call = replace(call, defaults=settings.default_headers)
+        if settings.read_timeout_s is not None:
+            call = replace(call, timeouts=replace(call.timeouts, read=settings.read_timeout_s))
+        if settings.lease is not None and not call.timeouts.given:
+            # It says while it waits in the queue that it does; the longest silence is the only limit.
+            call = replace(call, timeouts=replace(call.timeouts, total=None))
         progress = Progress(settings, call)
         if call.timeouts.given and call.timeouts.total is not None and self.group is None:
             # A user's timeout limits the whole call; in a batch, it limits the time of the attempts.
@@ -340,5 +346,17 @@ class Sender:
             if outcome is None:
                 place.end(Ended(End.UNKNOWN))
             elif isinstance(outcome, RawResponse):
-                place.end(Ended(End.OK if outcome.status < 400 else End.ANSWERED))
+                took_s = progress.clock.monotonic() - place.started
+                strain = took_s / call.timeouts.read
+                place.end(Ended(End.OK if outcome.status < 400 else End.ANSWERED, strain=strain))
+        if not isinstance(outcome, Failure):
+            self._follow(outcome.headers.get(CONCURRENCY_HEADER, ""))
         return outcome
+
+    def _follow(self, told: str) -> None:
+        """Let the schedulers follow a service that says how many calls it works on at once, by service."""
+        if told == self.connections.concurrency:
+            return
+        self.connections.concurrency = told
+        for service, at_once in read_concurrency(told).items():
+            self.scheduler(service).serves(at_once)

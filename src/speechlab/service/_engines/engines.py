@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -59,6 +60,19 @@ class Engines:
         self.catalogue = Catalogue(
             list(self.synthesisers.values()), single_rate_override=config.single_rate_override
         )
+
+        heard = 0 if self.recogniser is None else self.recogniser.concurrency
+        told = {
+            "tts": config.tts_concurrency if self.synthesisers else 0,
+            "asr": heard,
+            "translate": len(self.translators),
+        }
+        self.concurrency = ", ".join(f"{service}={number}" for service, number in told.items() if number)
+        """How many calls are worked on at once, in the words of ``CONCURRENCY_HEADER``."""
+
+    def have_moved(self, within_s: float) -> bool:
+        """Whether an engine made a step in the last seconds."""
+        return any(time.monotonic() - lane.moved < within_s for lane in self.lanes)
 
     def start_readers(self) -> None:
         """Start one process for each language of the voices whose texts are read in processes. Blocks for seconds."""

@@ -107,6 +107,7 @@ class EngineLane:
         self.entry = entry
         self._threads = threads
         self._turns = turns
+        self.concurrency = concurrency
         self._long, self._short = Places(concurrency), Places(concurrency)
         self._admitted = Shares(queue_limit)
         self._engine: Any = None
@@ -124,6 +125,11 @@ class EngineLane:
     def waiting(self) -> int:
         """Number of requests that have not had a turn yet."""
         return self.admitted - self._begun
+
+    @property
+    def moved(self) -> float:
+        """Time of ``time.monotonic`` at which its engine, or one that shares its turns, last made a step."""
+        return self._turns.moved
 
     @property
     def created(self) -> bool:
@@ -217,6 +223,7 @@ class EngineLane:
         loop = asyncio.get_running_loop()
 
         def reached() -> None:
+            self._turns.moved = time.monotonic()
             if admission.left:
                 raise _Left
             if self._turns.contended:

@@ -46,6 +46,8 @@ class FairTurns:
         self._order = itertools.count(1)
         self._front = 0.0  # use of the keys that are served now
         self._expected: tuple[str, asyncio.TimerHandle] | None = None
+        self.moved = clock()
+        """Time of the last turn, or of the last step within one."""
 
     async def take(self, claim: Claim, engine: Hashable) -> None:
         """Wait for the claim's turn at an engine, which serves one request at a time."""
@@ -78,7 +80,8 @@ class FairTurns:
 
     def release(self, claim: Claim, *, returning: bool = False) -> None:
         """End a turn."""
-        spent = self._clock() - claim.began
+        self.moved = self._clock()
+        spent = self.moved - claim.began
         claim.had_s += spent
         self._used[claim.owner] += spent
         del self._running[claim]
@@ -117,7 +120,7 @@ class FairTurns:
             self._running[chosen] = engine
             self._front = max(self._front, self._used[chosen.owner])
             self._served[chosen.owner] = next(self._order)
-            chosen.began = now
+            chosen.began = self.moved = now
             granted.set_result(None)
 
     def _rank(self, claim: Claim, now: float) -> tuple[float, int, float]:

@@ -14,6 +14,8 @@ from starlette.datastructures import Headers, MutableHeaders
 
 from speechlab.contract import (
     AUTHENTICATION_MESSAGE,
+    CONCURRENCY_HEADER,
+    INTERIM_HEADER,
     REALTIME_PATH,
     RECOGNITION_PATH,
     SPEECH_PATH,
@@ -29,6 +31,7 @@ from speechlab.service._logs import error_fields, log
 from speechlab.service._state import (
     ENDED,
     HELD,
+    INTERIM,
     METER,
     METRICS_PATH,
     PRINCIPAL,
@@ -62,6 +65,9 @@ _ROUTES = _QUIET | {
 """Paths named in logs and metrics; other paths are not, since they may contain a key typed into the wrong place."""
 _STOPPING_RETRY_S = "10"
 _SEND_BYTES = 64 * 1024
+_PULSE_S = 10.0
+_ALIVE_S = 60.0
+"""Seconds without a step of an engine after which a waiting client hears nothing more."""
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
@@ -71,6 +77,30 @@ def service_name(path: str) -> str:
         if path == prefix or path.startswith(prefix.rstrip("/") + "/"):
             return name
     return "ws" if path == REALTIME_PATH else "router"
+
+
+class _Pulse:
+    """Interim replies to a client that reads them, while its request waits and the engines make steps for others."""
+
+    def __init__(self, scope: Scope, service: ServiceState) -> None:
+        self._send = scope.get("extensions", {}).get(INTERIM, {}).get("call")
+        self._service = service
+        self._timer: asyncio.TimerHandle | None = None
+        if self._send is not None and INTERIM_HEADER in Headers(scope=scope):
+            self._wait()
+
+    def _wait(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(_PULSE_S, self._beat)
+
+    def _beat(self) -> None:
+        if self._service.engines.have_moved(_ALIVE_S):
+            self._send()
+        self._wait()
+
+    def stop(self) -> None:
+        """Send no more: the reply begins, or there is none."""
+        if self._timer is not None:
+            self._timer.cancel()
 
 
 class Guard:
@@ -97,6 +127,7 @@ class Guard:
         request_id = request_id_of(scope)
         status, incoming = 0, _Incoming(scope, receive)
         pace = Pace(self._service.config.send_timeout_s, READER_BYTES_S)
+        pulse = _Pulse(scope, self._service)
 
         async def recorded(message: Message) -> None:
             nonlocal status
@@ -104,6 +135,8 @@ class Guard:
                 status = message["status"]
                 headers = MutableHeaders(scope=message)
                 headers["X-Request-Id"] = request_id
+                headers[CONCURRENCY_HEADER] = self._service.engines.concurrency
+                pulse.stop()
                 if not incoming.is_whole:
                     headers["Connection"] = "close"  # the rest of the body would be taken for a request
             await send_in_pieces(send, message, pace)
@@ -132,6 +165,7 @@ class Guard:
                 internal = Fault("ErrInternal", "internal server error", service_name(scope["path"]))
                 await internal.response()(scope, receive, recorded)
         finally:
+            pulse.stop()
             self._over(scope, request_id, status, time.monotonic() - started)
 
     def _over(self, scope: Scope, request_id: str, sent: int, seconds: float) -> None:

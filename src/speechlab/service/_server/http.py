@@ -19,7 +19,7 @@ from speechlab.contract import REALTIME_PATH
 from speechlab.service._faults import Fault
 from speechlab.service._logs import log
 from speechlab.service._refusals import HandshakeRefused
-from speechlab.service._state import ABORT
+from speechlab.service._state import ABORT, INTERIM
 
 if TYPE_CHECKING:
     import asyncio
@@ -31,6 +31,7 @@ _LINGER_PAUSE_S = 5.0
 """... and maximum pause within it."""
 _LOOK_S = 0.25
 _SEND_BUFFER_BYTES = 128 * 1024
+_INTERIM = b"HTTP/1.1 100 Continue\r\n\r\n"
 _MOST_HEADERS = 200
 """Maximum of headers of a request: each takes time, even a short one."""
 
@@ -95,9 +96,16 @@ class HttpProtocol(HttpToolsProtocol):
         if not waits or cycle.scope["http_version"] != "1.1":
             return None
         cycle.keep_alive = False
-        self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        self.transport.write(_INTERIM)
         self._look_after(cycle)
         return True
+
+    def _send_interim(self) -> None:
+        """Tell the client of the current request that it waits for a reason."""
+        cycle: Any = self.cycle
+        waits = cycle is not None and not (cycle.response_started or self.transport.is_closing())
+        if waits and cycle.scope["http_version"] == "1.1":
+            self.transport.write(_INTERIM)
 
     def _look_after(self, cycle: Any) -> None:
         """End the connection once its client has reset it, which nobody else sees, as nothing is read any more."""
@@ -146,7 +154,10 @@ class HttpProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """Start a head at its first byte."""
         super().on_message_begin()
-        self.scope["extensions"] = {ABORT: {"call": self.transport.abort}}
+        self.scope["extensions"] = {
+            ABORT: {"call": self.transport.abort},
+            INTERIM: {"call": self._send_interim},
+        }
         self._head_bytes = self._headers = 0
         self._unread_bytes, self._begins_with = self._begins_with, 0
         self._idle = False

@@ -1,0 +1,36 @@
+"""What a service tells those who wait: how much it works on at once, and that it goes on."""
+
+from __future__ import annotations
+
+import pytest
+
+from speechlab.service._gate import guard
+from support.clock import eventually
+
+SAYS = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
+def test_every_reply_says_how_much_is_worked_on_at_once(staged):
+    for path, key in (("/tts/voices", ""), ("/nothing", ""), ("/tts/voices", "sl:wrong")):
+        told = staged.http.request("GET", path, key=key).headers["x-speechlab-concurrency"]
+        assert dict(one.split("=") for one in told.split(", ")).keys() == {"tts", "asr", "translate"}
+
+
+@pytest.mark.parametrize("asks", [True, False])
+def test_a_client_that_asks_hears_that_its_call_waits(staged, asks, monkeypatch):
+    monkeypatch.setattr(guard, "_PULSE_S", 0.05)
+    fields = {"voice_id": staged.voice("gated"), "text": "x", "format": "pcm"}
+    with staged.http.raw_json("/tts", fields, "X-Speechlab-Interim: 100\n" if asks else "") as connection:
+        assert eventually(lambda: staged.speaker.calls)
+        connection.settimeout(1.0)
+        if asks:
+            assert connection.recv(len(SAYS)) == SAYS
+        else:
+            with pytest.raises(TimeoutError):
+                connection.recv(1)
+        staged.speaker.gate.set()
+        connection.settimeout(20)
+        data = b""
+        while b"HTTP/1.1 200 " not in data:
+            data += connection.recv(65_536)
+        assert (SAYS in data) <= asks
