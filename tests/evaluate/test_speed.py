@@ -196,6 +196,44 @@ def test_calls_at_the_same_time_are_counted_by_their_number(server):
     assert server.most_active == 4
 
 
+def test_a_study_times_voices_under_load_and_compares_them_at_the_same_load(server, tmp_path):
+    """A service that is slower with each call under way; the summary has the calls made alone."""
+    slower, clip = [1.0], sound(tone(0.1)).encode("wav")
+
+    def speaks(voice, number):
+        return chunked(0.03 * slower[0] * server.active**2, clip)
+
+    server.script(speaking(speaks))
+    frame = pd.DataFrame({"text": [f"Number {row}." for row in range(6)], "language": "en"})
+    how = {"speed": 6, "speed_concurrency": (1, 4), "store": tmp_path / "store"}
+    stages = []
+    with Client(server.base_url) as lab:
+        before = evaluate.round_trip(
+            lab,
+            frame,
+            "plain",
+            progress=lambda stage, done, total: stages.append((stage, done, total)),
+            **how,
+        )
+        slower[0] = 3.0
+        now = evaluate.round_trip(lab, frame, "plain", progress=False, **how)
+    assert before.speed["error"].isna().all()
+    assert before.speed["concurrency"].value_counts().to_dict() == {1: 6, 4: 24}
+    assert before.summary["timed_calls"].tolist() == [6]
+    alone = before.speed.query("concurrency == 1")["total_s"]
+    assert before.summary["total_s"].tolist() == [alone.median()]
+    assert before.speed.query("concurrency == 4")["total_s"].median() > 1.5 * alone.median()
+    assert "Speed under load" in before.to_html()
+    assert [(stage, done, total) for stage, done, total in stages if stage == "speed"][-1] == (
+        "speed",
+        31,
+        31,
+    )
+    changes = now.compare(before).speed
+    assert set(changes["group"].str.partition("en")[2]) == {"", ", 4 at once"}
+    assert set(changes.loc[changes["measure"] == "time to the end", "calls"]) == {6}
+
+
 @pytest.mark.parametrize("given", [0, [], [1, 0], 257, "many", True, 1.5])
 def test_a_concurrency_that_makes_no_sense_is_refused(given):
     with pytest.raises(InvalidRequestError) as caught:

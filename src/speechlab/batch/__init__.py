@@ -37,7 +37,7 @@ from speechlab.batch._plan.parameters import Column, Value
 from speechlab.batch._plan.plan import Plan
 from speechlab.batch._run.budget import Budget
 from speechlab.batch._run.options import DEFAULT_CONCURRENCY, RunOptions
-from speechlab.batch._run.progress import Counts, Progress, Watcher
+from speechlab.batch._run.progress import Counts, Progress, Watcher, counted
 from speechlab.batch._table.assemble import assemble
 from speechlab.batch._table.failures import failures_told_elsewhere
 from speechlab.batch._table.timed import FAULTS_ATTRIBUTE, segments
@@ -71,6 +71,7 @@ __all__ = [
     "atranscribe",
     "atranscribe_long",
     "atranslate",
+    "counted",
     "diff",
     "failures",
     "failures_told_elsewhere",

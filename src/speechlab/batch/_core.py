@@ -20,7 +20,7 @@ from speechlab.batch._plan.plan import check_plan, make_plan
 from speechlab.batch._plan.source import open_source
 from speechlab.batch._run.execution import Execution
 from speechlab.batch._run.options import RunOptions, WaitingOptions
-from speechlab.batch._run.progress import Display, Tally, reading
+from speechlab.batch._run.progress import Display, Tally, counted
 from speechlab.batch._run.window import GRACE_S, LAST_S
 from speechlab.batch._table.assemble import as_asked, join_frames
 from speechlab.batch._table.record import RUN_ATTRIBUTE
@@ -54,6 +54,8 @@ _LOOK_S = 0.05
 _SHOW_S = 0.1
 _END_S = 10.0
 """Seconds that an interrupted run has to end after the wait for its calls is over."""
+_READING_S = 2.0
+"""Seconds of reading recordings before a bar shows it."""
 
 
 class Blocking:
@@ -268,7 +270,8 @@ async def _plan(
     def compute() -> Plan:
         step = kind(parameters, source.columns, service=service, voices=voices)
         rows = len(source.whole) if source.whole is not None and kind.works_on == "audio" else 0
-        with reading(progress, rows) as tell:
+        shown = progress if progress is True else False  # only a bar shows the reading
+        with counted(shown, rows, "read recordings", unit="row", delay_s=_READING_S) as tell:
             return make_plan(source, step, keeping, service=service, tell=tell)
 
     return await waiting.compute(compute)

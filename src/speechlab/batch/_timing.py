@@ -10,11 +10,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from speechlab.audio import AudioClip, leading_silence_s
+from speechlab.batch._run.progress import counted
 from speechlab.errors import APIError, SpeechLabError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    from speechlab.batch._run.progress import Progress
     from speechlab.client import SpeechClip, SpeechStream
 
 K = TypeVar("K")
@@ -127,7 +129,10 @@ def timed(call: Callable[[Arrivals], T], *, patience_s: float = _PATIENCE_S) -> 
 
 
 def in_turns(
-    parts: Mapping[K, Sequence[R]], call: Callable[[K, R], dict[str, Any]], concurrency: Iterable[int] = (1,)
+    parts: Mapping[K, Sequence[R]],
+    call: Callable[[K, R], dict[str, Any]],
+    concurrency: Sequence[int] = (1,),
+    progress: Progress = False,
 ) -> list[dict[str, Any]]:
     """Make timed calls in turns: the first item of all parts, then the second of all parts, and so on.
 
@@ -137,26 +142,32 @@ def in_turns(
         parts: The items of each part.
         call: Makes the call of an item, and returns its columns.
         concurrency: Calls of a part that begin at the same time, from this item on; one number after the other.
+        progress: How the calls are shown, under the word *speed*.
 
     Returns:
         The columns of each call, with ``turn`` (from 0) and ``concurrency``.
     """
     keys = [key for key, items in parts.items() if items]
-    for key in keys:
-        call(key, parts[key][0])
+    total = len(keys) + sum(map(len, parts.values())) * sum(concurrency)
     rows: list[dict[str, Any]] = []
-    for callers in concurrency:
-        with ThreadPoolExecutor(callers) as pool:
-            make = map if callers == 1 else pool.map
-            for turn in range(max((len(items) for items in parts.values()), default=0)):
-                start = turn % len(keys)
-                for key in keys[start:] + keys[:start]:
-                    items = parts[key]
-                    if turn >= len(items):
-                        continue
-                    chosen = [items[(turn + caller) % len(items)] for caller in range(callers)]
-                    facts = {"turn": turn, "concurrency": callers}
-                    rows += [{**row, **facts} for row in make(partial(call, key), chosen)]
+    with counted(progress, total if keys else 0, "speed") as tell:
+        for key in keys:
+            call(key, parts[key][0])
+            tell()
+        for callers in concurrency:
+            with ThreadPoolExecutor(callers) as pool:
+                make = map if callers == 1 else pool.map
+                for turn in range(max((len(items) for items in parts.values()), default=0)):
+                    start = turn % len(keys)
+                    for key in keys[start:] + keys[:start]:
+                        items = parts[key]
+                        if turn >= len(items):
+                            continue
+                        chosen = [items[(turn + caller) % len(items)] for caller in range(callers)]
+                        facts = {"turn": turn, "concurrency": callers}
+                        for row in make(partial(call, key), chosen):
+                            rows.append({**row, **facts})
+                            tell()
     return rows
 
 

@@ -23,6 +23,7 @@ _KINDS: dict[str, Any] = {
     "str": str,
     "str | None": str | None,
     "Sequence[float]": list[float] | None,
+    "int | Sequence[int]": list[int] | None,
     "Store | str | None": Path | None,
 }
 """Annotations of arguments that are options as they are."""
@@ -136,9 +137,11 @@ def option_of(argument: inspect.Parameter, told: str) -> inspect.Parameter | Non
     if kind is None:
         return None
     needed = argument.default is argument.empty
-    default = None if kind == _KINDS["Sequence[float]"] else argument.default
+    several = kind in {list[float] | None, list[int] | None}
+    default = None if several else argument.default
     flags = [f"--{argument.name.replace('_', '-')}"] if kind is bool else []
     least = {"min": 0} if kind in {int, int | None} else {}
+    told += " May be repeated." if several else ""
     return option(argument.name, kind, ... if needed else default, *flags, help=told, **least)
 
 

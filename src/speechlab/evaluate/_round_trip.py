@@ -10,14 +10,14 @@ from speechlab.evaluate._arguments import check_client, columns_of, count_of, ke
 from speechlab.evaluate._failed import tell_failed
 from speechlab.evaluate._made import SPEECH
 from speechlab.evaluate._speech.rows import SEE, errors_of, heard_by_one, reported, spoken
-from speechlab.evaluate._speech.speed import no_speed, timed_or_why, timed_voices
+from speechlab.evaluate._speech.speed import callers_of, no_speed, timed_or_why, timed_voices
 from speechlab.evaluate._systems import asked_of_each, services_of, told_gone
 from speechlab.evaluate._voices import cast_of
 from speechlab.evaluate._writing.progress import StageProgress, stage_of
 from speechlab.evaluate._writing.record import record_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     import pandas as pd
 
@@ -39,6 +39,7 @@ def round_trip(
     recogniser: Client | None = None,
     identify: bool = False,
     speed: int = 0,
+    speed_concurrency: int | Sequence[int] = 1,
     store: Store | str | None = None,
     concurrency: int = batch.DEFAULT_CONCURRENCY,
     give_up_after_s: float | None = None,
@@ -66,6 +67,8 @@ def round_trip(
             a comparison of voices needs one recogniser for all.
         identify: Whether the recogniser must identify the language instead of being told.
         speed: Number of texts of each language for the speed of each voice; 0 measures none.
+        speed_concurrency: Timed calls that begin at the same time, from 1 to 256. Several numbers, as in ``(1, 4,
+            16)``, are measured one after the other; ``report.speed`` has all, the summary the fewest.
         store: Where results are kept and reused; None for the user's own store.
         concurrency: Maximum of calls at once.
         give_up_after_s: As for :func:`speechlab.batch.run`.
@@ -88,6 +91,7 @@ def round_trip(
     several = "" not in services
     keep_free(frame, SPEECH)
     turns = count_of("speed", speed, "texts for each voice, or 0 for none")
+    at_once = callers_of("speed_concurrency", speed_concurrency)
     how: dict[str, Any] = {
         "store": store,
         "concurrency": concurrency,
@@ -106,7 +110,16 @@ def round_trip(
         **options,
     )
     timed, untimed = timed_or_why(
-        lambda: timed_voices(cast.services, cast.catalogues, pd.concat(sounds), text, language, turns),
+        lambda: timed_voices(
+            cast.services,
+            cast.catalogues,
+            pd.concat(sounds),
+            text,
+            language,
+            turns,
+            at_once,
+            stage_of(progress, "speed"),
+        ),
         no_speed(),
     )
     report = reported(

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 _WIDE = 100
 """Width of a terminal, in columns, at which the bar has room for more than the count of errors."""
-_PATIENCE_S = 2.0
-"""Seconds of reading recordings before a bar shows it."""
 _MAX_RECENT = 100
 """Maximum number of outcomes kept for a watcher between two updates; all are counted."""
 
@@ -221,26 +219,51 @@ class Display:
 
 
 @contextmanager
-def reading(progress: Progress, rows: int) -> Iterator[Callable[[], object]]:
-    """Show how many recordings of a table have been read for their keys, if that takes long enough.
+def counted(
+    progress: Progress, total: int, label: str, *, unit: str = "call", delay_s: float = 0.0
+) -> Iterator[Callable[..., object]]:
+    """Show a count of work that is no run.
 
     Args:
-        progress: The kind of display; only a bar shows the reading.
-        rows: Number of recordings, or 0 to show nothing.
+        progress: The kind of display.
+        total: How much there is to do; 0 shows nothing.
+        label: What is done, in one word.
+        unit: What is counted.
+        delay_s: Seconds before a bar is shown, which then does not stay.
 
     Yields:
-        A function to call after each recording.
+        A function to call after each, or with a number after several.
     """
-    if progress is not True or not rows:
-        yield lambda: None
+    if progress is False or not total:
+        yield lambda _=1: None
         return
-    from tqdm import tqdm
+    if progress is True:
+        from tqdm import tqdm
 
-    cell = _Cell() if _in_notebook() else None
-    hidden = None if cell is None else False
-    shown: dict[str, Any] = {"desc": "read recordings", "unit": "row", "delay": _PATIENCE_S, "leave": False}
-    with tqdm(total=rows, file=cell, disable=hidden, **shown) as bar:
-        yield bar.update
+        cell = _Cell() if _in_notebook() else None
+        hidden = None if cell is None else False
+        shown: dict[str, Any] = {"desc": label, "unit": unit, "delay": delay_s, "leave": not delay_s}
+        with tqdm(total=total, file=cell, disable=hidden, **shown) as bar:
+            yield bar.update
+        return
+    began, done = time.perf_counter(), 0
+
+    def one_more(more: int = 1) -> None:
+        nonlocal done
+        done += more
+        if isinstance(progress, Watcher):
+            progress.update((), Counts(done, total, 0, 0, time.perf_counter() - began))
+        else:
+            progress(done, total)
+
+    if isinstance(progress, Watcher):
+        progress.begin(label)
+    one_more(0)
+    try:
+        yield one_more
+    finally:
+        if isinstance(progress, Watcher):
+            progress.end()
 
 
 def _in_notebook() -> bool:

@@ -74,7 +74,31 @@ def _calls(report: Report) -> pd.DataFrame:
         parts = [calls["system"].astype(str)] if (calls["system"] != "").any() else []
         parts.append(calls["source_lang"].astype(str) + " → " + calls["target_lang"].astype(str))
     group = parts[0].str.cat(pd.DataFrame(dict(enumerate(parts[1:]))), sep=", ") if parts[1:] else parts[0]
-    return calls.assign(_group=group).reset_index(drop=True)
+    return _by_turn(calls.assign(_group=group).reset_index(drop=True))
+
+
+def _by_turn(calls: pd.DataFrame) -> pd.DataFrame:
+    """Calls that began together as one, with the geometric means of their times: they share what slows them."""
+    many = (
+        calls["concurrency"] > 1
+        if "concurrency" in calls.columns
+        else pd.Series(data=False, index=calls.index)
+    )
+    if not many.any():
+        return calls
+    items = [name for name in ("file", "text") if name in calls.columns]
+    keys = [name for name in ("_group", "concurrency", "turn", *SIDES, "voice") if name in calls.columns]
+    times = {name: _geometric for name in _TIMES if name in calls.columns}
+    turns = calls[many].groupby(keys, observed=True, sort=False)
+    joined: dict[str, Any] = dict.fromkeys(items, lambda part: "\x1f".join(sorted(part.astype(str))))
+    together = turns.agg({**times, **joined}).reset_index()
+    together["_group"] += ", " + together["concurrency"].astype(str) + " at once"
+    return pd.concat([calls[~many], together], ignore_index=True)
+
+
+def _geometric(times: pd.Series[float]) -> float:
+    known = times.dropna().astype("float64")
+    return float(np.exp(np.log(known[known > 0]).mean()))
 
 
 def _names_twice(calls: pd.DataFrame) -> bool:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from speechlab import batch
 from speechlab.evaluate._arguments import code_or_none, count_of
 from speechlab.metrics import speech_measures
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from speechlab.batch import Progress
 
 _MEDIANS = (
     *("loudness_lufs", "morae_per_s", "words_per_s", "characters_per_s", "leading_silence_s"),
@@ -18,6 +21,8 @@ _MEDIANS = (
 )
 _RATED = 3
 """Default number of clips of each voice and language that DNSMOS rates."""
+_AT_ONCE = 4
+"""Clips that are measured between two steps of the bar."""
 _CODES = "speechlab: language codes"
 
 
@@ -38,8 +43,10 @@ def voice_keys(table: pd.DataFrame, language: str = "language") -> list[str]:
     return [*(["system"] if "system" in table.columns else []), "voice", language]
 
 
-def measured(table: pd.DataFrame, text: str, language: str, rated: int) -> pd.DataFrame:
-    """Measure the clips of a study. DNSMOS rates ``rated`` clips of each voice and language."""
+def measured(
+    table: pd.DataFrame, text: str, language: str, rated: int, progress: Progress = False
+) -> pd.DataFrame:
+    """Measure the clips of a study, with a bar. DNSMOS rates ``rated`` clips of each voice and language."""
     import pandas as pd
 
     codes = table[language].map(code_or_none)
@@ -47,14 +54,14 @@ def measured(table: pd.DataFrame, text: str, language: str, rated: int) -> pd.Da
     usable = table["audio"].notna()
     places = given[usable].groupby(voice_keys(given, language), observed=True).cumcount()
     first = places.index[places < rated]
-    parts = [given.loc[first], given.drop(index=first)]
-    found = pd.concat(
-        [
-            speech_measures(part, text=text, language=_CODES, with_dnsmos=bool(number == 0 and rated))
-            for number, part in enumerate(parts)
-            if len(part)
-        ]
-    ).sort_index()
+    parts = []
+    with batch.counted(progress, len(given), "quality", unit="clip") as tell:
+        for part, with_dnsmos in ((given.loc[first], bool(rated)), (given.drop(index=first), False)):
+            for begin in range(0, len(part), _AT_ONCE):
+                clips = part.iloc[begin : begin + _AT_ONCE]
+                parts.append(speech_measures(clips, text=text, language=_CODES, with_dnsmos=with_dnsmos))
+                tell(len(clips))
+    found = pd.concat(parts).sort_index()
     lengths = table["duration_s"].astype("Float64").fillna(found["duration_s"])
     kept = [name for name in found.columns if name not in {_CODES, "duration_s"}]
     return found[kept].assign(duration_s=lengths)

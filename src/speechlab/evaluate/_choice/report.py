@@ -17,6 +17,7 @@ from speechlab.evaluate._made import VOICES
 from speechlab.evaluate._speech.answer import answer_of
 from speechlab.evaluate._speech.report import SpeechReport
 from speechlab.evaluate._speech.summary import summarized, with_sound_ends
+from speechlab.evaluate._speech.tables import load_views
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -117,6 +118,7 @@ class VoicesReport(SpeechReport):
             voices_view(self.summary),
             errors_view(self.summary),
             sound_view(self.summary, timed=len(self.speed) > 0),
+            *load_views(self.speed),
         ]
 
     def plot(self, **options: Any) -> Figure:

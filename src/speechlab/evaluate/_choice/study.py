@@ -16,14 +16,14 @@ from speechlab.evaluate._failed import tell_failed
 from speechlab.evaluate._made import VOICES
 from speechlab.evaluate._round_trip import recognisers_of, spoken_by
 from speechlab.evaluate._speech.rows import SEE, errors_of, heard_by_one, reported
-from speechlab.evaluate._speech.speed import no_speed, timed_or_why, timed_voices
+from speechlab.evaluate._speech.speed import callers_of, no_speed, timed_or_why, timed_voices
 from speechlab.evaluate._systems import services_of, told_gone
 from speechlab.evaluate._voices import cast_of, engines_of
 from speechlab.evaluate._writing.progress import StageProgress, stage_of
 from speechlab.evaluate._writing.record import record_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     import pandas as pd
 
@@ -44,6 +44,7 @@ def voices(
     takes: int = 1,
     temperature: float | None = None,
     speed: int = 6,
+    speed_concurrency: int | Sequence[int] = 1,
     dnsmos: int | None = None,
     engines: Mapping[str, Any] | None = None,
     recogniser: Client | None = None,
@@ -74,6 +75,7 @@ def voices(
             temperature is estimated.
         temperature: Temperature, for voices that have one; None for the default of the voice.
         speed: Number of sentences of each language for the speed of each voice; 0 measures none.
+        speed_concurrency: As for :func:`round_trip`.
         dnsmos: Number of clips of each voice and language that DNSMOS rates, at some seconds each; None for three if
             the extra ``quality`` is installed, 0 for none.
         engines: The engine of each voice, by id. None takes the part of the voice's short name before a colon
@@ -103,6 +105,7 @@ def voices(
     several = "" not in services
     keep_free(frame, VOICES)
     turns = count_of("speed", speed, "texts for each voice, or 0 for none")
+    at_once = callers_of("speed_concurrency", speed_concurrency)
     rated = rated_clips(dnsmos)
     if not is_whole_number(takes) or takes < 1:
         raise refused("takes", takes, "a whole number from 1 on")
@@ -118,7 +121,17 @@ def voices(
     heard, deaf = heard_by_one(ears, pd.concat(sound, ignore_index=True), language, **how)
     first = heard[heard["take"] == 0]
     timed, untimed = timed_or_why(
-        lambda: timed_voices(cast.services, cast.catalogues, first, text, language, turns), no_speed()
+        lambda: timed_voices(
+            cast.services,
+            cast.catalogues,
+            first,
+            text,
+            language,
+            turns,
+            at_once,
+            stage_of(progress, "speed"),
+        ),
+        no_speed(),
     )
     told = {"takes": takes, "temperature": temperature, "speed": turns, "dnsmos": rated, "identify": identify}
     scored = reported(
@@ -133,7 +146,7 @@ def voices(
         record=record_of("voices", store, *sound, heard, **told, **options),
         summary=False,
     )
-    table = measured(scored.table, text, language, rated)
+    table = measured(scored.table, text, language, rated, stage_of(progress, "quality"))
     order = ordered(table, text, language)
     notes = [*order.notes, *cast.told_skipped(language), *told_gone(cast.gone), *deaf, *untimed]
     if less := len(frame) - len(once):

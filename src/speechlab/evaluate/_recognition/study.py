@@ -28,7 +28,7 @@ from speechlab.evaluate._recognition.speechless import heard_in_nothing, speechl
 from speechlab.evaluate._recognition.systems import System, systems_of
 from speechlab.evaluate._speech.mixed import languages_of
 from speechlab.evaluate._speech.rows import SEE, SPEAK, errors_of, recognised, reported, unheard
-from speechlab.evaluate._speech.speed import no_speed, timed_or_why, timed_recognisers
+from speechlab.evaluate._speech.speed import callers_of, no_speed, timed_or_why, timed_recognisers
 from speechlab.evaluate._speech.summary import BLOCK, NO_SPEAKER
 from speechlab.evaluate._systems import asked_of_each, told_gone
 from speechlab.evaluate._writing.progress import StageProgress, stage_of
@@ -61,6 +61,7 @@ def recognition(
     band_hz: Sequence[tuple[float, float]] = (),
     speechless: int = 0,
     speed: int = 0,
+    speed_concurrency: int | Sequence[int] = 1,
     seed: int = 0,
     identify: bool = False,
     store: Store | str | None = None,
@@ -107,6 +108,7 @@ def recognition(
         speed: Number of recordings of each language (and speaker, if the summary has speakers) for the speed of each
             system; 0 measures none. The calls are separate: warmed up, one at a time, systems in turns, nothing from
             a store, recordings unchanged.
+        speed_concurrency: As for :func:`round_trip`.
         seed: Seed of the noise. The same seed gives the same recordings, whose results a store reuses.
         identify: As for :func:`round_trip`.
         store: As for :func:`round_trip`.
@@ -126,6 +128,7 @@ def recognition(
     conditions = conditions_of(noise_db, band_hz)
     nobody = count_of("speechless", speechless, "recordings of each kind, or 0 for none")
     turns = count_of("speed", speed, "recordings, or 0 for none")
+    at_once = callers_of("speed_concurrency", speed_concurrency)
     beside = several or bool(conditions)
     voice = _speaker(frame, beside=beside) if voice == "auto" else voice
     named = None if groups == "auto" else groups
@@ -157,7 +160,8 @@ def recognition(
         added = [one.name for one in conditions]
         own |= {"conditions": added, "noise": sort, "seed": seed, "speechless": nobody}
     there = [one for one in systems if one.name in found]
-    timed, untimed = _timed(there, rows[known_language], text, language, turns)
+    clock = (turns, at_once, stage_of(progress, "speed"))
+    timed, untimed = _timed(there, rows[known_language], text, language, *clock)
     scored = reported(
         title,
         _below(_all_heard(systems, found, gone, rows[known_language]), len(rows)),
@@ -273,14 +277,21 @@ def _heard_by(
 
 
 def _timed(
-    systems: Sequence[System], rows: pd.DataFrame, text: str, language: str, count: int
+    systems: Sequence[System],
+    rows: pd.DataFrame,
+    text: str,
+    language: str,
+    count: int,
+    *clock: Any,
 ) -> tuple[pd.DataFrame, list[str]]:
     """Return the timed calls of the systems, or none and the reason, so that no hypotheses are lost."""
     clean = rows[rows["condition"] == AS_RECORDED] if "condition" in rows.columns else rows
     if not count or not len(clean):
         return no_speed(), []
     asked = {one.name: (one.lab, {"identify": one.identify, **one.options}) for one in systems}
-    timed, why = timed_or_why(lambda: timed_recognisers(asked, clean, text, language, count), no_speed())
+    timed, why = timed_or_why(
+        lambda: timed_recognisers(asked, clean, text, language, count, *clock), no_speed()
+    )
     return timed if why or clean is rows else timed.assign(condition=AS_RECORDED), why
 
 

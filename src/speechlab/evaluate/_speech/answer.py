@@ -8,6 +8,7 @@ from speechlab._arguments import is_missing, is_number
 from speechlab.display import percent
 from speechlab.evaluate._arguments import code_or_none
 from speechlab.evaluate._finding import Conclusion
+from speechlab.evaluate._speech.speed import alone
 from speechlab.evaluate._speech.summary import ENOUGH, NO_SPEAKER, ranking_units
 from speechlab.evaluate._speech.tables import UNITS, start_column
 from speechlab.evaluate._student import FEWEST
@@ -131,7 +132,8 @@ def _starts(speed: pd.DataFrame) -> pd.DataFrame:
     start = start_column(speed)
     if start not in speed.columns or "system" not in speed.columns:
         speed = speed.reindex(columns=["system", start, "error"])
-    done = speed[speed["error"].isna()]
+    done = alone(speed)
+    done = done[done["error"].isna()]
     return done.groupby("system", observed=True)[start].agg(["median", "min", "max", "count"]).dropna()
 
 

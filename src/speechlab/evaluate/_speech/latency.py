@@ -9,11 +9,11 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from speechlab import batch
-from speechlab._arguments import is_whole_number, refused
+from speechlab._arguments import refused
 from speechlab._brief import briefly
 from speechlab.client import AudioDelta, asking_afresh
 from speechlab.evaluate._arguments import check_client
-from speechlab.evaluate._speech.speed import SPOKEN, spoken_call, table_of_calls
+from speechlab.evaluate._speech.speed import SPOKEN, callers_of, spoken_call, table_of_calls
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from speechlab.contract import Voice
 
 _WAYS = ("whole", "stream", "realtime")
-_MOST_CALLERS = 256
 
 
 @briefly
@@ -77,7 +76,7 @@ def latency(
     chosen = list(dict.fromkeys(_texts(ways)))
     if not chosen or set(chosen) - set(_WAYS):
         raise refused("ways", ways, f"some of {', '.join(map(repr, _WAYS))}")
-    callers = _callers(concurrency)
+    callers = callers_of("concurrency", concurrency)
     check_client("lab", lab)
     once = asking_afresh(lab, keep=True)
     known = once.voices().one(voice) if isinstance(voice, str) else voice
@@ -103,15 +102,6 @@ def _texts(given: object) -> list[str]:
     """Return one or several texts as a list; an empty list for other values."""
     texts = [given] if isinstance(given, str) else list(given) if isinstance(given, Iterable) else []
     return texts if all(isinstance(text, str) for text in texts) else []
-
-
-def _callers(concurrency: object) -> list[int]:
-    """Return the numbers of calls at the same time, each once."""
-    given: list[Any] = list(concurrency) if isinstance(concurrency, Iterable) else [concurrency]
-    numbers = [int(one) for one in given if is_whole_number(one) and 1 <= one <= _MOST_CALLERS]
-    if not numbers or len(numbers) < len(given):
-        raise refused("concurrency", concurrency, f"a whole number from 1 to {_MOST_CALLERS}, or several")
-    return list(dict.fromkeys(numbers))
 
 
 def _in_session(sessions: SimpleQueue[RealtimeSession], text: str) -> batch.TimedCall[SpeechClip]:

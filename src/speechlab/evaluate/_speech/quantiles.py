@@ -16,7 +16,9 @@ QUANTILES = {50: 0.50, 95: 0.95, 99: 0.99}
 _TAIL = 0.025
 
 
-def quantile(values: NDArray[np.float64], share: float) -> tuple[float, float, float] | None:
+def quantile(
+    values: NDArray[np.float64], share: float, turns: int | None = None
+) -> tuple[float, float, float] | None:
     """Return a quantile and its 95 % interval, or None of too few values.
 
     The interval goes from one value to another, so that it needs no assumption on the distribution. There are enough
@@ -26,12 +28,15 @@ def quantile(values: NDArray[np.float64], share: float) -> tuple[float, float, f
     Args:
         values: The values, in any order.
         share: The part of all values that is below, in (0, 1).
+        turns: How many of them are independent: values of calls that began together count as one. None for all.
     """
-    ranks = _ranks(len(values), share)
+    many = len(values) if turns is None else min(turns, len(values))
+    ranks = _ranks(many, share)
     if ranks is None:
         return None
-    ordered = np.sort(values)
-    return float(np.quantile(ordered, share)), float(ordered[ranks[0]]), float(ordered[ranks[1]])
+    ordered, each = np.sort(values), len(values) / many
+    low, high = ordered[math.floor(ranks[0] * each)], ordered[math.ceil((ranks[1] + 1) * each) - 1]
+    return float(np.quantile(ordered, share)), float(low), float(high)
 
 
 @lru_cache

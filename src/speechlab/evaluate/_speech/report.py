@@ -13,7 +13,7 @@ from speechlab.evaluate._speech.answer import rates_answer
 from speechlab.evaluate._speech.html import clip_rows
 from speechlab.evaluate._speech.speed import no_speed
 from speechlab.evaluate._speech.summary import ENOUGH, NO_SPEAKER, ranking_units, summarized
-from speechlab.evaluate._speech.tables import rates_view, speed_view
+from speechlab.evaluate._speech.tables import load_views, rates_view, speed_view
 from speechlab.metrics import by_bins
 from speechlab.segments import frame
 
@@ -146,7 +146,8 @@ class SpeechReport(Report):
         return rates_answer(self.summary, self.table)
 
     def _views(self) -> Sequence[View]:
-        return [rates_view(self.summary), *([speed_view(self.summary)] if len(self.speed) else [])]
+        speed = [speed_view(self.summary)] if len(self.speed) else []
+        return [rates_view(self.summary), *speed, *load_views(self.speed)]
 
     def _shown_rows(self, clips: int | None) -> Sequence[Html]:
         return [clip_rows(plain_rows(self), max_rows=clips)]

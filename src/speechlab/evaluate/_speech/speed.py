@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from speechlab import batch
-from speechlab._arguments import is_missing
+from speechlab._arguments import is_missing, is_whole_number, refused
 from speechlab.client import asking_afresh
 from speechlab.errors import SpeechLabError
 from speechlab.evaluate._arguments import code_or_none
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from speechlab.batch import Progress
     from speechlab.client import Client, SpeechClip, Transcript, VoiceCatalogue
 
 _TYPES = {
@@ -36,6 +38,8 @@ _TYPES = {
 SPOKEN = ("first_byte_s", "first_audible_s", "total_s", "duration_s", "rtf", "stalls", "stalled_s")
 _OF_VOICES = ("voice", "voice_name", "language", "text", *SPOKEN)
 _OF_RECOGNISERS = ("voice", "voice_name", "language", "file", "text", "total_s", "duration_s", "rtf")
+_MOST_CALLERS = 256
+_WHOSE = ("system", "voice", "voice_name", "language", "source_lang", "target_lang")
 _ALWAYS = ("turn", "concurrency", "refusals", "error")
 TIMES = ("first_byte_s", "first_audible_s", "first_word_s", "total_s", "rtf")
 """Columns of timed calls that a summary has."""
@@ -71,6 +75,8 @@ def timed_voices(
     text: str,
     language: str,
     count: int,
+    at_once: Sequence[int] = (1,),
+    progress: Progress = False,
 ) -> pd.DataFrame:
     """Time the voices of a study in turns, each with the same texts of a language; nothing comes from a store.
 
@@ -81,6 +87,8 @@ def timed_voices(
         text: Column of the texts.
         language: Column of their languages.
         count: Texts for each voice and language; 0 for none.
+        at_once: Calls of a voice that begin together; one number after the other.
+        progress: How the calls are shown.
     """
     if not count or not len(rows):
         return no_speed()
@@ -104,7 +112,8 @@ def timed_voices(
         facts = {"system": system, "voice": voice, "voice_name": name, "language": code, "text": sentence}
         return facts | spoken_call(once[system], sentence, voice, stream=streams[system, voice]).times()
 
-    return table_of_calls(batch.in_turns(parts, call), (*(["system"] if several else []), *_OF_VOICES))
+    rows_of_calls = batch.in_turns(parts, call, at_once, progress)
+    return table_of_calls(rows_of_calls, (*(["system"] if several else []), *_OF_VOICES))
 
 
 def spoken_call(
@@ -127,6 +136,8 @@ def timed_recognisers(
     text: str,
     language: str,
     count: int,
+    at_once: Sequence[int] = (1,),
+    progress: Progress = False,
 ) -> pd.DataFrame:
     """Time the recognisers of a study in turns, each with the same recordings of a speaker and language.
 
@@ -138,6 +149,8 @@ def timed_recognisers(
         text: Column of the references.
         language: Column of the languages.
         count: Recordings of each speaker and language; 0 for none.
+        at_once: As for :func:`timed_voices`.
+        progress: As for :func:`timed_voices`.
     """
     once = {name: asking_afresh(client) for name, (client, _) in systems.items()}
     of_each = {
@@ -157,7 +170,7 @@ def timed_recognisers(
         return facts | times
 
     columns = (*(["system"] if several else []), *_OF_RECOGNISERS)
-    return table_of_calls(batch.in_turns(of_each, call), columns)
+    return table_of_calls(batch.in_turns(of_each, call, at_once, progress), columns)
 
 
 def row_options(
@@ -203,16 +216,21 @@ def summary_of_calls(speed: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     Returns:
         ``by``; ``timed_calls``; of each time the median under its name, the lowest and the highest call (``_low``,
         ``_high``), and from enough calls the quantiles (``_p50``, ``_p95``, ``_p99``) with 95 % intervals
-        (``_p50_low``, ``_p50_high`` and so on).
+        (``_p50_low``, ``_p50_high`` and so on). With ``concurrency`` in ``by`` also ``stalled_calls``, otherwise only
+        the calls with the fewest others at the same time count.
     """
     import pandas as pd
 
     names = [name for name in TIMES if name in speed.columns]
     rows = []
-    for key, calls in speed[speed["error"].isna()].groupby(list(by), observed=True, sort=False):
+    chosen = speed if "concurrency" in by else alone(speed)
+    for key, calls in chosen[chosen["error"].isna()].groupby(list(by), observed=True, sort=False):
         row = {**dict(zip(by, key, strict=True)), "timed_calls": len(calls)}
+        if "stalls" in calls.columns and "concurrency" in by and calls["stalls"].notna().any():
+            row["stalled_calls"] = int((calls["stalls"] > 0).sum())
         for name in names:
-            times = calls[name].dropna().to_numpy(dtype=np.float64)
+            known = calls.dropna(subset=[name])
+            times = known[name].to_numpy(dtype=np.float64)
             if not times.size:
                 continue
             row |= {
@@ -221,7 +239,7 @@ def summary_of_calls(speed: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
                 f"{name}_high": times.max(),
             }
             for percent, share in QUANTILES.items():
-                if (found := quantile(times, share)) is not None:
+                if (found := quantile(times, share, _turns(known))) is not None:
                     ends = ("", "_low", "_high")
                     row |= {f"{name}_p{percent}{end}": value for end, value in zip(ends, found, strict=True)}
         rows.append(row)
@@ -232,10 +250,42 @@ def summary_of_calls(speed: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
         for end in ("", "_low", "_high")
         if not part or any(f"{name}{part}" in row for row in rows)
     ]
-    columns = [*by, "timed_calls", *order]
-    return pd.DataFrame(rows, columns=columns).astype(
-        dict.fromkeys(order, "Float64") | {"timed_calls": "Int64"}
+    counts = ["timed_calls", *(["stalled_calls"] if any("stalled_calls" in row for row in rows) else [])]
+    return pd.DataFrame(rows, columns=[*by, *counts, *order]).astype(
+        dict.fromkeys(order, "Float64") | dict.fromkeys(counts, "Int64")
     )
+
+
+def _turns(calls: pd.DataFrame) -> int | None:
+    """How many turns calls were made in, if those of a turn began together; otherwise None."""
+    together = "concurrency" in calls.columns and (calls["concurrency"] > 1).any()
+    return calls["turn"].nunique() if together else None
+
+
+def alone(speed: pd.DataFrame) -> pd.DataFrame:
+    """The timed calls with the fewest others at the same time."""
+    if not len(speed) or "concurrency" not in speed.columns:
+        return speed
+    known: pd.Series[bool] = speed["concurrency"].fillna(1) == speed["concurrency"].fillna(1).min()
+    return speed[known]
+
+
+def under_load(speed: pd.DataFrame) -> pd.DataFrame:
+    """The summary of timed calls by their number at the same time; the columns are those of a report."""
+    by = [name for name in _WHOSE if name in speed.columns and (name != "system" or speed[name].any())]
+    return summary_of_calls(speed, [*by, "concurrency"])
+
+
+def callers_of(argument: str, given: object) -> list[int]:
+    """Return the numbers of calls at the same time, each once, the fewest first.
+
+    Raises:
+        InvalidRequestError: One of them is not a whole number from 1 to 256.
+    """
+    numbers: list[Any] = list(given) if isinstance(given, Iterable) else [given]
+    if not numbers or not all(is_whole_number(one) and 1 <= one <= _MOST_CALLERS for one in numbers):
+        raise refused(argument, given, f"a whole number from 1 to {_MOST_CALLERS}, or several")
+    return sorted(set(map(int, numbers)))
 
 
 def _heard(

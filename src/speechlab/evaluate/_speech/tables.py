@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from speechlab._arguments import is_missing
 from speechlab.display import percent
 from speechlab.evaluate._made import SIDES
+from speechlab.evaluate._speech.speed import under_load
 from speechlab.evaluate._speech.summary import ENOUGH, FLAGS, NO_SPEAKER, ranking_units
 from speechlab.evaluate._writing.columns import Shown, View, count, number, rate, text
 
@@ -70,6 +71,32 @@ def speed_view(summary: pd.DataFrame) -> View:
     note = f"Medians of calls made one at a time, in turns, with their range. RTF: seconds until the {what}."
     timed = summary[summary["timed_calls"].fillna(0) > 0]
     return View("Speed", columns, timed.to_dict("records"), note)
+
+
+def load_views(speed: pd.DataFrame) -> list[View]:
+    """The speed by the number of calls under way; nothing if that was one number."""
+    if not len(speed) or speed["concurrency"].nunique() < 2:
+        return []
+    columns = [
+        text("system", "system", strong=True, optional=True),
+        text("voice", "voice_name", strong=True, optional=True),
+        text("language", "language", optional=True),
+        text("from", "source_lang", optional=True),
+        text("to", "target_lang", optional=True),
+        count("at once", "concurrency"),
+        count("calls", "timed_calls"),
+        number("first sound (s)", "first_audible_s", optional=True, ends=True),
+        number("first word (s)", "first_word_s", optional=True, ends=True),
+        number("end (s)", "total_s", optional=True, ends=True),
+        number("end, 95 of 100 calls (s)", "total_s_p95", optional=True, ends=True),
+        number("RTF", "rtf", optional=True),
+        count("calls that stall", "stalled_calls", optional=True),
+    ]
+    note = (
+        "Medians with their range, by the number of calls that begin together. A call stalls if its player has to "
+        "wait for sound."
+    )
+    return [View("Speed under load", columns, under_load(speed).to_dict("records"), note)]
 
 
 def ranked_rows(summary: pd.DataFrame) -> list[dict[Hashable, Any]]:

@@ -13,6 +13,7 @@ from speechlab.display import element, table
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._made import TRANSLATION
 from speechlab.evaluate._report import Report, drawn
+from speechlab.evaluate._speech.tables import load_views
 from speechlab.evaluate._translation.answer import translation_answer
 from speechlab.evaluate._translation.effects import CHRF, effect_findings
 from speechlab.evaluate._translation.measures import Columns
@@ -113,7 +114,7 @@ class TranslationReport(Report):
                 rate("kept", "preserved"),
             ]
             views.append(View("Terms of the glossary", terms, self.terms.to_dict("records")))
-        return views
+        return [*views, *load_views(self.speed)]
 
     def _shown_rows(self, clips: int | None) -> Sequence[Html]:
         shown = self.table if clips is None else self.table.head(clips)

@@ -9,10 +9,11 @@ from speechlab.client import asking_afresh
 from speechlab.evaluate._speech.speed import row_options, table_of_calls
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping
+    from collections.abc import Hashable, Mapping, Sequence
 
     import pandas as pd
 
+    from speechlab.batch import Progress
     from speechlab.client import Client
     from speechlab.evaluate._translation.measures import Columns
 
@@ -25,7 +26,12 @@ def no_times() -> pd.DataFrame:
 
 
 def timed_translations(
-    systems: Mapping[str, tuple[Client, Mapping[str, Any]]], frame: pd.DataFrame, columns: Columns, count: int
+    systems: Mapping[str, tuple[Client, Mapping[str, Any]]],
+    frame: pd.DataFrame,
+    columns: Columns,
+    count: int,
+    at_once: Sequence[int] = (1,),
+    progress: Progress = False,
 ) -> pd.DataFrame:
     """Time the streams of a study in turns, each system with the same texts of a direction.
 
@@ -34,6 +40,8 @@ def timed_translations(
         frame: The texts.
         columns: Columns of the texts.
         count: Texts for each system and direction; 0 for none.
+        at_once: Calls of a system that begin together; one number after the other.
+        progress: How the calls are shown.
     """
     if not count or not len(frame):
         return no_times()
@@ -60,7 +68,7 @@ def timed_translations(
         facts = {"system": system, "source_lang": source, "target_lang": target, "text": row[text]}
         return {**facts, "characters": None if timed.result is None else len(timed.result), **timed.times()}
 
-    return table_of_calls(batch.in_turns(parts, call), _COLUMNS)
+    return table_of_calls(batch.in_turns(parts, call, at_once, progress), _COLUMNS)
 
 
 def _translated(arrivals: batch.Arrivals, lab: Client, text: str, **given: Any) -> str:

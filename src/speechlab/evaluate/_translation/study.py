@@ -9,7 +9,7 @@ from speechlab._brief import briefly
 from speechlab.evaluate._arguments import columns_of, count_of, keep_free
 from speechlab.evaluate._failed import tell_failed
 from speechlab.evaluate._made import TRANSLATION
-from speechlab.evaluate._speech.speed import timed_or_why
+from speechlab.evaluate._speech.speed import callers_of, timed_or_why
 from speechlab.evaluate._systems import UNUSABLE, asked_of_each, services_with_settings, told_gone
 from speechlab.evaluate._translation.effects import effects
 from speechlab.evaluate._translation.measures import (
@@ -56,6 +56,7 @@ def translation(
     glossary: Mapping[str, str | Sequence[str]] | Sequence[str] = (),
     back: bool = False,
     speed: int = 0,
+    speed_concurrency: int | Sequence[int] = 1,
     store: Store | str | None = None,
     concurrency: int = batch.DEFAULT_CONCURRENCY,
     give_up_after_s: float | None = None,
@@ -87,6 +88,7 @@ def translation(
         back: Whether translations are translated back.
         speed: Number of texts of each direction and system for the time to the first word of a stream, warmed up, one
             call at a time; 0 measures none.
+        speed_concurrency: As for :func:`round_trip`.
         store: Where results are kept and reused; None for the user's own store.
         concurrency: Maximum of calls at once.
         give_up_after_s: As for :func:`speechlab.batch.run`.
@@ -111,6 +113,7 @@ def translation(
     several = "" not in systems
     terms = as_glossary(glossary)
     turns = count_of("speed", speed, "texts, or 0 for none")
+    clock = (turns, callers_of("speed_concurrency", speed_concurrency), stage_of(progress, "speed"))
     running: dict[str, Any] = {"store": store, "concurrency": concurrency, "give_up_after_s": give_up_after_s}
     running["progress"] = stage_of(progress, "translate")
     parts, batches, lost = [], [], []
@@ -138,7 +141,7 @@ def translation(
     table = pd.concat([*parts, *unasked], ignore_index=True) if several else parts[0]
     notes = [*told_gone(gone), *([] if reference else _without_references(systems, back=back))]
     there = {name: systems[name] for name in asked}
-    timed, untimed = timed_or_why(lambda: timed_translations(there, frame, columns, turns), no_times())
+    timed, untimed = timed_or_why(lambda: timed_translations(there, frame, columns, *clock), no_times())
     notes += [*lost, *untimed]
     report = TranslationReport(
         title,

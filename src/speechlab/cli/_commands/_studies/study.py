@@ -20,13 +20,6 @@ from speechlab.cli._options import (
     with_parameters,
 )
 
-app = typer.Typer(
-    help="Answer a question about a table with a report: a folder, or one page (.html). Exit status 0: done; 1: "
-    "something failed, such as rows; 2: the command cannot be done as given; 4: --fail-if found a significant change "
-    "for the worse.",
-    no_args_is_help=True,
-)
-
 
 class Change(StrEnum):
     """Changes that may fail a CI job."""
@@ -114,6 +107,15 @@ class Studies(Group):
         return super().get_command(ctx, cmd_name)
 
 
+app = typer.Typer(
+    cls=Studies,
+    help="Answer a question about a table with a report: a folder, or one page (.html). Exit status 0: done; 1: "
+    "something failed, such as rows; 2: the command cannot be done as given; 4: --fail-if found a significant change "
+    "for the worse.",
+    no_args_is_help=True,
+)
+
+
 def _command(name: str) -> Any:
     """The command of a study, with its arguments as options."""
     from speechlab import batch, evaluate
@@ -136,10 +138,10 @@ def _command(name: str) -> Any:
     found += [_option(facts, more=more) for facts in _OF_CALLS.get(name, ())]
     found += [_option(facts) for facts in (_ROWS if name == "speech-to-speech" else [*_COMPARED, *_ROWS])]
     found.append(option("seed", int, 0, min=0, help=_SEED))
-    app = typer.Typer(rich_markup_mode=None, add_completion=False)
+    alone = typer.Typer(rich_markup_mode=None, add_completion=False)
     question = " ".join((inspect.getdoc(function) or "").partition("\n\n")[0].split())
-    app.command(name, cls=Command, help=question)(with_parameters(partial(performed, function), found))
-    return typer.main.get_command(app)
+    alone.command(name, cls=Command, help=question)(with_parameters(partial(performed, function), found))
+    return typer.main.get_command(alone)
 
 
 def _option(
@@ -149,6 +151,11 @@ def _option(
     needed = default is inspect.Parameter.empty and kind in {Path, list[str]}
     usual = ... if needed else None if default is inspect.Parameter.empty else default or None
     return option(name, kind, usual, flag, metavar=metavar, help=" ".join(told.split()) + more)
+
+
+@app.callback()
+def _several() -> None:
+    pass  # so that typer makes a group of one command, too
 
 
 @app.command("compare", cls=Command)
