@@ -31,7 +31,7 @@ WITHOUT = {
         batch.plan_translation batch.run batch.segments batch.synthesize batch.transcribe batch.transcribe_long
         batch.translate""",
     "what rooms of this package ask of each other, and nobody else": """
-        batch.Arrivals batch.Outcome batch.TimedCall batch.failures_told_elsewhere batch.counted batch.in_turns batch.timed
+        batch.Arrivals batch.Outcome batch.TimedCall batch.failures_told_elsewhere batch.in_turns batch.timed
         client.CallGroup client.Operation client.address_and_key
         client.ask_service client.asking_afresh client.begin client.by_attempts client.grouped
         client.remember_service client.replaying_from client.result_of client.without_scheduler

@@ -71,7 +71,6 @@ __all__ = [
     "atranscribe",
     "atranscribe_long",
     "atranslate",
-    "counted",
     "diff",
     "failures",
     "failures_told_elsewhere",

@@ -115,9 +115,9 @@ batch.translate(frame, lab, source_lang="en", target_lang="ja", store=sys.argv[2
 READING = """
 import pandas as pd, sys
 from speechlab import batch
-from speechlab.batch._run import progress
+from speechlab.batch import _core
 from speechlab.client import Client
-progress._PATIENCE_S = 0.0  # else the bar of a fast machine is never seen
+_core._READING_S = 0.0  # else the bar of a fast machine is never seen
 frame = pd.DataFrame({"audio": [sys.argv[3]] * 150})
 batch.plan_transcription(frame, Client(base_url=sys.argv[1]), store=sys.argv[2])
 """
