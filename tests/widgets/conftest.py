@@ -177,7 +177,7 @@ def show_table(shown):
             shown.page.expose_function("keep", keep)
             shown.page.expose_function("control", control)
             shown.files["/controls.js"] = ("text/javascript", CONTROLS)
-        names = "columns count revision reference max_rating editable chosen sound title"
+        names = "columns count revision reference max_rating editable chosen sound title view"
         state = {name: getattr(table, name) for name in names.split()}
         state["_controls"] = [f"IPY_MODEL_{number}" for number in range(len(table._controls))]
         controls = '(await import("/controls.js")).stand(model);' if table._controls else ""

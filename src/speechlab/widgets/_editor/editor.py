@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 _BROWSER = Path(__file__).parent / "browser"
 _PLAYER_SHEET = Path(__file__).parents[1] / "_player" / "browser" / "player.css"
 _NAME = "segments"
-_SETTLED_S = 1.5
-"""Seconds after an edit until the HTML in the notebook is updated."""
 
 
 class SegmentEditor(RefreshedWidget, Player):
@@ -113,7 +111,6 @@ class SegmentEditor(RefreshedWidget, Player):
             segments = getattr(audio, "segments", None)
         self._lock = threading.RLock()
         self._revision = 0
-        self._later: threading.Timer | None = None
         lang = lang or getattr(segments, "language", None)
         given = _frame_of(segments)
         # an empty mapping, because a player would use the segments of the transcript for None
@@ -216,17 +213,6 @@ class SegmentEditor(RefreshedWidget, Player):
         rows = [[number, *row] for number, row in self._rows.in_order()]
         told = {"type": "rows", "revision": self._revision, "error": error}
         self.send(told, [orjson.dumps(rows)])
-
-    # -- the saved notebook
-
-    def _show_later(self) -> None:
-        """Update the HTML in the notebook with the current segments, after a while without edits."""
-        if self._later is not None:
-            self._later.cancel()
-        if self._shown is not None:
-            self._later = threading.Timer(_SETTLED_S, self._show_again)
-            self._later.daemon = True
-            self._later.start()
 
 
 def _frame_of(segments: Any) -> pd.DataFrame:

@@ -10,6 +10,7 @@ from speechlab.widgets._table.shown import ShownTable
 from speechlab.widgets._table.table import AudioTable
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterable
 
     import pandas as pd
@@ -48,6 +49,7 @@ class ErrorBrowser(AudioTable):
         columns: Names of the columns that are visible at first, in order; None for a default choice.
         max_rating: The best rating, 2 to 10; 0 for no ratings.
         static_rows: Number of rows in the saved notebook, 0 to 50.
+        marks: As for :class:`AudioTable`.
 
     Raises:
         InvalidRequestError: An argument is not allowed, or the two tables have different rows or were scored in
@@ -73,12 +75,12 @@ class ErrorBrowser(AudioTable):
         columns: Iterable[Any] | None = None,
         max_rating: int = 5,
         static_rows: int = 8,
+        marks: str | os.PathLike[str] | None = None,
     ) -> None:
         options: dict[str, Any] = {"names": names, "reference": reference, "hypothesis": hypothesis}
         options |= {"language": language, "audio": audio, "columns": columns}
-        super().__init__(
-            shown_errors(scored, other, **options, max_rating=max_rating, static_rows=static_rows)
-        )
+        table = shown_errors(scored, other, **options, max_rating=max_rating, static_rows=static_rows)
+        super().__init__(table, marks=marks)
 
 
 def shown_errors(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
+import time
 from typing import Any
 from uuid import uuid4
 
@@ -11,6 +13,9 @@ import anywidget
 import traitlets
 
 from speechlab.display import Html, notebook_output
+
+_SETTLED_S = 1.5
+"""Time without changes after which the HTML in the notebook is made anew."""
 
 
 class LiveWidget(anywidget.AnyWidget):
@@ -45,6 +50,8 @@ class RefreshedWidget(LiveWidget):
 
     _shown: Any = None
     """The display handle of all outputs; None before the first display."""
+    _later: threading.Timer | None = None
+    _due = 0.0
 
     def _ipython_display_(self) -> None:
         from IPython.display import display
@@ -53,6 +60,22 @@ class RefreshedWidget(LiveWidget):
         handle = display(self._repr_mimebundle_(), raw=True, display_id=self._place)  # type: ignore[no-untyped-call]  # IPython's display has no types
         if handle is not None:  # without a kernel there is no output to update
             self._shown = handle
+
+    def _show_later(self) -> None:
+        """Replace the HTML in the notebook after a while without changes."""
+        self._due = time.monotonic() + _SETTLED_S
+        if self._shown is not None and (self._later is None or not self._later.is_alive()):
+            self._wait()
+
+    def _wait(self) -> None:
+        left = self._due - time.monotonic()
+        if left <= 0.01:
+            self._later = None
+            self._show_again()
+            return
+        self._later = threading.Timer(left, self._wait)
+        self._later.daemon = True
+        self._later.start()
 
     def _show_again(self, *, with_view: bool = False) -> None:
         """Replace the HTML in the notebook by the current HTML. The live view continues.

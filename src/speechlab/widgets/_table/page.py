@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from speechlab.display import Html, element
 from speechlab.errors import AudioError, InvalidRequestError
 from speechlab.widgets._shared.page import base64_text, json_text, page_of
+from speechlab.widgets._table.rows import NOTED, NOTHING
 from speechlab.widgets._table.sounds import reason
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ def table_page(
     above: Html | None = None,
     below: Html | None = None,
     max_bytes: int | None = None,
+    editable: bool = False,
 ) -> str:
     """Return the page.
 
@@ -48,11 +51,18 @@ def table_page(
         below: Markup after the table.
         max_bytes: Maximum size of the page in bytes. Sounds that do not fit are left out, with a note. None for the
             largest possible page, into which all sounds must fit.
+        editable: Whether the reader can mark, rate and note rows, and save that as a file.
 
     Raises:
         InvalidRequestError: The sounds do not fit into the largest possible page.
     """
-    held = json_text({"state": described, "max_rating": rows.max_rating, **_held(rows)})
+    state = {**described, "max_rating": rows.max_rating, "editable": editable}
+    data: dict[str, Any] = {"state": state, **_held(rows)}
+    if editable:
+        data["keys"] = [[key, rows.named(row)] for row, key in enumerate(rows.keys())]
+    # The page's name in the browser's storage: the same table has the same marks.
+    data["name"] = hashlib.sha256(json_text(data["rows"]).encode("utf-8")).hexdigest()[:24]
+    held = json_text(data)
 
     def page(above: Html | None, sounds: object) -> str:
         return page_of(
@@ -92,7 +102,12 @@ def _held(rows: Rows) -> dict[str, Any]:
 
     with ThreadPoolExecutor() as pool:  # files are read and samples compared without the interpreter's lock
         outlines = list(pool.map(drawn, range(len(rows))))
-    return {"rows": rows.piece(0, len(rows)), "outlines": outlines, "differences": _differences(rows)}
+    nothing = {f"n:{name}": [NOTHING[name]] * len(rows) for name in NOTED}
+    return {
+        "rows": {**rows.piece(0, len(rows)), **nothing},
+        "outlines": outlines,
+        "differences": _differences(rows),
+    }
 
 
 def _sounds(rows: Rows, room: int) -> list[tuple[str, str]]:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 NOTED = ("mark", "rating", "note")
 """Columns that are filled in the browser."""
+NOTHING: dict[str, Any] = {"mark": False, "rating": None, "note": ""}
+"""Their values without a mark, a rating or a note."""
 
 
 class Rows:
@@ -42,7 +44,7 @@ class Rows:
         self.sounds = Sounds([None] * len(frame) if silent else frame[layout.audio].tolist())
         self._langs = [] if layout.language is None else frame[layout.language].tolist()
         self.noted: dict[str, list[Any]] = {
-            name: self._taken_over(frame, name) if name in frame.columns else [_NOTHING[name]] * len(frame)
+            name: self._taken_over(frame, name) if name in frame.columns else [NOTHING[name]] * len(frame)
             for name in NOTED
         }
 
@@ -58,6 +60,17 @@ class Rows:
 
     def __len__(self) -> int:
         return len(self.frame)
+
+    def keys(self) -> list[str]:
+        """Return the key of each row: its index label as text, or its position if labels occur twice."""
+        keys = [str(label) for label in self.frame.index]
+        return keys if len(set(keys)) == len(keys) else [str(row) for row in range(len(keys))]
+
+    def named(self, row: int) -> str:
+        """Return the beginning of a row's first text, by which a file of marks is compared with the table."""
+        column = next((one for one in self.layout.columns if one.kind == "text"), None)
+        text = " ".join((self.text(row, column.title) or "").split()) if column else ""
+        return text.lstrip("=+-@")[:80]
 
     def lang_of(self, row: int) -> str:
         """Return the language code of a row; empty if it is unknown."""
@@ -113,7 +126,7 @@ class Rows:
             InvalidRequestError: The value is not allowed.
         """
         if is_missing(value):
-            return _NOTHING[name]
+            return NOTHING[name]
         if name == "mark":
             if not (is_number(value) or isinstance(value, bool | np.bool_)) or value not in (0, 1):
                 raise InvalidRequestError(f"mark {value!r:.60} must be True or False", parameter="mark")
@@ -137,6 +150,3 @@ class Rows:
             rating=pd.Series(pd.array(self.noted["rating"], dtype="Int64"), index=kept.index),
             note=pd.Series([note or None for note in self.noted["note"]], index=kept.index, dtype=text),
         )
-
-
-_NOTHING: dict[str, Any] = {"mark": False, "rating": None, "note": ""}

@@ -111,6 +111,8 @@ class ShownTable:
         above: Html | None = None,
         below: Html | None = None,
         max_bytes: int | None = None,
+        *,
+        editable: bool = False,
     ) -> str:
         """Return a page with the table and its sounds, which needs no kernel and no network.
 
@@ -120,9 +122,11 @@ class ShownTable:
             below: Markup after the table.
             max_bytes: Maximum size of the page in bytes; sounds that do not fit are left out, with a note. None for
                 the largest possible page, into which all sounds must fit.
+            editable: Whether the reader can mark, rate and note rows, and save that as a file.
 
         Raises:
             InvalidRequestError: The sounds do not fit into the largest possible page.
         """
         described = {**self.described(), "title": title}
-        return table_page(self.rows, described, MODULE, STYLE, above=above, below=below, max_bytes=max_bytes)
+        options: dict[str, Any] = {"above": above, "below": below, "max_bytes": max_bytes}
+        return table_page(self.rows, described, MODULE, STYLE, editable=editable, **options)

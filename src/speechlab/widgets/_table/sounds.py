@@ -24,6 +24,7 @@ _DRAWN = DecodeLimits(max_seconds=1_200.0, max_decoded_bytes=2**28)
 """Limit above which recordings are played but not drawn, because drawing needs all samples."""
 _MAX_FILE_BYTES = 200_000_000
 _MAX_KEPT = 20_000
+_MAX_PREVIEWS = 50
 
 
 class Sound(NamedTuple):
@@ -74,6 +75,7 @@ class Sounds:
     def __init__(self, cells: Sequence[Any]) -> None:
         self._cells = list(cells)
         self._outlines: OrderedDict[tuple[int, int], Outline] = OrderedDict()
+        self._previews: OrderedDict[tuple[int, int], str] = OrderedDict()
 
     def missing(self, row: int) -> NoSound | None:
         """Return the reason why a row has no sound, if its cell has one."""
@@ -83,9 +85,11 @@ class Sounds:
     def replace(self, row: int, cell: Any) -> None:
         """Put another sound into a row."""
         self._cells[row] = cell
-        for key in list(self._outlines):  # other threads may draw at the same time
-            if key[0] == row:
-                self._outlines.pop(key, None)
+        kept: Any
+        for kept in (self._outlines, self._previews):
+            for key in list(kept):  # other threads may draw at the same time
+                if key[0] == row:
+                    kept.pop(key, None)
 
     def sound(self, row: int, *, preview: bool = False) -> Sound:
         """Return the sound of a row.
@@ -109,6 +113,21 @@ class Sounds:
         if made.seconds < clip.duration_s:
             note = f"preview of the first {made.seconds:.0f} s of {clip.duration_s:.0f} s"
         return Sound(made.data, CONTENT_TYPES[AudioFormat.OGG], note)
+
+    def preview_url(self, row: int, max_bytes: int) -> str:
+        """Return the preview of a row as a data URL, which is kept for the next HTML of a notebook.
+
+        Raises:
+            AudioError: The row has no sound, or the value is not a recording.
+            OSError: The file cannot be read.
+        """
+        key = row, max_bytes
+        url = self._previews.get(key)
+        if url is None:
+            url = self._previews[key] = sound_preview(self.clip(row), max_bytes=max_bytes).url
+            if len(self._previews) > _MAX_PREVIEWS:
+                self._previews.popitem(last=False)
+        return url
 
     def clip(self, row: int, limits: DecodeLimits | None = None) -> AudioClip:
         """Return the sound of a row as a clip.

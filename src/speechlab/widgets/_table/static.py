@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from speechlab.audio import sound_preview
 from speechlab.display import Html, diff, element, join
 from speechlab.errors import AudioError
 from speechlab.widgets._table.columns import MAX_WHOLE, cell_value
+from speechlab.widgets._table.marks import marks_text
+from speechlab.widgets._table.rows import NOTED
 from speechlab.widgets._table.sounds import reason
 
 if TYPE_CHECKING:
@@ -30,8 +32,10 @@ _SOFT = "opacity:.74"
 _NAME = "opacity:.74;font-size:.88em"
 
 
-def static_table(rows: Rows, count: int, title: str, first: Sequence[int] = ()) -> Html:
-    """Return the first rows, with at most half a megabyte of sound.
+def static_table(
+    rows: Rows, count: int, title: str, first: Sequence[int] = (), view: Mapping[str, Any] | None = None
+) -> Html:
+    """Return the first rows, with at most half a megabyte of sound, and all marks, ratings and notes.
 
     A row is a line with breaks, because a table in a narrow cell would be cut off.
 
@@ -39,12 +43,19 @@ def static_table(rows: Rows, count: int, title: str, first: Sequence[int] = ()) 
         rows: The table.
         count: Number of rows.
         title: Title above the rows.
-        first: Positions of rows that come before the others.
+        first: Positions of rows that come before the others; by default those with a mark, a rating or a note.
+        view: The order and the filters of the browser: ``rows`` (the first positions), ``count`` and ``words``.
     """
     shown = [column for column in rows.layout.columns if column.shown][:_MAX_COLUMNS]
     room = _MAX_BYTES
     lines = []
-    order = [*first, *(row for row in range(min(count, len(rows))) if row not in set(first))]
+    if view and view.get("words"):
+        order = [row for row in view["rows"] if 0 <= row < len(rows)]
+    else:
+        noted = (row for row in range(len(rows)) if any(rows.noted[name][row] for name in NOTED))
+        first = first or list(islice(noted, count))
+        order = [*first, *(row for row in range(min(count, len(rows))) if row not in set(first))]
+        view = None
     differences = _differences(rows, order[:count], shown)
     for row in order[:count]:
         texts = _texts(rows, row, shown, differences)
@@ -54,24 +65,40 @@ def static_table(rows: Rows, count: int, title: str, first: Sequence[int] = ()) 
         sound, taken = _sound(rows, row, min(room, _MAX_CLIP_BYTES))
         room -= taken
         lines.append(element("div", element("div", sound, style=_SOUND), texts, style=_ROW))
-    facts = [f"{len(rows):,} rows"]
-    if len(lines) < len(rows):
+    facts = [f"{view['count']:,} of {len(rows):,} rows" if view else f"{len(rows):,} rows"]
+    facts += [str(words) for words in view["words"]] if view else []
+    if len(lines) < (view["count"] if view else len(rows)):
         which = f"{len(lines)}" if first else f"the first {len(lines)}"
         facts.append(f"{which} of them here" if lines else "none of them here")
     if lines and rows.layout.audio is not None:
         facts.append("lossy previews (Opus)")
     head = element("div", element("strong", title), element("span", " · ", " · ".join(facts), style=_SOFT))
-    return element("div", head, *lines, style="font-size:13px;line-height:1.45;max-width:1100px")
+    style = "font-size:13px;line-height:1.45;max-width:1100px"
+    return element("div", head, *lines, _all_noted(rows), style=style)
+
+
+def _all_noted(rows: Rows) -> Html | None:
+    """Return the marks, ratings and notes of all rows as the text of a file for ``sl.show(frame, marks=file)``."""
+    text, left_out = marks_text(rows)
+    if not text:
+        return None
+    count = sum(any(values) for values in zip(*(rows.noted[name] for name in NOTED), strict=True))
+    told = f"Marks, ratings and notes of {count:,} rows, as a file for sl.show(frame, marks=file)"
+    if left_out:
+        told += f"; {left_out:,} notes have no room here and are in table.frame only"
+    block = element(
+        "pre", text, style="white-space:pre-wrap;overflow-wrap:anywhere;max-height:200px;overflow:auto"
+    )
+    return element("details", element("summary", told), block)
 
 
 def _sound(rows: Rows, row: int, room: int) -> tuple[object, int]:
     try:
-        preview = sound_preview(rows.sounds.clip(row), max_bytes=room) if room > 2_000 else None
+        url = rows.sounds.preview_url(row, room) if room > 2_000 else ""
     except (AudioError, OSError) as error:
         return element("em", reason(error)), 0
-    if preview is None:
+    if not url:
         return None, 0
-    url = preview.url
     return element("audio", src=url, controls=True, preload="none", style=_PLAYER), len(url)
 
 
@@ -89,11 +116,23 @@ def _differences(rows: Rows, shown: Sequence[int], columns: list[ShownColumn]) -
 
 def _texts(rows: Rows, row: int, columns: list[ShownColumn], differences: _Differences) -> Html:
     """Return the cells of a row: short values in one line, and each text in its own line."""
-    short = [_named(rows, row, column, differences) for column in columns if column.kind != "text"]
+    short = [_judged(rows, row)]
+    short += [_named(rows, row, column, differences) for column in columns if column.kind != "text"]
     texts = [_named(rows, row, column, differences) for column in columns if column.kind == "text"]
     line = join(Html(" &ensp;"), [cell for cell in short if cell is not None])
     below = [element("div", cell) for cell in texts if cell is not None]
     return element("div", element("div", line) if line else None, *below, style=_TEXTS)
+
+
+def _judged(rows: Rows, row: int) -> Html | None:
+    """Return the mark, the rating and the note of a row, or None without any."""
+    mark, rating, note = (rows.noted[name][row] for name in NOTED)
+    parts = ["★ marked" if mark else "", f"rated {rating}" if rating else ""]
+    told = " · ".join(part for part in parts if part)
+    if not (told or note):
+        return None
+    words = element("span", f" “{note}”", dir="auto", style="unicode-bidi:isolate") if note else None
+    return element("strong", told, words)
 
 
 def _named(rows: Rows, row: int, column: ShownColumn, differences: _Differences) -> Html | None:

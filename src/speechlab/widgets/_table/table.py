@@ -14,8 +14,9 @@ from ipywidgets import Widget, widget_serialization
 from speechlab._arguments import refused
 from speechlab._files import user_path, whole_file
 from speechlab.errors import AudioError, InvalidRequestError
-from speechlab.widgets._shared.live import LiveWidget
+from speechlab.widgets._shared.live import RefreshedWidget
 from speechlab.widgets._table.columns import cell_value
+from speechlab.widgets._table.marks import take_marks
 from speechlab.widgets._table.rows import NOTED
 from speechlab.widgets._table.shown import MODULE, STYLE, ShownTable
 from speechlab.widgets._table.sounds import reason
@@ -38,7 +39,7 @@ _MAX_ASKED = 400
 _MAX_BINS = 2_000
 
 
-class AudioTable(LiveWidget):
+class AudioTable(RefreshedWidget):
     """A table of recordings that can be played, searched, sorted, compared, marked and rated in the notebook.
 
     The table is any DataFrame with a column of clips, paths or bytes::
@@ -50,8 +51,8 @@ class AudioTable(LiveWidget):
         table.frame  # the frame with marks, ratings and notes
 
     Sound, waveforms and differences are loaded for the visible rows only, so a table of thousands of rows opens at
-    once. The saved notebook has the first rows as plain HTML with their sound. An attribute set in Python takes
-    effect in the browser at once.
+    once. The saved notebook has the first rows as plain HTML with their sound, in the order and with the filters of
+    the browser, and all marks, ratings and notes. An attribute set in Python takes effect in the browser at once.
 
     Columns with names of hypotheses (``hypothesis``, ``transcript…``, ``asr…``) are shown as differences from the
     reference: by words, in Japanese and Chinese by characters, with the class of the difference if the extra of the
@@ -70,9 +71,13 @@ class AudioTable(LiveWidget):
         language: Name of the column of languages, or the language of all rows; None for the column ``language``.
         max_rating: The best rating, 2 to 10; 0 for no ratings.
         static_rows: Number of rows in the saved notebook, 0 to 50.
+        marks: File of marks, ratings and notes that a page of :meth:`save` gave its reader, for the rows with the
+            same index labels.
 
     Raises:
-        InvalidRequestError: An argument is not allowed, or the table has no recordings.
+        InvalidRequestError: An argument is not allowed, the table has no recordings, or the file of marks belongs to
+            another table.
+        OSError: The file of marks cannot be read.
 
     Example:
         >>> clip = sl.AudioClip(np.zeros(800), 8_000)
@@ -93,6 +98,7 @@ class AudioTable(LiveWidget):
     chosen = traitlets.Int(-1).tag(sync=True)
     sound = traitlets.Bool(default_value=True).tag(sync=True)
     title = traitlets.Unicode("Sounds").tag(sync=True)
+    view = traitlets.Dict().tag(sync=True)
     _controls = traitlets.List(traitlets.Instance(Widget)).tag(sync=True, **widget_serialization)
 
     def __init__(
@@ -106,6 +112,7 @@ class AudioTable(LiveWidget):
         language: Any = None,
         max_rating: int = 5,
         static_rows: int = 8,
+        marks: str | os.PathLike[str] | None = None,
     ) -> None:
         if not isinstance(frame, ShownTable):
             frame = ShownTable(
@@ -120,10 +127,13 @@ class AudioTable(LiveWidget):
                 title="Sounds",
                 silent=False,
             )
+        if marks is not None:
+            take_marks(frame.rows, marks)
         self._table = frame
         self._lock = threading.Lock()
         super().__init__(max_rating=self._rows.max_rating, title=frame.title, **frame.described())
         self.on_msg(self._asked)
+        self.observe(lambda _: self._show_later(), "view")
 
     @property
     def _rows(self) -> Rows:
@@ -135,7 +145,7 @@ class AudioTable(LiveWidget):
 
     def static_html(self) -> Html:
         """Return the first rows as plain HTML."""
-        return static_table(self._rows, self._table.static_rows, self.title)
+        return static_table(self._rows, self._table.static_rows, self.title, view=self.view)
 
     def _put(self, row: int, sound: Any, cells: Mapping[str, Any]) -> None:
         """Replace the sound and some cells of a row, and show them in the browser."""
@@ -195,8 +205,9 @@ class AudioTable(LiveWidget):
         with self.hold_sync():
             for name, value in self._table.described().items():
                 setattr(self, name, value)
-            self.chosen = -1
+            self.chosen, self.view = -1, {}
             self.revision += 1
+        self._show_later()
 
     def rate(self, label: Any, rating: int | None) -> None:
         """Rate a row, as a click does; None removes the rating.
@@ -220,6 +231,8 @@ class AudioTable(LiveWidget):
         """Write one page with the table and its sounds, which needs no kernel and no network.
 
         The sounds are previews (Opus, 1.6 kB a second). The content security policy of the page forbids all requests.
+        The reader can mark, rate and note rows. The page keeps that in the browser, and saves it as a file for
+        ``sl.show(frame, marks=file)``. Your own marks are not in the page.
 
         Args:
             path: The file; an existing one is replaced.
@@ -229,7 +242,7 @@ class AudioTable(LiveWidget):
             OSError: The file cannot be written.
         """
         file = user_path(path)
-        page = self._table.page(self.title)
+        page = self._table.page(self.title, editable=True)
         with whole_file(file) as draft:
             draft.write_text(page, encoding="utf-8")
         return file
@@ -254,6 +267,7 @@ class AudioTable(LiveWidget):
         kept = self._rows.checked(name, value)
         self._rows.noted[name][row] = kept
         self.send({"type": "noted", "row": row, "name": name, "value": kept})
+        self._show_later()
 
     def _asked(self, _widget: object, content: Any, _buffers: object) -> None:
         """Reply to a request of the browser, with the reason if it fails. Invalid requests are ignored."""
@@ -331,16 +345,46 @@ class AudioTable(LiveWidget):
                 self._note(row, name, noted["value"])
 
 
-def show(frame: pd.DataFrame, **options: Any) -> AudioTable:
-    """Show any DataFrame with a column of recordings as an :class:`AudioTable`.
+def show(
+    frame: pd.DataFrame,
+    *,
+    audio: Any = None,
+    columns: Iterable[Any] | None = None,
+    reference: Any = None,
+    hypotheses: Any = None,
+    language: Any = None,
+    max_rating: int = 5,
+    static_rows: int = 8,
+    marks: str | os.PathLike[str] | None = None,
+) -> AudioTable:
+    """Show any DataFrame with a column of recordings as an :class:`AudioTable`, which has the same arguments.
 
     Args:
         frame: The table.
-        **options: As for :class:`AudioTable`.
+        audio: Name of the column of recordings; None to detect it.
+        columns: Names of the columns that are visible at first, in order; None for a default choice.
+        reference: Name of the column of references; None to detect it.
+        hypotheses: Name or names of the columns of hypotheses; None to detect them by name.
+        language: Name of the column of languages, or the language of all rows; None for the column ``language``.
+        max_rating: The best rating, 2 to 10; 0 for no ratings.
+        static_rows: Number of rows in the saved notebook, 0 to 50.
+        marks: File of marks, ratings and notes that a saved page gave its reader.
 
     Example:
         >>> clip = sl.AudioClip(np.zeros(800), 8_000)
         >>> type(show(pd.DataFrame({"audio": [clip]}))).__name__
         'AudioTable'
     """
+    options: dict[str, Any] = {
+        "audio": audio,
+        "columns": columns,
+        "reference": reference,
+        "language": language,
+    }
+    options |= {
+        "hypotheses": hypotheses,
+        "max_rating": max_rating,
+        "static_rows": static_rows,
+        "marks": marks,
+    }
     return AudioTable(frame, **options)

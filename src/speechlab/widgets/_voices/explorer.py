@@ -12,7 +12,6 @@ import ipywidgets
 from speechlab.client import Client, VoiceCatalogue
 from speechlab.contract import Voice
 from speechlab.errors import InvalidRequestError
-from speechlab.widgets._shared.live import RefreshedWidget
 from speechlab.widgets._table.shown import ShownTable
 from speechlab.widgets._table.sounds import NoSound
 from speechlab.widgets._table.static import static_table
@@ -34,7 +33,7 @@ _STOPPED = NoSound("stopped", makeable=True)
 _MAX_CHARACTERS = 5_000
 
 
-class VoiceExplorer(RefreshedWidget, AudioTable):
+class VoiceExplorer(AudioTable):
     """An :class:`AudioTable` of the voices of a service, which speak a sentence at equal loudness.
 
     ::

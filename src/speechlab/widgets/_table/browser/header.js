@@ -101,6 +101,7 @@ export class Header {
     else if (view.sort.down === name.startsWith("noted:")) view.sort = { name, down: !view.sort.down };
     else view.sort = null;
     this.view.narrow();
+    this.view.tellView();
     const focused = focusIn(this.node);
     this.view.layOut();
     const buttons = [...this.node.querySelectorAll("button")];

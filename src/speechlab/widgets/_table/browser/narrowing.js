@@ -17,7 +17,7 @@ export class Narrowing {
   /**
    * @param {import("./data.js").TableData} data
    * @param {{changed: () => void, laidOut: () => void, compare: (name: string) => void, reference: () => string,
-   *   editable: boolean}} table
+   *   editable: boolean, save: (() => void) | undefined}} table
    */
   constructor(data, table) {
     this.data = data;
@@ -53,6 +53,12 @@ export class Narrowing {
         this.marks?.setAttribute("aria-pressed", String(this.view.marked));
         this.table.changed();
       });
+    }
+    const { save } = this.table;
+    if (this.table.editable && save) {
+      this.keep = make(bar, "button", "sl-button", "Save marks");
+      this.keep.title = "Save the marks, ratings and notes as a file, to be sent to whoever gave you this page";
+      this.keep.addEventListener("click", save);
     }
     this.clear = make(bar, "button", "sl-button sl-clear", "Show all");
     this.clear.addEventListener("click", () => this.showAll());
@@ -95,6 +101,33 @@ export class Narrowing {
   get narrowed() {
     const { search, marked, categories, ranges } = this.view;
     return Boolean(search || marked || categories.size || ranges.size);
+  }
+
+  /** The order and the filters as JSON. */
+  stored() {
+    const { search, marked, sort, categories, ranges } = this.view;
+    return { search, marked, sort, categories: [...categories].map(([name, chosen]) => [name, [...chosen]]), ranges: [...ranges] };
+  }
+
+  /** Sets the order and the filters of an earlier view. @param {any} stored */
+  restore(stored) {
+    if (!stored?.categories) return;
+    const { search, marked, sort, categories, ranges } = stored;
+    const chosen = categories.map((/** @type {[string, string[]]} */ [name, values]) => [name, new Set(values)]);
+    this.view = { search, marked, sort, categories: new Map(chosen), ranges: new Map(ranges) };
+    this.search.value = search;
+    this.marks?.setAttribute("aria-pressed", String(marked));
+  }
+
+  /** The order and the filters in words; empty for all rows in their own order. */
+  words() {
+    const { search, marked, sort, categories, ranges } = this.view;
+    const words = [...categories].map(([name, chosen]) => `${name}: ${[...chosen].map((one) => one || "(none)").join(", ")}`);
+    for (const [name, [low, high]] of ranges) words.push(`${name} from ${+low.toPrecision(6)} to ${+high.toPrecision(6)}`);
+    if (search) words.push(`with “${search}”`);
+    if (marked) words.push("marked");
+    if (sort) words.push(`by ${sort.name.replace("noted:", "")}, ${sort.down ? "descending" : "ascending"}`);
+    return words.map((one) => (one.length > 200 ? `${one.slice(0, 199)}…` : one));
   }
 
   /** @param {number} marked */
@@ -212,7 +245,7 @@ export class Narrowing {
       });
     }
     const texts = this.data.columns.filter((column) => column.kind === "text");
-    if (texts.length < 2 || !this.table.editable) return;
+    if (texts.length < 2 || !this.table.editable || this.table.save) return; // a page has the differences from one reference only
     const compare = make(panel, "fieldset", "sl-facet");
     make(compare, "legend", "", "Differences");
     const label = make(compare, "label", "sl-against", "from ");

@@ -48,10 +48,45 @@ const answers = {
     const data = new TextEncoder().encode(JSON.stringify(found));
     answer({ type: "differences", reference, revision }, [new DataView(data.buffer)]);
   },
-  noted: () => {},
+  noted: ({ row, name, value }) => {
+    noted[name][row] = value;
+    const rows = [...noted.mark.keys()].filter((one) => noted.mark[one] || noted.rating[one] || noted.note[one]);
+    answer({ type: "noted", row, name, value });
+    try {
+      localStorage.setItem(place, JSON.stringify(rows.map((one) => [one, noted.mark[one], noted.rating[one], noted.note[one]])));
+    } catch {
+      answer({ type: "warning", words: UNSTORED, revision: 0 });
+    }
+  },
+  // The file for sl.show(frame, marks=file): only the rows with a mark, a rating or a note.
+  save: () => {
+    const cell = (text) => `"${String(text).replaceAll('"', '""')}"`;
+    const guarded = (text) => (/^[=+\-@\t\r]/.test(text) ? `'${text}` : text); // a spreadsheet would compute it
+    const lines = held.keys.flatMap(([key, text], row) => {
+      const [mark, rating, note] = [noted.mark[row], noted.rating[row], noted.note[row]];
+      return mark || rating || note ? [[key, text, mark ? 1 : "", rating ?? "", guarded(note ?? "")].map(cell).join(",")] : [];
+    });
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([["\ufeffkey,text,mark,rating,note", ...lines, ""].join("\r\n")], { type: "text/csv" }));
+    link.download = `marks-${document.title.replace(/[^\p{L}\p{N}_-]+/gu, "-").slice(0, 40)}.csv`;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+  },
 };
 
-const state = { ...held.state, revision: 0, editable: false, chosen: -1, max_rating: held.max_rating };
+const UNSTORED = "This browser keeps nothing. Save your marks before you leave this page.";
+const place = `speechlab-marks-${held.name}`;
+const noted = Object.fromEntries(["mark", "rating", "note"].map((name) => [name, held.rows[`n:${name}`]]));
+if (held.keys) {
+  try {
+    for (const [row, mark, rating, note] of JSON.parse(localStorage.getItem(place) ?? "[]")) {
+      if (row in noted.mark) [noted.mark[row], noted.rating[row], noted.note[row]] = [Boolean(mark), rating, String(note ?? "")];
+    }
+  } catch {
+    // The browser keeps nothing, or somebody has edited it.
+  }
+}
+const state = { ...held.state, revision: 0, chosen: -1, exported: true };
 const listeners = [];
 function answer(message, buffers = []) {
   queueMicrotask(() => {

@@ -3,7 +3,7 @@
 
 import { make, makeRoot } from "../../_shared/dom.js";
 import { liveWidget } from "../../_shared/mount.js";
-import { tell } from "../../_shared/kernel.js";
+import { PATIENCE_MS, tell } from "../../_shared/kernel.js";
 import { cellOf, TableData } from "./data.js";
 import { Cells } from "./cells.js";
 import { showControls } from "./controls.js";
@@ -15,6 +15,9 @@ import { VirtualRows } from "./rows.js";
 import { Turns } from "./turns.js";
 
 const THUMB_BINS = 100;
+const VIEW_MS = 300;
+const MAX_STATIC = 50;
+const UNKEPT = "The kernel does not answer: what you mark, rate and note now is not kept. Run the cell again.";
 let tables = 0;
 
 export class AudioTableView {
@@ -31,6 +34,7 @@ export class AudioTableView {
   /** @type {ResizeObserver} */ sized;
   /** @type {Record<string, (...values: any[]) => void>} */ heard;
   /** @type {() => void} */ removeControls;
+  /** @type {HTMLElement} */ warning;
 
   /** @param {any} model @param {HTMLElement} el */
   constructor(model, el) {
@@ -51,8 +55,11 @@ export class AudioTableView {
     /** @type {Set<string>} */
     this.askedFor = new Set();
     this.askTimer = 0;
+    this.viewTimer = 0;
+    this.keepTimer = 0;
     this.build(el);
     this.listen();
+    this.narrowing.restore(this.model.get("view"));
     this.data.ask();
     this.layOut();
   }
@@ -77,13 +84,17 @@ export class AudioTableView {
       hear: (row) => (this.go(this.positionOf(row)), this.listening.play(row, 0, false)),
     });
     this.narrowing = new Narrowing(this.data, {
-      changed: () => this.narrow(),
+      changed: () => (this.narrow(), this.tellView()),
       laidOut: () => this.layOut(),
       compare: (name) => this.model.set("reference", name) ?? this.model.save_changes(),
       reference: () => this.reference,
       editable: this.editable,
+      save: this.model.get("exported") && (() => tell(this.model, { type: "save" })),
     });
     this.narrowing.build(this.root);
+    this.warning = make(this.root, "p", "sl-warning");
+    this.warning.setAttribute("role", "alert");
+    this.warn("");
     this.grid = make(this.root, "div", "sl-grid");
     this.grid.id = this.id;
     this.grid.tabIndex = 0;
@@ -113,7 +124,7 @@ export class AudioTableView {
 
   dispose() {
     for (const [name, listener] of Object.entries(this.heard)) this.model.off(name, listener);
-    clearTimeout(this.askTimer);
+    for (const timer of [this.askTimer, this.viewTimer, this.keepTimer]) clearTimeout(timer);
     this.gestures.dispose();
     this.sized.disconnect();
     this.removeControls();
@@ -125,6 +136,7 @@ export class AudioTableView {
 
   /** @param {any} message @param {DataView[]} buffers */
   take(message, buffers) {
+    if (message.type === "warning") this.warn(message.words);
     if (message.type !== "noted" && message.revision !== this.data.revision) return;
     if (message.type === "rows") {
       if (!this.data.take(message, buffers[0])) return;
@@ -196,6 +208,9 @@ export class AudioTableView {
 
   /** @param {{row: number, name: string, value: any}} message */
   takeNoted({ row, name, value }) {
+    clearTimeout(this.keepTimer);
+    this.keepTimer = 0;
+    if (!this.model.get("exported")) this.warn("");
     if (row >= this.data.loaded || this.data.noted[name][row] === value) return;
     this.data.noted[name][row] = value;
     this.showNoted(row);
@@ -360,8 +375,27 @@ export class AudioTableView {
     if (!this.editable || row < 0 || this.data.noted[name][row] === value) return;
     this.data.noted[name][row] = value;
     this.data.haystack = null;
-    tell(this.model, { type: "noted", row, name, value, revision: this.data.revision });
+    const lost = () => this.warn(UNKEPT);
+    if (!tell(this.model, { type: "noted", row, name, value, revision: this.data.revision })) lost();
+    else this.keepTimer ||= window.setTimeout(lost, PATIENCE_MS);
     this.showNoted(row);
+  }
+
+  /** @param {string} words */
+  warn(words) {
+    this.warning.textContent = words;
+    this.warning.hidden = !words;
+  }
+
+  /** Tells Python the order and the filters, for the HTML of the notebook. */
+  tellView() {
+    clearTimeout(this.viewTimer);
+    this.viewTimer = window.setTimeout(() => {
+      const words = this.narrowing.words();
+      const rows = words.length ? [...this.data.order.slice(0, MAX_STATIC)] : [];
+      this.model.set("view", { ...this.narrowing.stored(), words, rows, count: this.data.order.length });
+      this.model.save_changes();
+    }, VIEW_MS);
   }
 
   /** @param {number} row @param {number} rating */

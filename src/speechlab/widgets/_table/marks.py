@@ -1,0 +1,118 @@
+"""Marks, ratings and notes as a text: the file that a page gives its reader, and a part of a saved notebook."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import csv
+import io
+import re
+import zlib
+from typing import TYPE_CHECKING, Any
+
+from speechlab._files import user_path
+from speechlab.errors import InvalidRequestError
+from speechlab.widgets._table.rows import NOTED
+
+if TYPE_CHECKING:
+    import os
+
+    from speechlab.widgets._table.rows import Rows
+
+_MAX_PLAIN = 20_000
+_MAX_PACKED = 50_000
+_MAX_READ = 50_000_000
+_PACKED = "speechlab-marks-1 "
+_FORMULA = re.compile(r"[=+\-@\t\r]")
+"""Beginnings of cells that a spreadsheet computes."""
+
+
+def marks_text(rows: Rows) -> tuple[str, int]:
+    """Return the marked, rated and noted rows as CSV of at most 50 kB, and the number of notes left out.
+
+    A text of more than 20 kB is packed (zlib, base64). :func:`take_marks` reads both.
+    """
+    noted = [
+        (row, *values)
+        for row, values in enumerate(zip(*(rows.noted[name] for name in NOTED), strict=True))
+        if any(values)
+    ]
+    for share in (1.0, 0.5, 0.2, 0.05, 0.0):  # the first notes stay
+        notes = round(share * len(noted))
+        text = _written(
+            rows, [(*one[:3], one[3] if place < notes else "") for place, one in enumerate(noted)]
+        )
+        if len(text) > _MAX_PLAIN:
+            text = _PACKED + base64.b64encode(zlib.compress(text.encode("utf-8"), 9)).decode("ascii")
+        if len(text) <= _MAX_PACKED:
+            return text, sum(bool(one[3]) for one in noted[notes:])
+    return "", sum(bool(one[3]) for one in noted)
+
+
+def _written(rows: Rows, noted: list[Any]) -> str:
+    if not noted:
+        return ""
+    keys = rows.keys()
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["key", *NOTED])
+    for row, mark, rating, note in noted:
+        writer.writerow(
+            [keys[row], int(mark) or "", rating or "", f"'{note}" if _FORMULA.match(note) else note]
+        )
+    return out.getvalue()
+
+
+def take_marks(rows: Rows, path: str | os.PathLike[str]) -> None:
+    """Put the marks, ratings and notes of a file into the rows with the same keys.
+
+    Raises:
+        InvalidRequestError: The file is not one of marks, or has rows that the table has not.
+        OSError: The file cannot be read.
+    """
+    file = user_path(path)
+    given = _lines(file.read_bytes(), file.name)
+    places = {key: row for row, key in enumerate(rows.keys())}
+    strangers = [line["key"] for line in given if line["key"] not in places]
+    others = [line for line in given if line["key"] in places and _differs(rows, places[line["key"]], line)]
+    if strangers or others:
+        what = f"are not in this table ({', '.join(repr(key[:40]) for key in strangers[:3])})"
+        if others:
+            key, text = others[0]["key"], others[0]["text"]
+            here = rows.named(places[key])
+            what = f"have another text here (row {key[:40]}: {text!r} in the file, {here!r} here)"
+        message = (
+            f"{file.name} was made of another table: {len(others or strangers):,} of its {len(given):,} rows "
+            f"{what}. Give the table from which the page was saved"
+        )
+        raise InvalidRequestError(message, parameter="marks")
+    for line in given:
+        row, note, rating = places[line["key"]], line["note"], line["rating"].strip()
+        values = {
+            "mark": line["mark"].strip() == "1",
+            "rating": int(rating) if rating.isascii() and rating.isdigit() else None,
+            "note": note[1:] if note[:1] == "'" and _FORMULA.match(note[1:]) else note,
+        }
+        for name, value in values.items():
+            rows.noted[name][row] = rows.checked(name, value)
+
+
+def _differs(rows: Rows, row: int, line: dict[str, str]) -> bool:
+    return bool(line.get("text")) and line["text"] != rows.named(row)
+
+
+def _lines(data: bytes, name: str) -> list[dict[str, str]]:
+    try:
+        text = data.decode("utf-8-sig")
+        if text.startswith(_PACKED):
+            packed = zlib.decompressobj()
+            text = packed.decompress(base64.b64decode(text[len(_PACKED) :]), _MAX_READ).decode("utf-8")
+        lines = list(csv.DictReader(io.StringIO(text, newline=""), restval=""))
+    except (UnicodeDecodeError, binascii.Error, zlib.error, csv.Error):
+        lines = []
+    if not lines or not {"key", *NOTED} <= set(lines[0]):
+        message = (
+            f"{name} is not a file of marks; give the CSV (key, mark, rating, note) that a saved page gave"
+        )
+        raise InvalidRequestError(message, parameter="marks")
+    return lines
