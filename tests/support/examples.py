@@ -61,6 +61,7 @@ WITHOUT = {
     "needs weights, a server, a keyring or a package that is not always there": """
         cli.main client.remember_key client.remembered_key datasets.from_hugging_face
         engines.ReadHere engines.check engines.create metrics.dnsmos
+        metrics.speaker_embedding metrics.speaker_similarity
         segments.from_pyannote segments.to_pyannote service.running""",
     "a style sheet": "display.page_style",
 }

@@ -24,6 +24,7 @@ from speechlab.engines._protocols import (
     Translator,
 )
 from speechlab.engines._registry import EngineEntry, EngineStatus, catalogue, create, status
+from speechlab.engines._speakers import SPEAKER_RATE, embed_speaker
 from speechlab.engines._speech.reading import Reader, ReadHere
 from speechlab.engines._weights.store import ModelStore
 

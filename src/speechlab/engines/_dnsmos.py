@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from speechlab._require import require
+from speechlab.engines._mel import MEL_RATE, mel_power
 from speechlab.engines._weights.specs import ModelFile, ModelSpec, Part
 from speechlab.engines._weights.store import ModelStore
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-DNSMOS_RATE = 16_000
+DNSMOS_RATE = MEL_RATE
 """Sample rate of the input of :func:`rate_noise`, in Hz."""
 
 DNSMOS = ModelSpec(
@@ -109,22 +110,6 @@ def _sessions() -> tuple[Any, Any]:
 
 def _mel(window: NDArray[np.float32]) -> NDArray[np.float32]:
     """Mel spectrogram in dB below its maximum, scaled as the P.808 network expects; shape (frames, bands)."""
-    padded = np.pad(window.astype(np.float64), _MEL_FRAME // 2)
-    frames = np.lib.stride_tricks.sliding_window_view(padded, _MEL_FRAME)[::_MEL_HOP]
-    taper = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(_MEL_FRAME) / _MEL_FRAME)
-    power = np.square(np.abs(np.fft.rfft(frames * taper, axis=1))) @ _mel_weights().T
+    power = mel_power(window, _MEL_BANDS, _MEL_FRAME, _MEL_HOP)
     level = 10 * np.log10(np.maximum(power, 1e-10)) - 10 * np.log10(max(float(power.max()), 1e-10))
     return np.asarray((np.maximum(level, level.max() - 80) + 40) / 40, dtype=np.float32)
-
-
-@lru_cache(maxsize=1)
-def _mel_weights() -> NDArray[np.float64]:
-    """Triangular filters of equal area on Slaney's mel scale (linear below 1 kHz, then logarithmic)."""
-    top = 15 + np.log(DNSMOS_RATE / 2 / 1000) / (np.log(6.4) / 27)
-    mels = np.linspace(0, top, _MEL_BANDS + 2)
-    edges = np.where(mels < 15, mels * 200 / 3, 1000 * np.exp(np.log(6.4) / 27 * (mels - 15)))
-    bins = np.arange(_MEL_FRAME // 2 + 1) * DNSMOS_RATE / _MEL_FRAME
-    rising = (bins - edges[:-2, np.newaxis]) / np.diff(edges)[:-1, np.newaxis]
-    falling = (edges[2:, np.newaxis] - bins) / np.diff(edges)[1:, np.newaxis]
-    heights = 2 / (edges[2:] - edges[:-2])
-    return np.asarray(np.maximum(0, np.minimum(rising, falling)) * heights[:, np.newaxis])

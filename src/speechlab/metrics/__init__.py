@@ -24,7 +24,8 @@ from speechlab.metrics._reports.sclite import read_sclite, sclite_report
 from speechlab.metrics._reports.suspects import suspects
 from speechlab.metrics._reports.trn import read_trn, write_trn
 from speechlab.metrics._sound.against import compare_recordings
-from speechlab.metrics._sound.measures import Dnsmos, dnsmos, loudness, speech_measures
+from speechlab.metrics._sound.measures import loudness, speech_measures
+from speechlab.metrics._sound.networks import Dnsmos, dnsmos, speaker_embedding, speaker_similarity
 from speechlab.metrics._statistics.bootstrap import Interval
 from speechlab.metrics._statistics.randomization import holm
 from speechlab.metrics._statistics.sequential import sequential_test
@@ -76,6 +77,8 @@ __all__ = [
     "score",
     "score_translations",
     "sequential_test",
+    "speaker_embedding",
+    "speaker_similarity",
     "speech_measures",
     "summarize",
     "suspects",

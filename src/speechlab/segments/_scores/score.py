@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from speechlab._arguments import is_bool
 from speechlab.display import table as html_table
+from speechlab.errors import SegmentError
 from speechlab.segments._frame.cover import union
 from speechlab.segments._frame.extent import Extent, extent_frame, numbered
 from speechlab.segments._frame.schema import frame
@@ -24,12 +26,25 @@ from speechlab.segments._scores.boundaries import (
     segmentation,
 )
 from speechlab.segments._scores.detection import Detected, DetectionScore, detected
+from speechlab.segments._scores.diarization import DiarizationScore, diarized, spoken
 
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
 _PERCENTILES = (5, 25, 75, 95)
+_SECONDS = ("collar_s", "reference_s", "hypothesis_s", "correct_s", "miss_s", "false_alarm_s", "scored_s")
+_RATES = (
+    "detection_error_rate",
+    "miss_rate",
+    "false_alarm_rate",
+    "accuracy",
+    "precision",
+    "recall",
+    "f1",
+    "iou",
+)
+_SPEAKERS = ("confusion_s", "diarization_error_rate", "jaccard_error_rate")
 
 
 @dataclass(frozen=True, repr=False)
@@ -47,6 +62,8 @@ class SegmentScore:
             other segment: their positions ``reference`` and ``hypothesis`` in the tables, and ``start_deviation_s``
             and ``end_deviation_s``, positive if the edge of the hypothesis is later.
         files: A row for each recording, with the seconds of both detections (``…_lenient_s``).
+        diarization: With ``by_speaker=True``, who spoke; all time counts. Else None.
+        lenient_diarization: The same without the collars around the edges of each speaker of the reference.
 
     Example:
         >>> said, heard = frame([(0.0, 2.0)], file="a.wav"), frame([(0.5, 2.5)], file="a.wav")
@@ -62,6 +79,8 @@ class SegmentScore:
     segmentation: Segmentation
     deviations: pd.DataFrame = field(compare=False)
     files: pd.DataFrame = field(compare=False)
+    diarization: DiarizationScore | None = None
+    lenient_diarization: DiarizationScore | None = None
 
     @property
     def collar_s(self) -> float:
@@ -69,28 +88,22 @@ class SegmentScore:
         return self.lenient.collar_s
 
     def frame(self) -> pd.DataFrame:
-        """Return the detection scores as a table with two rows: without and with the collar."""
+        """Return the detection scores as a table with two rows: without and with the collar.
+
+        With ``by_speaker=True``, with the columns ``confusion_s``, ``diarization_error_rate`` and
+        ``jaccard_error_rate``.
+        """
         import pandas as pd
 
-        names = (
-            "collar_s",
-            "reference_s",
-            "hypothesis_s",
-            "correct_s",
-            "miss_s",
-            "false_alarm_s",
-            "scored_s",
-            "detection_error_rate",
-            "miss_rate",
-            "false_alarm_rate",
-            "accuracy",
-            "precision",
-            "recall",
-            "f1",
-            "iou",
-        )
-        scores = (self.detection, self.lenient)
-        return pd.DataFrame([{name: getattr(score, name) for name in names} for score in scores])
+        rows = []
+        for detection, speakers in self._scores:
+            row = {name: getattr(detection, name) for name in (*_SECONDS, *_RATES)}
+            rows.append(row | ({name: getattr(speakers, name) for name in _SPEAKERS} if speakers else {}))
+        return pd.DataFrame(rows)
+
+    @property
+    def _scores(self) -> list[tuple[DetectionScore, DiarizationScore | None]]:
+        return [(self.detection, self.diarization), (self.lenient, self.lenient_diarization)]
 
     def boundaries(self) -> pd.DataFrame:
         """Return a table with a row for starts and one for ends.
@@ -114,21 +127,29 @@ class SegmentScore:
 
     def __repr__(self) -> str:
         strict, lenient = self.detection, self.lenient
+        speakers = ""
+        if self.diarization and self.lenient_diarization:
+            rates = (
+                f"{score.diarization_error_rate:.4f}"
+                for score in (self.diarization, self.lenient_diarization)
+            )
+            speakers = f"; DER {', '.join(rates)}, JER {self.diarization.jaccard_error_rate:.4f}"
         return (
             f"<SegmentScore detection error rate {strict.detection_error_rate:.4f}, "
             f"{lenient.detection_error_rate:.4f} with a collar of {self.collar_s:g} s: {strict.miss_s:.2f} s missed "
             f"and {strict.false_alarm_s:.2f} s false alarms in {strict.reference_s:.2f} s of speech; F1 of starts "
-            f"{self.starts.f1:.4f}, of ends {self.ends.f1:.4f}>"
+            f"{self.starts.f1:.4f}, of ends {self.ends.f1:.4f}{speakers}>"
         )
 
     def _repr_html_(self) -> str:
         def percent(value: float) -> str:
             return "" if math.isnan(value) else f"{100 * value:.2f}%"
 
-        names = ("detection_error_rate", "miss_rate", "false_alarm_rate", "precision", "recall", "f1", "iou")
+        names = [name for name in _RATES if name != "accuracy"]
+        names += _SPEAKERS[1:] if self.diarization else []
         rows = [
-            (f"{score.collar_s:g} s", *(percent(getattr(score, name)) for name in names))
-            for score in (self.detection, self.lenient)
+            (f"{row.collar_s:g} s", *(percent(getattr(row, name)) for name in names))
+            for row in self.frame().itertuples()
         ]
         edges = [
             (edge, f"{row.matched}", percent(row.f1), f"{row.median_s:+.3f} s", f"{row.mean_abs_s:.3f} s")
@@ -153,8 +174,10 @@ def score(
     *,
     extent: Extent | None = None,
     collar: float = 0.25,
+    by_speaker: bool = False,
+    overlap: bool = True,
 ) -> SegmentScore:
-    """Score detected segments against a reference, by their times alone.
+    """Score detected segments against a reference, by their times and, if asked, their speakers.
 
     >>> from speechlab import segments
     >>> said = segments.frame([(0.5, 2.0), (3.0, 5.0)], file="a.wav")
@@ -176,11 +199,17 @@ def score(
             file. Segments completely outside are ignored. Without an extent all segments count, and the rates that
             need the silence (``false_alarm_rate``, ``accuracy``) are NaN.
         collar: Seconds on either side of an edge, as ``-c`` of md-eval. The collar of pyannote.metrics is twice that.
+        by_speaker: Also compare who spoke (column ``speaker`` of both tables): diarization and Jaccard error rate.
+        overlap: Whether these rates count the time in which several speakers of the reference speak at once.
 
     Raises:
-        SegmentError: A table is not a segment frame, a recording has no extent, or the collar is not usable.
+        SegmentError: A table is not a segment frame, a recording has no extent, the collar is not usable, or
+            ``by_speaker`` is set and a segment has no speaker.
     """
     check_seconds(collar, "collar")
+    for name, value in (("by_speaker", by_speaker), ("overlap", overlap)):
+        if not is_bool(value):
+            raise SegmentError(f"{name}={value!r:.60} is not True or False")
     tables = [frame(reference), frame(hypothesis)]
     within: Stretches | None = None
     if extent is None:
@@ -192,6 +221,10 @@ def score(
     count, zone = len(files), int(ticks_of([collar])[0])
     strict = detected(said, found, within, count, 0)
     lenient = detected(said, found, within, count, zone)
+    speakers: list[DiarizationScore | None] = [None, None]
+    if by_speaker:
+        ours, theirs = spoken(tables[0], said, "reference"), spoken(tables[1], found, "hypothesis")
+        speakers = [diarized(ours, theirs, within, files, size, overlap=overlap) for size in (0, zone)]
 
     rows = [_inside(spans, within, count) for spans in (said, found)]
     said, found = said[rows[0]], found[rows[1]]
@@ -210,6 +243,8 @@ def score(
         segmentation=segmentation(said, found, left, right, shared),
         deviations=apart,
         files=_by_file(files, strict, lenient),
+        diarization=speakers[0],
+        lenient_diarization=speakers[1],
     )
 
 

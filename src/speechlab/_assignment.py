@@ -22,17 +22,18 @@ def cheapest_assignment(costs: Sequence[Sequence[int]]) -> list[int]:
         The column of each row.
     """
     size = len(costs)
-    row_price, column_price = [0.0] * (size + 1), [0.0] * (size + 1)
+    row_price: list[float] = [0] * (size + 1)
+    column_price: list[float] = [0] * (size + 1)
     owner = [0] * (size + 1)  # row of each column, counted from 1; 0 for none
     for row in range(1, size + 1):
         owner[0] = row
         column = 0
-        distance = [math.inf] * (size + 1)
+        distance: list[float] = [math.inf] * (size + 1)
         before = [0] * (size + 1)
         settled = [False] * (size + 1)
         while owner[column]:
             settled[column] = True
-            here, step, nearest = owner[column], math.inf, 0
+            here, step, nearest = owner[column], math.inf, 0  # of whole costs, all prices are whole
             for other in range(1, size + 1):
                 if settled[other]:
                     continue

@@ -1,0 +1,250 @@
+"""Diarization: seconds of speech given to the right speaker, to another one, to nobody, or made up."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from speechlab._assignment import cheapest_assignment
+from speechlab.errors import SegmentError
+from speechlab.segments._frame.cover import layers_of, union
+from speechlab.segments._frame.ticks import Line, Stretches
+from speechlab.segments._joins.pairs import pairs
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import NDArray
+
+_FINE = 1 << 20
+"""Steps of a Jaccard error rate, which decides only between assignments that share equally much time."""
+
+
+@dataclass(frozen=True, repr=False)
+class DiarizationScore:
+    """Seconds of speakers' time that are right, missed, made up, or of the wrong speaker, and the rates that follow.
+
+    Where several speakers speak at once, their time counts once for each. In each recording, speakers of the
+    hypothesis stand for those of the reference one to one, so that they share as much scored time as possible.
+
+    Attributes:
+        collar_s: Seconds on either side of each edge of a speaker of the reference that do not count.
+        overlap: Whether time counts in which several speakers of the reference speak at once.
+        correct_s: Speakers' time of the reference with the right speaker.
+        miss_s: Speakers' time of the reference beyond the number of speakers in the hypothesis.
+        false_alarm_s: Speakers' time of the hypothesis beyond the number of speakers in the reference.
+        confusion_s: Speakers' time of the reference with a wrong speaker.
+        speakers: A row for each speaker of the reference with scored time: ``file``, ``speaker``, ``assigned`` (the
+            speaker of the hypothesis; empty for none), ``reference_s``, ``hypothesis_s`` (of the assigned speaker),
+            ``shared_s`` and ``jaccard_error_rate``.
+        files: A row for each recording, with the seconds.
+
+    Example:
+        >>> said = frame([(0.0, 2.0), (2.0, 4.0)], file="a.wav").assign(speaker=["ann", "bob"])
+        >>> found = frame([(0.0, 2.5), (2.5, 4.0)], file="a.wav").assign(speaker=["1", "2"])
+        >>> result = score(said, found, by_speaker=True).diarization
+        >>> result.confusion_s, result.diarization_error_rate
+        (0.5, 0.125)
+    """
+
+    collar_s: float
+    overlap: bool
+    correct_s: float
+    miss_s: float
+    false_alarm_s: float
+    confusion_s: float
+    speakers: pd.DataFrame = field(compare=False)
+    files: pd.DataFrame = field(compare=False)
+
+    @property
+    def reference_s(self) -> float:
+        """Scored speakers' time of the reference in seconds."""
+        return self.correct_s + self.miss_s + self.confusion_s
+
+    @property
+    def diarization_error_rate(self) -> float:
+        """DER: misses, false alarms and confusion over the speakers' time of the reference; can exceed 1.
+
+        NaN if the reference has no scored time.
+        """
+        errors = self.miss_s + self.false_alarm_s + self.confusion_s
+        return errors / self.reference_s if self.reference_s > 0 else math.nan
+
+    @property
+    def jaccard_error_rate(self) -> float:
+        """JER: mean over the speakers of the reference of 1 minus shared time over the time of either; from 0 to 1.
+
+        Speakers without an assigned one count 1. NaN if there is no speaker. Source: N. Ryant et al., The second
+        DIHARD diarization challenge (Interspeech 2019).
+        """
+        return float(self.speakers["jaccard_error_rate"].mean()) if len(self.speakers) else math.nan
+
+    def __repr__(self) -> str:
+        return (
+            f"<DiarizationScore DER {self.diarization_error_rate:.4f}, JER {self.jaccard_error_rate:.4f}: "
+            f"{self.miss_s:.2f} s missed, {self.false_alarm_s:.2f} s false alarms and {self.confusion_s:.2f} s of "
+            f"the wrong speaker in {self.reference_s:.2f} s, collar {self.collar_s:g} s"
+            f"{'' if self.overlap else ', without overlaps'}>"
+        )
+
+
+class Turns(NamedTuple):
+    """Stretches of speakers, merged for each speaker.
+
+    Attributes:
+        spans: The stretches; their codes are of the files.
+        who: Position of the speaker of each stretch in ``names`` and ``files``.
+        names: Names of the speakers, once for each file.
+        files: Code of the file of each speaker.
+    """
+
+    spans: Stretches
+    who: NDArray[np.int64]
+    names: NDArray[np.str_]
+    files: NDArray[np.int64]
+
+    def within(self, scored: Stretches, count: int) -> Turns:
+        """Return the parts within stretches that do not overlap each other."""
+        line = Line([self.spans, scored], count)
+        left, right = pairs(
+            line.starts(self.spans), line.ends(self.spans), line.starts(scored), line.ends(scored)
+        )
+        starts = np.maximum(self.spans.starts[left], scored.starts[right])
+        ends = np.minimum(self.spans.ends[left], scored.ends[right])
+        spans = Stretches(self.spans.codes[left], starts, ends)
+        return self._replace(spans=spans, who=self.who[left])
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Time of each speaker in microseconds."""
+        return _sums(self.who, self.spans.lengths, len(self.names))
+
+
+def spoken(table: pd.DataFrame, spans: Stretches, which: str) -> Turns:
+    """The stretches of each speaker of a segment frame.
+
+    Raises:
+        SegmentError: The frame has no speakers, or a row has none.
+    """
+    import pandas as pd
+
+    if "speaker" not in table.columns:
+        message = f"the {which} has no column 'speaker'; add it, or leave by_speaker out"
+        raise SegmentError(message, column="speaker")
+    codes, labels = pd.factorize(table["speaker"])
+    nobody = (table["speaker"] == "").to_numpy(dtype=bool)
+    if nobody.any():
+        row = int(np.argmax(nobody))
+        message = f"row {row} of the {which} has no speaker; name one, or leave such rows out"
+        raise SegmentError(message, column="speaker", rows=(row,))
+    keys, who = np.unique(spans.codes * max(len(labels), 1) + codes, return_inverse=True)
+    merged = union(Stretches(who.astype(np.int64), spans.starts, spans.ends), len(keys))
+    files, names = np.divmod(keys, max(len(labels), 1))
+    of_files = Stretches(files[merged.codes], merged.starts, merged.ends)
+    return Turns(of_files, merged.codes, np.asarray(labels, dtype=np.str_)[names], files)
+
+
+def diarized(
+    reference: Turns,
+    hypothesis: Turns,
+    extent: Stretches | None,
+    files: list[str],
+    collar: int,
+    *,
+    overlap: bool,
+) -> DiarizationScore:
+    """Compare the speakers of two tables.
+
+    Args:
+        reference: Speakers of the reference.
+        hypothesis: Speakers of the hypothesis.
+        extent: Stretches to score; None for all time.
+        files: Names of the files.
+        collar: Ticks on either side of each edge of a speaker of the reference that do not count.
+        overlap: Whether to score time in which several speakers of the reference speak.
+    """
+    import pandas as pd
+
+    count, spans = len(files), reference.spans
+    edges = np.concatenate([spans.starts, spans.ends])
+    zones = Stretches(np.concatenate([spans.codes, spans.codes]), edges - collar, edges + collar)
+    layers = layers_of([spans, zones, hypothesis.spans if extent is None else extent], count)
+    together, near, counted = layers.depths
+    scored = (near == 0) & ((extent is None) | (counted > 0)) & (overlap | (together < 2))
+    kept = union(layers.spans[scored], count)
+    said, found = reference.within(kept, count), hypothesis.within(kept, count)
+
+    layers = layers_of([said.spans, found.spans], count)
+    many, heard = layers.depths
+    pieces = layers.spans
+    miss, false_alarm, both = (
+        _sums(pieces.codes, pieces.lengths * number, count)
+        for number in (np.maximum(many - heard, 0), np.maximum(heard - many, 0), np.minimum(many, heard))
+    )
+    speakers, correct = _assigned(said, found, count)
+    seconds = {
+        "correct_s": correct / 1e6,
+        "miss_s": miss / 1e6,
+        "false_alarm_s": false_alarm / 1e6,
+        "confusion_s": (both - correct) / 1e6,
+    }
+    speakers["file"] = pd.Series(np.array(files, dtype=object)[speakers["file"]], dtype="str")
+    totals = {name: float(values.sum()) for name, values in seconds.items()}
+    by_file = pd.DataFrame({"file": pd.Series(files, dtype="str"), **seconds})
+    return DiarizationScore(collar / 1e6, overlap, **totals, speakers=speakers, files=by_file)
+
+
+def _assigned(said: Turns, found: Turns, count: int) -> tuple[pd.DataFrame, NDArray[np.int64]]:
+    """The speakers of the reference with their partners, and the microseconds that partners share, by file."""
+    import pandas as pd
+
+    line = Line([said.spans, found.spans], count)
+    left, right = pairs(
+        line.starts(said.spans), line.ends(said.spans), line.starts(found.spans), line.ends(found.spans)
+    )
+    ends = np.minimum(said.spans.ends[left], found.spans.ends[right])
+    lengths = ends - np.maximum(said.spans.starts[left], found.spans.starts[right])
+    keys, where = np.unique(said.who[left] * max(len(found.names), 1) + found.who[right], return_inverse=True)
+    shared = dict(zip(keys.tolist(), _sums(where, lengths, len(keys)).tolist(), strict=True))
+    ours, theirs = said.lengths, found.lengths
+    files = np.arange(count + 1)
+    mine, yours = (np.searchsorted(side.files, files).tolist() for side in (said, found))
+    rows, correct = [], np.zeros(count, dtype=np.int64)
+    for file in range(count):
+        here = mine[file] + np.flatnonzero(ours[mine[file] : mine[file + 1]])
+        there = np.arange(yours[file], yours[file + 1])
+        size = max(len(here), len(there))
+        times = np.zeros((size, size), dtype=np.int64)
+        for row, one in enumerate(here.tolist()):
+            for column, other in enumerate(there.tolist()):
+                times[row, column] = shared.get(one * max(len(found.names), 1) + other, 0)
+        either = np.ones((size, size))
+        either[: len(here), : len(there)] = np.add.outer(ours[here], theirs[there])
+        errors = 1 - times / np.maximum(either - times, 1)
+        fine = np.rint(_FINE * errors).astype(np.int64).tolist()
+        coarse = times.tolist()  # as Python's integers, which do not overflow
+        columns = cheapest_assignment(
+            [
+                [fine[row][column] - 2 * size * _FINE * coarse[row][column] for column in range(size)]
+                for row in range(size)
+            ]
+        )
+        for row, who in enumerate(here.tolist()):
+            time, error = coarse[row][columns[row]], float(errors[row, columns[row]])
+            name, heard = ("", 0.0)
+            if time:
+                other = there[columns[row]]
+                name, heard = str(found.names[other]), theirs[other] / 1e6
+            rows.append((file, str(said.names[who]), name, ours[who] / 1e6, heard, time / 1e6, error))
+            correct[file] += time
+    seconds = ["reference_s", "hypothesis_s", "shared_s", "jaccard_error_rate"]
+    table = pd.DataFrame(rows, columns=["file", "speaker", "assigned", *seconds])
+    kinds = {"file": "int64", "speaker": "str", "assigned": "str"} | dict.fromkeys(seconds, "float64")
+    return table.astype(kinds), correct
+
+
+def _sums(codes: NDArray[np.int64], ticks: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    """Sums of whole microseconds by code, exact up to 285 years."""
+    return np.bincount(codes, weights=ticks, minlength=count).astype(np.int64)
