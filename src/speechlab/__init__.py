@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         Translation,
         VoiceCatalogue,
         connect,
+        system,
     )
     from speechlab.contract import Voice
     from speechlab.errors import (
@@ -140,11 +141,12 @@ __all__ = [
     "service",
     "show",
     "store",
+    "system",
     "text",
     "widgets",
 ]
 
-_ROOMS = frozenset(name for name in __all__ if name.islower()) - {"connect", "show"}
+_ROOMS = frozenset(name for name in __all__ if name.islower()) - {"connect", "show", "system"}
 _HOMES = {
     "AudioClip": "audio",
     "AsyncClient": "client",
@@ -156,6 +158,7 @@ _HOMES = {
     "VoiceCatalogue": "client",
     "connect": "client",
     "show": "widgets",
+    "system": "client",
 }
 
 

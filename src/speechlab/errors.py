@@ -379,7 +379,13 @@ class RealtimeError(SpeechLabError):
 
 
 class EngineError(SpeechLabError):
-    """An engine failed during its work."""
+    """An engine failed during its work.
+
+    Attributes:
+        traceback: Where a function of a system failed, as Python prints it; empty for other engines.
+    """
+
+    traceback: str = ""
 
 
 class ModelError(EngineError):

@@ -10,6 +10,7 @@ import asyncio
 import time
 from concurrent.futures import wait
 from contextlib import nullcontext, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from speechlab.batch._arguments import sort_options
@@ -29,6 +30,7 @@ from speechlab.client import (
     Client,
     ask_service,
     begin,
+    fitted_to,
     grouped,
     remember_service,
     replaying_from,
@@ -72,10 +74,10 @@ class Blocking:
                 "functions that begin with a, such as sl.batch.atranslate"
             )
             raise InvalidRequestError(message, parameter="lab")
-        self._lab = lab
+        self.lab = lab
 
     async def ask(self, question: Callable[[AsyncClient], Coroutine[Any, Any, T]], display: Display) -> T:
-        future = begin(self._lab, question)
+        future = begin(self.lab, question)
         try:
             while wait([future], _LOOK_S).not_done:
                 display.show()
@@ -89,7 +91,7 @@ class Blocking:
 
     async def perform(self, execution: Execution) -> None:
         display = _display(execution)
-        future = begin(self._lab, lambda lab: _perform(execution, lab))
+        future = begin(self.lab, lambda lab: _perform(execution, lab))
         try:
             while wait([future], _LOOK_S).not_done:
                 display.show()
@@ -120,10 +122,10 @@ class Awaiting:
                 "with a Client, call the functions without an a before them"
             )
             raise InvalidRequestError(message, parameter="lab")
-        self._lab = lab
+        self.lab = lab
 
     async def ask(self, question: Callable[[AsyncClient], Coroutine[Any, Any, T]], display: Display) -> T:
-        task = asyncio.ensure_future(question(self._lab))
+        task = asyncio.ensure_future(question(self.lab))
         try:
             while not task.done():
                 await asyncio.wait([task], timeout=_SHOW_S)
@@ -138,7 +140,7 @@ class Awaiting:
 
     async def perform(self, execution: Execution) -> None:
         display = _display(execution)
-        task = asyncio.create_task(_perform(execution, self._lab))
+        task = asyncio.create_task(_perform(execution, self.lab))
         try:
             while not task.done():
                 await asyncio.wait([task], timeout=_SHOW_S)
@@ -268,7 +270,8 @@ async def _plan(
     service, voices = await waiting.ask(ask, Display(tally, progress, kind.operation))
 
     def compute() -> Plan:
-        step = kind(parameters, source.columns, service=service, voices=voices)
+        fit = partial(fitted_to, waiting.lab)
+        step = kind(parameters, source.columns, service=service, voices=voices, fit=fit)
         rows = len(source.whole) if source.whole is not None and kind.works_on == "audio" else 0
         shown = progress if progress is True else False  # only a bar shows the reading
         with counted(shown, rows, "read recordings", unit="row", delay_s=_READING_S) as tell:

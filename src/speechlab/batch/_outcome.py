@@ -48,7 +48,7 @@ class Outcome:
         """The outcome of a call that failed in an earlier run and was not made again."""
         return cls(
             status,
-            error_text=attempt.error or "failed before",
+            error_text=(attempt.error or "failed before").partition("\n\n")[0],  # without the traceback
             error_type=attempt.error_type,
             http_status=attempt.http_status,
         )

@@ -18,6 +18,7 @@ from speechlab.client._api.for_batches import (
     asking_afresh,
     begin,
     by_attempts,
+    fitted_to,
     grouped,
     remember_service,
     replaying_from,
@@ -27,6 +28,7 @@ from speechlab.client._api.for_batches import (
 from speechlab.client._api.perform import RawReply
 from speechlab.client._api.realtime import RealtimePool, RealtimeSession, SpeechEvents
 from speechlab.client._api.streams import RawStream, SpeechStream, TranslationStream
+from speechlab.client._api.system import system
 from speechlab.client._clock import Clock, Random, SystemClock
 from speechlab.client._events import CallEvent, CallTotals, Timing
 from speechlab.client._openai import OpenAIAdapter
@@ -106,6 +108,7 @@ __all__ = [
     "begin",
     "by_attempts",
     "connect",
+    "fitted_to",
     "grouped",
     "join_texts",
     "opentelemetry_hook",
@@ -115,6 +118,7 @@ __all__ = [
     "remembered_key",
     "replaying_from",
     "result_of",
+    "system",
     "without_scheduler",
 ]
 

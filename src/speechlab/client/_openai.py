@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-import uuid
-from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from email import message_from_bytes
@@ -19,6 +17,7 @@ import orjson
 
 from speechlab.client._operations.call import json_body
 from speechlab.client._operations.recording import FormBody, sent_fields, sent_recording
+from speechlab.client._systems.functions import catalogue_of, named_voices, voice_id
 from speechlab.contract import (
     DEFAULT_SAMPLE_RATE,
     RECOGNITION_PATH,
@@ -29,6 +28,8 @@ from speechlab.contract import (
 from speechlab.errors import ConfigurationError, InvalidRequestError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from speechlab.client._operations.call import Body, HttpCall
 
 _FORMATS = {"ogg": "opus"}
@@ -36,8 +37,6 @@ _FORMATS = {"ogg": "opus"}
 _HEAD = 4_096
 """Bytes at the start of a recording that show its format."""
 _LANGUAGES = "Japanese, English, Chinese"
-_VOICES = uuid.UUID("5c7d3f0e-2f0a-4d57-9a2e-6b7f6d1c0a11")
-"""Namespace for the ids of voices, which have only names in OpenAI's API."""
 _ADVICE = "; leave it out, or ask a service of the contract"
 
 
@@ -65,15 +64,12 @@ class OpenAIAdapter:
     voices: Iterable[str] | Mapping[str, str] = ()
 
     def __post_init__(self) -> None:
-        given: object = self.voices
-        if isinstance(given, str) or not isinstance(given, Iterable):
-            message = f"voices is {given!r:.40}; give a list of names, or a dict from names to languages"
-            raise ConfigurationError(message)
-        languages = given if isinstance(given, Mapping) else dict.fromkeys(given, _LANGUAGES)
-        for name, value in [*languages.items(), *((name, getattr(self, name) or "-") for name in _MODELS)]:
-            if not isinstance(name, str) or not isinstance(value, str):
-                raise ConfigurationError(f"{name!r:.40} of the adapter is {value!r:.40}; it must be a text")
-        object.__setattr__(self, "voices", dict(languages))
+        for name in _MODELS:
+            if not isinstance(getattr(self, name) or "-", str):
+                raise ConfigurationError(
+                    f"{name} of the adapter is {getattr(self, name)!r:.40}; it must be a text"
+                )
+        object.__setattr__(self, "voices", named_voices(self.voices, _LANGUAGES))
 
     @property
     def _languages(self) -> dict[str, str]:
@@ -82,18 +78,7 @@ class OpenAIAdapter:
     @property
     def catalogue(self) -> list[dict[str, Any]]:
         """The voices in the form of the contract's catalogue."""
-        return [
-            {
-                "id": str(uuid.uuid5(_VOICES, name)),
-                "description": f"{name} ({self.speech}: {name})",
-                "language": language,
-                "gender": "Neutral",
-                "formats": ["wav", "mp3", "ogg", "flac", "pcm"],
-                "sample_rates": [DEFAULT_SAMPLE_RATE],
-                "streaming": True,
-            }
-            for name, language in self._languages.items()
-        ]
+        return catalogue_of(self.speech, self._languages)
 
     @property
     def identity(self) -> str:
@@ -118,7 +103,7 @@ class OpenAIAdapter:
         _refuse({"temperature": fields.get("temperature")})
         rate = fields.get("sample_rate")
         _refuse({"sample_rate": None if rate in {None, DEFAULT_SAMPLE_RATE} else rate})
-        names = {str(uuid.uuid5(_VOICES, name)): name for name in self._languages}
+        names = {voice_id(name): name for name in self._languages}
         if fields["voice_id"] not in names:
             known = ", ".join(names.values()) or "none"
             message = f"voice {fields['voice_id']!r} is none of the adapter's, which has {known}"

@@ -12,6 +12,7 @@ from speechlab.datasets._load import available, datasheet, prompts, zh_speech
 from speechlab.datasets._manifests import usual_columns
 from speechlab.datasets._read import from_hugging_face, read
 from speechlab.datasets._sample import sample
+from speechlab.datasets._transcripts import transcript_of, transcripts_in
 
 __all__ = [
     "available",
@@ -22,6 +23,8 @@ __all__ = [
     "read",
     "row_keys",
     "sample",
+    "transcript_of",
+    "transcripts_in",
     "usual_columns",
     "zh_speech",
 ]

@@ -15,6 +15,7 @@ from speechlab.datasets._corpora import CORPORA, Row, corpus_in, corpus_rows
 from speechlab.datasets._corrections import corrected
 from speechlab.datasets._manifests import likely, manifest_in, manifest_rows, named, recordings
 from speechlab.datasets._segments import cut, with_offsets
+from speechlab.datasets._transcripts import transcripts_in
 from speechlab.errors import InvalidRequestError, MissingDependencyError
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ def read(
     language: str | None = None,
     columns: Mapping[str, str] | None = None,
     corrections: str | os.PathLike[str] | pd.DataFrame | None = None,
+    transcripts: Mapping[str, str | os.PathLike[str]] | None = None,
 ) -> pd.DataFrame:
     """Read recordings and their transcripts from a manifest, or from a folder in the layout of a corpus.
 
@@ -54,6 +56,9 @@ def read(
             (``audio_filepath``, ``sentence``, ``client_id`` …) are recognised without it.
         corrections: Corrections of the texts, as of :func:`corrected`: a table, or a CSV file. None for the texts as
             they are.
+        transcripts: Transcripts that exist, as columns: the file or folder of each column, as of
+            :func:`transcripts_in`, such as ``{"deepgram": "out/deepgram"}``. A row gets the transcript with the name
+            of its recording, or with its ``id``.
 
     Returns:
         One row for each recording or segment: ``audio`` (absolute path; relative paths in a manifest are resolved
@@ -105,7 +110,35 @@ def read(
             table = cut(table)
         _tell_unnamed(table, manifest)
     _tell_missing(table)
+    for name, place in (transcripts or {}).items():
+        table[name] = _transcripts_of(table, name, place)
     return table if corrections is None else corrected(table, corrections)
+
+
+def _transcripts_of(table: pd.DataFrame, name: str, place: str | os.PathLike[str]) -> pd.Series[str]:
+    """The transcripts of a file or folder for the rows of a table."""
+    import pandas as pd
+
+    if name in table.columns:
+        message = f"the table already has a column {name!r}; give the transcripts another name"
+        raise InvalidRequestError(message, parameter="transcripts")
+    texts = transcripts_in(place)
+    empty = [None] * len(table)
+    ids = table["id"].tolist() if "id" in table.columns else empty
+    sounds = table["audio"].tolist() if "audio" in table.columns else empty
+    names = [sound.path if isinstance(sound, FileSegment) else sound for sound in sounds]
+    stems = [Path(one).stem if isinstance(one, str | Path) else None for one in names]
+    found = [texts.get(str(own), texts.get(str(stem))) for own, stem in zip(ids, stems, strict=True)]
+    count = sum(one is not None for one in found)
+    if not count:
+        some = ", ".join(list(texts)[:_TOLD])
+        message = f"{place} has no transcript of these recordings; its names are {some}, and so on"
+        raise InvalidRequestError(message, parameter="transcripts")
+    if count < len(table):
+        warnings.warn(
+            f"{len(table) - count:,} of {len(table):,} rows have no transcript of {name!r}", stacklevel=4
+        )
+    return pd.Series(found, table.index, dtype="string")
 
 
 def from_hugging_face(

@@ -17,7 +17,7 @@ from speechlab.batch._plan.parameters import (
 from speechlab.contract import Voice, request_key
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from speechlab.batch._plan.parameters import Row
     from speechlab.client import (
@@ -88,6 +88,7 @@ class RowStep(ABC):
         have: Names of the table's columns.
         service: Identity of the service, without a credential.
         voices: The catalogue of the service, if the operation needs it.
+        fit: Puts an operation into the form for the service.
 
     Attributes:
         operation: Name of the operation in the contract.
@@ -120,9 +121,10 @@ class RowStep(ABC):
         *,
         service: str,
         voices: VoiceCatalogue | None = None,
+        fit: Callable[[Any], Any] = lambda operation: operation,
     ) -> None:
         values = dict(given)
-        self._have, self._service, self._voices = have, service, voices
+        self._have, self._service, self._voices, self._fit = have, service, voices, fit
         self._column = _column(values.pop(self.works_on), self.works_on)
         self._repeat = int(values.pop("repeat"))
         types = types_of(self.parameters)
@@ -174,7 +176,7 @@ class RowStep(ABC):
         return PlannedCall(key, operation, options, **amounts)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_options": {}}  # workers make no plans
+        return {**vars(self), "_options": {}, "_fit": None}  # workers make no plans
 
     async def send(self, call: PlannedCall, lab: AsyncClient) -> CallResult:
         """Make a call.

@@ -56,8 +56,7 @@ class SynthesisStep(RowStep):
         operation = self._operation(text, voice, **{"format": "flac", **given})
         return self._planned(operation, alike, characters=len(text))
 
-    @staticmethod
-    def _operation(text: str, voice: Voice | str, **options: Any) -> Synthesize:
+    def _operation(self, text: str, voice: Voice | str, **options: Any) -> Synthesize:
         kind = options["format"]
         if not isinstance(kind, str) or kind not in _FORMATS:
             message = (
@@ -65,7 +64,8 @@ class SynthesisStep(RowStep):
                 f"{', '.join(sorted(_FORMATS))}"
             )
             raise InvalidRequestError(message, parameter="format", rule="2.2")
-        return Synthesize(text, voice=voice, **options)
+        fitted: Synthesize = self._fit(Synthesize(text, voice=voice, **options))
+        return fitted
 
     def _find(self, value: object, *, for_all: bool = False) -> Voice:
         if isinstance(value, Voice):
@@ -114,15 +114,15 @@ class TranscriptionStep(RowStep):
     def _check(self, same: dict[str, Any]) -> None:
         # if vad is a column, its other options apply to the rows with segments
         told = {"vad": VadMode.SEGMENTS} if "vad" in self._parameters.columns else {}
-        _ = Transcribe(b"", **{**same, **told}).options
+        _ = self._fit(Transcribe(b"", **{**same, **told})).options
 
     def _call(self, cell: Any, given: dict[str, Any], alike: str) -> PlannedCall:
         audio = recording_of(cell, self._column)
-        call = self._planned(Transcribe(audio, **given), alike, audio_s=seconds_of(audio))
+        call = self._planned(self._fit(Transcribe(audio, **given)), alike, audio_s=seconds_of(audio))
         if isinstance(cell, bytes):
             return call
         # the audio of a long table must not stay in memory: files are read again, and clips encoded, when sent
-        return replace(call, operation=Transcribe(cell, **given))
+        return replace(call, operation=self._fit(Transcribe(cell, **given)))
 
     async def _ready(self, call: PlannedCall) -> Transcribe:
         operation = cast("Transcribe", call.operation)
@@ -172,11 +172,11 @@ class TranslationStep(RowStep):
     content = ("translation", "model")
 
     def _check(self, same: dict[str, Any]) -> None:
-        _ = Translate("a", **{"source_lang": "ja", "target_lang": "en", **same}).parameters
+        _ = self._fit(Translate("a", **{"source_lang": "ja", "target_lang": "en", **same})).parameters
 
     def _call(self, cell: Any, given: dict[str, Any], alike: str) -> PlannedCall:
         text = text_cell(cell, self._column)
-        return self._planned(Translate(text, **given), alike, characters=len(text))
+        return self._planned(self._fit(Translate(text, **given)), alike, characters=len(text))
 
     @staticmethod
     def _amounts(call: PlannedCall, result: Translation) -> dict[str, Any]:  # noqa: ARG004 - another step needs it

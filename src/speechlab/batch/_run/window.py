@@ -256,7 +256,12 @@ class Window:
 
     def _failed(self, call: PlannedCall, error: SpeechLabError, started: float, latency_s: float) -> Outcome:
         status = getattr(error, "status", None) or None
-        facts: tuple[Any, ...] = (status, type(error).__name__, str(error))
+        where = getattr(error, "traceback", "")
+        facts: tuple[Any, ...] = (
+            status,
+            type(error).__name__,
+            f"{error}\n\n{where}" if where else str(error),
+        )
         if not self._store.read_only:
             self._store.add_attempt(Attempt(call.key, started, latency_s, "error", *facts))
         timing = vars(error).get("timing")

@@ -92,7 +92,7 @@ class AsyncClient(Performer):
         """
 
         async def prepare() -> StreamSpeech:
-            return await self._with_known_voice(operation)
+            return self._settings.fitted(await self._with_known_voice(operation))
 
         return AsyncSpeechStream(self._sender, prepare, self._stored_call)
 
@@ -136,7 +136,7 @@ class AsyncClient(Performer):
         Raises:
             InvalidRequestError: A field breaks a rule of the contract; nothing is sent.
         """
-        return AsyncTranslationStream(self._sender, operation, self._stored_call)
+        return AsyncTranslationStream(self._sender, self._settings.fitted(operation), self._stored_call)
 
     @takes(RealtimeOptions)
     def realtime(self, options: RealtimeOptions) -> AsyncRealtimeSession:

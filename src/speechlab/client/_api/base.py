@@ -11,6 +11,7 @@ from speechlab.client._secret import as_secret
 from speechlab.client._settings.resolve import configured_settings, described, settings_for, settings_from
 from speechlab.client._settings.settings import changed, check_names
 from speechlab.client._store.memory import Memory
+from speechlab.client._systems.functions import FunctionSystem
 from speechlab.client._transport.connections import ConnectionPool
 from speechlab.client._transport.sender import Sender
 from speechlab.errors import ConfigurationError
@@ -153,5 +154,7 @@ class ClientBase(AsyncClosable):
     def __repr__(self) -> str:
         if not hasattr(self, "_settings"):  # repr in a traceback through the constructor
             return f"{type(self).__name__}(not configured)"
+        if isinstance(self._settings.adapter, FunctionSystem):
+            return f"{type(self).__name__}(system={self._settings.adapter.name!r})"
         key = "***" if self._settings.api_key else None
         return f"{type(self).__name__}(base_url={self.base_url!r}, api_key={key!r})"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from speechlab.client._api import portal as _portal
 from speechlab.client._api.async_client import AsyncClient
 from speechlab.client._api.client import Client
+from speechlab.client._operations.operation import Operation
 from speechlab.client._operations.voices import VoiceCatalogue
 from speechlab.client._scheduling.group import CallGroup
 from speechlab.client._scheduling.retry import Patience
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from speechlab.store import Store
 
 C = TypeVar("C", Client, AsyncClient)
+O = TypeVar("O", bound=Operation[Any])  # noqa: E741 - an operation
 T = TypeVar("T")
 _CALL_S = 600.0
 """Seconds of retries for a row that is refused while others succeed; pauses do not count."""
@@ -48,6 +50,17 @@ def begin(client: Client, work: Callable[[AsyncClient], Coroutine[Any, Any, T]])
         ConfigurationError: The caller runs on that loop itself, where waiting would never end.
     """
     return _portal.begin(work, client._async)  # noqa: SLF001 - of the same room
+
+
+def fitted_to(lab: Client | AsyncClient, operation: O) -> O:
+    """An operation in the form for the service of a client: for functions, without the contract's rules.
+
+    Raises:
+        InvalidRequestError: The client is a system without a function for it.
+    """
+    behind: Any = getattr(lab, "_async", lab)
+    fitted: O = behind._settings.fitted(operation)  # noqa: SLF001 - of the same room
+    return fitted
 
 
 def result_of(future: Future[T]) -> T:

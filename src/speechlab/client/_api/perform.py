@@ -83,6 +83,7 @@ class Performer(ClientBase):
         """The reply to an operation, and its result."""
         if isinstance(operation, SpeechOptions):
             operation = await self._with_known_voice(operation)
+        operation = self._settings.fitted(operation)
         stored = await self._stored_call(operation)
         if stored is None:
             return await self._ask(operation, None)

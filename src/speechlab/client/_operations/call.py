@@ -118,6 +118,7 @@ class HttpCall:
         raw: Whether every status is a reply, and nothing is retried.
         parameters: All parameters that can change the result, defaults included and recordings excluded: for keys of
             kept calls.
+        asked: The call of a function, for systems that are not reached over HTTP.
     """
 
     operation: str
@@ -132,6 +133,15 @@ class HttpCall:
     raw: bool = False
     parameters: Mapping[str, Any] = field(default_factory=dict, repr=False)
     defaults: Mapping[str, Secret] = field(default_factory=dict)
+    asked: Any = field(default=None, repr=False)
+
+    def where(self, base_url: str) -> str:
+        """Where the call goes, for messages."""
+        return (
+            f"{self.operation} of {base_url}"
+            if self.asked is not None
+            else f"{self.method} {base_url.rstrip('/')}{self.path}"
+        )
 
 
 @dataclass(frozen=True)

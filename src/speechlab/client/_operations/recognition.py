@@ -76,6 +76,20 @@ class Transcript:
 
         return segments.frame([(piece.start, piece.end, piece.text) for piece in self.pieces or ()])
 
+    @property
+    def words(self) -> pd.DataFrame | None:
+        """The words: ``word``, ``start`` and ``end`` in seconds, and ``confidence`` (0 to 1, or missing).
+
+        None if the system gave none. The contract has no words: those of OpenAI's API and of functions are read.
+        """
+        import pandas as pd
+
+        found = _words_of(self.reply)
+        if not found:
+            return None
+        table = pd.DataFrame(found, columns=["word", "start", "end", "confidence"])
+        return table.astype({"word": "string", "start": "float64", "end": "float64", "confidence": "float64"})
+
     def __str__(self) -> str:
         return self.text
 
@@ -224,12 +238,31 @@ class Transcribe(Operation[Transcript]):
             kept["segments"] = [
                 {"start": piece.start, "end": piece.end, "text": piece.text} for piece in result.pieces
             ]
+        if words := _words_of(result.reply):
+            kept["words"] = words
         return kept
 
     @staticmethod
     def kept_body(kept: Mapping[str, Any]) -> dict[str, Any]:
-        names = ("text", "language", "confidence", "segments")
+        names = ("text", "language", "confidence", "segments", "words")
         return {name: kept[name] for name in names if kept.get(name) is not None}
+
+
+def _words_of(reply: RecognitionReply | None) -> list[dict[str, Any]]:
+    """The words of a reply, or of its segments, beyond the contract."""
+    if reply is None:
+        return []
+    inner = (word for piece in reply.segments or () for word in (piece.model_extra or {}).get("words") or ())
+    return [
+        {
+            "word": str(word["word"]).strip(),
+            "start": word["start"],
+            "end": word["end"],
+            "confidence": word.get("confidence", word.get("probability")),
+        }
+        for word in (reply.model_extra or {}).get("words") or inner
+        if isinstance(word, dict) and {"word", "start", "end"} <= word.keys()
+    ]
 
 
 _OPTIONS = tuple(option.name for option in fields(Transcribe) if option.name not in {"audio", "timeout"})

@@ -6,6 +6,7 @@ import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from speechlab.client._openai import OpenAIAdapter
 from speechlab.client._operations.call import HttpCall, Timeouts
 from speechlab.client._operations.operation import TimeLeft, whole_s
 from speechlab.client._operations.speech import SpeechOptions
@@ -118,8 +119,9 @@ async def _dial(sender: Sender) -> tuple[Socket, float | None]:
     if settings.mode == "replay":
         raise nothing_is_sent("realtime")
     if settings.adapter is not None:
+        whose = "OpenAI's API" if isinstance(settings.adapter, OpenAIAdapter) else "a system of functions"
         raise ConfigurationError(
-            "OpenAI's API has no realtime session of the contract; use stream_speech instead"
+            f"{whose} has no realtime session of the contract; use stream_speech instead"
         )
     sender.connections.check()
     limits = Timeouts(read=settings.timeout or OPEN_S, total=settings.timeout)

@@ -45,10 +45,12 @@ class Scheduler:
     Args:
         clock: Source of time.
         rng: Source of jitter.
+        most: Maximum of concurrent attempts, or None; it is then also the number to begin with.
     """
 
-    def __init__(self, clock: Clock, rng: Random) -> None:
+    def __init__(self, clock: Clock, rng: Random, most: int | None = None) -> None:
         self.clock = clock
+        self._most = math.inf if most is None else most
         self.rng = rng
         self.lock = threading.Lock()
         self.pressure = Pressure(rng)
@@ -67,6 +69,11 @@ class Scheduler:
     def under_way(self) -> int:
         """Number of attempts that have a place."""
         return len(self._under_way)
+
+    @property
+    def _width(self) -> int:
+        """Maximum of concurrent attempts."""
+        return int(min(self.pressure.width, self._most))
 
     def paused(self) -> tuple[str, float] | None:
         """The reason of the current pause, and its remaining seconds; None without a pause."""
@@ -230,7 +237,7 @@ class Scheduler:
         pause = self.pressure.pause
         if pause is not None:
             return f"it waited {call.time_s:g} s for the service, which answered: {pause.reason}"
-        most = min(int(self.pressure.width), call.ceiling)
+        most = min(self._width, call.ceiling)
         return f"it waited {call.time_s:g} s for one of {most} places, which {self.under_way} attempts under way have"
 
     def _dispatch(self, now: float) -> None:
@@ -261,7 +268,7 @@ class Scheduler:
         if pause is not None and pause.probing:
             self.pressure.probe(now)
             pause = None
-        full = pause is None and self.under_way >= int(self.pressure.width)
+        full = pause is None and self.under_way >= self._width
         best: CallQueue | None = None
         oldest = 0
         for queue in self._queues.values():
@@ -313,7 +320,7 @@ class Scheduler:
         for place in [*self._streams] if self._streams else ():
             if place.idle_since is not None and now >= place.idle_since + _IDLE_S:
                 self._free(place)
-        if self.under_way >= int(self.pressure.width):
+        if self.under_way >= self._width:
             for place in [place for place in self._under_way if not place.loop.is_running()]:
                 self._free(place)
 
@@ -343,7 +350,7 @@ class Scheduler:
         ready = [queue for queue in self._queues.values() if queue.first() is not None]
         if ready and pause is not None:
             found.append(pause.next)
-        if pause is not None or self.under_way < int(self.pressure.width):
+        if pause is not None or self.under_way < self._width:
             found += [queue.next_at for queue in ready if queue.under_way < queue.ceiling]
         if ready:
             found.append(now + _LOOPS_S)
@@ -372,7 +379,9 @@ _schedulers: dict[tuple[Any, ...], Scheduler] = {}
 _schedulers_lock = threading.Lock()
 
 
-def scheduler_for(base_url: str, key: str, service: str, clock: Clock, rng: Random) -> Scheduler:
+def scheduler_for(
+    base_url: str, key: str, service: str, clock: Clock, rng: Random, most: int | None = None
+) -> Scheduler:
     """The one scheduler of this process for a service and key.
 
     Args:
@@ -381,12 +390,13 @@ def scheduler_for(base_url: str, key: str, service: str, clock: Clock, rng: Rand
         service: ``tts``, ``asr`` or ``translate``.
         clock: Source of time; clients with another clock than the machine's have a scheduler of their own.
         rng: Source of jitter.
+        most: Maximum of concurrent attempts of the service, or None.
     """
     whose = None if isinstance(clock, SystemClock) else clock
     with _schedulers_lock:
         known = base_url.rstrip("/"), key, service, whose
         if known not in _schedulers:
-            _schedulers[known] = Scheduler(clock, rng)
+            _schedulers[known] = Scheduler(clock, rng, most)
         return _schedulers[known]
 
 

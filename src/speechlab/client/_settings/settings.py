@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field, replace
 from inspect import iscoroutinefunction
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, cast
 from urllib.parse import urlsplit
 
 from speechlab._arguments import is_number, is_whole_number
@@ -16,6 +16,8 @@ from speechlab.client._openai import OpenAIAdapter
 from speechlab.client._secret import shown
 from speechlab.client._settings.headers import check_no_authorization, checked_headers, is_sensitive
 from speechlab.client._settings.store_mode import EMBEDDED, PACES, with_mode
+from speechlab.client._systems.functions import FunctionSystem
+from speechlab.client._systems.operations import fitted
 from speechlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -26,9 +28,11 @@ if TYPE_CHECKING:
 
     from speechlab.client._embedded.lease import Lease
     from speechlab.client._events import CallEvent
+    from speechlab.client._operations.operation import Operation
     from speechlab.client._secret import Secret
     from speechlab.store import Store
 
+O = TypeVar("O", bound="Operation[Any]")  # noqa: E741 - an operation
 HTTP_SCHEMES, WEBSOCKET_SCHEMES = ("http", "https"), ("ws", "wss")
 FAST = "aiohttp"
 """Value of the option ``transport`` for the wire on aiohttp."""
@@ -77,7 +81,7 @@ class Settings:
         allow_insecure: Whether a key may travel over plain HTTP to another machine.
         on_event: Called with each :class:`CallEvent`.
         transport: ``"aiohttp"``, or an httpx2 transport; None is the default wire.
-        adapter: Adapter for a service with another API; None for a service of the contract.
+        adapter: Adapter for a service with another API, or the functions in its place; None for the contract.
         engines: Options by engine of a separate embedded service; None for the shared one.
         clock: Source of time.
         rng: Source of jitter.
@@ -100,7 +104,7 @@ class Settings:
     default_headers: Mapping[str, Secret] = field(default_factory=dict)
     on_event: Callable[[CallEvent], None] | None = None
     transport: httpx2.AsyncBaseTransport | str | None = field(default=None, repr=False)
-    adapter: OpenAIAdapter | None = None
+    adapter: OpenAIAdapter | FunctionSystem | None = None
     engines: Mapping[str, Mapping[str, Any]] | None = None
     clock: Clock = field(default_factory=SystemClock, repr=False)
     rng: Random = field(default_factory=default_random, repr=False)
@@ -120,7 +124,22 @@ class Settings:
         here = plain_url(self.base_url)
         if self.adapter is None:
             return here
+        if isinstance(self.adapter, FunctionSystem):
+            here = "this process"
         return f"{self.adapter.identity}, voices {', '.join(self.adapter.voices) or 'none'}, at {here}"
+
+    @property
+    def place(self) -> str:
+        """Where calls go, for messages: the address, or the name of the system."""
+        return repr(self.adapter.name) if isinstance(self.adapter, FunctionSystem) else self.base_url
+
+    def fitted(self, operation: O) -> O:
+        """An operation for this service: for functions, without the contract's rules.
+
+        Raises:
+            InvalidRequestError: The system has no function for it.
+        """
+        return fitted(operation, self.adapter) if isinstance(self.adapter, FunctionSystem) else operation
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "default_headers", checked_headers(self.default_headers))
@@ -159,7 +178,7 @@ class Settings:
 
     def _check_way(self) -> None:
         """Refuse values that are not a transport or not an adapter."""
-        if not isinstance(self.adapter, OpenAIAdapter | None):
+        if not isinstance(self.adapter, OpenAIAdapter | FunctionSystem | None):
             raise ConfigurationError(
                 f"adapter is {shown(self.adapter)}; give an OpenAIAdapter, or None for a service of the contract"
             )

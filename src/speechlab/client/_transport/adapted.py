@@ -1,21 +1,27 @@
-"""A wire with an adapter, for services with another API than the contract."""
+"""Wires for services with another API than the contract, and for functions in place of a service."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from speechlab.audio import AudioClip, concatenate, sniff, stream_encoder
 from speechlab.client._settings.settings import plain_url
-from speechlab.client._transport.http import Reply, Wire
-from speechlab.contract import VOICES_PATH
+from speechlab.client._systems.workers import Workers
+from speechlab.client._transport.http import Reply, Wire, WireError
+from speechlab.contract import CONTENT_TYPES, VOICES_PATH, AudioFormat
+from speechlab.errors import AudioError, ConfigurationError, ContractError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncGenerator, AsyncIterator
 
     from speechlab.client._openai import OpenAIAdapter
     from speechlab.client._operations.call import HttpCall
     from speechlab.client._settings.settings import Settings
+    from speechlab.client._systems.functions import FunctionCall, FunctionSystem
     from speechlab.client._transport.http import Sent
 
 
@@ -48,8 +54,7 @@ class AdaptedWire(Wire):
     async def open(self, call: HttpCall, sent: Sent, connect_s: float, read_s: float | None) -> Reply:
         """Send a request, and wait for the headers of the reply; the catalogue comes from the adapter."""
         if call.path == VOICES_PATH:
-            headers = {"content-type": "application/json", "x-speechlab-service": self._service}
-            return _Whole(200, headers, orjson.dumps({"voices": self._adapter.catalogue}))
+            return _catalogue(self._service, self._adapter.catalogue)
         reply = await self._wire.open(await self._adapter.asked(call), sent, connect_s, read_s)
         if not self._adapter.reads(call, reply.status):
             return reply
@@ -64,3 +69,164 @@ class AdaptedWire(Wire):
         """Close all connections."""
         await super().close()
         await self._wire.close()
+
+
+def _catalogue(service: str, voices: list[dict[str, Any]]) -> Reply:
+    headers = {"content-type": "application/json", "x-speechlab-service": service}
+    return _Whole(200, headers, orjson.dumps({"voices": voices}))
+
+
+class FunctionWire(Wire):
+    """A wire whose calls are calls of functions. Only what they made is encoded, after its time was taken."""
+
+    def __init__(self, settings: Settings, system: FunctionSystem) -> None:
+        super().__init__(settings)
+        self._system = system
+        self._workers = Workers(system)
+
+    async def open(
+        self,
+        call: HttpCall,
+        sent: Sent,  # noqa: ARG002 - nothing is sent
+        connect_s: float,  # noqa: ARG002
+        read_s: float | None,  # noqa: ARG002
+    ) -> Reply:
+        """Call a function: wait for its result, or for the first piece of a stream."""
+        if call.path == VOICES_PATH:
+            return _catalogue(self._system.identity, self._system.catalogue)
+        asked: FunctionCall | None = call.asked
+        if asked is None:
+            name = self._system.name
+            raise ConfigurationError(
+                f"{name!r} is a system of functions, which answers no HTTP request; call its operations"
+            )
+        pieces = self._workers.pieces(asked)
+        if asked.stream:
+            reply = _FunctionStream(asked, pieces, call.timeouts.read, self._system.name)
+            await reply.begin()
+            return reply
+        async with aclosing(pieces):
+            *made, seconds = [piece async for piece in pieces]
+        headers = {"server-timing": f"engine;dur={1000 * seconds:.3f}"}
+        if asked.operation == "synthesize":
+            content = await asyncio.to_thread(_whole_file, made, asked.format)
+            return _Whole(200, {**headers, "content-type": CONTENT_TYPES[AudioFormat(asked.format)]}, content)
+        if asked.operation == "transcribe":
+            (body,) = made
+            body.setdefault("language", asked.fields.get("language"))
+        else:
+            message = {"role": "assistant", "content": "".join(made)}
+            body = {"model": self._system.name, "choices": [{"index": 0, "message": message}]}
+        return _Whole(
+            200, {**headers, "content-type": "application/json"}, orjson.dumps(body, option=_NUMBERS)
+        )
+
+    async def close(self) -> None:
+        """End the threads and processes of the functions."""
+        await super().close()
+        await asyncio.to_thread(self._workers.close)
+
+
+_NUMBERS = orjson.OPT_SERIALIZE_NUMPY
+
+
+class _FunctionStream(Reply):
+    """The pieces of a function as they come, encoded: sound, or events with text."""
+
+    def __init__(
+        self, asked: FunctionCall, pieces: AsyncGenerator[Any, None], read_s: float, name: str
+    ) -> None:
+        self.status = 200
+        self._speaks = asked.operation == "synthesize"
+        kind = CONTENT_TYPES[AudioFormat(asked.format)] if self._speaks else "text/event-stream"
+        self.headers = {"content-type": kind}
+        self._asked, self._pieces, self._read_s, self._name = asked, pieces, read_s, name
+        self._first: Any = None
+        self._encoder: Any = None
+
+    async def begin(self) -> None:
+        """Wait for the first piece."""
+        self._first = await self._next()
+
+    async def _next(self) -> Any:
+        try:
+            async with asyncio.timeout(self._read_s):
+                return await anext(self._pieces, None)
+        except TimeoutError:
+            text = f"the function of {self._name!r} gave nothing for {self._read_s:g} s"
+            raise WireError(text, sent=False, timed_out=True, cut=True, final=True) from None
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """The pieces, encoded."""
+        piece, self._first = self._first, None
+        while piece is not None and not isinstance(piece, float):
+            data = self._sound(piece) if self._speaks else self._text(piece)
+            if data:
+                yield data
+            piece = await self._next()
+        end = (
+            (self._encoder.close() if self._encoder else b"")
+            if self._speaks
+            else self._text("") + b"data: [DONE]\n\n"
+        )
+        self.ended = True
+        if end:
+            yield end
+
+    def _sound(self, piece: AudioClip | bytes) -> bytes:
+        if isinstance(piece, bytes):
+            if self._first is None and self._encoder is None and not _is(piece, self._asked.format):
+                kind = self._asked.format
+                raise ContractError(
+                    f"the function streams bytes that do not begin a file of {kind}; let it yield (samples, rate)"
+                )
+            self._encoder = self._encoder or _Bytes()
+            return piece
+        if self._encoder is None:
+            self._encoder = stream_encoder(self._asked.format, piece.sample_rate, piece.channels)
+            self._rate = piece.sample_rate
+        if piece.sample_rate != self._rate:
+            piece = piece.resample(self._rate)
+        return bytes(self._encoder.write(piece.samples))
+
+    def _text(self, piece: str) -> bytes:
+        ending = {} if piece else {"finish_reason": "stop"}
+        told = {name: self._asked.fields[name] for name in ("source_lang", "target_lang")}
+        chunk = {
+            "model": self._name,
+            **told,
+            "choices": [{"index": 0, "delta": {"content": piece}, **ending}],
+        }
+        return b"data: " + orjson.dumps(chunk) + b"\n\n"
+
+    async def close(self) -> None:
+        """End the call."""
+        await self._pieces.aclose()
+
+
+class _Bytes:
+    """The encoder of pieces that are encoded."""
+
+    def close(self) -> bytes:
+        return b""
+
+
+def _is(data: bytes, kind: str) -> bool:
+    try:
+        return sniff(data) == kind
+    except AudioError:
+        return kind == AudioFormat.PCM
+
+
+def _whole_file(pieces: list[AudioClip | bytes], kind: str) -> bytes:
+    """The file of a result: as the function made it, if it has the format."""
+    if not pieces:
+        raise ContractError("the function of synthesize ended without any sound")
+    if all(isinstance(piece, bytes) for piece in pieces):
+        data = b"".join(pieces)  # type: ignore[arg-type]  # as seen
+        if _is(data, kind):
+            return data
+        pieces = [AudioClip.from_bytes(data)]
+    clips = [AudioClip.from_bytes(piece) if isinstance(piece, bytes) else piece for piece in pieces]
+    rate = clips[0].sample_rate
+    return concatenate([clip.resample(rate) for clip in clips]).encode(kind)

@@ -9,7 +9,8 @@ from weakref import WeakSet
 
 from speechlab._require import require
 from speechlab.client._settings.settings import FAST
-from speechlab.client._transport.adapted import AdaptedWire
+from speechlab.client._systems.functions import FunctionSystem
+from speechlab.client._transport.adapted import AdaptedWire, FunctionWire
 from speechlab.client._transport.httpx import HttpxWire
 from speechlab.errors import ConfigurationError
 
@@ -126,6 +127,8 @@ async def close_all() -> None:
 
 
 def _wire(settings: Settings) -> Wire:
+    if isinstance(settings.adapter, FunctionSystem):
+        return FunctionWire(settings, settings.adapter)
     plain = _plain_wire(settings)
     return plain if settings.adapter is None else AdaptedWire(settings, plain, settings.adapter)
 

@@ -13,7 +13,7 @@ from speechlab.client._operations.operation import whole_s
 from speechlab.client._scheduling.retry import Failure
 from speechlab.client._transport.http import Sent, WireError, nothing_came
 from speechlab.client._transport.progress import Progress, ReplyStream
-from speechlab.errors import APIConnectionError, APITimeoutError, StreamTruncatedError
+from speechlab.errors import APIConnectionError, APITimeoutError, SpeechLabError, StreamTruncatedError
 
 if TYPE_CHECKING:
     from speechlab.client._scheduling.waiting import CallPlace
@@ -63,6 +63,11 @@ async def exchange(
             return await _read_reply(settings, call, progress, reply, sent)
     except WireError as error:
         fault = error
+    except SpeechLabError as error:
+        failure = None if call.asked is None else Failure.of(error)
+        if failure is None:
+            raise
+        return failure
     except TimeoutError:
         if watch is not None and watch.fell:
             fault = nothing_came(limits.read, sent=True, cut=reply is not None)
@@ -110,6 +115,10 @@ class _Silence:
 
 def _out_of_time(call: HttpCall, sent: Sent, *, cut: bool) -> WireError:
     """The failure of an attempt at the end of the call's whole time."""
+    if call.asked is not None:
+        cause = "it waited for the function, which may still be running"
+        text = f"the call's time of {whole_s(call.timeouts.total or 0.0):g} s was up while {cause}"
+        return WireError(text, sent=False, timed_out=True, final=True)
     if cut:
         waited = "the rest of the reply"
     elif call.body is None:
@@ -153,7 +162,7 @@ async def _read_body(settings: Settings, call: HttpCall, reply: Reply, sent: Sen
 
 
 def _no_reply(settings: Settings, call: HttpCall, fault: WireError) -> Failure:
-    where = f"{call.method} {settings.base_url.rstrip('/')}{call.path}"
+    where = call.where(settings.place)
     advice = [fault.advice] if fault.advice else []
     if not advice and fault.sent and not call.free:
         advice = ["the request had been sent in full, so it may have been done and billed"]

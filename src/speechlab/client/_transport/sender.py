@@ -19,6 +19,7 @@ from speechlab.client._scheduling.retry import FAILURES, GONE_S, Failure, Patien
 from speechlab.client._scheduling.scheduler import Scheduler, scheduler_for
 from speechlab.client._scheduling.waiting import CallPlace, NotSentError
 from speechlab.client._settings.store_mode import nothing_is_sent
+from speechlab.client._systems.functions import FunctionSystem
 from speechlab.client._transport.exchange import exchange
 from speechlab.client._transport.interrupts import hearing_interrupts
 from speechlab.client._transport.progress import Progress, ReplyStream
@@ -75,7 +76,8 @@ class Sender:
         """The scheduler of a service: ``tts``, ``asr`` or ``translate``."""
         settings = self.settings
         key = settings.api_key.fingerprint() if settings.api_key else ""
-        return scheduler_for(settings.base_url, key, service, settings.clock, settings.rng)
+        most = settings.adapter.places if isinstance(settings.adapter, FunctionSystem) else None
+        return scheduler_for(settings.base_url, key, service, settings.clock, settings.rng, most)
 
     def scheduled(
         self, service: str, *, free: bool = False, retries: int | None = None, light: bool = False
@@ -250,8 +252,7 @@ class Sender:
                 place = await self.connections.while_open(scheduled.place)
             except NotSentError as error:
                 if last is None or error.stopped:
-                    where = f"{call.method} {self.settings.base_url.rstrip('/')}{call.path}"
-                    return Failure(self.not_sent(error, where))
+                    return Failure(self.not_sent(error, call.where(self.settings.place)))
                 last.error.service_lost = error.lost
                 return last
             progress.queued_s += place.started - waiting_since

@@ -5,14 +5,11 @@ A :class:`Preparation` is the complete conversion from a text to its tokens, wit
 
 from __future__ import annotations
 
-import hashlib
-import re
 import unicodedata
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Literal, TypeAlias, get_args
 
 from speechlab._arguments import is_bool, refused
@@ -22,6 +19,7 @@ from speechlab.metrics._alignment.merging import with_variants
 from speechlab.metrics._arguments import check_choice
 from speechlab.text import (
     Normalizer,
+    function_hash,
     language_code,
     language_name,
     looks_unspaced,
@@ -226,55 +224,7 @@ def _name(function: Callable[[str], str]) -> str:
     """Name of a function, with a hash of its code and values, because all lambdas have the same name."""
     inner = function.func if isinstance(function, partial) else function
     name = str(getattr(inner, "__qualname__", type(inner).__qualname__)).replace("|", "/")
-    return f"{name}#{hashlib.sha256(repr(_content(function)).encode('utf-8', 'replace')).hexdigest()[:8]}"
-
-
-def _content(value: object, depth: int = 8) -> object:
-    """The identity of a function or value, equal in all processes.
-
-    The contents of lists, dicts and sets do not count: they may be caches that grow with each text.
-    """
-    if value is None or isinstance(value, str | bytes | int | float):
-        return value
-    if isinstance(value, Normalizer):
-        return value.signature
-    if depth == 0:
-        return type(value).__qualname__
-    if isinstance(value, tuple):
-        return [_content(cell, depth - 1) for cell in value]
-    if isinstance(value, frozenset):
-        return sorted(repr(_content(cell, depth - 1)) for cell in value)
-    return _content(_parts(value), depth - 1)
-
-
-def _parts(value: object) -> tuple[object, ...]:
-    if isinstance(value, ModuleType):
-        return (value.__name__,)
-    if isinstance(value, re.Pattern):
-        return value.pattern, value.flags
-    if isinstance(value, CodeType):
-        return value.co_code, value.co_names, value.co_consts
-    if isinstance(value, FunctionType):
-        held = tuple(_held(cell) for cell in value.__closure__ or ())
-        return value.__code__, value.__defaults__, _items(value.__kwdefaults__), held
-    if isinstance(value, MethodType):
-        return value.__func__, value.__self__
-    if isinstance(value, partial):
-        return value.func, value.args, _items(value.keywords)
-    call = type(value).__call__ if callable(value) else None
-    code = call.__code__ if isinstance(call, FunctionType) else None
-    return type(value).__qualname__, code, _items(getattr(value, "__dict__", None))
-
-
-def _items(values: dict[str, object] | None) -> tuple[object, ...]:
-    return tuple(sorted((values or {}).items(), key=lambda item: str(item[0])))
-
-
-def _held(cell: CellType) -> object:
-    try:
-        return cell.cell_contents
-    except ValueError:  # an empty cell
-        return None
+    return f"{name}#{function_hash(function)}"
 
 
 def _checked(function: Callable[[str], str]) -> Callable[[str], str]:

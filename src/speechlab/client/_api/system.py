@@ -1,0 +1,135 @@
+"""Systems of the user's own functions, as clients."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from speechlab._arguments import is_whole_number
+from speechlab._brief import briefly
+from speechlab.client._api.client import Client
+from speechlab.client._settings.settings import Settings, check_names
+from speechlab.client._settings.store_mode import with_mode
+from speechlab.client._systems.functions import FunctionSystem, SystemFunction, named_voices
+from speechlab.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Unpack
+
+    from speechlab.client._settings.settings import ClientOptions
+
+_OF_A_SERVICE = ("transport", "adapter", "engines", "max_concurrency", "default_headers", "allow_insecure")
+
+
+@briefly
+def system(
+    name: str,
+    *,
+    transcribe: Callable[..., Any] | None = None,
+    synthesize: Callable[..., Any] | None = None,
+    translate: Callable[..., Any] | None = None,
+    voices: Iterable[str] | Mapping[str, str] | None = None,
+    version: str | None = None,
+    concurrency: int = 1,
+    processes: int = 0,
+    sample_rate: int | None = None,
+    **options: Unpack[ClientOptions],
+) -> Client:
+    """Make a client of your own functions, for everything that takes the client of a service.
+
+    A function gets the text or recording first, and by name the fields of the call that it takes. The recording is an
+    ``AudioClip`` in one channel. A field that changes results and that the function lacks is refused; ``voice``,
+    ``language``, ``source_lang`` and ``target_lang`` are left out for functions without them. Async functions run on
+    the client's event loop. The limits of the contract (lengths, languages) do not hold.
+
+    A class, or a function without parameters, is a factory: it is called once in each process, and returns the
+    function. So a model is loaded at the first call, and once.
+
+    Args:
+        name: Name of the system.
+        transcribe: ``transcribe(clip, language=None, …)``; returns a text, a ``Transcript``, segments (dicts, tuples
+            or objects with start, end, text), segments with an info, or a dict, also the reply of a vendor.
+        synthesize: ``synthesize(text, voice)``; returns an ``AudioClip``, ``(samples, rate)``, the bytes of a file,
+            or an iterator of them, whose pieces are streamed.
+        translate: ``translate(text, source_lang, target_lang)``; returns a text, or an iterator of its pieces.
+        voices: Names of the voices, or a dict from names to languages (``{"anna": "de"}``); None for one voice named
+            ``default``.
+        version: Version of what the functions do. It is part of the keys of kept results. None takes a hash of the
+            functions' code and values; a warning names the values that it cannot contain, such as models.
+        concurrency: Calls at once, each in a thread; 1 for functions that are not safe in threads.
+        processes: Number of processes that run the functions, one call at a time each; 0 for threads.
+        sample_rate: Rate in Hz to which recordings are resampled; None leaves them as they are.
+        **options: Options of a client: ``timeout``, ``store``, ``mode``, ``max_retries``, ``on_event`` and others.
+
+    Returns:
+        The client. Its rows and calls fail with an ``EngineError`` where the function fails (``traceback`` says
+        where), and with an ``APITimeoutError`` after ``timeout``.
+
+    Raises:
+        ConfigurationError: An argument is not usable, or a function requires a field that no call has.
+
+    Example:
+        >>> loud = system("loud", transcribe=lambda clip: "loud" if clip.peak > 0.5 else "quiet", version="1")
+        >>> loud.transcribe(([0.0, 0.9], 8_000)).text
+        'loud'
+    """
+    check_names(options)
+    if taken := next((one for one in _OF_A_SERVICE if one in options), None):
+        raise ConfigurationError(f"{taken} is for services; a system of functions has none, so leave it out")
+    given = {"synthesize": synthesize, "transcribe": transcribe, "translate": translate}
+    functions = {kind: SystemFunction.of(kind, one) for kind, one in given.items() if one is not None}
+    _check(name, functions, concurrency=concurrency, processes=processes, sample_rate=sample_rate)
+    if voices is None:
+        voices = ["default"] if synthesize is not None else []
+    adapter = FunctionSystem(
+        name=name,
+        functions=functions,
+        voices=named_voices(voices, "any language"),
+        places=processes or concurrency,
+        processes=processes,
+        sample_rate=sample_rate,
+        identity=_identity(name, functions, version, sample_rate),
+    )
+    address = f"https://function.invalid/{quote(adapter.identity, safe='')}"
+    most: Any = {"max_concurrency": adapter.places, **with_mode(dict(options))}
+    return Client.from_settings(
+        Settings(base_url=address, ws_base_url=address.replace("https", "wss", 1), adapter=adapter, **most)
+    )
+
+
+def _check(name: object, functions: Mapping[str, object], **numbers: object) -> None:
+    if not isinstance(name, str) or not name.strip():
+        raise ConfigurationError(f"name is {name!r:.60}; give a text that names the system in reports")
+    if not functions:
+        raise ConfigurationError("a system needs a function; give transcribe=, synthesize= or translate=")
+    for what, value in numbers.items():
+        least = {"concurrency": 1, "processes": 0, "sample_rate": 1_000}[what]
+        if (value is not None or what != "sample_rate") and not (is_whole_number(value) and value >= least):
+            raise ConfigurationError(f"{what} is {value!r:.60}; give a whole number of at least {least}")
+    if numbers["processes"] and numbers["concurrency"] != 1:
+        message = (
+            "concurrency counts threads, and each process runs one call at a time; leave one of them out"
+        )
+        raise ConfigurationError(message)
+
+
+def _identity(
+    name: str, functions: Mapping[str, SystemFunction], version: object, sample_rate: int | None
+) -> str:
+    at = f" at {sample_rate} Hz" if sample_rate is not None else ""
+    if version is not None:
+        return f"{name} {version}{at}"
+    from speechlab.text import function_hash, unhashed
+
+    unseen = {what: kind for one in functions.values() for what, kind in unhashed(one.given).items()}
+    if unseen:
+        them = ", ".join(f"{what} ({kind})" for what, kind in unseen.items())
+        warnings.warn(
+            f"the version of {name!r} is a hash of its code, which does not change with {them}; give version= to "
+            "keep results of another model apart",
+            stacklevel=4,
+        )
+    hashes = (f"{kind} {function_hash(one.given, module=True)}" for kind, one in functions.items())
+    return f"{name} ({', '.join(hashes)}){at}"

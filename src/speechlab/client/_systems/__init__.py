@@ -1,0 +1,1 @@
+"""Functions as systems: what they are told, where they run, and what they give."""

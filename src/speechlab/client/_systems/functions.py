@@ -1,0 +1,268 @@
+"""Functions in place of a service: which there are, what they take, and the identity of their results."""
+
+from __future__ import annotations
+
+import inspect
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
+
+from speechlab.contract import DEFAULT_SAMPLE_RATE
+from speechlab.errors import ConfigurationError, InvalidRequestError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+FIELDS: dict[str, frozenset[str]] = {
+    "synthesize": frozenset({"voice", "sample_rate", "temperature"}),
+    "transcribe": frozenset(
+        {"language", "hotwords", "vad", "min_silence_gap", "segment_padding", "initial_segment_padding_ms"}
+        | {"speech_pad_ms", "min_segment_duration", "temperature", "top_p", "frequency_penalty"}
+        | {"repetition_penalty", "session_id"}
+    ),
+    "translate": frozenset({"source_lang", "target_lang", "keywords", "context", "model"}),
+}
+"""Fields that a function of each operation may take by name, beside the text or recording."""
+_FACTS = frozenset({"voice", "language", "source_lang", "target_lang"})
+"""Fields that say what is asked for: a function that does not take them is made for one value of each."""
+_NAMESPACE = uuid.UUID("5c7d3f0e-2f0a-4d57-9a2e-6b7f6d1c0a11")
+"""Namespace for the ids of voices, which have only names outside the contract."""
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def named_voices(voices: Iterable[str] | Mapping[str, str], language: str) -> dict[str, str]:
+    """The languages of voices by their names.
+
+    Args:
+        voices: Names, or a dict from names to languages.
+        language: Languages of voices without any.
+
+    Raises:
+        ConfigurationError: A name or language is not text.
+    """
+    given: object = voices
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        message = f"voices is {given!r:.40}; give a list of names, or a dict from names to languages"
+        raise ConfigurationError(message)
+    found = dict(given) if isinstance(given, Mapping) else dict.fromkeys(given, language)
+    for name, value in found.items():
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise ConfigurationError(f"the voice {name!r:.40} is {value!r:.40}; both must be texts")
+    return cast("dict[str, str]", found)
+
+
+def voice_id(name: str) -> str:
+    """The id of a voice that has only a name."""
+    return str(uuid.uuid5(_NAMESPACE, name))
+
+
+def catalogue_of(system: str | None, voices: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Voices in the form of the contract's catalogue.
+
+    Args:
+        system: Name of the model or system, which tells voices of one name apart.
+        voices: Their languages by their names.
+    """
+    return [
+        {
+            "id": voice_id(name),
+            "description": f"{name} ({system}: {name})",
+            "language": language,
+            "gender": "Neutral",
+            "formats": ["wav", "mp3", "ogg", "flac", "pcm"],
+            "sample_rates": [DEFAULT_SAMPLE_RATE],
+            "streaming": True,
+        }
+        for name, language in voices.items()
+    ]
+
+
+@dataclass(frozen=True)
+class SystemFunction:
+    """A function, or a factory of one: a class, or a function without parameters, called once where it runs.
+
+    Attributes:
+        given: The function or factory.
+        makes: Whether it is a factory.
+        takes: Names of the fields that the function takes; None while they are not known.
+    """
+
+    given: Callable[..., Any] = field(repr=False)
+    makes: bool
+    takes: frozenset[str] | None
+
+    @classmethod
+    def of(cls, operation: str, given: object) -> SystemFunction:
+        """Read the signature of a function.
+
+        Raises:
+            ConfigurationError: The value is not a function, or requires a field that no call has.
+        """
+        if not callable(given):
+            message = f"{operation} is {given!r:.60}; give a function, a class with __call__, or None"
+            raise ConfigurationError(message)
+        parameters = _parameters(given)
+        makes = isinstance(given, type) or (parameters is not None and not parameters)
+        if makes and not isinstance(given, type):
+            return cls(given, makes=True, takes=None)
+        if makes:
+            inner = getattr(given, "__call__", None)  # noqa: B004 - of the class's objects
+            if not inspect.isfunction(inner):
+                raise ConfigurationError(
+                    f"{operation} is the class {given!r:.60}, whose objects are not callable"
+                )
+            parameters = (_parameters(inner) or [])[1:]
+        return cls(given, makes, fields_taken(operation, parameters))
+
+    @property
+    def on_loop(self) -> bool:
+        """Whether it is an async function, which runs on the client's event loop."""
+        call = getattr(self.given, "__call__", None)  # noqa: B004 - of an object
+        return not self.makes and any(
+            inspect.iscoroutinefunction(one) or inspect.isasyncgenfunction(one) for one in (self.given, call)
+        )
+
+
+def fields_taken(operation: str, parameters: list[inspect.Parameter] | None) -> frozenset[str]:
+    """Names of the fields that a function takes.
+
+    Args:
+        operation: The operation.
+        parameters: The function's parameters; None if they cannot be read, as of functions in C.
+
+    Raises:
+        ConfigurationError: The function takes nothing, or requires a field that no call has.
+    """
+    if parameters is None:
+        return frozenset()
+    known = FIELDS[operation]
+    if not parameters or parameters[0].kind not in (*_POSITIONAL, inspect.Parameter.VAR_POSITIONAL):
+        raise ConfigurationError(
+            f"the function of {operation} takes no text or recording as its first argument"
+        )
+    own = [one for one in parameters[1:] if one.kind is not inspect.Parameter.VAR_POSITIONAL]
+    if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in own):
+        return known
+    for one in own:
+        if one.default is inspect.Parameter.empty and one.name not in known:
+            message = (
+                f"the function of {operation} requires {one.name!r}, which no call has; name it as one of "
+                f"{', '.join(sorted(known))}, or give it a default"
+            )
+            raise ConfigurationError(message)
+    return known & {one.name for one in own}
+
+
+def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter] | None:
+    try:
+        return list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return None
+
+
+@dataclass(frozen=True)
+class FunctionCall:
+    """A call of a function.
+
+    Attributes:
+        operation: ``synthesize``, ``transcribe`` or ``translate``.
+        content: The text, or the clip.
+        fields: Fields by name, without those that were not given.
+        format: Format of the speech; empty for other operations.
+        stream: Whether its pieces are used while they come.
+    """
+
+    operation: str
+    content: Any = field(repr=False)
+    fields: dict[str, Any]
+    format: str = ""
+    stream: bool = False
+
+    def fitted(self, takes: frozenset[str]) -> dict[str, Any]:
+        """The fields for a function that takes some of them.
+
+        Raises:
+            InvalidRequestError: A field was given that changes the result, and the function does not take it.
+        """
+        check_fields(self.operation, self.fields, takes)
+        return {name: value for name, value in self.fields.items() if name in takes}
+
+
+def check_fields(operation: str, fields: Mapping[str, Any], takes: frozenset[str]) -> None:
+    """Refuse fields that a function does not take; those that only say what is asked for are left out.
+
+    Raises:
+        InvalidRequestError: A field was given that changes the result, and the function does not take it.
+    """
+    lacking = next((name for name in fields if name not in takes | _FACTS), None)
+    if lacking is not None:
+        has = ", ".join(sorted(takes)) or "none"
+        message = (
+            f"the function of {operation} takes no {lacking}; leave it out, or give the function a parameter "
+            f"{lacking!r} (it takes {has})"
+        )
+        raise InvalidRequestError(message, parameter=lacking)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FunctionSystem:
+    """Functions that take the place of a service.
+
+    Attributes:
+        name: Name of the system.
+        functions: The functions by operation.
+        voices: Languages of the voices by their names.
+        places: Calls that may run at once.
+        processes: Number of processes; 0 for threads of this one.
+        sample_rate: Rate in Hz to which recordings are resampled, or None.
+        identity: Identity for the keys of results.
+    """
+
+    name: str
+    functions: Mapping[str, SystemFunction]
+    voices: Mapping[str, str]
+    places: int
+    processes: int
+    sample_rate: int | None
+    identity: str
+
+    @property
+    def catalogue(self) -> list[dict[str, Any]]:
+        """The voices in the form of the contract's catalogue."""
+        return catalogue_of(self.name, self.voices)
+
+    def function(self, operation: str) -> SystemFunction:
+        """The function of an operation.
+
+        Raises:
+            InvalidRequestError: There is none.
+        """
+        found = self.functions.get(operation)
+        if found is None:
+            have = ", ".join(self.functions)
+            message = f"the system {self.name!r} has no function for {operation}, only for {have}; give {operation}="
+            raise InvalidRequestError(message, parameter=operation)
+        return found
+
+    def check(self, operation: str, fields: Mapping[str, Any]) -> None:
+        """Refuse fields that the function does not take, as far as its parameters are known.
+
+        Raises:
+            InvalidRequestError: There is no function, or it lacks a field.
+        """
+        takes = self.function(operation).takes
+        if takes is not None:
+            check_fields(operation, fields, takes)
+
+    def voice_name(self, id: str) -> str:  # noqa: A002 - the contract's name
+        """The name of a voice.
+
+        Raises:
+            InvalidRequestError: No voice has this id.
+        """
+        for name in self.voices:
+            if voice_id(name) == id:
+                return name
+        message = f"voice {id!r} is none of {self.name!r}, which has {', '.join(self.voices) or 'none'}"
+        raise InvalidRequestError(message, parameter="voice_id")

@@ -1,0 +1,186 @@
+"""Operations as functions get them: with the values as given, and without the rules of a wire."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from speechlab._arguments import plain_rate
+from speechlab.audio import AudioClip
+from speechlab.client._operations.call import HttpCall
+from speechlab.client._operations.operation import Operation, sendable, text_content, timeouts, words
+from speechlab.client._operations.recognition import Transcribe
+from speechlab.client._operations.speech import StreamSpeech, Synthesize
+from speechlab.client._operations.translation import StreamTranslation, Translate
+from speechlab.client._systems.functions import FunctionCall
+from speechlab.contract import (
+    DEFAULT_SAMPLE_RATE,
+    RECOGNITION_PATH,
+    SPEECH_PATH,
+    TRANSLATION_PATH,
+    AudioFormat,
+    SpeechRequest,
+    Voice,
+    check_text,
+)
+from speechlab.errors import InvalidRequestError
+
+if TYPE_CHECKING:
+    from speechlab.client._systems.functions import FunctionSystem
+
+O = TypeVar("O", bound=Operation[Any])  # noqa: E741 - an operation
+_LONGEST = 10**9
+"""Characters of the longest text: a function has no limit of its own."""
+_S_PER_CHAR, _S_PER_S = 0.3, 2.5
+
+
+def fitted(operation: O, system: FunctionSystem) -> O:
+    """An operation for the functions of a system; one that was fitted is returned unchanged.
+
+    Raises:
+        InvalidRequestError: The system has no function for it.
+    """
+    kind: Any = _KINDS.get(type(operation))
+    if kind is None:
+        return operation
+    given = {one.name: getattr(operation, one.name) for one in fields(cast("Any", operation))}
+    return cast("O", kind(**given, system=system))
+
+
+def _check_text(text: str) -> None:
+    check_text(text, limit=_LONGEST)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class FunctionSpeech(Synthesize):
+    """Speak a text by a function."""
+
+    system: FunctionSystem = field(kw_only=True, repr=False)
+
+    @property
+    def _fields(self) -> dict[str, Any]:
+        given = {"sample_rate": plain_rate(self.sample_rate), "temperature": self.temperature}
+        found = {name: value for name, value in sendable(given).items() if value is not None}
+        self.system.check("synthesize", found)
+        return found
+
+    @property
+    def _checked(self) -> tuple[SpeechRequest, int]:
+        _check_text(self.text)
+        found = self._fields
+        voice = self.voice.id if isinstance(self.voice, Voice) else self.voice
+        kind = AudioFormat(self.format)
+        request = SpeechRequest.model_construct(voice_id=voice, text=self.text, format=kind, **found)
+        return request, found.get("sample_rate") or DEFAULT_SAMPLE_RATE
+
+    @property
+    def content(self) -> dict[str, Any]:
+        return text_content(self.text, _check_text)
+
+    def call(self, timeout: float | None) -> HttpCall:
+        request, _ = self._checked
+        told = {"voice": self.system.voice_name(request.voice_id), **self._fields}
+        limits = timeouts(self.time_s(timeout), _S_PER_CHAR * len(self.text), stream=self.stream)
+        asked = FunctionCall("synthesize", self.text, told, str(request.format), self.stream)
+        return HttpCall(self.name, "tts", "POST", SPEECH_PATH, limits, asked=asked)
+
+
+class FunctionSpeechStream(FunctionSpeech):
+    """Speak a text by a function, and use its pieces while they come."""
+
+    __slots__ = ()
+    name = "stream_speech"
+    stream = True
+
+
+@dataclass(frozen=True, eq=False)
+class FunctionRecognition(Transcribe):
+    """Transcribe a recording by a function."""
+
+    system: FunctionSystem = field(kw_only=True, repr=False)
+
+    @property
+    def options(self) -> Any:
+        """The fields that were given, as they were given."""
+        names = (one.name for one in fields(Transcribe) if one.name not in {"audio", "timeout"})
+        given = {name: value for name in names if (value := getattr(self, name)) is not None}
+        if str(given["vad"]) in {"off", "0"}:
+            del given["vad"]
+        if "hotwords" in given:
+            given["hotwords"] = words("hotwords", given["hotwords"], rule="2.3")
+        self.system.check("transcribe", given)
+        return sendable(given)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return {**self.options, **self.content}
+
+    def call(self, timeout: float | None) -> HttpCall:
+        told, clip = self.options, self._clip()
+        if not clip.frames:
+            raise InvalidRequestError("the recording has no sound", parameter="audio")
+        limits = timeouts(self.time_s(timeout), _S_PER_S * clip.duration_s)
+        asked = FunctionCall("transcribe", clip, told)
+        return HttpCall(self.name, "asr", "POST", RECOGNITION_PATH, limits, asked=asked)
+
+    def _clip(self) -> AudioClip:
+        """The recording in one channel, at the rate of the function."""
+        given = self.audio
+        if isinstance(given, AudioClip):
+            clip = AudioClip(given.samples, given.sample_rate, given.title)
+        else:
+            with self.recording.open() as file:
+                clip = AudioClip.from_bytes(file.read())
+        clip = clip.to_mono()
+        return clip if self.system.sample_rate is None else clip.resample(self.system.sample_rate)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class FunctionTranslation(Translate):
+    """Translate a text by a function."""
+
+    system: FunctionSystem = field(kw_only=True, repr=False)
+
+    @property
+    def _fields(self) -> dict[str, Any]:
+        given = {
+            "source_lang": self.source_lang,
+            "target_lang": self.target_lang,
+            "keywords": words("keywords", self.keywords, rule="2.5") or None,
+            "context": self.context,
+            "model": self.model,
+        }
+        found = {name: value for name, value in sendable(given).items() if value is not None}
+        self.system.check("translate", found)
+        return found
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return {**self._fields, **self.content}
+
+    @property
+    def content(self) -> dict[str, Any]:
+        return text_content(self.text, _check_text)
+
+    def call(self, timeout: float | None) -> HttpCall:
+        _check_text(self.text)
+        limits = timeouts(self.time_s(timeout), _S_PER_CHAR * len(self.text), stream=self.stream)
+        asked = FunctionCall("translate", self.text, self._fields, stream=self.stream)
+        return HttpCall(self.name, "translate", "POST", TRANSLATION_PATH, limits, asked=asked)
+
+
+class FunctionTranslationStream(FunctionTranslation):
+    """Translate a text by a function, and use its pieces while they come."""
+
+    __slots__ = ()
+    name = "stream_translation"
+    stream = True
+
+
+_KINDS: dict[type, type] = {
+    Synthesize: FunctionSpeech,
+    StreamSpeech: FunctionSpeechStream,
+    Transcribe: FunctionRecognition,
+    Translate: FunctionTranslation,
+    StreamTranslation: FunctionTranslationStream,
+}

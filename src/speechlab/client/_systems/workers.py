@@ -1,0 +1,221 @@
+"""Where functions run: threads of this process, or processes of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import queue
+import struct
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from speechlab.client._systems.performing import Loaded
+from speechlab.errors import ConfigurationError, EngineError, SpeechLabError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Iterator
+    from typing import IO
+
+    from speechlab.client._systems.functions import FunctionCall, FunctionSystem
+
+_CHILD = "from speechlab.client._systems.child import main; main()"
+_LENGTH = struct.Struct("<Q")
+_END = object()
+
+
+def write_message(file: IO[bytes], message: object) -> None:
+    """Write a message to a process."""
+    data = message if isinstance(message, bytes) else pickle.dumps(message)
+    file.write(_LENGTH.pack(len(data)) + data)
+    file.flush()
+
+
+def read_message(file: IO[bytes]) -> Any:
+    """Read a message of a process.
+
+    Raises:
+        EOFError: The process has ended.
+    """
+    head = file.read(_LENGTH.size)
+    if len(head) < _LENGTH.size:
+        raise EOFError
+    (length,) = _LENGTH.unpack(head)
+    data = file.read(length)
+    if len(data) < length:
+        raise EOFError
+    return pickle.loads(data)  # noqa: S301 - from our own process
+
+
+class _Process:
+    """A process with the functions of a system, started at its first call."""
+
+    def __init__(self, system: FunctionSystem) -> None:
+        self._system = system
+        self._child: subprocess.Popen[bytes] | None = None
+
+    def pieces(self, call: FunctionCall) -> Iterator[Any]:
+        """The pieces of a result, and then its seconds."""
+        child = self._child
+        try:
+            if child is None:
+                payload = _pickled(self._system)
+                child = self._child = subprocess.Popen(
+                    [sys.executable, "-c", _CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+                )
+                assert child.stdin is not None
+                write_message(child.stdin, sys.path)
+                write_message(child.stdin, payload)
+            assert child.stdin is not None
+            assert child.stdout is not None
+            write_message(child.stdin, call)
+            while True:
+                kind, value = read_message(child.stdout)
+                if kind == "error":
+                    raise value
+                yield value
+                if kind == "end":
+                    return
+        except (EOFError, OSError):
+            code = None if child is None else child.wait()
+            self.close()
+            text = f"the process of {self._system.name!r} ended during {call.operation} (exit code {code})"
+            raise EngineError(f"{text}; its output says why, and the next call starts another") from None
+
+    def close(self) -> None:
+        """End the process."""
+        child, self._child = self._child, None
+        if child is not None:
+            child.kill()
+            child.wait()
+            for pipe in (child.stdin, child.stdout):
+                if pipe is not None:
+                    with suppress(OSError):
+                        pipe.close()
+
+
+def _pickled(system: FunctionSystem) -> bytes:
+    """The functions of a system for another process.
+
+    Raises:
+        ConfigurationError: A function cannot be sent.
+    """
+    content = system.name, dict(system.functions)
+    own = any(getattr(one.given, "__module__", None) == "__main__" for one in system.functions.values())
+    try:
+        if not own:
+            return pickle.dumps(content)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        pass
+    try:
+        data: bytes = import_module("cloudpickle").dumps(content)
+    except ImportError:
+        message = "processes= needs functions of a module; put them into a file, or: pip install cloudpickle"
+    except Exception as error:  # noqa: BLE001 - of any object that the function holds
+        message = f"the functions cannot be sent to another process ({error}); load the model in a factory"
+    else:
+        return data
+    raise ConfigurationError(message)
+
+
+class _Worker:
+    """A thread that runs one call at a time, or waits for its process to do so."""
+
+    def __init__(self, pieces: Callable[[FunctionCall], Iterator[Any]], close: Callable[[], None]) -> None:
+        self._pieces, self._close = pieces, close
+        self._calls: queue.SimpleQueue[tuple[FunctionCall, Callable[[Any], object]] | None] = (
+            queue.SimpleQueue()
+        )
+        self._left = threading.Event()
+        threading.Thread(target=self._run, name="speechlab function", daemon=True).start()
+
+    def ask(self, call: FunctionCall, tell: Callable[[Any], object]) -> None:
+        """Begin a call; ``tell`` gets its pieces, an error, and ``_END`` last."""
+        self._calls.put((call, tell))
+
+    def leave(self) -> None:
+        """End: a process at once, a thread at the next piece."""
+        self._left.set()
+        self._close()
+        self._calls.put(None)
+
+    def _run(self) -> None:
+        while (asked := self._calls.get()) is not None and not self._left.is_set():
+            call, tell = asked
+            with suppress(RuntimeError):  # the loop is closed, and nobody waits any more
+                try:
+                    for piece in self._pieces(call):
+                        if self._left.is_set():
+                            return
+                        tell(piece)
+                except SpeechLabError as error:
+                    tell(error)
+                tell(_END)
+
+
+class Workers:
+    """The workers of a system on one event loop.
+
+    Args:
+        system: The system.
+    """
+
+    def __init__(self, system: FunctionSystem) -> None:
+        self._system = system
+        self._loaded = Loaded(system.name, system.functions)
+        self._places = asyncio.Semaphore(system.places)
+        self._idle: list[_Worker] = []
+        self._all: set[_Worker] = set()
+
+    async def pieces(self, call: FunctionCall) -> AsyncGenerator[Any, None]:
+        """The pieces of a result as they come, and then its seconds.
+
+        A call that is cancelled or closed early leaves its worker: a process is ended, a thread ends by itself.
+
+        Raises:
+            SpeechLabError: The function failed.
+        """
+        async with self._places:
+            if not self._system.processes and self._system.function(call.operation).on_loop:
+                async for piece in self._loaded.pieces_on_loop(call):
+                    yield piece
+                return
+            worker = self._idle.pop() if self._idle else self._started()
+            told: asyncio.Queue[Any] = asyncio.Queue()
+            loop = asyncio.get_running_loop()
+            worker.ask(call, lambda piece: loop.call_soon_threadsafe(told.put_nowait, piece))
+            ended, error = False, None
+            try:
+                while (piece := await told.get()) is not _END:
+                    if isinstance(piece, SpeechLabError):
+                        error = piece
+                    else:
+                        yield piece
+                ended = True
+            finally:
+                if ended:
+                    self._idle.append(worker)
+                else:
+                    self._all.discard(worker)
+                    worker.leave()
+            if error is not None:
+                raise error
+
+    def _started(self) -> _Worker:
+        if self._system.processes:
+            process = _Process(self._system)
+            worker = _Worker(process.pieces, process.close)
+        else:
+            worker = _Worker(self._loaded.pieces, lambda: None)
+        self._all.add(worker)
+        return worker
+
+    def close(self) -> None:
+        """End all threads and processes."""
+        for worker in self._all:
+            worker.leave()
+        self._all.clear()
+        self._idle.clear()

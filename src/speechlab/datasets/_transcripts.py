@@ -1,0 +1,302 @@
+"""Transcripts that exist: replies of vendors as they document them, and files of CTM, TRN and subtitles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from speechlab._files import user_path
+from speechlab.errors import InvalidRequestError, SpeechLabError
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+_TICKS_PER_S = 10_000_000
+_TIMES = (
+    ("start", "end"),
+    ("start_time", "end_time"),
+    ("startTime", "endTime"),
+    ("startOffset", "endOffset"),
+)
+_FORMS = "Whisper, OpenAI, Deepgram, Azure, Google, AWS or a pipeline of transformers"
+_TIMED = (".srt", ".vtt", ".ctm", ".stm", ".TextGrid", ".eaf", ".csv", ".tsv")
+_ENDINGS = (".json", ".txt", ".trn", *_TIMED)
+
+
+def transcript_of(reply: Mapping[str, Any]) -> dict[str, Any]:
+    """Read the transcript in the reply of a recogniser.
+
+    Args:
+        reply: The JSON of Whisper, OpenAI, Deepgram, Azure (fast, batch and short audio), Google (v1 and v2), AWS, or
+            a pipeline of transformers, in the documented form.
+
+    Returns:
+        ``text``, and what the reply has of ``language``, ``confidence`` (0 to 1), ``segments`` (dicts with ``start``,
+        ``end``, ``text``) and ``words`` (dicts with ``word``, ``start``, ``end``, and ``confidence`` or None). Times
+        are seconds.
+
+    Raises:
+        InvalidRequestError: The reply has none of these forms.
+
+    Example:
+        >>> deepgram = {
+        ...     "results": {"channels": [{"alternatives": [{"transcript": "hello", "confidence": 0.9}]}]}
+        ... }
+        >>> transcript_of(deepgram)
+        {'text': 'hello', 'confidence': 0.9}
+    """
+    results = reply.get("results")
+    for holds, read in (
+        (isinstance(results, Mapping) and "channels" in results, _deepgram),
+        (isinstance(results, Mapping) and "transcripts" in results, _aws),
+        (isinstance(results, list), _google),
+        ("combinedPhrases" in reply or "phrases" in reply, _azure_fast),
+        ("recognizedPhrases" in reply or "combinedRecognizedPhrases" in reply, _azure_batch),
+        ("NBest" in reply or "DisplayText" in reply, _azure_short),
+        ("text" in reply or "segments" in reply or "chunks" in reply, _whisper),
+    ):
+        if holds:
+            try:
+                found = read(reply)
+            except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+                message = f"the reply is damaged: {type(error).__name__}: {error}; it looks like {read.__name__[1:]}"
+                raise InvalidRequestError(message, parameter="reply") from error
+            return {name: value for name, value in found.items() if value is not None}
+    message = (
+        f"the reply has the fields {', '.join(map(str, list(reply)[:6])) or 'none'}, unlike those of {_FORMS}"
+    )
+    raise InvalidRequestError(message, parameter="reply")
+
+
+def _whisper(reply: Mapping[str, Any]) -> dict[str, Any]:
+    chunks = [
+        {"start": one["timestamp"][0], "end": one["timestamp"][1], "text": one["text"]}
+        for one in reply.get("chunks") or ()
+        if None not in one["timestamp"]
+    ]
+    segments = [_segment(one) for one in reply.get("segments") or chunks]
+    inner = [word for one in reply.get("segments") or () for word in _field(one, "words") or ()]
+    text = reply.get("text")
+    return {
+        "text": _joined(one["text"] for one in segments) if text is None else str(text).strip(),
+        "language": reply.get("language") or None,
+        "confidence": reply.get("confidence"),
+        "segments": segments or None,
+        "words": [_word(one, _field(one, "word", "text")) for one in reply.get("words") or inner] or None,
+    }
+
+
+def _deepgram(reply: Mapping[str, Any]) -> dict[str, Any]:
+    channels = reply["results"]["channels"]
+    best = [channel["alternatives"][0] for channel in channels if channel["alternatives"]]
+    words = [
+        _word(one, _field(one, "punctuated_word", "word")) for part in best for one in part.get("words") or ()
+    ]
+    spoken = reply["results"].get("utterances") or ()
+    return {
+        "text": _joined(part["transcript"] for part in best),
+        "language": next(
+            (one["detected_language"] for one in channels if one.get("detected_language")), None
+        ),
+        "confidence": best[0].get("confidence") if len(best) == 1 else None,
+        "segments": [{**_segment(one), "text": str(one["transcript"])} for one in spoken] or None,
+        "words": words or None,
+    }
+
+
+def _aws(reply: Mapping[str, Any]) -> dict[str, Any]:
+    results = reply["results"]
+    spoken = [one for one in results.get("items") or () if one.get("start_time") is not None]
+    words = [
+        {
+            **_word(one, one["alternatives"][0]["content"]),
+            "confidence": _number(one["alternatives"][0], "confidence"),
+        }
+        for one in spoken
+    ]
+    segments = results.get("audio_segments") or ()
+    return {
+        "text": _joined(one["transcript"] for one in results["transcripts"]),
+        "language": results.get("language_code"),
+        "segments": [{**_segment(one), "text": str(one["transcript"])} for one in segments] or None,
+        "words": words or None,
+    }
+
+
+def _google(reply: Mapping[str, Any]) -> dict[str, Any]:
+    results = [one for one in reply["results"] if one.get("alternatives")]
+    best = [one["alternatives"][0] for one in results]
+    words = [_word(one, one["word"]) for part in best for one in part.get("words") or ()]
+    return {
+        "text": _joined(part.get("transcript", "") for part in best),
+        "language": next((one["languageCode"] for one in results if one.get("languageCode")), None),
+        "confidence": _number(best[0], "confidence") if len(best) == 1 else None,
+        "words": words or None,
+    }
+
+
+def _azure_fast(reply: Mapping[str, Any]) -> dict[str, Any]:
+    phrases = reply.get("phrases") or ()
+    whole = [one["text"] for one in reply.get("combinedPhrases") or phrases]
+    return {
+        "text": _joined(whole),
+        "language": next((one["locale"] for one in phrases if one.get("locale")), None),
+        "segments": [_lasting(one, "text", one["text"], "Milliseconds", 1000) for one in phrases] or None,
+        "words": [
+            _lasting(word, "word", word["text"], "Milliseconds", 1000)
+            for one in phrases
+            for word in one.get("words") or ()
+        ]
+        or None,
+    }
+
+
+def _azure_batch(reply: Mapping[str, Any]) -> dict[str, Any]:
+    phrases = [one for one in reply.get("recognizedPhrases") or () if one.get("nBest")]
+    whole = reply.get("combinedRecognizedPhrases") or [one["nBest"][0] for one in phrases]
+    words = [word for one in phrases for word in one["nBest"][0].get("words") or ()]
+    return {
+        "text": _joined(one["display"] for one in whole),
+        "language": next((one["locale"] for one in phrases if one.get("locale")), None),
+        "segments": [
+            _lasting(one, "text", one["nBest"][0]["display"], "InTicks", _TICKS_PER_S) for one in phrases
+        ]
+        or None,
+        "words": [_lasting(one, "word", one["word"], "InTicks", _TICKS_PER_S) for one in words] or None,
+    }
+
+
+def _azure_short(reply: Mapping[str, Any]) -> dict[str, Any]:
+    best = (reply.get("NBest") or [{}])[0]
+    words = [{"offset": one["Offset"], "duration": one["Duration"], **one} for one in best.get("Words") or ()]
+    return {
+        "text": str(reply.get("DisplayText") or best.get("Display") or "").strip(),
+        "confidence": best.get("Confidence"),
+        "words": [_lasting(one, "word", one["Word"], "", _TICKS_PER_S) for one in words] or None,
+    }
+
+
+def _field(value: Any, *names: str) -> Any:
+    """The first of these fields that a dict or an object has."""
+    for name in names:
+        found = value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
+        if found is not None:
+            return found
+    return None
+
+
+def _segment(value: Any) -> dict[str, Any]:
+    start, end = _times(value)
+    return {"start": start, "end": end, "text": str(_field(value, "text") or "").strip()}
+
+
+def _word(value: Any, text: object) -> dict[str, Any]:
+    start, end = _times(value)
+    sure = _field(value, "confidence", "probability", "score")
+    return {
+        "word": str(text).strip(),
+        "start": start,
+        "end": end,
+        "confidence": None if sure is None else float(sure),
+    }
+
+
+def _times(value: Any) -> tuple[float, float]:
+    for first, last in _TIMES:
+        if (end := _field(value, last)) is not None:
+            return _seconds(_field(value, first) or 0.0), _seconds(end)
+    raise KeyError("start, end")
+
+
+def _seconds(value: Any) -> float:
+    """Seconds, as a number, a text of a number, or Google's ``"1.300s"``."""
+    return float(value.removesuffix("s")) if isinstance(value, str) else float(value)
+
+
+def _lasting(value: Mapping[str, Any], name: str, text: object, unit: str, per_s: int) -> dict[str, Any]:
+    """A segment or word of Azure, which has an offset and a duration."""
+    start = float(value[f"offset{unit}"]) / per_s
+    found = {name: str(text).strip(), "start": start, "end": start + float(value[f"duration{unit}"]) / per_s}
+    return found if name == "text" else {**found, "confidence": _number(value, "confidence")}
+
+
+def _number(value: Mapping[str, Any], name: str) -> float | None:
+    return None if value.get(name) is None else float(value[name])
+
+
+def _joined(texts: Iterable[object]) -> str:
+    from speechlab.text import join_texts
+
+    return join_texts([str(text).strip() for text in texts])
+
+
+def transcripts_in(path: str | os.PathLike[str]) -> dict[str, str]:
+    """Read the transcripts of a file or folder.
+
+    Args:
+        path: A file with the transcripts of several recordings (``.trn``, ``.ctm``, ``.stm``, or a table of
+            segments with a column ``file``), or a folder with a file for each recording: a reply as of
+            :func:`transcript_of` (``.json``), subtitles, or plain text (``.txt``).
+
+    Returns:
+        The texts by the name of the recording, without its folder and ending.
+
+    Raises:
+        InvalidRequestError: The path does not exist, or a file cannot be read.
+    """
+    where = user_path(path)
+    files = sorted(one for one in where.iterdir() if one.suffix in _ENDINGS) if where.is_dir() else [where]
+    if not files or not where.exists():
+        message = f"{where} has no transcripts; give a file or folder of {', '.join(_ENDINGS)}"
+        raise InvalidRequestError(message, parameter="transcripts")
+    found: dict[str, str] = {}
+    for file in files:
+        try:
+            found |= _reader(file)(file)
+        except (OSError, ValueError, SpeechLabError) as error:
+            raise InvalidRequestError(
+                f"{file} cannot be read as a transcript: {error}", parameter="transcripts"
+            ) from error
+    return found
+
+
+def _reader(file: Path) -> Callable[[Path], dict[str, str]]:
+    return {".json": _json_file, ".txt": _text_file, ".trn": _trn_file}.get(file.suffix, _timed_file)
+
+
+def _json_file(file: Path) -> dict[str, str]:
+    reply = orjson.loads(file.read_bytes())
+    if not isinstance(reply, dict):
+        raise ValueError(f"it is a JSON {type(reply).__name__}, not an object")  # noqa: TRY004 - told as the others
+    return {file.stem: transcript_of(reply)["text"]}
+
+
+def _text_file(file: Path) -> dict[str, str]:
+    return {file.stem: " ".join(file.read_text("utf-8-sig").split())}
+
+
+def _trn_file(file: Path) -> dict[str, str]:
+    found = {}
+    for line in file.read_text("utf-8-sig").splitlines():
+        text, bracket, name = line.rstrip().rpartition("(")
+        if bracket and name.endswith(")"):
+            found[name[:-1]] = text.strip()
+        elif line.strip():
+            raise ValueError(f"the line {line[:40]!r} does not end with an id in parentheses")
+    return found
+
+
+def _timed_file(file: Path) -> dict[str, str]:
+    from speechlab import segments
+
+    table = segments.read(file)
+    names = table["file"].astype("string").fillna("").tolist()
+    parts: dict[str, list[str]] = {}
+    for name, text in zip(names, table["text"].astype("string").fillna("").tolist(), strict=True):
+        own = "" if file.suffix in {".srt", ".vtt"} else name.replace("\\", "/").rpartition("/")[2]
+        parts.setdefault(own or file.stem, []).append(text)
+    return {name: _joined(texts) for name, texts in parts.items()}

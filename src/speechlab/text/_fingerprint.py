@@ -1,0 +1,148 @@
+"""Hashes of functions: of their code and of the values that they hold, equal in all processes."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from functools import partial
+from pathlib import PurePath
+from types import (
+    BuiltinFunctionType,
+    CellType,
+    CodeType,
+    FunctionType,
+    MethodDescriptorType,
+    MethodType,
+    ModuleType,
+)
+from typing import Any
+
+from speechlab.text._normalizer import Normalizer
+
+_PLAIN = (str, bytes, int, float, complex, type(None), PurePath, re.Pattern, ModuleType, type, Normalizer)
+_BUILT_IN = (BuiltinFunctionType, MethodDescriptorType)
+_DEPTH = 8
+
+
+def function_hash(function: object, *, module: bool = False) -> str:
+    """Eight hexadecimal digits of the SHA-256 of a function's code and values.
+
+    The contents of lists, dicts and sets do not count: they may be caches that grow with each text.
+
+    Args:
+        function: A function, a method, a ``partial``, a class, or an object that can be called.
+        module: Whether the values count that it reads from its module, such as other functions there.
+
+    Example:
+        >>> function_hash(lambda text: text.lower()) == function_hash(lambda text: text.upper())
+        False
+    """
+    content = (function, _items(_global_values(function))) if module else function
+    return hashlib.sha256(repr(_content(content)).encode("utf-8", "replace")).hexdigest()[:8]
+
+
+def unhashed(function: object) -> dict[str, str]:
+    """The values behind a function whose content no hash of it can contain: their types, by name.
+
+    Example:
+        >>> model = object()
+        >>> unhashed(lambda text: (text, model))
+        {'model': 'object'}
+    """
+    held = _global_values(function)
+    inner = function.func if isinstance(function, partial) else function
+    if isinstance(function, partial):
+        held |= {f"argument {at}": value for at, value in enumerate(function.args)} | function.keywords
+    if isinstance(inner, MethodType):
+        held |= getattr(inner.__self__, "__dict__", {})
+    elif isinstance(inner, FunctionType):
+        cells = zip(inner.__code__.co_freevars, inner.__closure__ or (), strict=True)
+        held |= {name: _held(cell) for name, cell in cells}
+    else:
+        held |= getattr(inner, "__dict__", {}) if not isinstance(inner, type) else {}
+    return {name: type(value).__qualname__ for name, value in sorted(held.items()) if not _is_plain(value)}
+
+
+def _global_values(function: object) -> dict[str, Any]:
+    """The values that a function reads from its module, and those that its own functions read there, by name."""
+    found: dict[str, Any] = {}
+    waiting = [function]
+    while waiting:
+        value = waiting.pop()
+        value = value.func if isinstance(value, partial) else value
+        value = value.__func__ if isinstance(value, MethodType) else value
+        if isinstance(value, type) or not isinstance(value, FunctionType):
+            kind = value if isinstance(value, type) else type(value)
+            waiting += [one for one in vars(kind).values() if isinstance(one, FunctionType) and _is_own(kind)]
+            continue
+        for name in _names(value.__code__):
+            if name in value.__globals__ and name not in found:
+                found[name] = value.__globals__[name]
+                if isinstance(found[name], FunctionType) and found[name].__module__ == value.__module__:
+                    waiting.append(found[name])
+    return found
+
+
+def _is_own(kind: type) -> bool:
+    return kind.__module__ != "builtins"
+
+
+def _is_plain(value: object) -> bool:
+    if isinstance(value, tuple | frozenset):
+        return all(map(_is_plain, value))
+    return isinstance(value, (*_PLAIN, *_BUILT_IN, FunctionType))
+
+
+def _names(code: CodeType) -> list[str]:
+    inner = [name for one in code.co_consts if isinstance(one, CodeType) for name in _names(one)]
+    return [*code.co_names, *inner]
+
+
+def _content(value: object, depth: int = _DEPTH) -> object:
+    """The identity of a function or value, equal in all processes."""
+    if value is None or isinstance(value, str | bytes | int | float):
+        return value
+    if isinstance(value, Normalizer):
+        return value.signature
+    if depth == 0:
+        return type(value).__qualname__
+    if isinstance(value, tuple):
+        return [_content(cell, depth - 1) for cell in value]
+    if isinstance(value, frozenset):
+        return sorted(repr(_content(cell, depth - 1)) for cell in value)
+    return _content(_parts(value), depth - 1)
+
+
+def _parts(value: object) -> tuple[object, ...]:
+    if isinstance(value, ModuleType):
+        return (value.__name__,)
+    if isinstance(value, _BUILT_IN):
+        return value.__module__ if isinstance(value, BuiltinFunctionType) else None, value.__qualname__
+    if isinstance(value, type):
+        methods = {name: one for name, one in vars(value).items() if isinstance(one, FunctionType)}
+        return value.__module__, value.__qualname__, _items(methods)
+    if isinstance(value, re.Pattern):
+        return value.pattern, value.flags
+    if isinstance(value, CodeType):
+        return value.co_code, value.co_names, value.co_consts
+    if isinstance(value, FunctionType):
+        held = tuple(_held(cell) for cell in value.__closure__ or ())
+        return value.__code__, value.__defaults__, _items(value.__kwdefaults__), held
+    if isinstance(value, MethodType):
+        return value.__func__, value.__self__
+    if isinstance(value, partial):
+        return value.func, value.args, _items(value.keywords)
+    call = type(value).__call__ if callable(value) else None
+    code = call.__code__ if isinstance(call, FunctionType) else None
+    return type(value).__qualname__, code, _items(getattr(value, "__dict__", None))
+
+
+def _items(values: Any) -> tuple[object, ...]:
+    return tuple(sorted((values or {}).items(), key=lambda item: str(item[0])))
+
+
+def _held(cell: CellType) -> object:
+    try:
+        return cell.cell_contents
+    except ValueError:  # an empty cell
+        return None

@@ -1,0 +1,460 @@
+"""Functions as systems: in calls, streams, batches, the store and studies, in threads and in processes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pickle
+import threading
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import speechlab as sl
+from speechlab import batch, evaluate
+from speechlab.errors import (
+    APITimeoutError,
+    ConfigurationError,
+    ContractError,
+    EngineError,
+    InvalidRequestError,
+    RateLimitError,
+)
+from speechlab.store import Store
+from support.functions import Counting, slowly, spoken
+
+RATE = 8_000
+
+
+def tone(seconds: float = 0.5, rate: int = RATE) -> sl.AudioClip:
+    return sl.AudioClip(0.5 * np.sin(np.arange(round(seconds * rate)) / 9), rate)
+
+
+def heard(clip, language=None):
+    return f"{clip.frames} frames at {clip.sample_rate} in {language}"
+
+
+def words(text, source_lang, target_lang):
+    for word in text.split():
+        yield f"{target_lang}:{word} "
+
+
+@pytest.fixture
+def mine(tmp_path):
+    with sl.system(
+        "mine", transcribe=heard, synthesize=spoken, translate=words, voices={"anna": "English"}, version="1"
+    ) as lab:
+        yield lab
+
+
+def test_a_function_is_called_with_the_clip_itself_and_any_language(mine):
+    assert mine.transcribe(tone(), language="fr").text == "4000 frames at 8000 in fr"
+    assert mine.transcribe(tone()).language == ""
+    stereo = sl.AudioClip(np.zeros((100, 2), np.float32), 48_000)
+    assert mine.transcribe(stereo).text == "100 frames at 48000 in None"
+    given = []
+    with sl.system("keeps", transcribe=lambda clip: given.append(clip) or "", version="1") as lab:
+        samples = np.float32(0.1) + np.zeros(10, np.float32)  # is no multiple of a 16-bit step
+        lab.transcribe((samples, RATE))
+        lab.transcribe(sl.AudioClip(samples, RATE))
+    assert np.array_equal(given[1].samples, samples)
+
+
+def test_a_rate_is_made_for_the_function(tmp_path):
+    with sl.system("at 16", transcribe=heard, sample_rate=16_000, version="1") as lab:
+        path = tone().save(tmp_path / "a.wav")
+        for audio in (tone(), path, path.read_bytes()):
+            assert lab.transcribe(audio).text == "8000 frames at 16000 in None"
+
+
+def test_texts_and_sounds_beyond_the_contract(mine):
+    long = "word " * 4_000
+    assert mine.synthesize(long, voice="anna").duration_s == pytest.approx(0.4 * 4_000)
+    translation = mine.translate(long, source_lang="sw", target_lang="cy")
+    assert translation.text.startswith("cy:word cy:word")
+    assert translation.model == "mine"
+    clip = mine.synthesize("a bc", voice="anna", format="flac")
+    assert (clip.format, clip.sample_rate, clip.voice) == ("flac", RATE, "mine: anna")
+    with pytest.raises(InvalidRequestError, match="text is empty"):
+        mine.translate(" ", source_lang="sw", target_lang="cy")
+
+
+def test_an_iterator_streams(mine):
+    going_on = threading.Event()
+
+    def two(text, voice):
+        yield [0.1] * 800, RATE
+        assert going_on.wait(60)
+        yield [0.2] * 800, RATE
+
+    def halves(text, source_lang, target_lang):
+        yield "one "
+        assert going_on.wait(60)
+        yield "two"
+
+    with sl.system("two", synthesize=two, translate=halves, version="1") as lab:
+        with lab.stream_speech("a", voice="default") as stream:
+            clips = stream.clips()
+            assert next(clips).frames == 800  # before the second is made
+            going_on.set()
+            assert sum(clip.frames for clip in clips) == 800
+        going_on.clear()
+        with lab.stream_translation("a", source_lang="en", target_lang="ja") as stream:
+            assert next(stream).text == "one "
+            going_on.set()
+            assert stream.collect().text == "one two"
+
+
+def test_a_stream_that_is_left_early_ends_its_function():
+    made = []
+    left = threading.Event()
+
+    def endless(text, voice):
+        try:
+            while True:
+                made.append(1)
+                yield [0.1] * 800, RATE
+        finally:
+            left.set()
+
+    with sl.system("endless", synthesize=endless, version="1") as lab:
+        with lab.stream_speech("a", voice="default") as stream:
+            next(iter(stream))
+        assert left.wait(60)
+
+
+@pytest.mark.parametrize("form", ["coroutine", "generator", "object"])
+def test_async_functions(form):
+    async def coroutine(text, voice):
+        await asyncio.sleep(0)
+        return [0.1] * 800, RATE
+
+    async def generator(text, voice):
+        for _ in range(2):
+            await asyncio.sleep(0)
+            yield [0.1] * 400, RATE
+
+    class Object:
+        async def __call__(self, text, voice):
+            return await coroutine(text, voice)
+
+    function = {"coroutine": coroutine, "generator": generator, "object": Object()}[form]
+    with sl.system("async", synthesize=function, version="1") as lab:
+        assert lab.synthesize("a", voice="default").frames == 800
+        with lab.stream_speech("a", voice="default") as stream:
+            assert stream.collect().frames == 800
+
+
+def test_an_async_client_of_functions(mine):
+    async def work():
+        lab = pickle.loads(pickle.dumps(sl.system("there", transcribe=heard, version="2")))
+        async with sl.AsyncClient.from_settings(lab._async._settings) as there:
+            first, second = await asyncio.gather(there.transcribe(tone()), there.transcribe(tone(1)))
+            return first.text, second.text
+
+    assert asyncio.run(work()) == ("4000 frames at 8000 in None", "8000 frames at 8000 in None")
+
+
+FORMS = {
+    "text": "hello there",
+    "transcript": sl.Transcript("hello there", language="en"),
+    "dict": {"text": " hello there", "language": "en"},
+    "tuples": [(0.0, 0.5, "hello"), (0.5, 1.0, "there")],
+    "dicts": iter([{"start": 0, "end": 0.5, "text": " hello"}, {"start": 0.5, "end": 1, "text": " there"}]),
+    "pipeline": {"text": "hello there", "chunks": [{"timestamp": (0.0, 1.0), "text": "hello there"}]},
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_forms_of_a_transcript(form):
+    with sl.system("forms", transcribe=lambda clip: FORMS[form], version="1") as lab:
+        transcript = lab.transcribe(tone(), language="en")
+    assert transcript.text == "hello there"
+    assert transcript.language == "en"
+    assert len(transcript.segments) == {"tuples": 2, "dicts": 2, "pipeline": 1}.get(form, 0)
+    assert transcript.words is None
+
+
+def test_words_with_times_and_confidence_come_through_the_store(tmp_path):
+    reply = {
+        "text": "hello there",
+        "segments": [{"start": 0.0, "end": 1.0, "text": "hello there", "words": [{"word": " hello", "start": 0.1,
+                      "end": 0.4, "probability": 0.75}, {"word": " there", "start": 0.5, "end": 0.9}]}],
+    }  # fmt: skip
+    with sl.system("w", transcribe=lambda clip: reply, version="1", store=tmp_path) as lab:
+        first = lab.transcribe(tone())
+    with sl.system("w", transcribe=lambda clip: 1 / 0, version="1", store=tmp_path, mode="replay") as lab:
+        again = lab.transcribe(tone())
+    for transcript in (first, again):
+        assert transcript.words.to_dict("list")["word"] == ["hello", "there"]
+        assert transcript.words["confidence"].tolist()[0] == 0.75
+        assert transcript.words["confidence"].isna().tolist() == [False, True]
+        assert transcript.words["end"].tolist() == [0.4, 0.9]
+
+
+@pytest.mark.parametrize("result", [7, None, [7], {"other": 1}])
+def test_another_result_is_said_in_words(result):
+    told = pytest.raises((ContractError, InvalidRequestError), match=r"return a text|has the fields other")
+    with sl.system("odd", transcribe=lambda clip: result, version="1") as lab, told:
+        lab.transcribe(tone())
+
+
+def test_a_field_that_the_function_lacks_is_refused_before_the_first_row(mine):
+    calls = []
+    table = pd.DataFrame({"audio": [tone()]})
+    with sl.system("plain", transcribe=lambda clip: calls.append(clip) or "", version="1") as lab:
+        for refused in ({"hotwords": ["Ada"]}, {"vad": "segments"}, {"temperature": 0.5}):
+            name = next(iter(refused))
+            with pytest.raises(InvalidRequestError, match=f"takes no {name}; leave it out"):
+                lab.transcribe(tone(), **refused)
+            with pytest.raises(InvalidRequestError, match=f"takes no {name}; leave it out"):
+                batch.transcribe(table, lab, progress=False, **refused)
+        assert not calls
+        lab.transcribe(tone(), language="en")  # says what is asked for, and changes nothing
+    with sl.system("all", transcribe=lambda clip, **fields: str(sorted(fields)), version="1") as lab:
+        told = lab.transcribe(tone(), language="en", hotwords=["Ada"], vad="segments").text
+    assert told == "['hotwords', 'language', 'vad']"
+    with pytest.raises(InvalidRequestError, match="takes no context"):
+        mine.translate("a", source_lang="en", target_lang="ja", context="b")
+    with pytest.raises(InvalidRequestError, match="takes no temperature"):
+        mine.synthesize("a", voice="anna", temperature=0.5)
+    told = pytest.raises(InvalidRequestError, match="no function for translate, only for transcribe")
+    with sl.system("ears", transcribe=heard, version="1") as lab, told:
+        lab.translate("a", source_lang="en", target_lang="ja")
+
+
+def test_arguments_that_are_no_systems():
+    for wrong, told in (
+        ({}, "a system needs a function"),
+        ({"transcribe": "whisper"}, "give a function"),
+        ({"transcribe": lambda clip, beam: ""}, "requires 'beam', which no call has"),
+        ({"transcribe": heard, "concurrency": 0}, "concurrency is 0"),
+        ({"transcribe": heard, "concurrency": 2, "processes": 2}, "leave one of them out"),
+        ({"transcribe": heard, "processes": -1}, "processes is -1"),
+        ({"transcribe": heard, "sample_rate": "16k"}, "sample_rate is '16k'"),
+        ({"synthesize": spoken, "voices": "anna"}, "give a list of names"),
+        ({"transcribe": heard, "transport": "aiohttp"}, "transport is for services"),
+        ({"transcribe": heard, "api_ke": "a"}, "no option 'api_ke'"),
+        ({"transcribe": object}, "are not callable"),
+    ):
+        with pytest.raises(ConfigurationError, match=told):
+            sl.system("x", version="1", **wrong)
+    with pytest.raises(ConfigurationError, match="name is ''"):
+        sl.system("", transcribe=heard)
+
+
+def test_what_only_a_service_has_is_refused(mine):
+    with (
+        pytest.raises(ConfigurationError, match="has no realtime session"),
+        mine.realtime(voice="anna") as session,
+    ):
+        session.say("a")
+    with pytest.raises(ConfigurationError, match="answers no HTTP request"):
+        mine.request("GET", "/health")
+
+
+def test_a_batch_keeps_what_a_version_made_and_asks_another(tmp_path):
+    calls = Counter()
+
+    def counting(clip, language=None):
+        calls[clip.frames] += 1
+        return f"{clip.frames}"
+
+    table = pd.DataFrame({"audio": [tone(0.1), tone(0.2), tone(0.1)]})
+    how = {"store": tmp_path, "progress": False, "columns": "result"}
+    with sl.system("c", transcribe=counting, version="1") as lab:
+        first = batch.transcribe(table, lab, **how)
+        again = batch.transcribe(table, lab, **how)
+    assert first["hypothesis"].tolist() == again["hypothesis"].tolist() == ["800", "1600", "800"]
+    assert calls == {800: 1, 1600: 1}
+    with sl.system("c", transcribe=counting, version="2") as lab:
+        batch.transcribe(table, lab, **how)
+    assert calls == {800: 2, 1600: 2}
+    with sl.system("c", transcribe=lambda clip: 1 / 0, version="2", mode="replay", store=tmp_path) as lab:
+        assert batch.transcribe(table, lab, **how)["hypothesis"].tolist() == ["800", "1600", "800"]
+
+
+def test_without_a_version_the_code_and_its_values_are_the_version():
+    def made(word, shout=str.upper):
+        return lambda clip: shout(word)
+
+    def identity(function, **more):
+        with sl.system("x", transcribe=function, **more) as lab:
+            return lab.identity()
+
+    assert identity(made("a")) == identity(made("a"))
+    assert identity(made("a")) != identity(made("b"))
+    assert identity(made("a")) != identity(made("a"), sample_rate=16_000)
+    assert identity(made("a"), version="3") == identity(made("b"), version="3") == "x 3"
+    model = Counting()
+    with pytest.warns(UserWarning, match=r"does not change with model \(Counting\); give version="):
+        identity(lambda clip: model(clip, "en"))
+
+
+def test_a_crash_is_the_rows_error_with_its_traceback(tmp_path):
+    def fragile(clip, language=None):
+        if clip.frames == 800:
+            raise ValueError("no such sound")
+        return "fine"
+
+    table = pd.DataFrame({"audio": [tone(0.1), tone(0.2)]})
+    with sl.system("fragile", transcribe=fragile, version="1") as lab:
+        with pytest.raises(
+            EngineError, match=r"ValueError: no such sound \(test_systems.py, line \d+, in fragile"
+        ) as told:
+            lab.transcribe(tone(0.1))
+        assert 'raise ValueError("no such sound")' in told.value.traceback
+        assert isinstance(told.value.__cause__, ValueError)
+        rows = batch.transcribe(table, lab, store=tmp_path, progress=False)
+        kept = batch.transcribe(table, lab, store=tmp_path, progress=False, retry_failed=False)
+    assert rows["status"].tolist() == ["error", "ok"]
+    assert rows["error_type"].iloc[0] == "EngineError"
+    assert "Traceback" not in rows["error"].iloc[0]
+    assert kept["error"].iloc[0] == rows["error"].iloc[0]
+    with Store(tmp_path) as store:
+        assert 'raise ValueError("no such sound")' in store.attempts(rows["key"].iloc[0])[0].error
+
+
+def test_a_function_may_say_later():
+    calls = []
+
+    def busy(clip):
+        calls.append(1)
+        if len(calls) < 3:
+            raise RateLimitError("later", status=429, retry_after_s=0.01)
+        return "now"
+
+    with sl.system("busy", transcribe=busy, version="1") as lab:
+        assert lab.transcribe(tone()).text == "now"
+    assert len(calls) == 3
+
+
+def test_a_hang_ends_at_the_timeout_and_the_next_call_goes_on():
+    free = threading.Event()
+
+    def hanging(clip):
+        if clip.frames == 800:
+            free.wait(600)
+        return "there"
+
+    try:
+        with sl.system("hanging", transcribe=hanging, version="1", timeout=0.3) as lab:
+            with pytest.raises(
+                APITimeoutError, match=r"time of 0.3 s was up while it waited for the function"
+            ):
+                lab.transcribe(tone(0.1))
+            assert lab.with_options(timeout=60).transcribe(tone(0.2)).text == "there"
+    finally:
+        free.set()
+
+
+@pytest.mark.parametrize("most", [1, 3])
+def test_no_more_calls_run_at_once_than_allowed(most):
+    running, peak, lock = [0], [0], threading.Lock()
+    met = threading.Barrier(most)
+
+    def counting(clip):
+        with lock:
+            running[0] += 1
+            peak[0] = max(peak[0], running[0])
+        met.wait(60)  # passes only if as many as allowed run at once
+        with lock:
+            running[0] -= 1
+        return ""
+
+    table = pd.DataFrame({"audio": [tone(0.01 * n) for n in range(1, 10)]})
+    with sl.system("counting", transcribe=counting, version=str(most), concurrency=most) as lab:
+        done = batch.transcribe(table, lab, progress=False, concurrency=8)
+    assert done["status"].tolist() == ["ok"] * 9
+    assert peak[0] == most
+
+
+@pytest.mark.slow
+def test_processes_load_the_model_once_in_each():
+    table = pd.DataFrame({"audio": [tone(0.01 * n) for n in range(1, 13)]})
+    with sl.system("apart", transcribe=Counting, version="1", processes=2) as lab:
+        done = batch.transcribe(table, lab, language="en", progress=False)
+    assert done["status"].tolist() == ["ok"] * 12
+    pids, counts = zip(*(text.split() for text in done["hypothesis"]), strict=True)
+    assert 1 <= len(set(pids)) <= 2
+    assert str(os.getpid()) not in pids
+    for pid in set(pids):  # one model counted all calls of its process
+        own = [int(count) for one, count in zip(pids, counts, strict=True) if one == pid]
+        assert sorted(own) == list(range(1, len(own) + 1))
+
+
+@pytest.mark.slow
+def test_a_process_that_hangs_or_dies_is_replaced():
+    with sl.system("apart", transcribe=slowly, version="1", processes=1, timeout=60) as lab:
+        first = lab.transcribe(tone(0.5)).text
+        with pytest.raises(APITimeoutError):
+            lab.transcribe(tone(1.5), timeout=0.5)
+        second = lab.transcribe(tone(0.5)).text
+        with pytest.raises(EngineError, match=r"ended during transcribe \(exit code 7\)"):
+            lab.transcribe(tone(0.05))
+        third = lab.transcribe(tone(0.5)).text
+        assert len({first, second, third}) == 3
+        with pytest.raises(InvalidRequestError, match="takes no hotwords"):
+            lab.transcribe(tone(0.5), hotwords=["a"])
+
+
+@pytest.mark.slow
+def test_processes_stream_and_take_functions_of_a_notebook():
+    offset = 100
+    inner = lambda clip: f"{clip.frames + offset}"  # noqa: E731 - cannot be pickled
+    with sl.system("apart", synthesize=spoken, transcribe=inner, version="1", processes=1) as lab:
+        assert lab.transcribe(tone(0.1)).text == "900"
+        with lab.stream_speech("a bc", voice="default") as stream:
+            assert stream.collect().frames == 2_400
+
+
+def test_sound_in_other_forms():
+    forms = {
+        "clip": tone(0.1),
+        "file": tone(0.1).encode("flac"),
+        "rate first": (RATE, tone(0.1).samples),
+        "integers": (np.round(tone(0.1).samples * 32_767).astype(np.int16), RATE),
+        "rows": (tone(0.1).samples[None, :], RATE),
+    }
+    for name, form in forms.items():
+        with sl.system(name, synthesize=lambda text, form=form: form, version="1") as lab:
+            clip = lab.synthesize("a", voice="default", format="wav")
+            assert (clip.frames, clip.sample_rate) == (800, RATE), name
+            assert np.abs(clip.samples - tone(0.1).samples).max() < 1e-4, name
+
+
+def test_files_in_pieces_are_streamed_as_they_come():
+    data = tone(0.5).encode("mp3")
+    with sl.system("pieces", synthesize=lambda text: iter([data[:900], data[900:]]), version="1") as lab:
+        with lab.stream_speech("a", voice="default", format="mp3") as stream:
+            assert list(stream) == [data[:900], data[900:]]
+        assert lab.synthesize("a", voice="default", format="wav").duration_s > 0.4
+        told = pytest.raises(ContractError, match="do not begin a file of wav")
+        with told, lab.stream_speech("a", voice="default", format="wav") as stream:
+            stream.collect()
+
+
+def test_a_study_of_two_functions(tmp_path):
+    texts = [f"word number {n}" for n in range(30)]
+    clips = [sl.AudioClip(np.full(800, 0.01 * (n + 1), np.float32), RATE) for n in range(30)]
+
+    def right(clip, language=None):
+        return texts[round(clip.peak * 100) - 1]
+
+    def wrong(clip, language=None):
+        return right(clip).replace("number", "member")
+
+    table = pd.DataFrame({"audio": clips, "text": texts, "language": "en"})
+    how = {"store": tmp_path, "progress": False}
+    with (
+        sl.system("right", transcribe=right, version="1") as a,
+        sl.system("wrong", transcribe=wrong, version="1") as b,
+    ):
+        report = evaluate.recognition({"right": a, "wrong": b}, table, speed=3, **how)
+        again = evaluate.recognition({"right": a, "wrong": b}, table, **how)
+    assert report.summary.set_index("system")["wer"].round(3).to_dict() == {"right": 0.0, "wrong": 0.333}
+    assert "right" in report.answer
+    assert set(report.speed["system"]) == {"right", "wrong"}
+    assert not again.table["status"].eq("error").any()

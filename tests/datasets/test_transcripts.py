@@ -1,0 +1,274 @@
+"""Replies of vendors in the forms that they document, and files of transcripts, as columns of a table."""
+
+from __future__ import annotations
+
+import json
+
+import pandas as pd
+import pytest
+
+import speechlab as sl
+from speechlab import datasets, segments
+from speechlab.errors import InvalidRequestError
+
+TEXT = "Good morning. Ada."
+WHISPER = {
+    "task": "transcribe",
+    "language": "english",
+    "duration": 1.6,
+    "text": " Good morning. Ada.",
+    "segments": [
+        {"id": 0, "start": 0.0, "end": 0.9, "text": " Good morning.", "avg_logprob": -0.2},
+        {"id": 1, "start": 1.0, "end": 1.5, "text": " Ada.", "avg_logprob": -0.3},
+    ],
+}
+WORDS = [("Good", 0.1, 0.4), ("morning.", 0.4, 0.9), ("Ada.", 1.0, 1.5)]
+FORMS = {
+    "whisper": WHISPER
+    | {
+        "segments": [
+            WHISPER["segments"][0]
+            | {
+                "words": [
+                    {"word": f" {w}", "start": s, "end": e, "probability": 0.9} for w, s, e in WORDS[:2]
+                ]
+            },
+            WHISPER["segments"][1]
+            | {"words": [{"word": " Ada.", "start": 1.0, "end": 1.5, "probability": 0.9}]},
+        ]
+    },
+    "openai": WHISPER | {"words": [{"word": w, "start": s, "end": e} for w, s, e in WORDS]},
+    "deepgram": {
+        "metadata": {"duration": 1.6, "channels": 1},
+        "results": {
+            "channels": [
+                {
+                    "detected_language": "en",
+                    "alternatives": [
+                        {
+                            "transcript": TEXT,
+                            "confidence": 0.99,
+                            "words": [
+                                {
+                                    "word": w.strip(".").lower(),
+                                    "punctuated_word": w,
+                                    "start": s,
+                                    "end": e,
+                                    "confidence": 0.9,
+                                }
+                                for w, s, e in WORDS
+                            ],
+                        }
+                    ],
+                }
+            ],
+            "utterances": [
+                {"start": 0.1, "end": 0.9, "transcript": "Good morning.", "confidence": 0.9},
+                {"start": 1.0, "end": 1.5, "transcript": "Ada.", "confidence": 0.9},
+            ],
+        },
+    },
+    "azure fast": {
+        "durationMilliseconds": 1600,
+        "combinedPhrases": [{"text": TEXT}],
+        "phrases": [
+            {
+                "offsetMilliseconds": 100,
+                "durationMilliseconds": 1400,
+                "text": TEXT,
+                "locale": "en-US",
+                "confidence": 0.9,
+                "words": [
+                    {"text": w, "offsetMilliseconds": 1000 * s, "durationMilliseconds": 1000 * (e - s)}
+                    for w, s, e in WORDS
+                ],
+            }
+        ],
+    },
+    "azure batch": {
+        "source": "https://example.com/a.wav",
+        "combinedRecognizedPhrases": [{"channel": 0, "lexical": "good morning ada", "display": TEXT}],
+        "recognizedPhrases": [
+            {
+                "recognitionStatus": "Success",
+                "locale": "en-US",
+                "offsetInTicks": 1_000_000.0,
+                "durationInTicks": 14_000_000.0,
+                "nBest": [
+                    {
+                        "confidence": 0.9,
+                        "display": TEXT,
+                        "words": [
+                            {
+                                "word": w,
+                                "offsetInTicks": 1e7 * s,
+                                "durationInTicks": 1e7 * (e - s),
+                                "confidence": 0.9,
+                            }
+                            for w, s, e in WORDS
+                        ],
+                    }
+                ],
+            }
+        ],
+    },
+    "azure short": {
+        "RecognitionStatus": "Success",
+        "DisplayText": TEXT,
+        "Offset": 1_000_000,
+        "Duration": 14_000_000,
+        "NBest": [
+            {
+                "Confidence": 0.9,
+                "Display": TEXT,
+                "Words": [
+                    {"Word": w, "Offset": int(1e7 * s), "Duration": round(1e7 * (e - s))} for w, s, e in WORDS
+                ],
+            }
+        ],
+    },
+    "google v1": {
+        "results": [
+            {
+                "alternatives": [
+                    {
+                        "transcript": "Good morning.",
+                        "confidence": 0.9,
+                        "words": [
+                            {"word": w, "startTime": f"{s:.3f}s", "endTime": f"{e:.3f}s"}
+                            for w, s, e in WORDS[:2]
+                        ],
+                    }
+                ],
+                "languageCode": "en-us",
+            },
+            {
+                "alternatives": [
+                    {
+                        "transcript": " Ada.",
+                        "words": [{"word": "Ada.", "startTime": "1s", "endTime": "1.500s"}],
+                    }
+                ]
+            },
+        ],
+        "totalBilledTime": "15s",
+    },
+    "google v2": {
+        "results": [
+            {
+                "alternatives": [
+                    {
+                        "transcript": TEXT,
+                        "confidence": 0.9,
+                        "words": [
+                            {
+                                "word": w,
+                                "startOffset": f"{s:.1f}s",
+                                "endOffset": f"{e:.1f}s",
+                                "confidence": 0.9,
+                            }
+                            for w, s, e in WORDS
+                        ],
+                    }
+                ],
+                "languageCode": "en-US",
+            }
+        ]
+    },
+    "aws": {
+        "jobName": "a",
+        "results": {
+            "language_code": "en-US",
+            "transcripts": [{"transcript": TEXT}],
+            "items": [
+                {
+                    "start_time": str(s),
+                    "end_time": str(e),
+                    "type": "pronunciation",
+                    "alternatives": [{"confidence": "0.9", "content": w}],
+                }
+                for w, s, e in WORDS
+            ]
+            + [{"type": "punctuation", "alternatives": [{"confidence": "0.0", "content": "."}]}],
+        },
+    },
+}
+
+
+@pytest.mark.parametrize("vendor", FORMS)
+def test_replies_of_vendors(vendor):
+    found = datasets.transcript_of(json.loads(json.dumps(FORMS[vendor])))
+    assert found["text"] == TEXT
+    assert [one["word"] for one in found["words"]] == [word for word, *_ in WORDS]
+    assert [one["start"] for one in found["words"]] == pytest.approx([start for _, start, _ in WORDS])
+    assert [one["end"] for one in found["words"]] == pytest.approx([end for *_, end in WORDS])
+    assert {one["confidence"] for one in found["words"]} <= {0.9, None}
+
+
+@pytest.mark.parametrize("vendor", FORMS)
+def test_a_function_may_return_the_reply_of_a_vendor(vendor):
+    with sl.system(vendor, transcribe=lambda clip: FORMS[vendor], version="1") as lab:
+        transcript = lab.transcribe(([0.1] * 800, 8_000))
+    assert transcript.text == TEXT
+    assert transcript.words["word"].tolist() == [word for word, *_ in WORDS]
+
+
+def test_an_empty_reply_is_an_empty_transcript():
+    for empty in (
+        {"text": ""},
+        {"results": []},
+        {"results": {"channels": [{"alternatives": []}]}},
+        {"phrases": []},
+    ):
+        assert datasets.transcript_of(empty)["text"] == ""
+
+
+def test_other_json_is_refused_in_words():
+    with pytest.raises(InvalidRequestError, match="the reply has the fields status, unlike those of Whisper"):
+        datasets.transcript_of({"status": "queued"})
+    with pytest.raises(InvalidRequestError, match=r"the reply is damaged: .* looks like aws"):
+        datasets.transcript_of({"results": {"transcripts": [{}]}})
+
+
+@pytest.fixture
+def manifest(tmp_path):
+    for name in ("a", "b"):
+        sl.AudioClip([0.1] * 800, 8_000).save(tmp_path / f"{name}.wav")
+    table = pd.DataFrame({"audio": ["a.wav", "b.wav"], "text": ["one two", "three"], "language": "en"})
+    table.to_csv(tmp_path / "list.csv", index=False)
+    return tmp_path / "list.csv"
+
+
+def test_transcripts_become_columns(manifest, tmp_path):
+    folders = {name: tmp_path / name for name in ("json", "txt", "srt")}
+    for folder in folders.values():
+        folder.mkdir()
+    for name, text in (("a", "one two"), ("b", "tree")):
+        (folders["json"] / f"{name}.json").write_text(json.dumps({"text": text}))
+        (folders["txt"] / f"{name}.txt").write_text(f"{text}\n")
+        segments.write(segments.frame([(0.0, 0.5, text)], file=name), folders["srt"] / f"{name}.srt")
+    (tmp_path / "all.trn").write_text("one two (a)\ntree (b)\n")
+    (tmp_path / "all.ctm").write_text("a 1 0.0 0.1 one\na 1 0.1 0.1 two\nb 1 0.0 0.2 tree\n")
+    given = {**folders, "trn": tmp_path / "all.trn", "ctm": tmp_path / "all.ctm"}
+    table = datasets.read(manifest, transcripts=given)
+    for name in given:
+        assert table[name].tolist() == ["one two", "tree"], name
+
+
+def test_transcripts_of_other_recordings_are_told(manifest, tmp_path):
+    (tmp_path / "all.trn").write_text("one two (a)\n")
+    with pytest.warns(UserWarning, match="1 of 2 rows have no transcript of 'old'"):
+        assert datasets.read(manifest, transcripts={"old": tmp_path / "all.trn"})["old"].isna().tolist() == [
+            False,
+            True,
+        ]
+    (tmp_path / "all.trn").write_text("one two (c)\n")
+    with pytest.raises(InvalidRequestError, match="no transcript of these recordings; its names are c"):
+        datasets.read(manifest, transcripts={"old": tmp_path / "all.trn"})
+    (tmp_path / "all.trn").write_text("one two\n")
+    with pytest.raises(InvalidRequestError, match="does not end with an id in parentheses"):
+        datasets.read(manifest, transcripts={"old": tmp_path / "all.trn"})
+    with pytest.raises(InvalidRequestError, match="already has a column 'text'"):
+        datasets.read(manifest, transcripts={"text": tmp_path / "all.trn"})
+    with pytest.raises(InvalidRequestError, match="has no transcripts; give a file or folder of"):
+        datasets.read(manifest, transcripts={"old": tmp_path / "none"})
