@@ -33,7 +33,7 @@ WITHOUT = {
     "what rooms of this package ask of each other, and nobody else": """
         batch.Arrivals batch.Outcome batch.TimedCall batch.failures_told_elsewhere batch.in_turns batch.timed
         client.CallGroup client.Operation client.address_and_key
-        client.ask_service client.asking_afresh client.begin client.by_attempts client.grouped
+        client.ask_service client.asking_afresh client.begin client.by_attempts client.fitted_to client.grouped
         client.remember_service client.replaying_from client.result_of client.without_scheduler
         evaluate.combined_page""",
     "an error is read, not made: SpeechLabError, APIError and InvalidRequestError show how": """

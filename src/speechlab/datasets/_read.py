@@ -95,8 +95,8 @@ def read(
         if columns:
             message = f"{where} is a folder, whose layout has no columns; columns= is for manifests"
             raise InvalidRequestError(message, parameter="columns")
-        rows, lost, transcripts = corpus_rows(where.absolute(), *corpus, wanted)
-        _tell_lost(lost, transcripts)
+        rows, lost, count = corpus_rows(where.absolute(), *corpus, wanted)
+        _tell_lost(lost, count)
         table = _corpus_table(rows, language)
     elif layout is not None or manifest is None:
         raise _unreadable(where, layout)

@@ -247,6 +247,11 @@ def transcripts_in(path: str | os.PathLike[str]) -> dict[str, str]:
 
     Raises:
         InvalidRequestError: The path does not exist, or a file cannot be read.
+
+    Example:
+        >>> _ = Path("week-1.trn").write_text("good morning (s1-001)\\n")
+        >>> transcripts_in("week-1.trn")
+        {'s1-001': 'good morning'}
     """
     where = user_path(path)
     files = sorted(one for one in where.iterdir() if one.suffix in _ENDINGS) if where.is_dir() else [where]

@@ -121,7 +121,7 @@ def _pickled(system: FunctionSystem) -> bytes:
     raise ConfigurationError(message)
 
 
-class _Worker:
+class _Runner:
     """A thread that runs one call at a time, or waits for its process to do so."""
 
     def __init__(self, pieces: Callable[[FunctionCall], Iterator[Any]], close: Callable[[], None]) -> None:
@@ -167,8 +167,8 @@ class Workers:
         self._system = system
         self._loaded = Loaded(system.name, system.functions)
         self._places = asyncio.Semaphore(system.places)
-        self._idle: list[_Worker] = []
-        self._all: set[_Worker] = set()
+        self._idle: list[_Runner] = []
+        self._all: set[_Runner] = set()
 
     async def pieces(self, call: FunctionCall) -> AsyncGenerator[Any, None]:
         """The pieces of a result as they come, and then its seconds.
@@ -204,12 +204,12 @@ class Workers:
             if error is not None:
                 raise error
 
-    def _started(self) -> _Worker:
+    def _started(self) -> _Runner:
         if self._system.processes:
             process = _Process(self._system)
-            worker = _Worker(process.pieces, process.close)
+            worker = _Runner(process.pieces, process.close)
         else:
-            worker = _Worker(self._loaded.pieces, lambda: None)
+            worker = _Runner(self._loaded.pieces, lambda: None)
         self._all.add(worker)
         return worker
 
