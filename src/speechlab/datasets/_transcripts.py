@@ -235,7 +235,7 @@ def _joined(texts: Iterable[object]) -> str:
 
 
 def transcripts_in(path: str | os.PathLike[str]) -> dict[str, str]:
-    """Read the transcripts of a file or folder.
+    r"""Read the transcripts of a file or folder.
 
     Args:
         path: A file with the transcripts of several recordings (``.trn``, ``.ctm``, ``.stm``, or a table of
@@ -249,7 +249,7 @@ def transcripts_in(path: str | os.PathLike[str]) -> dict[str, str]:
         InvalidRequestError: The path does not exist, or a file cannot be read.
 
     Example:
-        >>> _ = Path("week-1.trn").write_text("good morning (s1-001)\\n")
+        >>> _ = Path("week-1.trn").write_text("good morning (s1-001)\n")
         >>> transcripts_in("week-1.trn")
         {'s1-001': 'good morning'}
     """
