@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from speechlab.audio import AudioClip
 from speechlab.batch import Counts, Outcome
+from speechlab.errors import InvalidRequestError
 from speechlab.widgets import BatchPreview, Player, SegmentEditor
 
 pytestmark = pytest.mark.browser
@@ -23,11 +25,53 @@ def test_the_output_is_plain_html_and_no_widget():
     assert "&lt;i&gt;" in bundle["text/html"]
 
 
-@pytest.mark.parametrize("host", ["VSCODE_PID"])
-def test_hosts_that_start_widgets_only_where_one_is_shown_get_both(monkeypatch, host):
-    monkeypatch.setenv(host, "1")
-    bundle = BatchPreview()._repr_mimebundle_()
-    assert set(bundle) == {"text/html", "text/plain", "application/vnd.jupyter.widget-view+json"}
+VIEW = "application/vnd.jupyter.widget-view+json"
+
+
+@pytest.mark.parametrize(("name", "value"), [("VSCODE_PID", "1"), ("SPEECHLAB_WIDGETS", "live")])
+def test_hosts_that_start_widgets_only_where_one_is_shown_get_both(monkeypatch, name, value):
+    monkeypatch.setenv(name, value)
+    bundle, metadata = BatchPreview()._repr_mimebundle_()
+    assert set(bundle) == {"text/html", "text/plain", VIEW}
+    assert metadata == {}
+
+
+def test_colab_is_told_which_widget_manager_it_has_to_load(monkeypatch):
+    url = "https://widgets.test/manager.js"
+    widgets = SimpleNamespace(_installed_url=url)
+    output = SimpleNamespace(enable_custom_widget_manager=lambda: None, _widgets=widgets)
+    monkeypatch.setitem(sys.modules, "google.colab", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "google.colab.output", output)
+    player = Player(AudioClip(np.zeros(100), 24_000))
+    bundle, metadata = player._repr_mimebundle_()
+    assert VIEW in bundle
+    assert metadata[VIEW]["colab"]["custom_widget_manager"]["url"] == url
+
+
+def test_a_setting_keeps_the_html_still(monkeypatch):
+    monkeypatch.setenv("VSCODE_PID", "1")
+    monkeypatch.setenv("SPEECHLAB_WIDGETS", "still")
+    player = Player(AudioClip(np.zeros(100), 24_000))
+    bundle = player._repr_mimebundle_()
+    assert set(bundle) == {"text/html", "text/plain"}
+    assert player._place not in bundle["text/html"]
+    monkeypatch.setenv("SPEECHLAB_WIDGETS", "off")
+    with pytest.raises(InvalidRequestError, match="neither 'live' nor 'still'"):
+        player._repr_mimebundle_()
+
+
+def test_a_batch_whose_kernel_dies_is_in_the_notebook_as_it_was(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("speechlab.widgets._preview.preview.time.monotonic", lambda: now[0])
+    preview = BatchPreview()
+    put = []
+    preview._shown = SimpleNamespace(update=lambda bundle, raw: put.append(bundle["text/html"]))
+    preview.begin("synthesize")
+    for done in range(1, 9):
+        now[0] += 1.0
+        preview.update([Outcome("ok", latency_s=0.1)], Counts(done, 10, 0, 0, now[0]))
+    assert len(put) == 1
+    assert "5 of 10 calls" in put[0]
 
 
 @pytest.mark.parametrize(("host", "updates"), [("", 1), ("VSCODE_PID", 0)])
@@ -49,7 +93,8 @@ def test_a_preview_ends_as_plain_html_and_begins_again_as_a_view_in_every_host(m
         monkeypatch.setenv(host, "1")
     preview = BatchPreview()
     put = []
-    preview._shown = SimpleNamespace(update=lambda bundle, raw: put.append(bundle))
+    update = lambda bundle, raw, metadata=None: put.append(bundle)  # noqa: E731 - as in the display's handle
+    preview._shown = SimpleNamespace(update=update)
     for operation in ("synthesize", "transcribe"):
         preview.begin(operation)
         preview.update([Outcome("ok", latency_s=0.1)], Counts(1, 1, 0, 0, 1.0))

@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import speechlab as sl
 from speechlab.audio import AudioClip
+from speechlab.client import SpeechClip
+from speechlab.contract import ReplySegment
 from speechlab.display import Html, audio_figure, details, diff, document, element, table
 
 pytestmark = pytest.mark.browser
@@ -74,3 +77,19 @@ def test_the_page_s_own_policy_stops_what_might_get_through(shown):
     page = shown.show(document("Report", smuggled))
     page.wait_for_timeout(50)
     assert page.evaluate("window.fired") is None
+
+
+@pytest.mark.parametrize(
+    "shown_object",
+    [
+        AudioClip(np.zeros(10), 8_000),
+        SpeechClip(np.zeros(10, np.float32), 8_000, text="said"),
+        sl.Transcript("heard", pieces=(ReplySegment(start=0.0, end=1.0, text="heard"),)),
+        sl.Transcript("heard"),
+        sl.Translation("said"),
+        sl.VoiceCatalogue([]),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_html_for_a_notebook_is_a_plain_text(shown_object):
+    assert type(shown_object._repr_html_()) is str  # marimo shows a subclass as an object

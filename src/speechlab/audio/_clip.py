@@ -253,7 +253,7 @@ class AudioClip:
     def _repr_html_(self) -> str:
         from speechlab.audio._figure import clip_figure
 
-        return clip_figure(self, title=self.title)
+        return str(clip_figure(self, title=self.title))
 
     def _with(self, samples: Samples, sample_rate: int | None = None) -> AudioClip:
         rate = self.sample_rate if sample_rate is None else sample_rate

@@ -337,7 +337,7 @@ class Report(ABC):
         return "\n".join(line for line in (told, self.answer, *self.notes) if line)
 
     def _repr_html_(self) -> str:
-        return join("", self.sections(clips=3))
+        return str(join("", self.sections(clips=3)))
 
     def _failures(self) -> list[Html]:
         """The number of failed rows with the reasons, if any failed."""

@@ -99,10 +99,10 @@ class Transcript:
         if self.confidence is not None:
             facts.append(f"confidence {self.confidence:.2f}")
         if self.pieces is None:
-            return audio_figure(None, title="Transcript", facts=facts, text=self.text, lang=lang)
+            return str(audio_figure(None, title="Transcript", facts=facts, text=self.text, lang=lang))
         rows = [(f"{piece.start:.2f}", f"{piece.end:.2f}", piece.text) for piece in self.pieces]
         head = audio_figure(None, title="Transcript", facts=[*facts, f"{len(rows)} segments"])
-        return head + table(["start (s)", "end (s)", "text"], rows, langs=[None, None, lang])
+        return str(head + table(["start (s)", "end (s)", "text"], rows, langs=[None, None, lang]))
 
 
 @dataclass(frozen=True, eq=False)

@@ -68,9 +68,8 @@ class SpeechClip(AudioClip):
 
     def _repr_html_(self) -> str:
         voice = self.voice or (f"voice {self.voice_id[:8]}" if self.voice_id else None)
-        return clip_figure(
-            self, title=voice or self.title, text=self.text or None, lang=self.language or None
-        )
+        lang = self.language or None
+        return str(clip_figure(self, title=voice or self.title, text=self.text or None, lang=lang))
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,9 +77,8 @@ class Translation:
             facts.append(self.model)
         if self.usage is not None:
             facts.append(f"{self.usage.total_tokens} tokens")
-        return audio_figure(
-            None, title="Translation", facts=facts, text=self.text, lang=self.target_lang or None
-        )
+        lang = self.target_lang or None
+        return str(audio_figure(None, title="Translation", facts=facts, text=self.text, lang=lang))
 
 
 @dataclass(frozen=True)

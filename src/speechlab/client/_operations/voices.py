@@ -233,14 +233,12 @@ class VoiceCatalogue(Sequence[Voice]):
             element("code", "sl.widgets.VoiceExplorer(lab)"),
             ". Nothing is spoken before you press a button.",
         )
-        return join(
-            "",
-            (
-                table(["voice", *columns], zip(names, *columns.values(), strict=True), caption=caption),
-                details("rates and ids", table(["voice", "rates (Hz)", "id"], facts)),
-                element("div", *hint, style=_SOFT) if self._voices else None,
-            ),
+        parts = (
+            table(["voice", *columns], zip(names, *columns.values(), strict=True), caption=caption),
+            details("rates and ids", table(["voice", "rates (Hz)", "id"], facts)),
+            element("div", *hint, style=_SOFT) if self._voices else None,
         )
+        return str(join("", parts))
 
 
 class NoVoiceError(InvalidRequestError, IndexError):

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _HERE = Path(__file__).parent
 _EVERY_S = 0.2
+_KEPT_EVERY_S = 5.0
 _MAX_ROWS = 50
 _MAX_CHARACTERS = 300
 _MAX_EARLIER = 20
@@ -73,6 +74,7 @@ class BatchPreview(RefreshedWidget):
         self._last: deque[dict[str, str]] = deque(maxlen=rows)
         self._counts: Counts | None = None
         self._pushed = -math.inf
+        self._kept = 0.0  # when the HTML in the notebook was made anew
 
     def __repr__(self) -> str:
         return f"BatchPreview({self.title!r}, {self.summary!r})"
@@ -105,6 +107,7 @@ class BatchPreview(RefreshedWidget):
         self.title = _TITLES.get(operation, operation)
         self._push(running=True)
         self._pushed = -math.inf  # the first rows need not wait
+        self._kept = time.monotonic()
         if ended:
             self._show_again(with_view=True)
 
@@ -114,6 +117,9 @@ class BatchPreview(RefreshedWidget):
         self._counts = counts
         if time.monotonic() - self._pushed >= _EVERY_S:
             self._push(running=True)
+            if self._pushed - self._kept >= _KEPT_EVERY_S:  # a kernel may die before the end
+                self._kept = self._pushed
+                self._show_again()
 
     def end(self) -> None:
         """Note the end of a run; called by the batch."""

@@ -13,6 +13,7 @@ import anywidget
 import traitlets
 
 from speechlab.display import Html, notebook_output
+from speechlab.errors import InvalidRequestError
 
 _SETTLED_S = 1.5
 """Time without changes after which the HTML in the notebook is made anew."""
@@ -36,13 +37,14 @@ class LiveWidget(anywidget.AnyWidget):
         raise NotImplementedError("a live widget must define static_html()")
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
-        html = notebook_output(self.static_html(), class_=self._place)
+        wanted = _wanted()
+        html = notebook_output(self.static_html(), class_="" if wanted == "still" else self._place)
         bundle = {"text/html": str(html), "text/plain": repr(self)}
-        if not _shows_widgets_only():
+        if wanted != "live":
             return bundle
         made: Any = super()._repr_mimebundle_(**kwargs)
-        view: dict[str, Any] = made[0] if isinstance(made, tuple) else made
-        return {**view, **bundle}
+        # the metadata names the widget manager that Colab has to load
+        return ({**made[0], **bundle}, made[1]) if isinstance(made, tuple) else {**made, **bundle}
 
 
 class RefreshedWidget(LiveWidget):
@@ -57,7 +59,8 @@ class RefreshedWidget(LiveWidget):
         from IPython.display import display
 
         # one display id for all outputs: a notebook updates every output with this id
-        handle = display(self._repr_mimebundle_(), raw=True, display_id=self._place)  # type: ignore[no-untyped-call]  # IPython's display has no types
+        bundle, metadata = self._output()
+        handle = display(bundle, metadata=metadata, raw=True, display_id=self._place)  # type: ignore[no-untyped-call]  # IPython's display has no types
         if handle is not None:  # without a kernel there is no output to update
             self._shown = handle
 
@@ -84,10 +87,22 @@ class RefreshedWidget(LiveWidget):
             with_view: Also update in notebooks that show the widget itself. Their view ends, and begins again if the
                 widget is still to be shown.
         """
-        if self._shown is not None and (with_view or not _shows_widgets_only()):
-            self._shown.update(self._repr_mimebundle_(), raw=True)
+        if self._shown is not None and (with_view or _wanted() != "live"):
+            bundle, metadata = self._output()
+            self._shown.update(bundle, raw=True, **({"metadata": metadata} if metadata else {}))
+
+    def _output(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        made = self._repr_mimebundle_()
+        return made if isinstance(made, tuple) else (made, {})
 
 
-def _shows_widgets_only() -> bool:
-    """Whether the notebook starts a widget only for a widget output, as Colab and Visual Studio Code do."""
-    return "google.colab" in sys.modules or "VSCODE_PID" in os.environ
+def _wanted() -> str:
+    """What the output of a widget has: ``html``; ``live``, the HTML and the widget; or ``still``, HTML that stays.
+
+    Colab and Visual Studio Code start a widget only for a widget output. ``SPEECHLAB_WIDGETS`` decides for others.
+    """
+    wanted = os.environ.get("SPEECHLAB_WIDGETS", "")
+    if wanted not in {"", "live", "still"}:
+        message = f"SPEECHLAB_WIDGETS={wanted!r} is neither 'live' nor 'still'; set one of them, or neither"
+        raise InvalidRequestError(message, parameter="SPEECHLAB_WIDGETS")
+    return wanted or ("live" if "google.colab" in sys.modules or "VSCODE_PID" in os.environ else "html")
