@@ -167,7 +167,7 @@ def overheads(client: Client, budget_s: float, pid: int, only: str = "") -> Iter
         body = json.dumps(fields).encode()
         yield in_turns(
             f"speech, {name}",
-            lambda e=engine, v=voice, t=text: timed(lambda: list(e.synthesise(t, v))),
+            lambda e=engine, v=voice, t=text: timed(lambda: list(e.synthesize(t, v))),
             lambda b=body: client.post("/tts", b)[2],
             budget_s,
             cpu,
@@ -183,13 +183,13 @@ def overheads(client: Client, budget_s: float, pid: int, only: str = "") -> Iter
         engine.close()
     if only in "whisper":
         speaker, ears = create("hibari"), create("whisper")
-        spoken = resample(np.concatenate(list(speaker.synthesise(TEXT, "heart"))), 24_000, ASR_RATE)
+        spoken = resample(np.concatenate(list(speaker.synthesize(TEXT, "heart"))), 24_000, ASR_RATE)
         recording = base64.b64encode(encode(spoken, "flac", ASR_RATE)).decode()
         body = json.dumps({"audio": recording, "language": "en"}).encode()
         options = RecognitionOptions(language="en")
         yield in_turns(
             f"recognition, whisper, {len(spoken) / ASR_RATE:.0f} s",
-            lambda: timed(lambda: ears.recognise(spoken, options)),
+            lambda: timed(lambda: ears.recognize(spoken, options)),
             lambda: client.post("/asr/srt/audio_llm", body)[2],
             budget_s,
             cpu,
@@ -215,7 +215,7 @@ def seconds(value: float | None) -> str:
 
 def first_piece(engine: Any, voice: str, text: str) -> float:
     """Return the seconds until an engine's first piece."""
-    pieces = engine.synthesise(text, voice)
+    pieces = engine.synthesize(text, voice)
     took = timed(lambda: next(pieces))
     pieces.close()
     return took

@@ -114,7 +114,7 @@ def whole(tmp_path_factory):
         data_dir=folder,
         # Our fast voices, and quick engines for the large models, which are tried by themselves below.
         engines={"q": {"enabled": False}},
-        recogniser="ears",
+        recognizer="ears",
         translator="echo",
         extra_engines=(MUTE, SLOW, *QUICK_ENGINES),
     )
@@ -171,7 +171,7 @@ def test_s8_135_keys_that_are_not_restricted_are_noticed(whole):
 def test_the_recogniser_keeps_the_contract_and_a_service_that_forwards_to_it_too(live_service):
     key = "sl:only-this-key"
     off = {name: {"enabled": False} for name in ("kokoro", "q", "openjtalk")}
-    to = {"recogniser_url": live_service.base_url, "recogniser_api_key": live_service.api_key}
+    to = {"recognizer_url": live_service.base_url, "recognizer_api_key": live_service.api_key}
     with running(ServiceConfig(port=0, api_keys=(key,), engines=off, translator="", **to)) as service:
         selected = [check for check in chosen(quick=True) if check.area in {"recognition", "segments"}]
         # Slow, and a question of what the recogniser itself does.
@@ -185,7 +185,7 @@ def test_the_recogniser_keeps_the_contract_and_a_service_that_forwards_to_it_too
 def test_further_keys_let_more_be_tried_and_what_is_missing_is_no_fault():
     key, hibari = "sl:only-this-key", voice_uuid("hibari", "heart")
     engines = {name: {"enabled": False} for name in ("kokoro", "q", "openjtalk")}
-    config = ServiceConfig(port=0, api_keys=(key,), recogniser="", translator="", engines=engines)
+    config = ServiceConfig(port=0, api_keys=(key,), recognizer="", translator="", engines=engines)
     with running(config) as service:
         more = {"expired_key": "sl:was-good-once", "legacy_key": "sl-0123456789abcdef", "restricted_key": key}
         options = ProbeOptions(service.base_url, key, voice=hibari, **more)

@@ -75,7 +75,7 @@ def say():
     """Speak and resample for the recogniser."""
 
     def speak(engine, text, voice, **options):
-        sound = np.concatenate(list(engine.synthesise(text, voice, **options)))
+        sound = np.concatenate(list(engine.synthesize(text, voice, **options)))
         return soxr.resample(sound, engine.sample_rate, 16_000).astype(np.float32)
 
     return speak

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import speechlab.engines
-from speechlab.engines import ModelStore, Synthesiser, add, addable, catalogue, check, create, status
+from speechlab.engines import ModelStore, Synthesizer, add, addable, catalogue, check, create, status
 from speechlab.errors import ConfigurationError, MissingDependencyError, ModelError
 
 DOC = Path(__file__).parents[2] / "docs" / "engines.md"
@@ -39,7 +39,7 @@ def test_looking_at_the_table_loads_no_inference_library():
 def test_every_entry_is_complete():
     for name, entry in catalogue().items():
         assert entry.name == name
-        assert entry.kind in {"synthesiser", "recogniser", "translator"}
+        assert entry.kind in {"synthesizer", "recognizer", "translator"}
         assert entry.languages
         assert entry.code_licence
         assert entry.weights_licence
@@ -115,8 +115,8 @@ def test_the_engine_of_the_tutorial_works(caplog):
     assert "'broken'" in caplog.text
     assert "'wrong'" in caplog.text
     engine = create("morse")
-    assert isinstance(engine, Synthesiser)
-    first, second = engine.synthesise("sos now", "key")
+    assert isinstance(engine, Synthesizer)
+    first, second = engine.synthesize("sos now", "key")
     assert first.dtype == np.float32
     assert 0.4 < np.abs(first).max() <= 0.5
     # Dots and dashes of "sos": 6 short and 3 long marks, gaps, and the end of the word.

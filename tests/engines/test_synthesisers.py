@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 import pytest
 
-from speechlab.engines import ReadHere, RecognitionOptions, Synthesiser, create
+from speechlab.engines import ReadHere, RecognitionOptions, Synthesizer, create
 from speechlab.engines._weights import store
 from speechlab.errors import EngineError, InvalidRequestError, ModelError
 
@@ -46,7 +46,7 @@ def test_the_recogniser_understands_the_voices(language, request, whisper, say, 
         engine = request.getfixturevalue(name)
         assert language in next(known.languages for known in engine.voices if known.name == voice)
         sounds += [say(engine, text, voice), np.zeros(12_800, dtype=np.float32)]
-    heard = whisper.recognise(np.concatenate(sounds), RecognitionOptions(vad="segments", min_silence_gap=600))
+    heard = whisper.recognize(np.concatenate(sounds), RecognitionOptions(vad="segments", min_silence_gap=600))
     assert heard.language == language
     assert 0.3 < heard.confidence <= 1
     assert len(heard.segments) == len(VOICES[language]), heard.text
@@ -60,11 +60,11 @@ def test_the_recogniser_understands_the_voices(language, request, whisper, say, 
 )
 def test_pieces_are_sound_and_repeat_exactly(name, voice, text, request):
     engine = request.getfixturevalue(name)
-    assert isinstance(engine, Synthesiser)
-    once = np.concatenate(list(engine.synthesise(text, voice)))  # by now all is loaded, too
+    assert isinstance(engine, Synthesizer)
+    once = np.concatenate(list(engine.synthesize(text, voice)))  # by now all is loaded, too
     started = time.process_time()  # which stands still while other tests have the cores
     pieces, times = [], []
-    for piece in engine.synthesise(text, voice):
+    for piece in engine.synthesize(text, voice):
         pieces.append(piece)
         times.append(time.process_time() - started)
     assert len(pieces) > 1
@@ -78,7 +78,7 @@ def test_pieces_are_sound_and_repeat_exactly(name, voice, text, request):
 
 def test_a_long_sentence_begins_at_its_first_clause(kokoro):
     text = "電話で話してから、家に帰って本を読みました。"
-    pieces = list(kokoro.synthesise(text, "jf_alpha"))
+    pieces = list(kokoro.synthesize(text, "jf_alpha"))
     assert len(pieces) == 2
     assert len(pieces[0]) < len(pieces[1])
 
@@ -87,7 +87,7 @@ def test_temperature_varies_the_reading_unless_it_is_zero_or_seeded(expressive, 
     from speechlab.engines import create
 
     def speak(engine, voice, **options):
-        return np.concatenate(list(engine.synthesise("はい。", voice, **options)))
+        return np.concatenate(list(engine.synthesize("はい。", voice, **options)))
 
     plain = speak(kokoro, "jf_tebukuro")
     np.testing.assert_array_equal(speak(expressive, "q_tebukuro", temperature=0.0), plain)
@@ -104,7 +104,7 @@ def test_temperature_varies_the_reading_unless_it_is_zero_or_seeded(expressive, 
 @pytest.mark.parametrize("text", ["…", "😀", "!?", "\n"])
 def test_a_text_with_nothing_to_say_is_a_short_silence(name, text, request):
     engine = request.getfixturevalue(name)
-    (piece,) = engine.synthesise(text, engine.voices[0].name)
+    (piece,) = engine.synthesize(text, engine.voices[0].name)
     assert 0.1 <= len(piece) / engine.sample_rate <= 1
     assert not piece.any()
 
@@ -112,20 +112,20 @@ def test_a_text_with_nothing_to_say_is_a_short_silence(name, text, request):
 def test_a_text_on_which_the_filter_diverges_is_loud_and_no_more(openjtalk):
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
-        pieces = list(openjtalk.synthesise("a" * 150, openjtalk.voices[0].name))
+        pieces = list(openjtalk.synthesize("a" * 150, openjtalk.voices[0].name))
     assert all(np.isfinite(piece).all() and np.abs(piece).max() <= 1 for piece in pieces)
 
 
 def test_a_text_that_the_voice_cannot_read_is_refused(hibari):
     with pytest.raises(InvalidRequestError, match="reads English only"):
-        hibari.synthesise("こんにちは", "heart")
+        hibari.synthesize("こんにちは", "heart")
 
 
 @pytest.mark.parametrize("name", ["kokoro", "expressive", "hibari", "openjtalk"])
 def test_an_unknown_voice_is_refused_with_the_list(name, request):
     engine = request.getfixturevalue(name)
     with pytest.raises(EngineError, match=rf"has no voice 'nobody'; it has: {engine.voices[0].name}"):
-        engine.synthesise("a", "nobody")
+        engine.synthesize("a", "nobody")
 
 
 def test_phonemes_beyond_the_limit_of_the_model_are_all_spoken(kokoro):
@@ -144,7 +144,7 @@ def test_phonemes_beyond_the_limit_of_the_model_are_all_spoken(kokoro):
     assert loaded is kokoro._model
     text = "志" * 85
     read = [char for char in _kokoro.phonemes(text, ReadHere()) if char in loaded.vocabulary]
-    list(engine.synthesise(text, "jf_alpha"))
+    list(engine.synthesize(text, "jf_alpha"))
     assert len(read) > _kokoro.TOKEN_LIMIT
     assert sum(spoken) == len(read)
     assert max(spoken) <= _kokoro.TOKEN_LIMIT
@@ -153,16 +153,16 @@ def test_phonemes_beyond_the_limit_of_the_model_are_all_spoken(kokoro):
 @pytest.mark.parametrize(("name", "voice"), [("hibari", "heart"), ("openjtalk", "mei")])
 def test_huge_numbers_are_read_digit_by_digit(name, voice, request):
     engine = request.getfixturevalue(name)
-    sound = np.concatenate(list(engine.synthesise("9876543210" * 4, voice)))
+    sound = np.concatenate(list(engine.synthesize("9876543210" * 4, voice)))
     assert len(sound) / engine.sample_rate > 5
 
 
 def test_a_stream_can_be_stopped_and_the_engine_reopened(kokoro):
-    stream = kokoro.synthesise(JA * 20, "jf_alpha")
+    stream = kokoro.synthesize(JA * 20, "jf_alpha")
     next(stream)
     stream.close()
     kokoro.close()
-    assert next(kokoro.synthesise("はい。", "jf_alpha")).size
+    assert next(kokoro.synthesize("はい。", "jf_alpha")).size
 
 
 def test_the_weights_of_hibari_are_those_that_are_pinned(monkeypatch, tmp_path):

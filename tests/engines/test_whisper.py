@@ -11,7 +11,7 @@ import pytest
 import soundfile
 import soxr
 
-from speechlab.engines import Recogniser, RecognitionOptions, checkpoints, create
+from speechlab.engines import RecognitionOptions, Recognizer, checkpoints, create
 from speechlab.errors import EngineError, ModelError
 from support.decoded_once import decoding_once
 
@@ -50,8 +50,8 @@ def test_recordings_of_people_are_recognised(name, human_speech, whisper, error_
         row = next(row for row in csv.DictReader(stream) if row["audio"] == name)
     samples, rate = soundfile.read(human_speech / name, dtype="float32", always_2d=True)
     sound = soxr.resample(samples.mean(axis=1), rate, 16_000).astype(np.float32)
-    heard = whisper.recognise(sound, RecognitionOptions())
-    assert isinstance(whisper, Recogniser)
+    heard = whisper.recognize(sound, RecognitionOptions())
+    assert isinstance(whisper, Recognizer)
     assert heard.language == row["language"]
     assert 0 < heard.confidence <= 1
     assert error_rate(row["text"], heard.text) <= BOUNDS[name], heard.text
@@ -62,7 +62,7 @@ def first_heard(whisper, two):
     """The first sentence as recognised, and the moments at which others could come first."""
     moments = []
     with checkpoints(lambda: moments.append("")):
-        return whisper.recognise(two[0], RecognitionOptions(vad="segments")), moments
+        return whisper.recognize(two[0], RecognitionOptions(vad="segments")), moments
 
 
 def test_others_may_come_first_before_the_features_and_before_each_window(first_heard):
@@ -91,7 +91,7 @@ def test_others_may_come_first_before_each_step_of_a_window_that_loops(hibari, s
     monkeypatch.setattr(ctranslate2.models.Whisper, "encode", encoding)
     sound = np.concatenate([say(hibari, "The train is late again.", "heart")[:3200]] * 18)
     with checkpoints(lambda: steps.append("turn")):
-        heard = whisper.recognise(sound, RecognitionOptions(language="ja"))
+        heard = whisper.recognize(sound, RecognitionOptions(language="ja"))
     assert heard.language == "ja"  # which was named, and is kept to for English
     assert any(retried), steps
     assert all("turn" in pair for pair in itertools.pairwise(steps)), steps
@@ -111,20 +111,20 @@ def test_others_may_come_first_before_each_step_of_a_window_that_loops(hibari, s
     ids=["empty", "short", "silence", "noise", "tone"],
 )
 def test_where_nobody_speaks_there_is_no_text(sound, vad, whisper):
-    heard = whisper.recognise(sound, RecognitionOptions(vad=vad))
+    heard = whisper.recognize(sound, RecognitionOptions(vad=vad))
     assert (heard.text, heard.confidence, heard.segments) == ("", 0.0, ())
-    assert whisper.recognise(sound, RecognitionOptions(language="zh", vad=vad)).language == "zh"
+    assert whisper.recognize(sound, RecognitionOptions(language="zh", vad=vad)).language == "zh"
 
 
 def test_silence_around_and_between_speech_adds_nothing(two, whisper, error_rate):
     sound = np.concatenate([silence(8), two[0], silence(15), two[1], silence(8)])
     for vad in ("off", "on"):
-        heard = whisper.recognise(sound, RecognitionOptions(vad=vad))
+        heard = whisper.recognize(sound, RecognitionOptions(vad=vad))
         assert error_rate(FIRST + SECOND, heard.text) < 0.06, heard.text
 
 
 def test_soft_speech_is_heard(two, whisper, error_rate):
-    heard = whisper.recognise(two[0] * 0.01, RecognitionOptions(language="en"))
+    heard = whisper.recognize(two[0] * 0.01, RecognitionOptions(language="en"))
     assert error_rate(FIRST, heard.text) < 0.1, heard.text
 
 
@@ -132,7 +132,7 @@ def test_soft_speech_is_heard(two, whisper, error_rate):
 def test_080_081_a_gap_splits_if_it_is_long_enough(gap, count, two, whisper, error_rate):
     sound = np.concatenate([silence(3), two[0], silence(gap), two[1], silence(2)])
     duration = len(sound) / 16_000
-    heard = whisper.recognise(sound, RecognitionOptions(vad="segments"))
+    heard = whisper.recognize(sound, RecognitionOptions(vad="segments"))
     assert len(heard.segments) == count
     first, last = heard.segments[0], heard.segments[-1]
     # Speech begins at 3 s: 1500 ms of pre-roll. It ends 2 s before the end: speech_pad_ms and segment_padding.
@@ -163,7 +163,7 @@ def test_079_segments_stay_orderly_at_the_bounds(two, whisper):
             {"min_silence_gap": 20_000},
             {"min_segment_duration": 60.0},
         ):
-            heard = whisper.recognise(sound, RecognitionOptions(language="en", vad="segments", **rules))
+            heard = whisper.recognize(sound, RecognitionOptions(language="en", vad="segments", **rules))
             assert heard.segments, rules
             time = 0.0
             for segment in heard.segments:
@@ -189,9 +189,9 @@ LONG = [
 def test_more_than_a_window_is_recognised_whole_and_split_where_it_pauses(hibari, say, whisper, error_rate):
     sound = np.concatenate([part for text in LONG for part in (say(hibari, text, "heart"), silence(0.8))])
     assert len(sound) / 16_000 > 32
-    plain = whisper.recognise(sound, RecognitionOptions())
+    plain = whisper.recognize(sound, RecognitionOptions())
     assert error_rate("".join(LONG), plain.text) < 0.06, plain.text
-    timed = whisper.recognise(sound, RecognitionOptions(vad="segments", language="en"))
+    timed = whisper.recognize(sound, RecognitionOptions(vad="segments", language="en"))
     assert len(timed.segments) == len(LONG)
     for text, segment in zip(LONG, timed.segments, strict=True):
         assert error_rate(text, segment.text) < 0.2, segment.text
@@ -199,32 +199,32 @@ def test_more_than_a_window_is_recognised_whole_and_split_where_it_pauses(hibari
 
 def test_speech_that_repeats_itself_is_not_mistaken_for_a_runaway(hibari, say, whisper, error_rate):
     text = "The train is late again. " * 4
-    heard = whisper.recognise(say(hibari, text, "heart"), RecognitionOptions(language="en"))
+    heard = whisper.recognize(say(hibari, text, "heart"), RecognitionOptions(language="en"))
     assert error_rate(text, heard.text) < 0.1, heard.text
 
 
 def test_laughter_is_no_loop(kokoro, say, walk, whisper):
     laughter = say(kokoro, "ははははは。", "jf_alpha")
     sound = np.concatenate([*[laughter] * 4, silence(0.3), walk])
-    heard = whisper.recognise(sound, RecognitionOptions(language="ja"))
+    heard = whisper.recognize(sound, RecognitionOptions(language="ja"))
     assert "公園まで歩きます" in heard.text, heard.text
     assert not re.search(r"(.{2,}?)\1\1", heard.text), heard.text
 
 
 def test_the_same_recording_gives_the_same_result(first_heard, two, whisper):
-    assert whisper.recognise(two[0], RecognitionOptions(vad="segments")) == first_heard[0]
+    assert whisper.recognize(two[0], RecognitionOptions(vad="segments")) == first_heard[0]
 
 
 def test_options_reach_the_decoder(two, whisper, error_rate):
     options = RecognitionOptions(
         language="en", hotwords=("train", "city"), temperature=0.3, repetition_penalty=1.2, top_p=0.1
     )
-    assert error_rate(FIRST, whisper.recognise(two[0], options).text) < 0.5
+    assert error_rate(FIRST, whisper.recognize(two[0], options).text) < 0.5
 
 
 def test_hotwords_bring_rare_names(hibari, say, whisper):
     sound = say(hibari, "The engineers of Kayraline met in Worbleton.", "heart")
-    hinted = whisper.recognise(sound, RecognitionOptions(language="en", hotwords=("Kayraline", "Worbleton")))
+    hinted = whisper.recognize(sound, RecognitionOptions(language="en", hotwords=("Kayraline", "Worbleton")))
     assert "Worbleton" in hinted.text or "Kayraline" in hinted.text, hinted.text
 
 
@@ -233,14 +233,14 @@ def test_hotwords_bring_rare_names(hibari, say, whisper):
 )
 def test_impossible_options_are_refused(option, text, whisper):
     with pytest.raises(EngineError, match=text):
-        whisper.recognise(silence(1), RecognitionOptions(**option))
+        whisper.recognize(silence(1), RecognitionOptions(**option))
 
 
 def test_samples_of_another_shape_are_refused(whisper):
     with pytest.raises(EngineError, match=r"shape \(2, 100\)"):
-        whisper.recognise(np.zeros((2, 100), dtype=np.float32), RecognitionOptions())
+        whisper.recognize(np.zeros((2, 100), dtype=np.float32), RecognitionOptions())
     with pytest.raises(EngineError, match="not numbers"):
-        whisper.recognise(np.full(16_000, np.nan, dtype=np.float32), RecognitionOptions())
+        whisper.recognize(np.full(16_000, np.nan, dtype=np.float32), RecognitionOptions())
 
 
 def test_a_folder_that_is_no_model_is_refused_with_what_it_lacks(tmp_path):
@@ -256,7 +256,7 @@ def test_nothing_is_fetched_unasked():
 
 def test_languages_that_change_within_a_recording_are_both_heard(kokoro, say, two, walk, whisper):
     english, later = two
-    heard = whisper.recognise(np.concatenate([english, silence(0.4), walk]), RecognitionOptions())
+    heard = whisper.recognize(np.concatenate([english, silence(0.4), walk]), RecognitionOptions())
     assert "first train" in heard.text.lower(), heard.text
     assert "公園" in heard.text, heard.text
     # With hardly a pause between them, pieces hold both languages, and lose one: the whole is kept then.
@@ -266,7 +266,7 @@ def test_languages_that_change_within_a_recording_are_both_heard(kokoro, say, tw
         say(kokoro, "会議の資料を明日までに送ってください。", "jf_tebukuro"),
         later,
     ]
-    heard = whisper.recognise(
+    heard = whisper.recognize(
         np.concatenate([part for one in said for part in (one, silence(0.1))]), RecognitionOptions()
     )
     assert all(word in heard.text for word in ("公園", "train", "会議", "lunch")), heard.text

@@ -37,7 +37,7 @@ class Speakers(StagedVoice):
         self.slower_s = 0.0
         """By how much each call takes longer than the one before."""
 
-    def synthesise(self, text: str, voice: str, *, temperature: float | None = None) -> Any:
+    def synthesize(self, text: str, voice: str, *, temperature: float | None = None) -> Any:
         before = sum(1 for call in self.calls if call["voice"] == voice and call["text"] == text)
         self.calls.append({"text": text, "voice": voice, "temperature": temperature})
         time.sleep(self.slower_s * len(self.calls))
@@ -76,9 +76,9 @@ class Staged:
 def serving():
     staged = Staged()
     config = staged_config(
-        ServedEngine("one", "synthesiser", lambda: staged.one, Provider("one", heavy=False)),
-        ServedEngine("other", "synthesiser", lambda: staged.other, Provider("other", heavy=False)),
-        ServedEngine("ears", "recogniser", lambda: staged.ears, heavy=False),
+        ServedEngine("one", "synthesizer", lambda: staged.one, Provider("one", heavy=False)),
+        ServedEngine("other", "synthesizer", lambda: staged.other, Provider("other", heavy=False)),
+        ServedEngine("ears", "recognizer", lambda: staged.ears, heavy=False),
     )
     with ExitStack() as stack:
         service = stack.enter_context(running(config))

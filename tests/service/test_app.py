@@ -96,7 +96,7 @@ def test_replies_fit_the_description(live, hibari):
 
     check("VoiceList", live.request("GET", "/tts/voices").json())
     check("ErrorBody", live.speak(voice_id=hibari, text="", format="wav").json())
-    check("ErrorBody", live.recognise(b"x").json())
+    check("ErrorBody", live.recognize(b"x").json())
     request = {"voice_id": hibari, "text": "Hi.", "format": "wav"}
     check("SpeechRequest", request)
     with pytest.raises(jsonschema.ValidationError):

@@ -176,10 +176,10 @@ def test_engine_arguments():
 
 def test_any_setting_as_an_argument():
     engines = '{"whisper": {"beam_size": 2}}'
-    options = ["queue_limit=8", "recogniser=", "ws_origins=https://a, https://b", f"engines={engines}"]
+    options = ["queue_limit=8", "recognizer=", "ws_origins=https://a, https://b", f"engines={engines}"]
     given = given_settings(options, ["whisper.model=/ct2"])
     config, warnings = load_config(None, given, {"SPEECHLAB_SERVICE_QUEUE_LIMIT": "9"})
-    assert (config.queue_limit, config.recogniser, warnings) == (8, "", [])
+    assert (config.queue_limit, config.recognizer, warnings) == (8, "", [])
     assert config.ws_origins == ("https://a", "https://b")
     assert config.engines["whisper"] == {"beam_size": 2, "model": "/ct2"}
     assert given_settings([]) == {}
@@ -196,7 +196,7 @@ def test_which_engines_are_on():
     names = [engine.name for engine in served_engines(ServiceConfig())]
     assert set(names) == {"kokoro", "q", "hibari", "openjtalk", "whisper", "gemma"}
     off = ServiceConfig(
-        engines={"kokoro": {"enabled": False}, "q": {"enabled": False}}, recogniser="", translator=""
+        engines={"kokoro": {"enabled": False}, "q": {"enabled": False}}, recognizer="", translator=""
     )
     assert {engine.name for engine in served_engines(off)} == {"hibari", "openjtalk"}
     more = ServiceConfig(engines={"llama": {"model": "/m.gguf"}}, translator="llama")
@@ -206,7 +206,7 @@ def test_which_engines_are_on():
     with pytest.raises(ConfigurationError, match="no-such"):
         served_engines(ServiceConfig(engines={"no-such": {}}))
     with pytest.raises(ConfigurationError, match="whisperer"):
-        served_engines(ServiceConfig(recogniser="whisperer"))
+        served_engines(ServiceConfig(recognizer="whisperer"))
 
 
 def test_an_option_that_an_engine_does_not_know_is_told_at_the_start():

@@ -70,7 +70,7 @@ class Http:
     def speak(self, **fields: Any) -> Reply:
         return self.post_json("/tts", fields)
 
-    def recognise(self, audio: Any = None, **fields: Any) -> Reply:
+    def recognize(self, audio: Any = None, **fields: Any) -> Reply:
         if isinstance(audio, bytes):
             audio = base64.b64encode(audio).decode()
         return self.post_json("/asr/srt/audio_llm", fields if audio is None else {"audio": audio, **fields})

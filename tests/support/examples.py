@@ -54,8 +54,8 @@ WITHOUT = {
         store.RunPart store.RunRecord store.Stored""",
     "a protocol or a type: implemented or annotated, not called": """
         batch.Progress batch.Watcher client.AudioInput client.Clock client.Random client.RealtimeEvent
-        client.SystemClock engines.Reader engines.Recogniser
-        engines.Synthesiser engines.Translator""",
+        client.SystemClock engines.Reader engines.Recognizer
+        engines.Synthesizer engines.Translator""",
     "needs a kernel, a browser or a microphone": """
         notebook.allow_nested_loops widgets.BatchPreview widgets.Recorder widgets.VoiceExplorer""",
     "needs weights, a server, a keyring or a package that is not always there": """

@@ -22,7 +22,7 @@ class Tones:
     def __init__(self, pause_s=0.0):
         self.pause_s = pause_s
 
-    def synthesise(self, text, voice, *, temperature=None):
+    def synthesize(self, text, voice, *, temperature=None):
         for _ in text.split()[:10]:
             time.sleep(self.pause_s)
             yield np.full(2_400, 0.1, dtype=np.float32)
@@ -34,7 +34,7 @@ class Loudness:
     model = "loudness-1"
     languages = ("ja", "en", "zh")
 
-    def recognise(self, samples, options):
+    def recognize(self, samples, options):
         loud = np.flatnonzero(np.abs(samples) > 0.01) / 16_000
         language = options.language or "en"
         if not loud.size:
@@ -51,20 +51,20 @@ class Loudness:
 
 
 QUICK_ENGINES = (
-    ServedEngine("q", "synthesiser", Tones, heavy=False),
-    ServedEngine("quick", "synthesiser", lambda: Tones(0.002), Provider("quick", heavy=False)),
-    ServedEngine("ears", "recogniser", Loudness, heavy=False),
+    ServedEngine("q", "synthesizer", Tones, heavy=False),
+    ServedEngine("quick", "synthesizer", lambda: Tones(0.002), Provider("quick", heavy=False)),
+    ServedEngine("ears", "recognizer", Loudness, heavy=False),
     ServedEngine("echo", "translator", StagedTranslator, heavy=False),
 )
-"""One of each kind; the service needs ``recogniser="ears"`` and ``translator="echo"`` to use them."""
+"""One of each kind; the service needs ``recognizer="ears"`` and ``translator="echo"`` to use them."""
 
 MUTE = ServedEngine(
     "mute",
-    "synthesiser",
+    "synthesizer",
     Tones,
     Provider("mute", formats=(AudioFormat.WAV, AudioFormat.PCM), streamable=frozenset(), heavy=False),
 )
 """A voice that does not stream and lacks formats, which no voice of ours does."""
 
-SLOW = ServedEngine("slow", "synthesiser", lambda: Tones(0.1), Provider("slow", heavy=False))
+SLOW = ServedEngine("slow", "synthesizer", lambda: Tones(0.1), Provider("slow", heavy=False))
 """A voice that takes its time."""

@@ -39,7 +39,7 @@ class StagedVoice:
         if voice == "picky":
             raise InvalidRequestError("this voice does not read such a text", parameter="text", rule="2.2")
 
-    def synthesise(self, text: str, voice: str, *, temperature: float | None = None) -> Any:
+    def synthesize(self, text: str, voice: str, *, temperature: float | None = None) -> Any:
         self.calls.append({"text": text, "voice": voice, "temperature": temperature})
         if voice == "no-model":
             raise ModelError(f"the weights at /home/{CANARY}/model.bin are damaged; reinstall them")
@@ -65,7 +65,7 @@ class StagedVoice:
 
 
 @dataclass
-class StagedRecogniser:
+class StagedRecognizer:
     """A recogniser that records how it was asked; a loud first sample stands for a failure."""
 
     model: str = "staged-ears"
@@ -75,7 +75,7 @@ class StagedRecogniser:
     hears: Callable[[float], str] = lambda duration_s: "heard"
     """The text of a recording, by its length in seconds."""
 
-    def recognise(self, samples: np.ndarray, options: Any) -> Recognition:
+    def recognize(self, samples: np.ndarray, options: Any) -> Recognition:
         self.calls.append((samples, options))
         if self.fault is not None:
             raise self.fault
@@ -125,7 +125,7 @@ def staged_config(*engines: ServedEngine, **settings: Any) -> ServiceConfig:
         "api_keys": (KEY,),
         "operator_keys": (KEY,),
         "engines": NO_ENGINES,
-        "recogniser": named.get("recogniser", ""),
+        "recognizer": named.get("recognizer", ""),
         "translator": named.get("translator", ""),
     }
     return ServiceConfig(**{**usual, **settings}, extra_engines=engines)
@@ -138,7 +138,7 @@ class Staged:
     http: Http
     speaker: StagedVoice
     q: StagedVoice
-    ears: StagedRecogniser
+    ears: StagedRecognizer
     translator: StagedTranslator
 
     def voice(self, name: str, provider: str = "staged") -> str:
@@ -147,13 +147,13 @@ class Staged:
 
 @contextmanager
 def staged_service(*, with_engines: bool = True, **settings: Any):
-    speaker, q, ears, translator = StagedVoice(), StagedVoice(), StagedRecogniser(), StagedTranslator()
+    speaker, q, ears, translator = StagedVoice(), StagedVoice(), StagedRecognizer(), StagedTranslator()
     engines = (
-        ServedEngine("staged", "synthesiser", lambda: speaker, Provider("staged", heavy=False)),
-        ServedEngine("q", "synthesiser", lambda: q, heavy=False),
-        ServedEngine("mono-rate", "synthesiser", lambda: q, Provider("mono-rate", sample_rates=(24_000,))),
-        ServedEngine("silent", "synthesiser", StagedVoice, Provider("silent", streamable=frozenset())),
-        ServedEngine("ears", "recogniser", lambda: ears, heavy=False),
+        ServedEngine("staged", "synthesizer", lambda: speaker, Provider("staged", heavy=False)),
+        ServedEngine("q", "synthesizer", lambda: q, heavy=False),
+        ServedEngine("mono-rate", "synthesizer", lambda: q, Provider("mono-rate", sample_rates=(24_000,))),
+        ServedEngine("silent", "synthesizer", StagedVoice, Provider("silent", streamable=frozenset())),
+        ServedEngine("ears", "recognizer", lambda: ears, heavy=False),
         ServedEngine("echo", "translator", lambda: translator, heavy=False),
     )
     with running(staged_config(*(engines if with_engines else ()), **settings)) as service:

@@ -62,9 +62,9 @@ class RecordedVoices(StagedVoice):
 def voices_service(speaker: StagedVoice | None = None, name: str = "tones", **options: Any):
     """Run it, and give a client of it."""
     voices = speaker or ToneVoices(voices=VOICES)
-    engine = ServedEngine(name, "synthesiser", lambda: voices, Provider(name, heavy=False))
+    engine = ServedEngine(name, "synthesizer", lambda: voices, Provider(name, heavy=False))
     silent = Provider("whole", streamable=frozenset())
-    whole = ServedEngine("whole", "synthesiser", lambda: ToneVoices(voices=VOICES[1:2]), silent, heavy=False)
+    whole = ServedEngine("whole", "synthesizer", lambda: ToneVoices(voices=VOICES[1:2]), silent, heavy=False)
     with (
         running(staged_config(engine, *([] if speaker else [whole]))) as service,
         Client(base_url=service.base_url, api_key=KEY, max_retries=0, **options) as client,

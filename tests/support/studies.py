@@ -11,7 +11,7 @@ from speechlab.client import Client
 from speechlab.engines import EngineVoice
 from speechlab.service import Provider, ServedEngine, running
 from support.clients import KEY
-from support.staged import StagedRecogniser, StagedTranslator, StagedVoice, staged_config
+from support.staged import StagedRecognizer, StagedTranslator, StagedVoice, staged_config
 
 
 class Tones(StagedVoice):
@@ -29,7 +29,7 @@ class Staged:
     def __init__(self, names: tuple[str, ...]) -> None:
         voices = tuple(EngineVoice(name, ("en",), "Female", f"A voice called {name}") for name in names)
         self.voice = Tones(voices=voices)
-        self.ears = StagedRecogniser(hears=lambda duration_s: "good morning")
+        self.ears = StagedRecognizer(hears=lambda duration_s: "good morning")
         self.translator = StagedTranslator()
 
     def ending(self, stage: str) -> Any:
@@ -47,8 +47,8 @@ class Staged:
 def serving(names=("low", "high")):
     staged = Staged(names)
     config = staged_config(
-        ServedEngine("tone", "synthesiser", lambda: staged.voice, Provider("tone", heavy=False)),
-        ServedEngine("ears", "recogniser", lambda: staged.ears, heavy=False),
+        ServedEngine("tone", "synthesizer", lambda: staged.voice, Provider("tone", heavy=False)),
+        ServedEngine("ears", "recognizer", lambda: staged.ears, heavy=False),
         ServedEngine("echo", "translator", lambda: staged.translator, heavy=False),
     )
     with ExitStack() as stack:

@@ -192,7 +192,14 @@ class ReplySegment(ReplyModel):
 
 
 class RecognitionReply(ReplyModel):
-    """Reply of recognition in either form (section 2.4); ``segments`` distinguishes them."""
+    """Reply of recognition in either form (section 2.4); ``segments`` distinguishes them.
+
+    Attributes:
+        text: The transcript, or None in the segments form.
+        language: Code.
+        confidence: 0 to 1, or None if the service leaves it out.
+        segments: Timed segments, or None in the default form.
+    """
 
     text: str | None = None
     language: str = ""

@@ -98,9 +98,9 @@ def _run(entry: EngineEntry, engine: Any, notes: list[str]) -> EngineCheck:
     getattr(engine, "load", lambda: None)()
     load_s = time.perf_counter() - started
     started = time.perf_counter()
-    if entry.kind == "recogniser":
+    if entry.kind == "recognizer":
         sound = _test_sound()
-        heard = engine.recognise(sound, RecognitionOptions())
+        heard = engine.recognize(sound, RecognitionOptions())
         total = time.perf_counter() - started
         detail = f"{heard.language} {heard.confidence:.2f}: {heard.text or '(nothing heard)'}"
         return EngineCheck(
@@ -116,7 +116,7 @@ def _run(entry: EngineEntry, engine: Any, notes: list[str]) -> EngineCheck:
         )
     voice = engine.voices[0]
     text = _SENTENCES.get(voice.languages[0], _SENTENCES["en"])
-    chunks, first = _timed(engine.synthesise(text, voice.name), started)
+    chunks, first = _timed(engine.synthesize(text, voice.name), started)
     total = time.perf_counter() - started
     sound = np.concatenate(chunks)
     loud = float(np.max(np.abs(sound))) if sound.size else 0.0
@@ -139,7 +139,7 @@ def _test_sound() -> np.ndarray[Any, np.dtype[np.float32]]:
     """Speech to recognise, by the fastest installed voice; silence without a voice."""
     try:
         engine = create("hibari")
-        spoken = np.concatenate(list(engine.synthesise(_SENTENCES["en"], "heart")))
+        spoken = np.concatenate(list(engine.synthesize(_SENTENCES["en"], "heart")))
         resampled = require("soxr").resample(spoken, engine.sample_rate, 16_000)
         return np.asarray(resampled, dtype=np.float32)
     except MissingDependencyError:

@@ -35,7 +35,7 @@ class EngineVoice:
 
 
 @runtime_checkable
-class Synthesiser(Protocol):
+class Synthesizer(Protocol):
     """An engine that converts text to speech."""
 
     @property
@@ -45,7 +45,7 @@ class Synthesiser(Protocol):
 
     @property
     def sample_rate(self) -> int:
-        """Rate of the samples that :meth:`synthesise` yields, in Hz."""
+        """Rate of the samples that :meth:`synthesize` yields, in Hz."""
         ...
 
     @property
@@ -53,7 +53,7 @@ class Synthesiser(Protocol):
         """The available voices."""
         ...
 
-    def synthesise(
+    def synthesize(
         self, text: str, voice: str, *, temperature: float | None = None
     ) -> Iterator[NDArray[np.float32]]:
         """Speak a text, piece by piece.
@@ -143,7 +143,7 @@ class Recognition:
 
 
 @runtime_checkable
-class Recogniser(Protocol):
+class Recognizer(Protocol):
     """An engine that converts speech to text."""
 
     @property
@@ -156,7 +156,7 @@ class Recogniser(Protocol):
         """Codes of the languages that it recognises and identifies."""
         ...
 
-    def recognise(self, samples: NDArray[np.float32], options: RecognitionOptions) -> Recognition:
+    def recognize(self, samples: NDArray[np.float32], options: RecognitionOptions) -> Recognition:
         """Transcribe a recording.
 
         Args:

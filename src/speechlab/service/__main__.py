@@ -25,8 +25,8 @@ _SETTINGS = {
     "idle-exit-s": "... for so many seconds (default 10)",
     "tts-text-limit": "maximum of characters of a text to speak (default 5000)",
     "queue-limit": "maximum of requests of one engine, waiting ones included",
-    "recogniser": "engine for recognition (default whisper)",
-    "recogniser-url": "another deployment for recognition, in place of an engine",
+    "recognizer": "engine for recognition (default whisper)",
+    "recognizer-url": "another deployment for recognition, in place of an engine",
     "translator": "default engine for translation (default gemma)",
 }
 

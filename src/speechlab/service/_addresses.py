@@ -66,7 +66,7 @@ def check_backend_url(url: str) -> None:
         message = f"it is not a URL; {allowed}"
         raise ValueError(message) from None
     faults = {
-        "it holds a user name or password; leave it out, and set recogniser_api_key": parts.username
+        "it holds a user name or password; leave it out, and set recognizer_api_key": parts.username
         is not None
         or parts.password is not None,
         allowed: parts.scheme not in {"http", "https"} or not parts.hostname or url != url.strip(),

@@ -18,7 +18,7 @@ from speechlab.service._faults import Fault
 from speechlab.service._gate.guard import Guard, service_name
 from speechlab.service._routes.health import metrics, ready
 from speechlab.service._routes.realtime import realtime
-from speechlab.service._routes.recognition import recognise
+from speechlab.service._routes.recognition import recognize
 from speechlab.service._routes.speech import list_voices, speak
 from speechlab.service._routes.translation import translate
 from speechlab.service._state import METRICS_PATH, READY_PATH, ServiceState
@@ -44,7 +44,7 @@ def create_app(config: ServiceConfig) -> Starlette:
             Route(VOICES_PATH, list_voices, methods=["GET"]),
             Route(SPEECH_PATH, speak, methods=["POST"]),
             WebSocketRoute(REALTIME_PATH, realtime),
-            Route(RECOGNITION_PATH, recognise, methods=["POST"]),
+            Route(RECOGNITION_PATH, recognize, methods=["POST"]),
             Route(TRANSLATION_PATH, translate, methods=["POST"]),
             # The path without the slash works too; a redirect would lose the body of a POST.
             Route(TRANSLATION_PATH.rstrip("/"), translate, methods=["POST"]),

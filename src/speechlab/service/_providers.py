@@ -78,14 +78,14 @@ class ServedEngine:
 
     Attributes:
         name: Name of the engine; for a synthesiser also that of its provider.
-        kind: ``"synthesiser"``, ``"recogniser"`` or ``"translator"``.
+        kind: ``"synthesizer"``, ``"recognizer"`` or ``"translator"``.
         create: Makes the engine object; called in a worker thread.
         provider: Formats and rates of its voices, or None for the table's entry.
         heavy: Whether it shares the slots of heavy engines; None follows the provider.
     """
 
     name: str
-    kind: Literal["synthesiser", "recogniser", "translator"]
+    kind: Literal["synthesizer", "recognizer", "translator"]
     create: Callable[[], Any]
     provider: Provider | None = None
     heavy: bool | None = None

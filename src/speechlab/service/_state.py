@@ -83,9 +83,9 @@ class ServiceState:
         self.parsing = asyncio.Lock()
         idle_s = 0.0 if config.preload else config.unload_idle_s
         self.upkeep = Upkeep(self.engines, self.decoders, self.database, self.budget, idle_s)
-        names = {"engines", "recogniser", "translator"}
-        if config.recogniser_url:
-            names.add("recogniser_url")
+        names = {"engines", "recognizer", "translator"}
+        if config.recognizer_url:
+            names.add("recognizer_url")
         deciding = config.model_dump(mode="json", include=names)
         digest = hashlib.sha256(orjson.dumps(deciding, option=orjson.OPT_SORT_KEYS)).hexdigest()
         self.identity = f"speechlab/{package_version()} {digest[:16]}"

@@ -172,15 +172,15 @@ def test_s3_s8_stored_keys_work_beside_given_ones_and_change_at_once(stage, erro
             "voice_id",
         ]
         # The right to recognise comes before anything about the body (statement 7).
-        assert error_body(limited.recognise(b"not audio"), 403, "ErrPermissionDenied")["context"] == ["asr"]
-        assert given.recognise(wav).status == 200
+        assert error_body(limited.recognize(b"not audio"), 403, "ErrPermissionDenied")["context"] == ["asr"]
+        assert given.recognize(wav).status == 200
         wrong = given.request("GET", "/tts/voices", key=expired)
         assert wrong.body == given.request("GET", "/tts/voices", key="sl:unknown-key-1").body
         error_body(wrong, 401, "ErrAuthenticationFailed")
 
         access.allow(stored.key_id, providers=None, recognition=True)
         assert speak(limited, "staged").status == 200
-        assert limited.recognise(wav).status == 200
+        assert limited.recognize(wav).status == 200
         access.allow(stored.key_id, providers=[], recognition=True)
         assert speak(limited, "q").status == 403
         assert eventually(lambda: access.get("limited").last_used is not None)
@@ -205,7 +205,7 @@ def test_s17_one_row_for_each_operation_that_reached_an_engine(stage, wav, tmp_p
         spoken = http.speak(voice_id=service.voice("plain"), text="𠮷野家", format="wav")
         streamed = http.speak(voice_id=service.voice("plain"), text="Hi.", format="pcm", stream=True)
         assert http.speak(voice_id=service.voice("broken"), text="Hi.", format="wav").status == 500
-        http.recognise(wav)
+        http.recognize(wav)
         http.translate(text="Hello.", source_lang="en", target_lang="ja")
         http.translate(text="Hello.", source_lang="en", target_lang="ja", stream="true")
         rows = waited(ledger, 6)
@@ -233,7 +233,7 @@ ANNA, BERT, CLARA = (f"sl:the-key-of-{name}" for name in ("anna", "bert", "clara
 @pytest.mark.slow
 def test_usage_stays_with_its_key_when_the_settings_change(tmp_path):
     def used(*keys):
-        config = ServiceConfig(port=0, api_keys=keys, data_dir=tmp_path, recogniser="", translator="")
+        config = ServiceConfig(port=0, api_keys=keys, data_dir=tmp_path, recognizer="", translator="")
         with running(config) as service:
             client = Http(service.base_url, BERT)
             reply = client.speak(voice_id=voice_uuid("hibari", "heart"), text="Hi.", format="wav")
@@ -261,7 +261,7 @@ def test_a_ledger_that_knew_keys_by_their_position_is_carried_over_once(stage, t
         database.write("DROP TABLE limits")
         database.write("ALTER TABLE keys DROP COLUMN voices")
     for keys in ((ANNA, BERT), (BERT, *(f"sl:another-key-{number}" for number in range(9)))):
-        config = ServiceConfig(port=0, api_keys=keys, data_dir=tmp_path, recogniser="", translator="")
+        config = ServiceConfig(port=0, api_keys=keys, data_dir=tmp_path, recognizer="", translator="")
         with running(config), contextlib.closing(Database(tmp_path)) as database:
             owners = [row.key_id for row in Ledger(database).rows()]
         assert owners == [own_id(tmp_path, ANNA), own_id(tmp_path, BERT), "former-key-7"]
@@ -300,9 +300,9 @@ def test_s17_rejected_requests_leave_no_row(stage, wav, tmp_path):
         assert speak(http, text="too long") == 400
         assert speak(http, voice_id="no such voice") == 400
         assert speak(limited) == 403
-        assert limited.recognise(wav).status == 403
-        assert http.recognise(b"no audio").status == 400
-        assert http.recognise(b"fLaC" + bytes(100)).status == 400
+        assert limited.recognize(wav).status == 403
+        assert http.recognize(b"no audio").status == 400
+        assert http.recognize(b"fLaC" + bytes(100)).status == 400
         assert http.translate(text="", source_lang="en", target_lang="ja").status == 400
         assert http.request("POST", "/tts", b"{}", key="sl:unknown-key-1").status == 401
         assert [row.status for row in waited(Ledger(database), 1)] == ["completed"]
@@ -416,11 +416,11 @@ def test_the_command_makes_lists_limits_and_revokes(command, tmp_path):
     assert key[:9] in listed
     assert key not in listed
     assert "Anna [b]" in listed
-    config = ServiceConfig(port=0, data_dir=tmp_path, recogniser="", translator="")
+    config = ServiceConfig(port=0, data_dir=tmp_path, recognizer="", translator="")
     with running(config, process=True) as service:
         http = Http(service.base_url, key)
         assert http.request("GET", "/tts/voices").status == 200
-        assert http.recognise(b"").status == 404
+        assert http.recognize(b"").status == 404
         said, _ = command("keys", "allow", key[:9], "--provider", "all", "--asr")
         assert "all voices, recognition, translation" in said
         voice = voice_uuid("hibari", "heart")
@@ -479,7 +479,7 @@ def test_usage_as_a_table_and_as_csv(command, stage, wav, tmp_path):
         for text in ("One.", "Two and more."):
             service.http.speak(voice_id=service.voice("plain"), text=text, format="wav")
         service.http.speak(voice_id=service.voice("broken"), text="Hi.", format="wav")
-        service.http.recognise(wav)
+        service.http.recognize(wav)
     table, _ = command("usage")
     owner = own_id(tmp_path)
     assert owner in table

@@ -88,7 +88,7 @@ def test_a_journal_that_broke_off_gives_its_whole_rows(stage, tmp_path):
 def test_usage_that_is_lost_is_said_and_has_a_status_of_its_own(tmp_path):
     folder = tmp_path / "data"
     command = [sys.executable, "-m", "speechlab.service", "--port", "0", "--data-dir", str(folder)]
-    command += ["--recogniser=", "--translator="]
+    command += ["--recognizer=", "--translator="]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
         try:
             ready = json.loads(child.stdout.readline().partition(" ")[2])
@@ -106,7 +106,7 @@ def test_usage_that_is_lost_is_said_and_has_a_status_of_its_own(tmp_path):
 
 
 def test_a_data_folder_has_one_service_and_any_number_of_readers(tmp_path):
-    config = ServiceConfig(port=0, api_keys=(KEY,), data_dir=tmp_path, recogniser="", translator="")
+    config = ServiceConfig(port=0, api_keys=(KEY,), data_dir=tmp_path, recognizer="", translator="")
     with running(config):
         with pytest.raises(StoreError, match="another service uses the data folder"):
             create_app(config)

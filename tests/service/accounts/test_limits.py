@@ -121,7 +121,7 @@ def test_s16_s86_limit_one_two_calls(stage, error_body, settings, where):
                 if operation == "tts":
                     reply = service.http.speak(voice_id=service.voice("plain"), text="Hi.", format="wav")
                 elif operation == "asr":
-                    reply = service.http.recognise(wav)
+                    reply = service.http.recognize(wav)
                 else:
                     reply = service.http.translate(text="Hi.", source_lang="en", target_lang="ja")
                 replies.append(reply)
@@ -181,7 +181,7 @@ def test_s7_the_order_of_checks(stage, error_body, tmp_path):
         # 403 of recognition before 429 of the key.
         deaf = fresh(recognition=False)
         assert deaf.speak(**{**good, "text": ""}).status == 400
-        assert deaf.recognise(b"x").status == 403
+        assert deaf.recognize(b"x").status == 403
         # 400 of the body before 403 of the voice before 429 of the service.
         assert service.http.speak(**good).status == 200  # takes the service's only place
         error_body(fresh(providers=["q"]).speak(**{**good, "format": "MP3"}), 400, "ErrUnsupportedFormat")
@@ -195,7 +195,7 @@ def test_s7_a_missing_service_comes_before_its_limits(stage, error_body):
     with stage(with_engines=False, key_requests_per_minute=1) as service:
         for _ in range(2):
             error_body(service.http.speak(), 404, "ErrServiceNotFound")
-            error_body(service.http.recognise(b"x"), 404, "ErrServiceNotFound")
+            error_body(service.http.recognize(b"x"), 404, "ErrServiceNotFound")
 
 
 def test_s7_s86_the_services_limit_comes_before_a_full_queue(stage, error_body):

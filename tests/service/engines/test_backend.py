@@ -36,14 +36,14 @@ HEARD = answer("200 OK", b'{"text": "elsewhere", "language": "en", "confidence":
 def pair(stage):
     with (
         stage() as back,
-        stage(recogniser_url=back.http.base_url + "/", recogniser_api_key=KEY) as front,
+        stage(recognizer_url=back.http.base_url + "/", recognizer_api_key=KEY) as front,
     ):
         yield front, back
 
 
 def test_a_second_service_hears_for_the_first(pair):
     front, back = pair
-    reply = front.http.recognise(WAV, language="ja-JP", hotwords=["駅"], temperature=0, unknown=1)
+    reply = front.http.recognize(WAV, language="ja-JP", hotwords=["駅"], temperature=0, unknown=1)
     assert (reply.status, reply.json()) == (200, {"text": "heard", "language": "ja", "confidence": 0.5})
     assert reply.headers["x-speechlab-provider"] == "remote"
     assert reply.headers["x-speechlab-model"] == "staged-ears"
@@ -56,7 +56,7 @@ def test_a_second_service_hears_for_the_first(pair):
 
 def test_segments_and_the_legacy_shape_go_through(pair):
     front, back = pair
-    reply = front.http.recognise(WAV, vad="segments", min_silence_gap=7)
+    reply = front.http.recognize(WAV, vad="segments", min_silence_gap=7)
     assert reply.json()["segments"] == [{"start": 0.0, "end": 0.5, "text": "heard"}]
     assert back.ears.calls[-1][1].min_silence_gap == 7
     part = {"type": "input_audio", "input_audio": {"data": base64.b64encode(WAV).decode()}}
@@ -66,7 +66,7 @@ def test_segments_and_the_legacy_shape_go_through(pair):
 
 
 def test_what_is_wrong_is_refused_before_it_is_forwarded(stage):
-    with wire(HEARD) as backend, stage(recogniser_url=backend.url, asr_body_bytes=100_000) as front:
+    with wire(HEARD) as backend, stage(recognizer_url=backend.url, asr_body_bytes=100_000) as front:
         for body, message in (
             ({}, NO_AUDIO),
             ({"audio": "@"}, INVALID_BASE64),
@@ -74,18 +74,18 @@ def test_what_is_wrong_is_refused_before_it_is_forwarded(stage):
         ):
             reply = front.http.post_json(PATH, body)
             assert (reply.status, reply.json()) == (400, {"code": 400, "error": message})
-        assert front.http.recognise(WAV, vad=9).status == 400
-        assert front.http.recognise(bytes(100_000)).status == 413
+        assert front.http.recognize(WAV, vad=9).status == 400
+        assert front.http.recognize(bytes(100_000)).status == 413
         assert front.http.request("POST", PATH, b"{}", key="sl:another-key").status == 401
         assert backend.heads == []
-        assert front.http.recognise(WAV).status == 200
+        assert front.http.recognize(WAV).status == 200
         assert len(backend.heads) == 1
 
 
 def test_the_backend_gets_the_request_and_nothing_of_the_client(stage):
     with (
         wire(HEARD) as backend,
-        stage(recogniser_url=backend.url, recogniser_api_key=BACK_KEY) as front,
+        stage(recognizer_url=backend.url, recognizer_api_key=BACK_KEY) as front,
     ):
         audio = base64.b64encode(WAV).decode()
         body = json.dumps({"audio": audio, "language": "EN", "vad": 0, "session_id": "s", "vad_filter": 1})
@@ -108,8 +108,8 @@ def test_the_backend_gets_the_request_and_nothing_of_the_client(stage):
 
 
 def test_no_key_is_sent_where_none_is_set(stage):
-    with wire(HEARD) as backend, stage(recogniser_url=backend.url + PATH) as front:
-        assert front.http.recognise(WAV).json()["text"] == "elsewhere"
+    with wire(HEARD) as backend, stage(recognizer_url=backend.url + PATH) as front:
+        assert front.http.recognize(WAV).json()["text"] == "elsewhere"
     assert "authorization" not in backend.heads[0]
     assert backend.heads[0].startswith(f"post /speech{PATH} ")
 
@@ -137,8 +137,8 @@ def test_s86_errors_keep_the_status_and_the_body_of_the_backend(stage, status, b
         "Retry-After: 17\r\nSet-Cookie: a=b\r\nWWW-Authenticate: Bearer\r\nKeep-Alive: timeout=9\r\n"
         "Server: theirs\r\nConnection: close\r\n"
     )
-    with wire(answer(status, body, kind, more)) as backend, stage(recogniser_url=backend.url) as front:
-        reply = front.http.recognise(WAV)
+    with wire(answer(status, body, kind, more)) as backend, stage(recognizer_url=backend.url) as front:
+        reply = front.http.recognize(WAV)
     assert (reply.status, reply.body) == (int(status[:3]), body)
     assert reply.headers["content-type"] == kind
     assert reply.headers["retry-after"] == "17"
@@ -147,9 +147,9 @@ def test_s86_errors_keep_the_status_and_the_body_of_the_backend(stage, status, b
 
 def test_what_one_answer_sets_goes_with_no_other_request(stage):
     cookie = answer("200 OK", b"{}", more="Set-Cookie: a=b; Path=/\r\n")
-    with wire(cookie) as backend, stage(recogniser_url=backend.url) as front:
+    with wire(cookie) as backend, stage(recognizer_url=backend.url) as front:
         for _ in range(2):
-            assert front.http.recognise(WAV).status == 200
+            assert front.http.recognize(WAV).status == 200
     assert all("cookie" not in head for head in backend.heads)
 
 
@@ -170,17 +170,17 @@ def test_what_one_answer_sets_goes_with_no_other_request(stage):
     ids=["hangs-up", "cut", "cut-chunk", "not-http", "html", "list", "gzip", "204", "302", "700"],
 )
 def test_s86_answers_that_are_none_are_502(stage, error_body, reply):
-    with wire(reply) as backend, stage(recogniser_url=backend.url) as front:
-        body = error_body(front.http.recognise(WAV), 502, "ErrBackendUnreachable")
+    with wire(reply) as backend, stage(recognizer_url=backend.url) as front:
+        body = error_body(front.http.recognize(WAV), 502, "ErrBackendUnreachable")
         assert body["context"] == ["asr", "backend"]
         assert "127.0.0.1" not in body["error"]
-        assert front.http.request("GET", "/readyz").json()["recogniser"]["last"] == body["error"]
+        assert front.http.request("GET", "/readyz").json()["recognizer"]["last"] == body["error"]
     assert len(backend.heads) == 1
 
 
 def test_s86_a_backend_that_is_not_there_is_502(stage, error_body, tmp_path):
-    with nobody() as address, stage(recogniser_url=f"http://{address}", data_dir=tmp_path) as front:
-        body = error_body(front.http.recognise(WAV), 502, "ErrBackendUnreachable")
+    with nobody() as address, stage(recognizer_url=f"http://{address}", data_dir=tmp_path) as front:
+        body = error_body(front.http.recognize(WAV), 502, "ErrBackendUnreachable")
     assert "cannot be reached" in body["error"]
     assert ended(tmp_path) == []
 
@@ -188,10 +188,10 @@ def test_s86_a_backend_that_is_not_there_is_502(stage, error_body, tmp_path):
 def test_s86_a_backend_that_does_not_answer_is_502(stage, error_body, tmp_path):
     with (
         wire(hang=True) as backend,
-        stage(recogniser_url=backend.url, recogniser_timeout_s=0.3, data_dir=tmp_path) as front,
+        stage(recognizer_url=backend.url, recognizer_timeout_s=0.3, data_dir=tmp_path) as front,
     ):
-        body = error_body(front.http.recognise(WAV), 502, "ErrBackendUnreachable")
-        assert "recogniser_timeout_s" in body["error"]
+        body = error_body(front.http.recognize(WAV), 502, "ErrBackendUnreachable")
+        assert "recognizer_timeout_s" in body["error"]
         assert backend.gone.wait(10)
     assert ended(tmp_path) == ["backend_error"]
 
@@ -200,7 +200,7 @@ def test_s86_a_backend_that_does_not_answer_is_502(stage, error_body, tmp_path):
 
 
 def test_leaving_cancels_the_forwarded_call(stage, tmp_path):
-    with wire(hang=True) as backend, stage(recogniser_url=backend.url, data_dir=tmp_path) as front:
+    with wire(hang=True) as backend, stage(recognizer_url=backend.url, data_dir=tmp_path) as front:
         with front.http.raw_json(PATH, {"audio": base64.b64encode(WAV).decode()}):
             assert eventually(lambda: backend.heads)
         assert backend.gone.wait(10)
@@ -211,7 +211,7 @@ def test_s86_capacity_is_429(stage, error_body, monkeypatch):
     monkeypatch.setattr("speechlab.service._engines.engines._REMOTE_RECORDINGS", 1)
     with (
         wire(hang=True) as backend,
-        stage(recogniser_url=backend.url, queue_limit=2) as front,
+        stage(recognizer_url=backend.url, queue_limit=2) as front,
         contextlib.ExitStack() as waiting,
     ):
         recording = {"audio": base64.b64encode(WAV).decode()}
@@ -220,7 +220,7 @@ def test_s86_capacity_is_429(stage, error_body, monkeypatch):
         waiting.enter_context(front.http.raw_json(PATH, recording))
         gauge = b'speechlab_engine_requests{engine="remote"} 2'
         assert eventually(lambda: gauge in front.http.request("GET", "/metrics").body)
-        body = error_body(front.http.recognise(WAV), 429, "ErrRateLimited")
+        body = error_body(front.http.recognize(WAV), 429, "ErrRateLimited")
         assert body["context"] == ["asr", "capacity"]
         assert len(backend.heads) == 1
 
@@ -233,8 +233,8 @@ def ended(folder) -> list[str]:
 
 def test_s17_what_a_backend_did_is_counted_and_what_it_refused_is_not(stage, tmp_path):
     for reply, number in ((HEARD, 1), (answer("422 No", b"{}"), 1), (answer("500 No", b"{}"), 2), (None, 3)):
-        with wire(reply) as backend, stage(recogniser_url=backend.url, data_dir=tmp_path) as front:
-            front.http.recognise(WAV)
+        with wire(reply) as backend, stage(recognizer_url=backend.url, data_dir=tmp_path) as front:
+            front.http.recognize(WAV)
         assert len(ended(tmp_path)) == number
     assert ended(tmp_path) == ["completed", "backend_error", "backend_error"]
 
@@ -246,12 +246,12 @@ def test_a_request_that_comes_back_is_not_sent_round_again(error_body):
     config = ServiceConfig(
         port=port,
         api_keys=(KEY,),
-        recogniser_url=round_again,
-        recogniser_api_key=KEY,
+        recognizer_url=round_again,
+        recognizer_api_key=KEY,
         translator="",
     )
     with running(config) as service:
-        body = error_body(Http(service.base_url).recognise(WAV), 502, "ErrBackendUnreachable")
+        body = error_body(Http(service.base_url).recognize(WAV), 502, "ErrBackendUnreachable")
     assert "is this service itself" in body["error"]
 
 
@@ -260,20 +260,20 @@ def test_a_request_that_comes_back_is_not_sent_round_again(error_body):
 
 def test_the_backend_comes_from_file_environment_and_arguments(tmp_path):
     path = tmp_path / "service.toml"
-    path.write_text('recogniser_url = "https://file.example"\nrecogniser_api_key = "x:of-the-file"\n')
+    path.write_text('recognizer_url = "https://file.example"\nrecognizer_api_key = "x:of-the-file"\n')
     config, warnings = load_config(path, None, {})
-    assert (config.recogniser_url, config.recogniser_api_key) == ("https://file.example", "x:of-the-file")
+    assert (config.recognizer_url, config.recognizer_api_key) == ("https://file.example", "x:of-the-file")
     environment = {
-        "SPEECHLAB_SERVICE_RECOGNISER_URL": "https://environment.example/base",
-        "SPEECHLAB_SERVICE_RECOGNISER_API_KEY": BACK_KEY,
+        "SPEECHLAB_SERVICE_RECOGNIZER_URL": "https://environment.example/base",
+        "SPEECHLAB_SERVICE_RECOGNIZER_API_KEY": BACK_KEY,
     }
     config, _ = load_config(path, None, environment)
-    assert (config.recogniser_url, config.recogniser_api_key) == (
+    assert (config.recognizer_url, config.recognizer_api_key) == (
         "https://environment.example/base",
         BACK_KEY,
     )
-    config, _ = load_config(path, {"recogniser_url": "https://argument.example"}, environment)
-    assert config.recogniser_url == "https://argument.example"
+    config, _ = load_config(path, {"recognizer_url": "https://argument.example"}, environment)
+    assert config.recognizer_url == "https://argument.example"
     assert warnings == []
 
 
@@ -290,45 +290,45 @@ def test_the_backend_comes_from_file_environment_and_arguments(tmp_path):
     ],
 )
 def test_addresses_that_are_none(url):
-    with pytest.raises(ConfigurationError, match="recogniser_url"):
-        ServiceConfig.of({"recogniser_url": url})
+    with pytest.raises(ConfigurationError, match="recognizer_url"):
+        ServiceConfig.of({"recognizer_url": url})
 
 
 def test_a_password_in_the_address_is_refused_and_not_repeated():
-    with pytest.raises(ConfigurationError, match="recogniser_url") as caught:
-        ServiceConfig.of({"recogniser_url": "https://me:kanarienvogel@host"})
+    with pytest.raises(ConfigurationError, match="recognizer_url") as caught:
+        ServiceConfig.of({"recognizer_url": "https://me:kanarienvogel@host"})
     assert "kanarienvogel" not in str(caught.value)
 
 
 def test_a_key_does_not_travel_in_the_clear():
-    far = {"recogniser_url": "http://backend.example", "recogniser_api_key": BACK_KEY}
-    with pytest.raises(ConfigurationError, match="recogniser_allow_insecure") as caught:
+    far = {"recognizer_url": "http://backend.example", "recognizer_api_key": BACK_KEY}
+    with pytest.raises(ConfigurationError, match="recognizer_allow_insecure") as caught:
         ServiceConfig.of(far)
     assert BACK_KEY not in str(caught.value)
-    ServiceConfig.of({**far, "recogniser_allow_insecure": True})
-    ServiceConfig.of({"recogniser_url": "http://backend.example"})
+    ServiceConfig.of({**far, "recognizer_allow_insecure": True})
+    ServiceConfig.of({"recognizer_url": "http://backend.example"})
     for near in ("http://127.0.0.1:1", "http://[::1]:1", "http://localhost", "https://backend.example"):
-        ServiceConfig.of({**far, "recogniser_url": near})
-    with pytest.raises(ConfigurationError, match="recogniser_api_key"):
-        ServiceConfig.of({**far, "recogniser_url": "", "recogniser_api_key": "with a space"})
+        ServiceConfig.of({**far, "recognizer_url": near})
+    with pytest.raises(ConfigurationError, match="recognizer_api_key"):
+        ServiceConfig.of({**far, "recognizer_url": "", "recognizer_api_key": "with a space"})
 
 
 def test_the_key_is_shown_nowhere(stage, caplog):
     caplog.set_level(logging.DEBUG)
     with (
         wire(answer("401 No", b"{}")) as backend,
-        stage(recogniser_url=backend.url, recogniser_api_key=BACK_KEY) as front,
+        stage(recognizer_url=backend.url, recognizer_api_key=BACK_KEY) as front,
     ):
-        front.http.recognise(WAV)
+        front.http.recognize(WAV)
         shown = front.http.request("GET", "/readyz")
         said = shown.body + front.http.request("GET", "/metrics").body
-    assert shown.json()["recogniser"] == {"url": backend.url + PATH, "last": "answered 401"}
-    config = ServiceConfig(recogniser_url=backend.url, recogniser_api_key=BACK_KEY, api_keys=(KEY,))
+    assert shown.json()["recognizer"] == {"url": backend.url + PATH, "last": "answered 401"}
+    config = ServiceConfig(recognizer_url=backend.url, recognizer_api_key=BACK_KEY, api_keys=(KEY,))
     assert BACK_KEY not in repr(config)
     assert BACK_KEY not in repr(create_app(config).state.service.engines.backend)
     assert BACK_KEY.encode() not in said
     assert BACK_KEY not in caplog.text
-    assert any("recogniser_api_key" in str(vars(record)) for record in caplog.records)
+    assert any("recognizer_api_key" in str(vars(record)) for record in caplog.records)
     assert all(BACK_KEY not in str(vars(record)) for record in caplog.records)
 
 
@@ -338,11 +338,11 @@ def test_a_service_in_a_process_of_its_own_forwards_with_its_key():
         config = ServiceConfig(
             port=0,
             api_keys=(KEY,),
-            recogniser_url=backend.url,
-            recogniser_api_key=BACK_KEY,
+            recognizer_url=backend.url,
+            recognizer_api_key=BACK_KEY,
         )
         with running(config, process=True) as service:
-            assert Http(service.base_url).recognise(WAV).json()["text"] == "elsewhere"
+            assert Http(service.base_url).recognize(WAV).json()["text"] == "elsewhere"
     assert BACK_KEY in backend.heads[0]
 
 
@@ -350,4 +350,4 @@ def test_the_digest_of_what_decides_results_knows_the_backend():
     def identity(**settings) -> str:
         return create_app(ServiceConfig(api_keys=("sl:any-key-will-do",), **settings)).state.service.identity
 
-    assert len({identity(), identity(recogniser_url="http://a"), identity(recogniser_url="http://b")}) == 3
+    assert len({identity(), identity(recognizer_url="http://a"), identity(recognizer_url="http://b")}) == 3

@@ -24,7 +24,7 @@ def make(
     queue_limit: int = 8,
     is_heavy: bool = False,
 ) -> EngineLane:
-    entry = ServedEngine("one", "synthesiser", object, heavy=is_heavy)
+    entry = ServedEngine("one", "synthesizer", object, heavy=is_heavy)
     return EngineLane(
         entry,
         Threads(),

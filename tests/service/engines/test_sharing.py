@@ -168,7 +168,7 @@ class Steady:
     frames: int = 12_000
     voices: tuple[EngineVoice, ...] = (EngineVoice("one", ("en",), "Neutral", "steady"),)
 
-    def synthesise(self, text: str, voice: str, *, temperature: float | None = None) -> Any:
+    def synthesize(self, text: str, voice: str, *, temperature: float | None = None) -> Any:
         for _ in range(max(1, text.count("."))):
             time.sleep(self.piece_s)
             yield np.full(self.frames, 0.1, dtype=np.float32)
@@ -177,7 +177,7 @@ class Steady:
 @contextlib.contextmanager
 def steady_service(frames: int = 12_000, **settings: Any):
     voice = Steady(frames=frames)
-    engine = ServedEngine("steady", "synthesiser", lambda: voice, Provider("steady", heavy=False))
+    engine = ServedEngine("steady", "synthesizer", lambda: voice, Provider("steady", heavy=False))
     config = staged_config(engine, api_keys=(KEY, GREEDY), **settings)
     with running(config) as service:
         yield Http(service.base_url), Http(service.base_url, GREEDY)
@@ -272,7 +272,7 @@ class Windows:
             time.sleep(0.05)
             self.steps += 1
 
-    def recognise(self, samples: np.ndarray, options: Any) -> Recognition:
+    def recognize(self, samples: np.ndarray, options: Any) -> Recognition:
         self._work(max(1, len(samples) // 16_000))
         return Recognition("heard", "en", 0.5, ())
 
@@ -287,7 +287,7 @@ def windows():
     engine = Windows()
     both = (
         ServedEngine(name, kind, lambda: engine, heavy=True)
-        for name, kind in (("ears", "recogniser"), ("echo", "translator"))
+        for name, kind in (("ears", "recognizer"), ("echo", "translator"))
     )
     config = staged_config(*both, api_keys=(KEY, GREEDY), drain_s=0)
     with running(config) as service:
@@ -307,7 +307,7 @@ def test_long_work_of_one_key_lets_the_short_of_another_in(windows, operation):
     def ask(asking: Http, *, much: bool) -> float:
         began = time.monotonic()
         if operation == "asr":
-            reply = asking.recognise(long if much else short)
+            reply = asking.recognize(long if much else short)
         else:
             fields = {"source_lang": "en", "target_lang": "ja"}
             reply = asking.translate(text="One. " * (100 if much else 1), **fields)
@@ -333,5 +333,5 @@ def test_s50_work_whose_client_has_left_ends_at_the_next_checkpoint(windows):
     time.sleep(0.5)
     stopped = engine.steps
     assert stopped < 50
-    assert client.recognise(recording(1)).status == 200
+    assert client.recognize(recording(1)).status == 200
     assert engine.steps == stopped + 1

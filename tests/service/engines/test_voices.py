@@ -69,7 +69,7 @@ def test_s26_an_engine_that_cannot_be_made_does_not_silence_the_others():
         raise OSError("no such library")
 
     def lane(name, create):
-        entry = ServedEngine(name, "synthesiser", create, Provider(name))
+        entry = ServedEngine(name, "synthesizer", create, Provider(name))
         return EngineLane(entry, Threads(), FairTurns(1), concurrency=1, queue_limit=1)
 
     catalogue = Catalogue([lane("broken", broken), lane("whole", Speaks)])

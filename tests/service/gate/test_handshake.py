@@ -282,7 +282,7 @@ def test_117_when_connections_or_keys_cannot_be_checked_nobody_is_let_in():
         def find(self, _token):
             raise StoreError("the database is gone")
 
-    config = ServiceConfig(port=0, api_keys=(make_key(),), recogniser="", translator="")
+    config = ServiceConfig(port=0, api_keys=(make_key(),), recognizer="", translator="")
     for name in ("connections", "keyring"):
 
         def change(service, name=name):

@@ -33,7 +33,7 @@ def test_an_operators_key_opens_nothing_else(watched, error_body, talk):
 
 
 def test_a_key_that_was_made_up_is_an_operators_too():
-    with running(ServiceConfig(port=0, recogniser="", translator="")) as service:
+    with running(ServiceConfig(port=0, recognizer="", translator="")) as service:
         http = Http(service.base_url, service.api_key)
         assert http.request("GET", "/metrics").status == http.request("GET", "/tts/voices").status == 200
 

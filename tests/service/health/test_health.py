@@ -51,7 +51,7 @@ class Mute:
     model: str = "mute"
     voices: tuple[EngineVoice, ...] = (EngineVoice("one", ("en",), "Neutral", "mute"),)
 
-    def synthesise(self, text: str, voice: str, *, temperature: float | None = None) -> Any:
+    def synthesize(self, text: str, voice: str, *, temperature: float | None = None) -> Any:
         if self.fault is not None:
             raise self.fault
         return iter(())
@@ -59,7 +59,7 @@ class Mute:
 
 @pytest.mark.parametrize("fault", [None, KeyError("secret"), OSError("/home/x/secret")])
 def test_an_engine_that_does_not_work_is_not_ready(error_body, fault):
-    engine = ServedEngine("mute", "synthesiser", lambda: Mute(fault), Provider("mute", heavy=False))
+    engine = ServedEngine("mute", "synthesizer", lambda: Mute(fault), Provider("mute", heavy=False))
     with running(staged_config(engine)) as service:
         http = Http(service.base_url)
         reply = http.request("GET", "/readyz")
@@ -96,7 +96,7 @@ def test_a_model_that_does_not_exist_is_not_ready(error_body, tmp_path):
     for engine in (Weighty(ModelError("there is no file")), None):
         if engine is None:  # a real one
             missing = {"whisper": {"model": str(tmp_path / "missing")}}
-            config = staged_config(engines=NO_ENGINES | missing, recogniser="whisper")
+            config = staged_config(engines=NO_ENGINES | missing, recognizer="whisper")
         else:
             entry = ServedEngine("weighty", "translator", lambda engine=engine: engine, heavy=True)
             config = staged_config(entry)
@@ -140,7 +140,7 @@ def test_what_is_preloaded_has_its_processes_too(stage):
 @pytest.mark.parametrize(("name", "count"), [("kokoro", 2), ("hibari", 1)])
 def test_voices_have_a_reader_for_each_of_their_languages_and_no_other(name, count):
     chosen = {**NO_ENGINES, name: {"enabled": True}}
-    engines = Engines(ServiceConfig(api_keys=(KEY,), engines=chosen, recogniser="", translator=""))
+    engines = Engines(ServiceConfig(api_keys=(KEY,), engines=chosen, recognizer="", translator=""))
     assert engines.readers is not None
     with contextlib.closing(engines.readers):
         engines.start_readers()
@@ -157,7 +157,7 @@ def test_listing_voices_makes_no_idle_engine_again(caplog):
 
     caplog.set_level("INFO", logger="speechlab")
     with running(
-        staged_config(ServedEngine("large", "synthesiser", make, Provider("large")), unload_idle_s=0.4)
+        staged_config(ServedEngine("large", "synthesizer", make, Provider("large")), unload_idle_s=0.4)
     ) as service:
         http = Http(service.base_url)
         listed = http.request("GET", "/tts/voices").json()
@@ -284,7 +284,7 @@ class Large(Mute):
     model: str = "large"
     closed: list[float] = field(default_factory=list)
 
-    def synthesise(self, text: str, voice: str, *, temperature: float | None = None) -> Any:
+    def synthesize(self, text: str, voice: str, *, temperature: float | None = None) -> Any:
         import numpy as np
 
         return iter([np.zeros(2400, dtype=np.float32)])
@@ -299,8 +299,8 @@ def test_idle_models_are_let_go_and_looking_does_not_count_as_use():
 
     large, light = Large(), Large()
     engines = (
-        ServedEngine("large", "synthesiser", lambda: large, Provider("large")),
-        ServedEngine("light", "synthesiser", lambda: light, Provider("light", heavy=False)),
+        ServedEngine("large", "synthesizer", lambda: large, Provider("large")),
+        ServedEngine("light", "synthesizer", lambda: light, Provider("light", heavy=False)),
     )
     with running(staged_config(*engines, unload_idle_s=0.8)) as service:
         http = Http(service.base_url)
@@ -323,7 +323,7 @@ def test_an_engine_in_use_is_not_let_go():
     async def main() -> None:
         engine = Large()
         lane = EngineLane(
-            ServedEngine("one", "synthesiser", lambda: engine, heavy=True),
+            ServedEngine("one", "synthesizer", lambda: engine, heavy=True),
             Threads(),
             FairTurns(1),
             concurrency=1,

@@ -94,18 +94,18 @@ def test_a_key_that_holds_too_much_is_429_and_others_have_their_share(stage, tmp
         other = Http(service.http.base_url, other_key)
         with uploading(service.http, 2 * MIB, 1000):
             assert eventually(lambda: held_bytes(service.http) == 2 * MIB)
-            refused = service.http.recognise(bytes(MIB))
+            refused = service.http.recognize(bytes(MIB))
             assert "held_bytes" in error_body(refused, 429, "ErrRateLimited")["error"]
             assert int(refused.headers["retry-after"]) > 0
             # Bodies that do not say how long they are are counted as they come.
             body = iter([b'{"audio": "', *[b"A" * 65_536] * 24])
             reply = service.http.request("POST", "/asr/srt/audio_llm", body)
             assert reply.status == 429
-            assert other.recognise(bytes(900_000)).status == 400  # it was read: no recording
+            assert other.recognize(bytes(900_000)).status == 400  # it was read: no recording
         assert eventually(lambda: held_bytes(service.http) == 0)
-        assert service.http.recognise(bytes(MIB)).status == 400
+        assert service.http.recognize(bytes(MIB)).status == 400
         # What can never fit is not told to come back.
-        assert service.http.recognise(bytes(4 * MIB)).status == 413
+        assert service.http.recognize(bytes(4 * MIB)).status == 413
     assert not [path for path in tmp_path.iterdir() if path.stat().st_size > MIB]
 
 
@@ -130,7 +130,7 @@ def test_uploads_under_way_cost_disk_and_not_memory(tmp_path):
     config = ServiceConfig(
         port=0, api_keys=(KEY,), operator_keys=(KEY,), data_dir=tmp_path, translator="", engines=NO_ENGINES
     )
-    config = config.model_copy(update={"recogniser_url": "http://127.0.0.1:9"})
+    config = config.model_copy(update={"recognizer_url": "http://127.0.0.1:9"})
     with running(config, process=True) as service, contextlib.ExitStack() as stack:
         http, process = Http(service.base_url), psutil.Process(service.pid)
         before = process.memory_info().rss

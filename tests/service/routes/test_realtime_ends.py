@@ -44,7 +44,7 @@ class Paced:
         self.given = 0
         self.closed = 0
 
-    def synthesise(self, text, voice, *, temperature=None):
+    def synthesize(self, text, voice, *, temperature=None):
         try:
             for _ in text.split():
                 assert self.permits.acquire(timeout=20)
@@ -69,10 +69,10 @@ def paced(**settings):
     config = ServiceConfig(
         port=0,
         api_keys=(KEY,),
-        recogniser="",
+        recognizer="",
         translator="",
         engines={name: {"enabled": False} for name in ("kokoro", "q", "hibari", "openjtalk")},
-        extra_engines=(ServedEngine("paced", "synthesiser", lambda: engine, Provider("paced", heavy=False)),),
+        extra_engines=(ServedEngine("paced", "synthesizer", lambda: engine, Provider("paced", heavy=False)),),
         **settings,
     )
     with running(config) as service:
@@ -190,9 +190,9 @@ def test_152_a_limiter_that_fails_lets_nobody_speak():
     config = ServiceConfig(
         port=0,
         api_keys=(KEY,),
-        recogniser="",
+        recognizer="",
         translator="",
-        extra_engines=(ServedEngine("paced", "synthesiser", lambda: engine, Provider("paced", heavy=False)),),
+        extra_engines=(ServedEngine("paced", "synthesizer", lambda: engine, Provider("paced", heavy=False)),),
     )
     app = create_app(config)
 

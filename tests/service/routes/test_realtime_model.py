@@ -39,7 +39,7 @@ class Scripted:
     def __init__(self) -> None:
         self.gates = defaultdict(lambda: threading.Semaphore(0))
 
-    def synthesise(self, text, voice, *, temperature=None):
+    def synthesize(self, text, voice, *, temperature=None):
         name, *words = text.split()
         for word in words:
             assert self.gates[name].acquire(timeout=20)
@@ -54,7 +54,7 @@ def scripted():
     config = ServiceConfig(
         port=0,
         api_keys=(KEY,),
-        recogniser="",
+        recognizer="",
         translator="",
         engines={name: {"enabled": False} for name in ("kokoro", "q", "hibari", "openjtalk")},
         tts_text_limit=60,
@@ -62,10 +62,10 @@ def scripted():
         queue_limit=1_000,
         ws_connections=1_000,
         extra_engines=(
-            ServedEngine("scripted", "synthesiser", lambda: engine, Provider("scripted", heavy=False)),
+            ServedEngine("scripted", "synthesizer", lambda: engine, Provider("scripted", heavy=False)),
             ServedEngine(
                 "single",
-                "synthesiser",
+                "synthesizer",
                 lambda: engine,
                 Provider("single", sample_rates=(24_000,), ogg_rate_override=False, heavy=False),
             ),

@@ -71,7 +71,7 @@ def short(reply, message: str) -> None:
     ],
 )
 def test_s10_s55_s56_s57_s65_the_exact_messages(live, fields, message):
-    short(live.recognise(**fields), message)
+    short(live.recognize(**fields), message)
 
 
 @pytest.mark.parametrize(
@@ -90,12 +90,12 @@ def test_s10_s55_s56_s57_s65_the_exact_messages(live, fields, message):
     ids=["aiff", "w64", "rf64", "au", "avi", "adts", "text", "webm", "nul"],
 )
 def test_s58_s59_look_alikes_are_unsupported(live, data):
-    short(live.recognise(data), UNSUPPORTED_AUDIO)
+    short(live.recognize(data), UNSUPPORTED_AUDIO)
 
 
 @pytest.mark.parametrize("kind", ["wav", "mp3", "ogg", "flac"])
 def test_s54_s59_s60_each_format_is_heard(staged, kind):
-    reply = staged.http.recognise(tone(kind=kind), filename="x.aiff", mime_type="text/plain")
+    reply = staged.http.recognize(tone(kind=kind), filename="x.aiff", mime_type="text/plain")
     assert (reply.status, reply.json()) == (200, {"text": "heard", "language": "en", "confidence": 0.5})
     samples, _ = staged.ears.calls[-1]
     assert samples.dtype == np.float32
@@ -110,7 +110,7 @@ def test_s54_s59_s60_each_format_is_heard(staged, kind):
     ("rate", "channels"), [(8_000, 1), (16_000, 2), (22_050, 1), (44_100, 2), (48_000, 1)]
 )
 def test_any_rate_and_stereo_become_16_khz_mono(staged, rate, channels):
-    assert staged.http.recognise(tone(1.0, rate, channels)).status == 200
+    assert staged.http.recognize(tone(1.0, rate, channels)).status == 200
     samples, _ = staged.ears.calls[-1]
     assert samples.shape == (16_000,)
     assert np.abs(samples).max() == pytest.approx(0.3, abs=0.02)
@@ -125,29 +125,29 @@ def test_s61_damaged_recordings_are_unsupported(live):
         b"ID3\x04\0\0\0\0\0\0",
         tone()[:60],
     ):
-        short(live.recognise(data), UNSUPPORTED_AUDIO)
+        short(live.recognize(data), UNSUPPORTED_AUDIO)
 
 
 def test_s62_a_header_without_sound_is_no_audio(live):
-    short(live.recognise(encode(np.zeros(0, dtype=np.float32), "wav", 16_000)), NO_AUDIO)
-    short(live.recognise(encode(np.zeros(0, dtype=np.float32), "flac", 16_000)), NO_AUDIO)
+    short(live.recognize(encode(np.zeros(0, dtype=np.float32), "wav", 16_000)), NO_AUDIO)
+    short(live.recognize(encode(np.zeros(0, dtype=np.float32), "flac", 16_000)), NO_AUDIO)
 
 
 @pytest.mark.parametrize("fault", [ModelError("no weights"), MissingDependencyError("pip install it")])
 def test_s63_engines_that_are_not_there(staged, error_body, fault):
     staged.ears.fault = fault
-    assert error_body(staged.http.recognise(tone()), 500, "ErrInternal")["error"] == ASR_UNAVAILABLE
+    assert error_body(staged.http.recognize(tone()), 500, "ErrInternal")["error"] == ASR_UNAVAILABLE
 
 
 def test_s61_engine_faults(staged, error_body):
     staged.ears.fault = EngineError("the decoder ran away")
-    message = error_body(staged.http.recognise(tone()), 500, "ErrInternal")["error"]
+    message = error_body(staged.http.recognize(tone()), 500, "ErrInternal")["error"]
     assert message == "Transcription failed: the decoder ran away"
     staged.ears.fault = RuntimeError("some secret text")
-    message = error_body(staged.http.recognise(tone()), 500, "ErrInternal")["error"]
+    message = error_body(staged.http.recognize(tone()), 500, "ErrInternal")["error"]
     assert message == "Transcription failed: RuntimeError"
     staged.ears.fault = None
-    assert staged.http.recognise(tone()).status == 200
+    assert staged.http.recognize(tone()).status == 200
 
 
 BAD_FIELDS = [
@@ -171,7 +171,7 @@ BAD_FIELDS = [
 
 @pytest.mark.parametrize("fields", BAD_FIELDS, ids=[json.dumps(fields)[:40] for fields in BAD_FIELDS])
 def test_s64_s67_to_s77_bad_fields_are_400(live, fields):
-    reply = live.recognise(tone(0.1), **fields)
+    reply = live.recognize(tone(0.1), **fields)
     body = reply.json()
     assert reply.status == 400
     assert set(body) == {"code", "error"}
@@ -180,20 +180,20 @@ def test_s64_s67_to_s77_bad_fields_are_400(live, fields):
 
 
 def test_s64_s65_fields_come_before_base64(live):
-    assert "language" in live.recognise("@@@@", language="xx").json()["error"]
+    assert "language" in live.recognize("@@@@", language="xx").json()["error"]
 
 
 def test_s66_s67_languages(staged):
     for given, used in (("ja", "ja"), ("JA", "ja"), ("ja-JP", "ja"), ("zh_CN", "zh")):
-        assert staged.http.recognise(tone(), language=given).json()["language"] == used
+        assert staged.http.recognize(tone(), language=given).json()["language"] == used
         assert staged.ears.calls[-1][1].language == used
     for given in ({"language": ""}, {"language": None}, {}):
-        assert staged.http.recognise(tone(), **given).json()["language"] == "en"
+        assert staged.http.recognize(tone(), **given).json()["language"] == "en"
         assert staged.ears.calls[-1][1].language is None
 
 
 def test_s69_s72_s74_s75_defaults_reach_the_engine(staged):
-    staged.http.recognise(tone(), vad="segments")
+    staged.http.recognize(tone(), vad="segments")
     options = staged.ears.calls[-1][1]
     defaults = {
         "language": None, "hotwords": (), "temperature": 0.0, "top_p": 0.85, "frequency_penalty": 0.5,
@@ -201,7 +201,7 @@ def test_s69_s72_s74_s75_defaults_reach_the_engine(staged):
         "initial_segment_padding_ms": 1500, "speech_pad_ms": 200, "min_segment_duration": 1.5,
     }  # fmt: skip
     assert {name: getattr(options, name) for name in defaults} == defaults
-    staged.http.recognise(tone())
+    staged.http.recognize(tone())
     assert staged.ears.calls[-1][1].vad == "off"
 
 
@@ -211,7 +211,7 @@ def test_s68_s69_s74_s75_values_reach_the_engine_at_their_bounds(staged):
         "repetition_penalty": 2.0, "vad": "segments", "min_silence_gap": 0, "segment_padding": 5_000,
         "initial_segment_padding_ms": 0, "speech_pad_ms": 0, "min_segment_duration": 0,
     }  # fmt: skip
-    assert staged.http.recognise(tone(), **given).status == 200
+    assert staged.http.recognize(tone(), **given).status == 200
     options = staged.ears.calls[-1][1]
     assert {name: getattr(options, name) for name in given} == {**given, "hotwords": ("東京", "SpeechLab")}
 
@@ -229,12 +229,12 @@ def test_s68_s69_s74_s75_values_reach_the_engine_at_their_bounds(staged):
     ],
 )
 def test_s71_vad(staged, given, mode):
-    assert staged.http.recognise(tone(), vad=given).status == 200
+    assert staged.http.recognize(tone(), vad=given).status == 200
     assert staged.ears.calls[-1][1].vad == mode
 
 
 def test_s73_s76_unknown_and_pointless_fields_are_ignored(staged):
-    reply = staged.http.recognise(
+    reply = staged.http.recognize(
         tone(), vad_filter="segments", segment_padding=9_999, min_silence_gap="x", spin=1
     )
     assert "text" in reply.json()
@@ -243,8 +243,8 @@ def test_s73_s76_unknown_and_pointless_fields_are_ignored(staged):
 
 
 def test_s78_the_two_forms(staged):
-    assert set(staged.http.recognise(tone()).json()) == {"text", "language", "confidence"}
-    reply = staged.http.recognise(tone(), vad="segments").json()
+    assert set(staged.http.recognize(tone()).json()) == {"text", "language", "confidence"}
+    reply = staged.http.recognize(tone(), vad="segments").json()
     assert reply == {
         "language": "en",
         "confidence": 0.5,
@@ -295,14 +295,14 @@ def test_s87_long_recordings_are_refused_by_what_they_unfold_into(stage, error_b
     silence = encode(np.zeros(16_000 * 600, dtype=np.float32), "flac", 16_000)
     assert len(silence) < 200_000
     with stage(audio_seconds=60.0) as service:
-        error_body(service.http.recognise(silence), 413, "ErrTooLarge")
+        error_body(service.http.recognize(silence), 413, "ErrTooLarge")
         assert service.ears.calls == []
     with stage(audio_decoded_bytes=1_000_000, audio_channels=2) as service:
-        error_body(service.http.recognise(silence), 413, "ErrTooLarge")
-        error_body(service.http.recognise(tone(0.1, channels=3)), 413, "ErrTooLarge")
-        assert service.http.recognise(tone()).status == 200
+        error_body(service.http.recognize(silence), 413, "ErrTooLarge")
+        error_body(service.http.recognize(tone(0.1, channels=3)), 413, "ErrTooLarge")
+        assert service.http.recognize(tone()).status == 200
     with stage(asr_body_bytes=10_000) as service:
-        error_body(service.http.recognise(tone(1.0)), 413, "ErrTooLarge")
+        error_body(service.http.recognize(tone(1.0)), 413, "ErrTooLarge")
 
 
 @pytest.mark.engines
@@ -310,13 +310,13 @@ def test_s66_s78_s79_real_speech_is_heard(live, hibari):
     wav = live.speak(
         voice_id=hibari, text="The train to London leaves at noon. Please do not be late.", format="mp3"
     ).body
-    plain = live.recognise(wav)
+    plain = live.recognize(wav)
     assert plain.status == 200
     assert plain.json()["language"] == "en"
     assert "london" in plain.json()["text"].lower()
     assert 0 < plain.json()["confidence"] <= 1
     assert plain.headers["x-speechlab-model"]
-    timed = live.recognise(wav, vad="segments", min_segment_duration=0, language="en").json()
+    timed = live.recognize(wav, vad="segments", min_segment_duration=0, language="en").json()
     assert "text" not in timed
     assert "london" in " ".join(piece["text"] for piece in timed["segments"]).lower()
     position = 0.0
@@ -329,6 +329,6 @@ def test_s66_s78_s79_real_speech_is_heard(live, hibari):
 def test_s82_silence_is_empty_twice(live):
     silence = encode(np.zeros(32_000, dtype=np.float32), "wav", 16_000)
     for _ in range(2):
-        assert live.recognise(silence).json()["text"] == ""
-        assert live.recognise(silence).json()["confidence"] == 0
-        assert live.recognise(silence, vad="segments").json()["segments"] == []
+        assert live.recognize(silence).json()["text"] == ""
+        assert live.recognize(silence).json()["confidence"] == 0
+        assert live.recognize(silence, vad="segments").json()["segments"] == []

@@ -244,7 +244,7 @@ def test_bodies_that_stop_half_way_leave_nothing_behind(staged):
 @pytest.mark.slow
 def test_engine_errors_do_not_name_texts_in_the_reply(staged):
     staged.ears.fault = EngineError("/var/cache/models/whisper/model.bin: read error")
-    reply = staged.http.recognise(_tone())
+    reply = staged.http.recognize(_tone())
     assert json.loads(reply.body)["error"] == "Transcription failed: model.bin: read error"
 
 

@@ -158,7 +158,7 @@ def test_the_limit_of_open_files_is_never_reached(tmp_path):
         "speechlab.service",
         "--port",
         "0",
-        "--recogniser",
+        "--recognizer",
         "",
         "--translator",
         "",

@@ -64,7 +64,7 @@ def test_a_real_process_finishes_what_runs_and_refuses_the_rest():
                 for reply in (
                     http.request("GET", "/tts/voices"),
                     http.speak(voice_id="whatever", text="Hello.", format="wav"),
-                    http.recognise(b"RIFF"),
+                    http.recognize(b"RIFF"),
                     http.translate(text="Hello.", source_lang="en", target_lang="ja"),
                 ):
                     refused_503(reply)

@@ -224,12 +224,12 @@ def test_several_at_once_each_get_their_own(decoders):
 def test_s87_a_bomb_over_http_leaves_the_service_as_it_was(stage, error_body):
     with stage(audio_seconds=4_000, decode_wall_s=0.3) as service:
         before = len(own_workers(MODULE))
-        assert service.http.recognise(tone()).status == 200
-        body = error_body(service.http.recognise(silence(2_400)), 413, "ErrTooLarge")
+        assert service.http.recognize(tone()).status == 200
+        body = error_body(service.http.recognize(silence(2_400)), 413, "ErrTooLarge")
         assert "decode_wall_s" in body["error"]
         assert body["context"] == ["asr", "audio"]
         assert len(service.ears.calls) == 1
-        assert service.http.recognise(tone()).status == 200
+        assert service.http.recognize(tone()).status == 200
         assert len(own_workers(MODULE)) == before + 1
     assert eventually(lambda: len(own_workers(MODULE)) == before)
 
@@ -237,13 +237,13 @@ def test_s87_a_bomb_over_http_leaves_the_service_as_it_was(stage, error_body):
 @pytest.mark.slow
 def test_a_stopping_service_does_not_wait_for_a_decoder(stage):
     with stage(audio_seconds=100_000, drain_s=0.2) as service:
-        service.http.recognise(tone())
+        service.http.recognize(tone())
         worker = newest_worker(MODULE)
         worker.suspend()  # as if it would never come back
 
         def left_alone() -> None:
             with contextlib.suppress(OSError, http.client.HTTPException):
-                assert service.http.recognise(tone()).status == 503
+                assert service.http.recognize(tone()).status == 503
 
         thread = threading.Thread(target=left_alone)
         thread.start()

@@ -155,7 +155,7 @@ def test_voices_read_where_the_setting_says(workers):
         api_keys=(KEY,),
         operator_keys=(KEY,),
         engines=engines,
-        recogniser="",
+        recognizer="",
         translator="",
         read_workers=workers,
     )
@@ -182,7 +182,7 @@ def test_voices_read_where_the_setting_says(workers):
 @pytest.mark.engines
 def test_a_crash_is_a_500_that_names_no_text(error_body):
     engines = {name: {"enabled": False} for name in ("kokoro", "q", "openjtalk")}
-    config = ServiceConfig(port=0, api_keys=(KEY,), engines=engines, recogniser="", translator="")
+    config = ServiceConfig(port=0, api_keys=(KEY,), engines=engines, recognizer="", translator="")
     with running(config) as service:
         http = Http(service.base_url)
         fields = {"voice_id": voice_uuid("hibari", "heart"), "text": CANARY, "format": "wav"}

@@ -16,8 +16,8 @@ from speechlab.errors import SpeechLabError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_RECOGNISER_URL = "SPEECHLAB_SERVICE_RECOGNISER_URL"
-_RECOGNISER_KEY = "SPEECHLAB_SERVICE_RECOGNISER_API_KEY"
+_RECOGNIZER_URL = "SPEECHLAB_SERVICE_RECOGNIZER_URL"
+_RECOGNIZER_KEY = "SPEECHLAB_SERVICE_RECOGNIZER_API_KEY"
 _LOW_SPACE_BYTES = 2_000_000_000
 
 
@@ -28,7 +28,7 @@ def doctor() -> None:
         ("engines", _engines),
         ("model cache", _cache),
         ("service", _service),
-        *((("recogniser", _recogniser),) if os.environ.get(_RECOGNISER_URL) else ()),
+        *((("recognizer", _recognizer),) if os.environ.get(_RECOGNIZER_URL) else ()),
     )
     table = plain_table("speechlab doctor", "", "what", "result")
     bad = False
@@ -78,9 +78,9 @@ def _service() -> str:
         return f"{lab.base_url} answers, with {len(voices)} voices"
 
 
-def _recogniser() -> str:
+def _recognizer() -> str:
     from speechlab.service import load_config
 
     config, _ = load_config()
-    key = "with a key" if config.recogniser_api_key else f"without a key ({_RECOGNISER_KEY})"
-    return f"recordings go to {config.recogniser_url}, {key}"
+    key = "with a key" if config.recognizer_api_key else f"without a key ({_RECOGNIZER_KEY})"
+    return f"recordings go to {config.recognizer_url}, {key}"

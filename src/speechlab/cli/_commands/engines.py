@@ -29,7 +29,7 @@ def list_engines() -> None:
             ready = f"[green]ready[/]; first use writes {state.unassembled_bytes / 1e6:.0f} MB"
         else:
             ready = "[green]ready[/]"
-        does = {"synthesiser": "speaks", "recogniser": "listens to", "translator": "translates"}[entry.kind]
+        does = {"synthesizer": "speaks", "recognizer": "listens to", "translator": "translates"}[entry.kind]
         console.print(f"[bold]{name:<10}[/] {does} {', '.join(entry.languages)}: {ready}", soft_wrap=True)
         licences = f"code {entry.code_licence}; weights {entry.weights_licence}"
         for line in (entry.summary, licences):

@@ -249,7 +249,7 @@ def _checked_providers(providers: list[str] | None) -> list[str] | None:
         return None
     if providers == ["none"]:
         return []
-    names = [name for name, entry in engines.catalogue().items() if entry.kind == "synthesiser"]
+    names = [name for name, entry in engines.catalogue().items() if entry.kind == "synthesizer"]
     for name in providers:
         if name not in names:
             raise InvalidRequestError(

@@ -29,11 +29,11 @@ def serve(
             metavar="DIR", help="Folder for keys and usage. [default: a folder among the user's data]"
         ),
     ] = None,
-    recogniser_url: Annotated[
+    recognizer_url: Annotated[
         str | None,
         typer.Option(
             metavar="URL",
-            help="Another deployment for recognition; its key is in SPEECHLAB_SERVICE_RECOGNISER_API_KEY.",
+            help="Another deployment for recognition; its key is in SPEECHLAB_SERVICE_RECOGNIZER_API_KEY.",
         ),
     ] = None,
     engine: Annotated[
@@ -72,7 +72,7 @@ def serve(
         "port": port,
         "api_keys": tuple(api_key) if api_key else None,
         "data_dir": data_dir,
-        "recogniser_url": recogniser_url,
+        "recognizer_url": recognizer_url,
         "preload": preload or None,
         **service.given_settings(setting or (), engine or ()),
     }

@@ -36,12 +36,12 @@ def refused_with(t: Target, reply: Exchange, message: str) -> None:
 
 def accepted(t: Target, **fields: Any) -> None:
     """Record a finding if the fields are refused. The audio is invalid on purpose, so that nothing is metered."""
-    refused_with(t, t.recognise(NOT_AUDIO, **fields), UNSUPPORTED_AUDIO)
+    refused_with(t, t.recognize(NOT_AUDIO, **fields), UNSUPPORTED_AUDIO)
 
 
-def recognised(t: Target) -> Exchange:
+def recognized(t: Target) -> Exchange:
     """Recognise speech that the service itself has made; one call in a run."""
-    return t.kept("heard", lambda: t.recognise(speech(t).encode("wav")))
+    return t.kept("heard", lambda: t.recognize(speech(t).encode("wav")))
 
 
 def language_and_confidence(t: Target, body: dict[str, Any], reply: Exchange) -> None:
@@ -62,37 +62,37 @@ def default_form(t: Target, reply: Exchange) -> dict[str, Any]:
 
 @check("happy", 54, 78, title="recognition takes JSON and returns text, language and confidence", metered=2)
 def _happy(t: Target) -> None:
-    default_form(t, recognised(t))
+    default_form(t, recognized(t))
 
 
 @check("no-audio", 55, title="audio missing or empty: No audio data provided")
 def _no_audio(t: Target) -> None:
-    refused_with(t, t.recognise(), NO_AUDIO)
-    refused_with(t, t.recognise(""), NO_AUDIO)
+    refused_with(t, t.recognize(), NO_AUDIO)
+    refused_with(t, t.recognize(""), NO_AUDIO)
 
 
 @check("null-audio", 55, title="null audio is no audio", advisory=True)
 def _null_audio(t: Target) -> None:
-    refused_with(t, t.recognise(None), NO_AUDIO)
+    refused_with(t, t.recognize(None), NO_AUDIO)
 
 
 @check("no-base64", 56, title="audio that is not base64: Invalid base64 audio data")
 def _no_base64(t: Target) -> None:
     for value in ("@@@@", "not base64!", "あいう"):
-        refused_with(t, t.recognise(value), INVALID_BASE64)
+        refused_with(t, t.recognize(value), INVALID_BASE64)
 
 
 @check("no-string", 56, title="audio that is not a string is not base64", advisory=True)
 def _no_string(t: Target) -> None:
     for value in (5, ["QUJD"], {"a": 1}, True):
-        refused_with(t, t.recognise(value), INVALID_BASE64)
+        refused_with(t, t.recognize(value), INVALID_BASE64)
 
 
 @check("raw-base64", 57, title="no data URI, URL-safe alphabet, line ends or missing padding", advisory=True)
 def _raw_base64(t: Target) -> None:
     good = base64.b64encode(NOT_AUDIO).decode()
     for value in (f"data:audio/wav;base64,{good}", "--__", good[:40] + "\n" + good[40:], " " + good, "QUI"):
-        refused_with(t, t.recognise(value), INVALID_BASE64)
+        refused_with(t, t.recognize(value), INVALID_BASE64)
 
 
 @check("no-format", 58, title="neither WAV nor OGG, MP3 or FLAC by its header: Unsupported audio format")
@@ -100,7 +100,7 @@ def _no_format(t: Target) -> None:
     aiff = b"FORM" + struct.pack(">I", 100) + b"AIFFCOMM" + bytes(100)
     avi = b"RIFF" + struct.pack("<I", 100) + b"AVI LIST" + bytes(100)
     for data in (NOT_AUDIO, aiff, avi, b".snd" + bytes(100), bytes(200)):
-        refused_with(t, t.recognise(data), UNSUPPORTED_AUDIO)
+        refused_with(t, t.recognize(data), UNSUPPORTED_AUDIO)
 
 
 @check("no-cousin", 58, 59, title="W64, RF64 and ADTS are refused as well", advisory=True)
@@ -110,7 +110,7 @@ def _no_cousin(t: Target) -> None:
         b"RF64\xff\xff\xff\xffWAVE" + bytes(200),
         b"\xff\xf1P\x80" * 50,
     ):
-        refused_with(t, t.recognise(data), UNSUPPORTED_AUDIO)
+        refused_with(t, t.recognize(data), UNSUPPORTED_AUDIO)
 
 
 @check("formats", 59, 60, title="OGG, FLAC and MP3 are detected by their header", metered=4, quick=False)
@@ -119,18 +119,18 @@ def _formats(t: Target) -> None:
     for name in ("ogg", "flac", "mp3"):
         data = clip.encode(name)
         if sniffs(data) == name:
-            default_form(t, t.recognise(data))
+            default_form(t, t.recognize(data))
 
 
 @check("damaged", 61, title="a valid header without decodable audio is 400", advisory=True)
 def _damaged(t: Target) -> None:
     for data in (b"fLaC" + b"\x81" * 60, b"OggS" + b"\xa5" * 60):
-        refused_with(t, t.recognise(data), UNSUPPORTED_AUDIO)
+        refused_with(t, t.recognize(data), UNSUPPORTED_AUDIO)
 
 
 @check("no-samples", 62, title="a file without samples is no audio", advisory=True)
 def _no_samples(t: Target) -> None:
-    refused_with(t, t.recognise(no_samples()), NO_AUDIO)
+    refused_with(t, t.recognize(no_samples()), NO_AUDIO)
 
 
 @check("invalid", 64, title="invalid JSON, language and VAD settings are 400")
@@ -145,19 +145,19 @@ def _invalid(t: Target) -> None:
         {"vad": []},
     )
     for fields in rows:
-        refused(t, t.recognise(silence(), **fields), "an invalid field")
+        refused(t, t.recognize(silence(), **fields), "an invalid field")
 
 
 @check("session-id", 64, title="session_id is a string", advisory=True, metered=2)
 def _session_id(t: Target) -> None:
     for value in (5, {"a": 1}):
-        refused(t, t.recognise(silence(), session_id=value), "session_id is not a string")
+        refused(t, t.recognize(silence(), session_id=value), "session_id is not a string")
 
 
 @check("order", 65, title="JSON, audio, other fields, base64, header: in this order", advisory=True)
 def _order(t: Target) -> None:
-    refused_with(t, t.recognise("", top_p=7), NO_AUDIO)
-    reply = t.recognise("@@@@", top_p=7)
+    refused_with(t, t.recognize("", top_p=7), NO_AUDIO)
+    reply = t.recognize("@@@@", top_p=7)
     t.require(
         reply.status == 400 and INVALID_BASE64.encode() not in reply.body, "top_p is reported first", reply
     )
@@ -166,10 +166,10 @@ def _order(t: Target) -> None:
 @check("language", 66, title="a given language is echoed; otherwise ja, en or zh is identified", metered=5)
 def _language(t: Target) -> None:
     known = {str(each) for each in Language}
-    body = default_form(t, recognised(t))
-    t.require(body.get("language") in known, "ja, en or zh is identified", recognised(t))
+    body = default_form(t, recognized(t))
+    t.require(body.get("language") in known, "ja, en or zh is identified", recognized(t))
     for code in sorted(known):  # only one of them can be the language of the audio
-        reply = t.recognise(speech(t).encode("wav"), language=code)
+        reply = t.recognize(speech(t).encode("wav"), language=code)
         t.require(default_form(t, reply).get("language") == code, f"the given language, {code}", reply)
 
 
@@ -177,7 +177,7 @@ def _language(t: Target) -> None:
     "odd-language", 67, title="unsupported languages are 400; JA and ja-JP mean ja", advisory=True, metered=1
 )
 def _odd_language(t: Target) -> None:
-    refused(t, t.recognise(silence(), language="tlh"), "an unsupported language")
+    refused(t, t.recognize(silence(), language="tlh"), "an unsupported language")
     for code in ("JA", "ja-JP", ""):
         accepted(t, language=code)
 
@@ -186,7 +186,7 @@ def _odd_language(t: Target) -> None:
 def _hotwords(t: Target) -> None:
     wrong: tuple[Any, ...] = ("word", [5], {"a": 1}, [["a"]])
     for value in wrong:
-        refused(t, t.recognise(silence(), hotwords=value), "hotwords is not an array of strings")
+        refused(t, t.recognize(silence(), hotwords=value), "hotwords is not an array of strings")
     for words in ([], ["word", "言葉"]):
         accepted(t, hotwords=words)
 
@@ -195,7 +195,7 @@ def _hotwords(t: Target) -> None:
 def _ranges(t: Target) -> None:
     for name, (low, high) in _RANGES.items():
         for value in (low - 0.01, high + 0.01):
-            refused(t, t.recognise(silence(), **{name: value}), f"{name} is {low:g} to {high:g}")
+            refused(t, t.recognize(silence(), **{name: value}), f"{name} is {low:g} to {high:g}")
         for value in (low, high):
             accepted(t, **{name: value})
 
@@ -204,14 +204,14 @@ def _ranges(t: Target) -> None:
 def _ends(t: Target) -> None:
     clip = speech(t).encode("wav")
     for end in (0, 1):
-        default_form(t, t.recognise(clip, **{name: ends[end] for name, ends in _RANGES.items()}))
+        default_form(t, t.recognize(clip, **{name: ends[end] for name, ends in _RANGES.items()}))
 
 
 @check("numbers", 70, title="integers are numbers; booleans, strings and NaN are not")
 def _numbers(t: Target) -> None:
     for name in _RANGES:
         for value in (True, "1.0", [1]):
-            refused(t, t.recognise(silence(), **{name: value}), f"{name} is not a number")
+            refused(t, t.recognize(silence(), **{name: value}), f"{name} is not a number")
         accepted(t, **{name: 1})
     body = b'{"audio": "' + base64.b64encode(silence()) + b'", "top_p": NaN}'
     refused(t, t.post(RECOGNITION_PATH, body, shown='{"audio": …, "top_p": NaN}'), "NaN is not a number")
@@ -222,7 +222,7 @@ def _vad(t: Target) -> None:
     for setting in (0, 1, "off", "on", "segments"):
         accepted(t, vad=setting)
     for value in (2, -1, "yes", 0.5):
-        refused(t, t.recognise(silence(), vad=value), "not a setting of vad")
+        refused(t, t.recognize(silence(), vad=value), "not a setting of vad")
 
 
 @check(
@@ -236,7 +236,7 @@ def _vad_case(t: Target) -> None:
     for setting in ("0", "1"):
         accepted(t, vad=setting)
     for value in (True, "Segments"):
-        refused(t, t.recognise(silence(), vad=value), "not a setting of vad")
+        refused(t, t.recognize(silence(), vad=value), "not a setting of vad")
 
 
 @check(
@@ -248,12 +248,12 @@ def _vad_case(t: Target) -> None:
     quick=False,
 )
 def _vad_filter(t: Target) -> None:
-    default_form(t, t.recognise(speech(t).encode("wav"), vad_filter="segments"))
+    default_form(t, t.recognize(speech(t).encode("wav"), vad_filter="segments"))
 
 
 @check("silence", 82, title="silence is 200 with an empty text and confidence 0", advisory=True, metered=1)
 def _silence(t: Target) -> None:
-    reply = t.recognise(silence())
+    reply = t.recognize(silence())
     body = default_form(t, reply)
     t.require(body.get("text") == "" and body.get("confidence") == 0, "no text for silence", reply)
 
@@ -281,7 +281,7 @@ def _legacy(t: Target) -> None:
 
 @check("legacy-empty", 84, title="messages without audio: No audio data provided", advisory=True)
 def _legacy_empty(t: Target) -> None:
-    refused_with(t, t.recognise(messages=_messages({"type": "text", "text": "a"})), NO_AUDIO)
+    refused_with(t, t.recognize(messages=_messages({"type": "text", "text": "a"})), NO_AUDIO)
 
 
 @check("legacy-both", 85, title="audio takes precedence over messages", advisory=True)

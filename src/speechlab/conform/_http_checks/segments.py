@@ -36,14 +36,14 @@ def _segments(t: Target, reply: Exchange) -> list[dict[str, Any]]:
     return found
 
 
-def _recognised_late(t: Target) -> Exchange:
+def _recognized_late(t: Target) -> Exchange:
     """Recognise speech that begins after three seconds of silence."""
-    return t.kept("late", lambda: t.recognise(with_silence(speech(t), _ONSET_S), vad="segments"))
+    return t.kept("late", lambda: t.recognize(with_silence(speech(t), _ONSET_S), vad="segments"))
 
 
 @check("form", 78, 79, title="vad=segments returns language, confidence and segments, but no text", metered=2)
 def _form(t: Target) -> None:
-    reply = _recognised_late(t)
+    reply = _recognized_late(t)
     found = _segments(t, reply)
     t.require(found, "speech has a segment", reply)
     body = reply.json()
@@ -59,7 +59,7 @@ def _form(t: Target) -> None:
     metered=2,
 )
 def _sorted(t: Target) -> None:
-    reply, end = _recognised_late(t), 0.0
+    reply, end = _recognized_late(t), 0.0
     for each in _segments(t, reply):
         t.require(each["start"] >= end, "segments are in order and do not overlap", reply)
         end = each["end"]
@@ -74,7 +74,7 @@ def _sorted(t: Target) -> None:
     "pre-roll", 80, title="the first segment begins 1.5 s before speech by default", metered=3, quick=False
 )
 def _pre_roll(t: Target) -> None:
-    reply = _recognised_late(t)
+    reply = _recognized_late(t)
     found = _segments(t, reply)
     t.insist(found, "speech has a segment", reply)
     # The padding of segments and of speech may add to the pre-roll, and voices begin with a breath.
@@ -82,7 +82,7 @@ def _pre_roll(t: Target) -> None:
     t.require(early, f"the first start is about {_ONSET_S - _PRE_ROLL_S:g} s", reply)
     t.require(found[0]["start"] >= 0.5, "the silence before the speech is left out", reply)
     clip = with_silence(speech(t), _ONSET_S)
-    tight = t.recognise(clip, vad="segments", initial_segment_padding_ms=0)
+    tight = t.recognize(clip, vad="segments", initial_segment_padding_ms=0)
     starts = [each["start"] for each in _segments(t, tight)]
     t.require(
         starts and starts[0] > found[0]["start"], "without pre-roll the first segment begins later", tight
@@ -93,30 +93,30 @@ def _pre_roll(t: Target) -> None:
 def _gaps(t: Target) -> None:
     clip = with_silence(speech(t), 0.5, 1.5)
     own = {"vad": "segments", "min_segment_duration": 0.0}
-    apart = t.recognise(clip, **own, min_silence_gap=400)
+    apart = t.recognize(clip, **own, min_silence_gap=400)
     t.require(len(_segments(t, apart)) >= 2, "two segments, for 1.5 s of silence between the speech", apart)
-    joined = t.recognise(clip, **own, min_silence_gap=5_000)
+    joined = t.recognize(clip, **own, min_silence_gap=5_000)
     t.require(len(_segments(t, joined)) == 1, "one segment, with a min_silence_gap of 5 s", joined)
 
 
 @check("gap-values", 74, title="min_silence_gap, speech_pad_ms and min_segment_duration are numbers")
 def _gap_values(t: Target) -> None:
     for name in ("min_silence_gap", "speech_pad_ms", "min_segment_duration"):
-        refused(t, t.recognise(silence(), vad="segments", **{name: "long"}), f"{name} is not a number")
+        refused(t, t.recognize(silence(), vad="segments", **{name: "long"}), f"{name} is not a number")
         accepted(t, vad="segments", **{name: 300})
 
 
 @check("negative", 74, title="… and at least 0", advisory=True, metered=3)
 def _negative(t: Target) -> None:
     for name in ("min_silence_gap", "speech_pad_ms", "min_segment_duration"):
-        refused(t, t.recognise(silence(), vad="segments", **{name: -1}), f"{name} is at least 0")
+        refused(t, t.recognize(silence(), vad="segments", **{name: -1}), f"{name} is at least 0")
 
 
 @check("padding", 75, title="segment_padding and initial_segment_padding_ms are 0 to 5000")
 def _padding(t: Target) -> None:
     for name in ("segment_padding", "initial_segment_padding_ms"):
         for value in (-1, 5_001):
-            refused(t, t.recognise(silence(), vad="segments", **{name: value}), f"{name} is 0 to 5000")
+            refused(t, t.recognize(silence(), vad="segments", **{name: value}), f"{name} is 0 to 5000")
         for value in (0, 5_000):
             accepted(t, vad="segments", **{name: value})
 
@@ -131,4 +131,4 @@ def _ignored(t: Target) -> None:
 def _integers(t: Target) -> None:
     for name in _INTEGERS:
         for value in (True, "100", 1.5):
-            refused(t, t.recognise(silence(), vad="segments", **{name: value}), f"{name} is not an integer")
+            refused(t, t.recognize(silence(), vad="segments", **{name: value}), f"{name} is not an integer")

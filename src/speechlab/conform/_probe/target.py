@@ -147,7 +147,7 @@ class Target:
         sent = {"voice_id": self.voice["id"], "text": self.text, "format": self.format} | fields
         return self.post(SPEECH_PATH, given(sent), first_only=first_only, auth=auth)
 
-    def recognise(self, audio: Any = ..., **fields: Any) -> Exchange:
+    def recognize(self, audio: Any = ..., **fields: Any) -> Exchange:
         """``POST /asr/srt/audio_llm``; bytes are encoded, ``...`` leaves the audio out."""
         if isinstance(audio, bytes):
             audio = base64.b64encode(audio).decode()
@@ -272,7 +272,7 @@ class Target:
 
     def need_recognition(self) -> None:
         """Continue only if the service has recognition."""
-        self._need("recognition", self.recognise)
+        self._need("recognition", self.recognize)
 
     def need_translation(self) -> None:
         """Continue only if the service has translation."""

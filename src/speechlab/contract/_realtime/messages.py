@@ -78,7 +78,15 @@ TRANSITIONS: tuple[Transition, ...] = (
 
 
 class SessionSettings(RequestModel):
-    """``session`` of ``session.update`` (section 4.3)."""
+    """``session`` of ``session.update`` (section 4.3).
+
+    Attributes:
+        voice_id: UUID from the catalogue.
+        format: Format that the voice supports and its provider streams.
+        sample_rate: Hz, or 0 for 24,000.
+        temperature: For voices of provider Q; 0.0 is sent as a real value.
+        audio_transport: ``binary`` or ``base64_json``.
+    """
 
     voice_id: str
     format: str

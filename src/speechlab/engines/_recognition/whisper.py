@@ -64,7 +64,7 @@ _REQUIRED = ("config.json", "model.bin", "tokenizer.json")
 
 
 class WhisperEngine:
-    """Whisper as a :class:`~speechlab.engines.Recogniser`.
+    """Whisper as a :class:`~speechlab.engines.Recognizer`.
 
     Args:
         model: Folder of a CTranslate2 Whisper model; None for the pinned Whisper base.
@@ -120,7 +120,7 @@ class WhisperEngine:
         """Release the model; the next use loads it again."""
         self._whisper = None
 
-    def recognise(self, samples: NDArray[np.float32], options: RecognitionOptions) -> Recognition:
+    def recognize(self, samples: NDArray[np.float32], options: RecognitionOptions) -> Recognition:
         """Transcribe a recording (see the protocol).
 
         Without speech, the text is empty, the confidence 0, and the language the given one or the first of

@@ -72,7 +72,7 @@ class ExpressiveEngine(KokoroEngine):
         """Two voices: Japanese, and Japanese with English."""
         return tuple(voice for _, voice in _VOICES.values())
 
-    def synthesise(
+    def synthesize(
         self, text: str, voice: str, *, temperature: float | None = None
     ) -> Iterator[NDArray[np.float32]]:
         """Speak a text piece by piece (see the protocol)."""

@@ -26,7 +26,7 @@ SAMPLE_RATE = 24_000
 
 
 class HibariEngine:
-    """hibari as a :class:`~speechlab.engines.Synthesiser`.
+    """hibari as a :class:`~speechlab.engines.Synthesizer`.
 
     It has only the voice that the package contains. The other voices would need a download.
 
@@ -80,7 +80,7 @@ class HibariEngine:
                 rule="2.2",
             )
 
-    def synthesise(
+    def synthesize(
         self, text: str, voice: str, *, temperature: float | None = None
     ) -> Iterator[NDArray[np.float32]]:
         """Speak a text piece by piece (see the protocol); ``temperature`` is ignored."""

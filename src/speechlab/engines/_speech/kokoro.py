@@ -99,7 +99,7 @@ def _load(paths: dict[str, Path], threads: int) -> KokoroModel:
 
 
 class KokoroEngine:
-    """Kokoro as a :class:`~speechlab.engines.Synthesiser`.
+    """Kokoro as a :class:`~speechlab.engines.Synthesizer`.
 
     Args:
         store: Model store of the model; the user's cache by default.
@@ -144,7 +144,7 @@ class KokoroEngine:
         self._model = None
         self._styles = {}
 
-    def synthesise(
+    def synthesize(
         self, text: str, voice: str, *, temperature: float | None = None
     ) -> Iterator[NDArray[np.float32]]:
         """Speak a text piece by piece (see the protocol); ``temperature`` is ignored."""

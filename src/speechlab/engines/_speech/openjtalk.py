@@ -29,7 +29,7 @@ _FULL_SCALE = 32_768 * 1.3
 
 
 class OpenJTalkEngine:
-    """OpenJTalk as a :class:`~speechlab.engines.Synthesiser`.
+    """OpenJTalk as a :class:`~speechlab.engines.Synthesizer`.
 
     Args:
         reader: Front end that reads the texts; by default in this process.
@@ -53,7 +53,7 @@ class OpenJTalkEngine:
     def close(self) -> None:
         """Do nothing: the library keeps its state for the life of the process."""
 
-    def synthesise(
+    def synthesize(
         self, text: str, voice: str, *, temperature: float | None = None
     ) -> Iterator[NDArray[np.float32]]:
         """Speak a text piece by piece (see the protocol); ``temperature`` is ignored."""

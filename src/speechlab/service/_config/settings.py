@@ -33,7 +33,7 @@ TEXT_BODY_BYTES = 256 * 1024
 """Maximum size of a body with a text; a legal one can need 60,000 bytes."""
 _MIB = 1024 * 1024
 _PYTHON_ONLY = frozenset({"extra_engines"})
-SECRETS = frozenset({"api_keys", "operator_keys", "recogniser_api_key"})
+SECRETS = frozenset({"api_keys", "operator_keys", "recognizer_api_key"})
 """Settings whose values are never shown."""
 
 ServiceName = Literal["tts", "asr", "translate"]
@@ -63,11 +63,11 @@ class ServiceConfig(BaseModel):
     users_dir: Path | None = None
     idle_exit_s: float = Field(default=10.0, gt=0)
     engines: dict[str, dict[str, Any]] = Field(default_factory=dict)
-    recogniser: str = "whisper"
-    recogniser_url: str = ""
-    recogniser_allow_insecure: bool = False
-    recogniser_api_key: str = Field(default="", repr=False)
-    recogniser_timeout_s: float = Field(default=600.0, gt=0)
+    recognizer: str = "whisper"
+    recognizer_url: str = ""
+    recognizer_allow_insecure: bool = False
+    recognizer_api_key: str = Field(default="", repr=False)
+    recognizer_timeout_s: float = Field(default=600.0, gt=0)
     translator: str = "gemma"
     tts_text_limit: int = Field(default=LIMITS.tts_text_chars, ge=1)
     single_rate_override: bool = False
@@ -135,23 +135,23 @@ class ServiceConfig(BaseModel):
         listed = _listed(origins, "https://page.example.org")
         return tuple(checked_origin(origin, any_page=any_page) for origin in listed)
 
-    @field_validator("recogniser_url")
+    @field_validator("recognizer_url")
     @classmethod
     def _url_is_a_url(cls, url: str) -> str:
         if url:
             check_backend_url(url)
         return url
 
-    @field_validator("recogniser_api_key")
+    @field_validator("recognizer_api_key")
     @classmethod
     def _key_stays_secret(cls, key: str, info: ValidationInfo) -> str:
-        url = info.data.get("recogniser_url", "")
+        url = info.data.get("recognizer_url", "")
         if key and not (key.isascii() and key.isprintable() and " " not in key):
             message = "it contains characters that no key contains"
             raise ValueError(message)
-        if key and sends_in_the_clear(url) and not info.data.get("recogniser_allow_insecure"):
+        if key and sends_in_the_clear(url) and not info.data.get("recognizer_allow_insecure"):
             message = (
-                f"it would travel unencrypted to {url}; use https://, or set recogniser_allow_insecure on a network "
+                f"it would travel unencrypted to {url}; use https://, or set recognizer_allow_insecure on a network "
                 f"you trust"
             )
             raise ValueError(message)

@@ -63,10 +63,10 @@ class Backend:
     """The recogniser of another deployment."""
 
     def __init__(self, config: ServiceConfig) -> None:
-        base = config.recogniser_url
+        base = config.recognizer_url
         self.url = base if base.rstrip("/").endswith(RECOGNITION_PATH) else join_url(base, RECOGNITION_PATH)
-        self._key = config.recogniser_api_key
-        self._timeout_s = config.recogniser_timeout_s
+        self._key = config.recognizer_api_key
+        self._timeout_s = config.recognizer_timeout_s
         self._http: httpx2.AsyncClient | None = None
         self._opening = threading.Lock()
         # Recognises a request that returns to this service, by its Via header.
@@ -95,7 +95,7 @@ class Backend:
     async def ask(self, body: Held, via: str = "") -> BackendReply:
         """Forward a request; a cancellation closes the connection."""
         if self._name in via:
-            raise Unreachable("is this service itself; see the setting recogniser_url", reached=False)
+            raise Unreachable("is this service itself; see the setting recognizer_url", reached=False)
         try:
             async with asyncio.timeout(self._timeout_s):
                 reply = await self._ask(body, ", ".join(part for part in (via, f"1.1 {self._name}") if part))
@@ -106,10 +106,10 @@ class Backend:
         except TimeoutError:
             self._last = f"gave no answer within {self._timeout_s:g} s"
             log("no answer of the backend", level="error", url=self.url, reason=self._last)
-            raise Unreachable(f"{self._last} (recogniser_timeout_s)", reached=True) from None
+            raise Unreachable(f"{self._last} (recognizer_timeout_s)", reached=True) from None
         self._last = f"answered {reply.status}"
         if reply.status in {401, 403}:
-            remedy = "see the setting recogniser_api_key"
+            remedy = "see the setting recognizer_api_key"
             log(
                 "the backend refuses its key", level="error", url=self.url, status=reply.status, remedy=remedy
             )

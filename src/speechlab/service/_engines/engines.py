@@ -32,16 +32,16 @@ class Engines:
     def __init__(self, config: ServiceConfig) -> None:
         self.readers = Readers(config) if config.read_workers else None
         entries = served_engines(config, self.readers)
-        self.backend = Backend(config) if config.recogniser_url else None
+        self.backend = Backend(config) if config.recognizer_url else None
         if self.backend is not None:
-            entries.append(ServedEngine(REMOTE, "recogniser", lambda: self.backend, heavy=False))
+            entries.append(ServedEngine(REMOTE, "recognizer", lambda: self.backend, heavy=False))
         self.threads = Threads()
         heavy = FairTurns(1)
 
         def lane(entry: ServedEngine) -> EngineLane:
             # One recording more than can be decoded at a time: the next is decoded while this one is recognised.
             heard = config.decode_workers + 1 if self.backend is None else _REMOTE_RECORDINGS
-            turns = {"synthesiser": config.tts_concurrency, "recogniser": heard}.get(entry.kind, 1)
+            turns = {"synthesizer": config.tts_concurrency, "recognizer": heard}.get(entry.kind, 1)
             return EngineLane(
                 entry,
                 self.threads,
@@ -50,15 +50,15 @@ class Engines:
                 queue_limit=config.queue_limit,
             )
 
-        self.synthesisers = {entry.name: lane(entry) for entry in entries if entry.kind == "synthesiser"}
+        self.synthesizers = {entry.name: lane(entry) for entry in entries if entry.kind == "synthesizer"}
         given, table = {engine.name for engine in config.extra_engines}, catalogue()
-        self._read_for = [name for name in self.synthesisers if name not in given and table[name].reads]
-        recognisers = {entry.name: lane(entry) for entry in entries if entry.kind == "recogniser"}
-        self.recogniser = next(iter(recognisers.values()), None)
+        self._read_for = [name for name in self.synthesizers if name not in given and table[name].reads]
+        recognizers = {entry.name: lane(entry) for entry in entries if entry.kind == "recognizer"}
+        self.recognizer = next(iter(recognizers.values()), None)
         self.translators = {entry.name: lane(entry) for entry in entries if entry.kind == "translator"}
-        self.lanes = [*self.synthesisers.values(), *recognisers.values(), *self.translators.values()]
+        self.lanes = [*self.synthesizers.values(), *recognizers.values(), *self.translators.values()]
         self.catalogue = Catalogue(
-            list(self.synthesisers.values()), single_rate_override=config.single_rate_override
+            list(self.synthesizers.values()), single_rate_override=config.single_rate_override
         )
 
         heard = 0 if self.recogniser is None else self.recogniser.concurrency
@@ -78,16 +78,16 @@ class Engines:
         """Start one process for each language of the voices whose texts are read in processes. Blocks for seconds."""
         if self.readers is None:
             return
-        lanes = [self.synthesisers[name] for name in self._read_for]
+        lanes = [self.synthesizers[name] for name in self._read_for]
         self.readers.start(
             {code for lane in lanes for voice in lane.engine().voices for code in voice.languages}
         )
 
-    def recogniser_text(self) -> str:
+    def recognizer_text(self) -> str:
         """Name of the recogniser, for people."""
         if self.backend is not None:
             return f"{REMOTE}: {self.backend.url}"
-        return "none" if self.recogniser is None else self.recogniser.entry.name
+        return "none" if self.recognizer is None else self.recognizer.entry.name
 
 
 def served_engines(config: ServiceConfig, reader: Reader | None = None) -> list[ServedEngine]:
@@ -97,7 +97,7 @@ def served_engines(config: ServiceConfig, reader: Reader | None = None) -> list[
     each that has options. The chosen ones come first. With a remote recogniser, none is on here.
     """
     table = catalogue()
-    named = [*config.engines, *(name for name in (config.recogniser, config.translator) if name)]
+    named = [*config.engines, *(name for name in (config.recognizer, config.translator) if name)]
     given = {engine.name for engine in config.extra_engines}
     for name in named:
         if name not in table and name not in given:
@@ -108,9 +108,9 @@ def served_engines(config: ServiceConfig, reader: Reader | None = None) -> list[
     for name, entry in table.items():
         options = dict(config.engines.get(name, {}))
         enabled = options.pop("enabled", None)
-        chosen = name in {config.recogniser, config.translator}
+        chosen = name in {config.recognizer, config.translator}
         wanted = chosen or bool(options) if enabled is None else bool(enabled)
-        if enabled is None and not wanted and entry.kind == "synthesiser":
+        if enabled is None and not wanted and entry.kind == "synthesizer":
             wanted = status(name).ready
             if not wanted:
                 _log.info(
@@ -122,9 +122,9 @@ def served_engines(config: ServiceConfig, reader: Reader | None = None) -> list[
             if entry.reads and reader is not None:
                 options.setdefault("reader", reader)
             engines.append(ServedEngine(name, entry.kind, partial(create, name, **options)))
-    if config.recogniser_url:
-        engines = [engine for engine in engines if engine.kind != "recogniser"]
-    chosen_first = {config.recogniser, config.translator}
+    if config.recognizer_url:
+        engines = [engine for engine in engines if engine.kind != "recognizer"]
+    chosen_first = {config.recognizer, config.translator}
     return sorted(engines, key=lambda engine: engine.name not in chosen_first)
 
 

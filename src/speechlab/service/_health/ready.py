@@ -72,7 +72,7 @@ class Readiness:
         }
         if self._engines.backend is not None:
             # The backend's last reply is shown, but does not decide: speech and translation work without it.
-            known["recogniser"] = self._engines.backend.status()
+            known["recognizer"] = self._engines.backend.status()
         return known
 
     async def preload(self) -> None:
@@ -98,7 +98,7 @@ class Readiness:
         self._loading = None
 
     def _start_workers(self) -> None:
-        if self._engines.recogniser is not None and self._engines.backend is None:
+        if self._engines.recognizer is not None and self._engines.backend is None:
             self._decoders.start()
         self._engines.start_readers()
 
@@ -128,7 +128,7 @@ class Readiness:
             self._found[lane] = time.monotonic()
 
     def _lane(self) -> EngineLane | None:
-        lanes = self._engines.synthesisers.values()
+        lanes = self._engines.synthesizers.values()
         return next((lane for lane in lanes if not lane.entry.is_heavy), None)
 
     async def _find_trouble(self) -> str | None:
@@ -163,7 +163,7 @@ class Readiness:
 def _warm(lane: EngineLane) -> None:
     engine = lane.engine()
     getattr(engine, "load", lambda: None)()
-    if lane.entry.kind == "synthesiser":
+    if lane.entry.kind == "synthesizer":
         _speak(lane)
     elif lane.entry.kind == "translator":
         for _ in engine.translate(TranslationJob("Hello.", "en", "ja")):
@@ -172,7 +172,7 @@ def _warm(lane: EngineLane) -> None:
 
 def _speak(lane: EngineLane) -> None:
     engine = lane.engine()
-    pieces = engine.synthesise(_WORD, engine.voices[0].name)
+    pieces = engine.synthesize(_WORD, engine.voices[0].name)
     try:
         if not any(len(piece) for piece in pieces):
             message = f"the engine {lane.entry.name!r} gave no sound"

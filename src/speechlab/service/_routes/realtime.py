@@ -172,7 +172,7 @@ class Conversation:
         if (refused := self._recheck_key()) is not None:
             return refused
         engines = self._service.engines
-        if not engines.synthesisers:
+        if not engines.synthesizers:
             said = "no text-to-speech engine is registered here"
             return self._session.voice_refused(RealtimeCode.TTS_SERVICE_UNAVAILABLE, said)
         try:
@@ -225,12 +225,12 @@ class Conversation:
         audio_format = AudioFormat(config.format)
         utterance = Utterance(voice, start.text, audio_format, config.sample_rate, config.temperature)
         try:
-            end = await self._synthesise(utterance, meter)
+            end = await self._synthesize(utterance, meter)
             await self._perform(end())
         finally:
             meter.close()
 
-    async def _synthesise(self, utterance: Utterance, meter: Meter) -> Callable[[], list[SessionAction]]:
+    async def _synthesize(self, utterance: Utterance, meter: Meter) -> Callable[[], list[SessionAction]]:
         """Speak, and return a function that reports the end to the session."""
         lane = utterance.voice.lane
         try:

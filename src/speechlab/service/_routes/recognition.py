@@ -53,10 +53,10 @@ _MAX_TOKENS = 50_000
 """Maximum of quotes and commas; base64 has none. Reading JSON holds Python's lock to its end."""
 
 
-async def recognise(request: Request) -> Response:
+async def recognize(request: Request) -> Response:
     """Transcribe a recording."""
     service = service_of(request)
-    if service.engines.recogniser is None:
+    if service.engines.recognizer is None:
         raise Fault("ErrServiceNotFound", "no speech recognition engine is registered here", "asr")
     if not principal_of(request).recognition:
         raise Fault("ErrPermissionDenied", "this key may not use speech recognition", "asr")
@@ -71,10 +71,10 @@ async def recognise(request: Request) -> Response:
     except InvalidRequestError as error:
         raise invalid(error, "asr", short=True) from None
     body.close()
-    meter.accept(service.engines.recogniser.entry.name, input_bytes=input_bytes)
+    meter.accept(service.engines.recognizer.entry.name, input_bytes=input_bytes)
     if backend is not None:
         return await until_gone(request, _forward(request, backend, kept, meter))
-    return await until_gone(request, _recognise(request, wanted, kept, meter))
+    return await until_gone(request, _recognize(request, wanted, kept, meter))
 
 
 def _read(body: Held, kept: Held, *, encoded: bool) -> tuple[RecognitionRequest, int]:
@@ -93,16 +93,16 @@ def _read(body: Held, kept: Held, *, encoded: bool) -> tuple[RecognitionRequest,
     return wanted.model_copy(update={"audio": ""}), len(data)
 
 
-async def _recognise(request: Request, wanted: RecognitionRequest, recording: Held, meter: Meter) -> Response:
+async def _recognize(request: Request, wanted: RecognitionRequest, recording: Held, meter: Meter) -> Response:
     service, samples = service_of(request), hold(request, "asr")
-    lane = service.engines.recogniser
+    lane = service.engines.recognizer
     assert lane is not None
     async with Turn(lane, meter) as turn:
         await service.engines.threads.run(partial(service.decoders.decode, recording, samples, _ENGINE_RATE))
         recording.close()
         sound = np.frombuffer(samples.view(), dtype=np.float32)
         meter.audio_s = len(sound) / _ENGINE_RATE
-        heard: Recognition = await turn.call(lambda: lane.engine().recognise(sound, _options(wanted)))
+        heard: Recognition = await turn.call(lambda: lane.engine().recognize(sound, _options(wanted)))
     headers = {
         **lane.headers(),
         "Server-Timing": turn.server_timing(),
@@ -114,7 +114,7 @@ async def _recognise(request: Request, wanted: RecognitionRequest, recording: He
 
 async def _forward(request: Request, backend: Backend, body: Held, meter: Meter) -> Response:
     service, held, via = service_of(request), hold(request, "asr"), request.headers.get("via", "")
-    lane, threads = service.engines.recogniser, service.engines.threads
+    lane, threads = service.engines.recognizer, service.engines.threads
     assert lane is not None
     try:
         async with Turn(lane, meter) as turn:

@@ -52,7 +52,7 @@ class Utterance:
     def pieces(self, meter: Meter) -> Iterator[NDArray[np.float32]]:
         """Speak, and report the amount to the meter; blocks at each piece. Samples have the engine's rate."""
         engine = self.voice.lane.engine()
-        made = engine.synthesise(self.text, self.voice.voice.name, temperature=self.temperature)
+        made = engine.synthesize(self.text, self.voice.voice.name, temperature=self.temperature)
         with contextlib.closing(_as_generator(made)) as pieces:
             for piece in pieces:
                 meter.audio_s += len(piece) / engine.sample_rate
@@ -125,7 +125,7 @@ async def speak(request: Request) -> Response:
 
 
 def _require_speech(service: ServiceState) -> None:
-    if not service.engines.synthesisers:
+    if not service.engines.synthesizers:
         raise Fault("ErrServiceNotFound", "no text-to-speech engine is registered here", "tts")
 
 

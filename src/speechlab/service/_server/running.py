@@ -86,7 +86,7 @@ def _in_process(config: ServiceConfig) -> Iterator[RunningService]:
     # Keys are passed by the environment, which other users cannot read, unlike arguments and files.
     environment = {**os.environ, ENVIRONMENT_PREFIX + "API_KEYS": ",".join(config.api_keys)}
     environment[ENVIRONMENT_PREFIX + "OPERATOR_KEYS"] = ",".join(config.operator_keys)
-    environment[ENVIRONMENT_PREFIX + "RECOGNISER_API_KEY"] = config.recogniser_api_key
+    environment[ENVIRONMENT_PREFIX + "RECOGNIZER_API_KEY"] = config.recognizer_api_key
     with tempfile.TemporaryDirectory(prefix="speechlab-service-") as folder, contextlib.ExitStack() as stack:
         path, told = Path(folder) / "config.json", Path(folder) / "stderr"
         for file in (path, told):

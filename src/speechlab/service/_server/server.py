@@ -219,7 +219,7 @@ def serve(config: ServiceConfig, *, announce: Callable[[Ready], None] | None = N
             log(
                 "ready",
                 base_url=ready.base_url,
-                recogniser=service.engines.recogniser_text(),
+                recognizer=service.engines.recognizer_text(),
                 keys=service.keyring.ids,
             )
             (announce or _print_ready)(ready)
