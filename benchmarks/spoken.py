@@ -31,7 +31,7 @@ Voice = Callable[[str], tuple[Samples, int]]
 def bundled(engine: str, voice: str) -> Voice:
     """A voice of an engine of this package."""
     speaker = create(engine)
-    return lambda text: (np.concatenate(list(speaker.synthesise(text, voice))), speaker.sample_rate)
+    return lambda text: (np.concatenate(list(speaker.synthesize(text, voice))), speaker.sample_rate)
 
 
 def chinese(path: Path) -> Voice:
@@ -79,7 +79,7 @@ def main() -> None:
                 for text in (texts[place] for place in chosen):
                     samples, rate = speak(text)
                     heard = resample(samples, rate, 16_000)
-                    found = recogniser.recognise(heard, RecognitionOptions(language=language))
+                    found = recogniser.recognize(heard, RecognitionOptions(language=language))
                     table.writerow([name, text, found.text.strip()])
                     file.flush()
 

@@ -14,9 +14,9 @@ LOAD = """
 import os, sys
 import numpy as np
 from speechlab import engines, text
-list(engines.create("hibari").synthesise("Hello.", "heart"))
+list(engines.create("hibari").synthesize("Hello.", "heart"))
 noise = np.random.default_rng(0).normal(0, 0.1, 16000).astype("float32")
-engines.create("whisper").recognise(noise, engines.RecognitionOptions())
+engines.create("whisper").recognize(noise, engines.RecognitionOptions())
 text.reading("今日は良い天気ですね")
 assert "onnxruntime" in sys.modules
 """

@@ -19,7 +19,7 @@ from speechlab.service import Provider, ServedEngine, running
 from speechlab.store import Store
 from support.clients import KEY
 from support.samples import SAID
-from support.staged import StagedRecogniser, StagedVoice, staged_config
+from support.staged import StagedRecognizer, StagedVoice, staged_config
 
 NAMES = ("clear", "even", "swallows", "varies", "broken")
 OTHER = ("plain", "steady")
@@ -69,7 +69,7 @@ def hears(duration_s: float) -> str:
 class Staged:
     def __init__(self) -> None:
         self.one, self.other = Speakers(NAMES, 0), Speakers(OTHER, len(NAMES))
-        self.ears = StagedRecogniser(hears=hears)
+        self.ears = StagedRecognizer(hears=hears)
 
 
 @contextmanager

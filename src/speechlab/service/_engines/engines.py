@@ -61,9 +61,9 @@ class Engines:
             list(self.synthesizers.values()), single_rate_override=config.single_rate_override
         )
 
-        heard = 0 if self.recogniser is None else self.recogniser.concurrency
+        heard = 0 if self.recognizer is None else self.recognizer.concurrency
         told = {
-            "tts": config.tts_concurrency if self.synthesisers else 0,
+            "tts": config.tts_concurrency if self.synthesizers else 0,
             "asr": heard,
             "translate": len(self.translators),
         }
