@@ -95,6 +95,16 @@ FUNCTIONS = {
         {"reference": SEGMENTS, "hypothesis": SEGMENTS, "collar": 5.0, "by_speaker": False, **COMPARED},
     ),
     "compare_texts": (metrics.compare_texts, {"reference": "三", "hypothesis": "四", "language": "ja"}),
+    "formatting_rates": (
+        metrics.formatting_rates,
+        {"references": FRAME, "reference": "text", "hypothesis": "hypothesis", "language": "language"}
+        | {**DRAWS, "groups": None},
+    ),
+    "entity_scores": (
+        metrics.entity_scores,
+        {"references": FRAME, "reference": "text", "hypothesis": "hypothesis", "language": "language"}
+        | {"entities": [None] * len(FRAME), **DRAWS, "groups": None},
+    ),
     "confusions": (metrics.confusions, {"scored": SCORED}),
     "hotword_scores": (metrics.hotword_scores, {"scored": SCORED, "hotwords": ["a"]}),
     "hotword_counts": (metrics.hotword_counts, {"scored": SCORED, "hotwords": ["a"]}),
@@ -294,6 +304,11 @@ ACCEPTED_BY = {
     ("sclite_report", "speaker"): {"None"},
     ("compare_translations", "references"): set(),
     ("compare_translations", "draws"): {*NUMBERS, "None"},
+    **{
+        (name, argument): {"None", "array"} if argument == "groups" else set()  # an array of two names
+        for name in ("formatting_rates", "entity_scores")
+        for argument in ("references", "reference", "hypothesis", "language", "groups")
+    },
     ("score", "reference"): set(),
     ("score", "hypothesis"): set(),
     ("score", "language"): set(),

@@ -13,11 +13,13 @@ from speechlab.metrics._differences.differences import Difference, TextCompariso
 from speechlab.metrics._rates.bins import by_bins
 from speechlab.metrics._rates.compare import compare, compare_all
 from speechlab.metrics._rates.comparison import Comparison
-from speechlab.metrics._rates.confusions import confusions
+from speechlab.metrics._rates.entities import entity_scores
 from speechlab.metrics._rates.error_rate import ErrorRate, error_rate
+from speechlab.metrics._rates.formatting import formatting_rates
 from speechlab.metrics._rates.hotwords import hotword_counts, hotword_error_rates, hotword_scores
 from speechlab.metrics._rates.score import score
 from speechlab.metrics._rates.summary import summarize
+from speechlab.metrics._reports.confusions import confusions
 from speechlab.metrics._reports.edits import edits
 from speechlab.metrics._reports.html import alignments_html
 from speechlab.metrics._reports.sclite import read_sclite, sclite_report
@@ -62,7 +64,9 @@ __all__ = [
     "confusions",
     "dnsmos",
     "edits",
+    "entity_scores",
     "error_rate",
+    "formatting_rates",
     "glossary_terms",
     "holm",
     "hotword_counts",

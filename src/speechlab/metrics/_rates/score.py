@@ -371,3 +371,20 @@ def _languages(frame: pd.DataFrame, language: str) -> list[object]:
         )
         raise InvalidRequestError(message, parameter="language") from None
     return [language] * len(frame)
+
+
+def texts_by_language(
+    frame: pd.DataFrame, reference: str, hypothesis: str, language: str
+) -> dict[str, list[tuple[int, str, str]]]:
+    """Number, reference and hypothesis of the rows of each language that have both texts.
+
+    Raises:
+        InvalidRequestError: A column is missing, or a language does not exist.
+    """
+    require_columns(frame, reference, hypothesis, hint="Name the right one, as in reference='text'")
+    rows: dict[str, list[tuple[int, str, str]]] = {}
+    sides = zip(_languages(frame, language), frame[reference], frame[hypothesis], strict=True)
+    for number, (tag, said, heard) in enumerate(sides):
+        if isinstance(tag, str) and isinstance(said, str) and isinstance(heard, str):
+            rows.setdefault(language_code(tag), []).append((number, said, heard))
+    return rows

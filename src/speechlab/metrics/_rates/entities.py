@@ -1,0 +1,219 @@
+"""Entities: whether the names, numbers and dates of the references were recognised, by class."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from speechlab._arguments import is_missing, require_columns
+from speechlab.errors import InvalidRequestError
+from speechlab.metrics._alignment.alignment import Alignment
+from speechlab.metrics._alignment.units import auto_unit, prepare
+from speechlab.metrics._arguments import as_cells
+from speechlab.metrics._differences.compare import compare_texts, has_classes
+from speechlab.metrics._rates.score import texts_by_language
+from speechlab.metrics._signatures import joined
+from speechlab.metrics._statistics.bootstrap import Bootstrap
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    from speechlab.metrics._alignment.units import Preparation
+    from speechlab.metrics._arguments import Groups
+
+_COUNTS = ("entities", "not_found", "hits", "misses", "insertions", "errors", "reference_length")
+_TYPES = {
+    "class": "string",
+    **dict.fromkeys(_COUNTS, "Int64"),
+    **dict.fromkeys(
+        ("error_rate", "error_rate_low", "error_rate_high", "precision", "recall", "f1"), "Float64"
+    ),
+    "signature": "string",
+}
+_ALL = "all"
+
+
+def entity_scores(
+    references: pd.DataFrame | Iterable[str | None],
+    hypotheses: Iterable[str | None] | None = None,
+    *,
+    entities: str | Sequence[Any] = "entities",
+    reference: str = "text",
+    hypothesis: str = "hypothesis",
+    language: str = "language",
+    tolerant: bool = True,
+    level: float = 0.95,
+    draws: int = 2_000,
+    seed: int = 0,
+    groups: Groups = None,
+) -> pd.DataFrame:
+    """Error rate, recall and F1 of the entities of the references, by class.
+
+    An entity is a hit if all its words (characters of Japanese and Chinese) are right in the alignment and none is
+    added between them. In English, Japanese and Chinese another notation is right (``10.35 pm`` for ``10:35 p.m.``).
+
+    Args:
+        references: A table with one row for each utterance; or a list or Series of references.
+        hypotheses: Hypotheses, one for each reference; None for a table.
+        entities: Column of the entities; or a list with those of each row. The entities of a row are a list of dicts
+            such as ``{"text": "Dr. Nguyen", "class": "name"}``, or such a list as JSON text; missing for none. The
+            text is a part of the reference. Any class is allowed, such as name, number, date, address or product. Of
+            two equal texts, the second is the second occurrence.
+        reference: Column of references.
+        hypothesis: Column of hypotheses.
+        language: Column of languages; or, if there is no such column, the language of all rows.
+        tolerant: False to count another notation as an error.
+        level: Confidence level of the intervals.
+        draws: Bootstrap draws of each interval.
+        seed: The same seed gives the same table.
+        groups: Column of blocks, such as ``"speaker"``, that are drawn as wholes, or a name for each row.
+
+    Returns:
+        One row for each ``class`` by its name, and one for ``"all"``: ``entities``, ``not_found`` (texts that are no
+        part of their reference, and count in nothing else), ``hits``, ``misses``, ``insertions`` (entities of the
+        table, of this class, that a hypothesis has more often than its reference), ``errors`` and
+        ``reference_length`` (of the tokens of entities), ``error_rate`` (their ratio) with ``error_rate_low`` and
+        ``error_rate_high``, ``recall`` (hits / (hits + misses)), ``precision`` (hits / (hits + insertions)), ``f1``
+        (their harmonic mean) and ``signature``. Fractions whose divisor is 0 are missing. Rows without hypothesis or
+        language are left out.
+
+    Raises:
+        InvalidRequestError: A column is missing, a language does not exist, or the entities have another form.
+
+    Example:
+        >>> table = entity_scores(
+        ...     ["Dr. Nguyen comes at 10:35."],
+        ...     ["Dr. Ryan comes at 10.35."],
+        ...     entities=[[{"text": "Dr. Nguyen", "class": "name"}, {"text": "10:35", "class": "time"}]],
+        ...     language="en",
+        ... )
+        >>> table[["class", "entities", "hits", "error_rate"]].values.tolist()
+        [['name', 1, 0, 0.5], ['time', 1, 1, 0.0], ['all', 2, 1, 0.25]]
+    """
+    import pandas as pd
+
+    frame = as_cells(references, hypotheses, reference, hypothesis)
+    texts = texts_by_language(frame, reference, hypothesis, language)
+    if isinstance(entities, str):
+        require_columns(frame, entities, hint="Name the column of entities, as in entities='entities'")
+    cells: Any = frame[entities].tolist() if isinstance(entities, str) else entities
+    if not isinstance(cells, Sequence) or len(cells) != len(frame):
+        message = (
+            f"entities={entities!r:.60} is no list with an entry for each of {len(frame)} rows; give one"
+        )
+        raise InvalidRequestError(message, parameter="entities")
+    named = [_read(cell, row) for row, cell in enumerate(cells)]
+    table, bootstrap = Bootstrap(level, draws, seed, groups).on(frame, "the table")
+    counts: list[dict[str, list[int]]] = []
+    signatures = []
+    for code, rows in texts.items():
+        way = prepare(auto_unit(code), code, "auto")
+        known = _forms((entity for number, *_ in rows for entity in named[number]), way)
+        counts += [_counted(named[number], said, heard, way, known, tolerant) for number, said, heard in rows]
+        signatures.append(way.signature("levenshtein"))
+    within = bootstrap.within(table.iloc[[number for rows in texts.values() for number, *_ in rows]])
+    signature = joined(signatures)
+    found = []
+    for kind in [*sorted({kind for of_row in counts for kind in of_row if kind != _ALL}), _ALL]:
+        of_kind = np.array([of_row.get(kind, [0] * 7) for of_row in counts], dtype=np.int64).reshape(-1, 7)
+        found.append({"class": kind} | _figures(of_kind, within) | {"signature": signature})
+    return pd.DataFrame(found, columns=list(_TYPES)).astype(_TYPES)
+
+
+def _read(cell: Any, row: int) -> list[tuple[str, str]]:
+    """The texts and classes of the entities of a row."""
+    form = 'give a list such as [{"text": "Anna", "class": "name"}], or None'
+    if not isinstance(cell, list | tuple | np.ndarray):
+        if is_missing(cell):
+            return []
+        try:
+            cell = json.loads(cell)
+        except (TypeError, ValueError):
+            message = f"the entities of row {row} are {cell!r:.60}; {form}"
+            raise InvalidRequestError(message, parameter="entities") from None
+    found = []
+    for entity in cell if isinstance(cell, list | tuple | np.ndarray) else [cell]:
+        text, kind = (
+            (entity.get("text"), entity.get("class")) if isinstance(entity, Mapping) else (None, None)
+        )
+        if not (isinstance(text, str) and text and isinstance(kind, str) and kind not in {"", _ALL}):
+            message = f"row {row} has the entity {entity!r:.60}; {form}"
+            raise InvalidRequestError(message, parameter="entities")
+        found.append((text, kind))
+    return found
+
+
+def _forms(entities: Iterable[tuple[str, str]], way: Preparation) -> dict[str, set[tuple[str, ...]]]:
+    """The tokens of all entities of each class."""
+    forms: dict[str, set[tuple[str, ...]]] = {}
+    for text, kind in entities:
+        forms.setdefault(kind, set()).add(tuple(way.tokens(text)))
+    return forms
+
+
+def _counted(
+    entities: list[tuple[str, str]],
+    said: str,
+    heard: str,
+    way: Preparation,
+    known: dict[str, set[tuple[str, ...]]],
+    tolerant: bool,
+) -> dict[str, list[int]]:
+    """The counts of each class in one pair of texts, in the order of ``_COUNTS``."""
+    if tolerant and has_classes(way.language):
+        heard = compare_texts(said, heard, str(way.language)).tolerant
+    alignment = Alignment(way.tokens(said), way.tokens(heard), way.separator)
+    wrong, before = Counter[int](), Counter[int]()
+    at = 0
+    for edit in alignment:
+        if edit.operation == "insert":
+            before[at] += 1  # inserted before this token
+        else:
+            wrong[edit.reference_index] += edit.operation != "equal"
+            at = edit.reference_index + 1
+    tokens, recognised = tuple(alignment.reference), tuple(alignment.hypothesis)
+    counts: dict[str, list[int]] = {kind: [0] * len(_COUNTS) for kind in (*known, _ALL)}
+    seen = Counter[tuple[str, ...]]()
+    for text, kind in entities:
+        form = tuple(way.tokens(text))
+        starts = _occurrences(form, tokens)
+        start = starts[seen[form]] if seen[form] < len(starts) else None
+        seen[form] += 1
+        row = [1, 1, 0, 0, 0, 0, 0]
+        if start is not None:
+            inside = range(start, start + len(form))
+            errors = sum(wrong[place] for place in inside) + sum(before[place] for place in inside[1:])
+            row = [1, 0, int(not errors), int(bool(errors)), 0, errors, len(form)]
+        for name in (kind, _ALL):
+            counts[name] = [total + more for total, more in zip(counts[name], row, strict=True)]
+    for kind, forms in known.items():
+        for form in forms:
+            more = len(_occurrences(form, recognised)) - len(_occurrences(form, tokens))
+            for name in (kind, _ALL):
+                counts[name][4] += max(0, more)
+    return counts
+
+
+def _occurrences(form: tuple[str, ...], tokens: tuple[str, ...]) -> list[int]:
+    size = len(form)
+    return [start for start in range(len(tokens) - size + 1) if size and tokens[start : start + size] == form]
+
+
+def _figures(counts: NDArray[np.int64], bootstrap: Bootstrap) -> dict[str, Any]:
+    sums = dict(zip(_COUNTS, map(int, counts.sum(axis=0)), strict=True))
+    hits, misses, added = sums["hits"], sums["misses"], sums["insertions"]
+    errors, lengths = counts[:, 5], counts[:, 6]
+    low, high = bootstrap.ratio(errors, lengths) if lengths.any() else (None, None)
+    return sums | {
+        "error_rate": sums["errors"] / sums["reference_length"] if lengths.any() else None,
+        "error_rate_low": low,
+        "error_rate_high": high,
+        "precision": hits / (hits + added) if hits + added else None,
+        "recall": hits / (hits + misses) if hits + misses else None,
+        "f1": 2 * hits / (2 * hits + misses + added) if hits + misses + added else None,
+    }

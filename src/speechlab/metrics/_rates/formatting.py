@@ -1,0 +1,238 @@
+"""Formatting: punctuation, capitals and digits of a transcript, each with its own rate.
+
+The texts are aligned as for an error rate, after the normaliser of their language, which removes the formatting. The
+places of the aligned tokens in the texts as written then say which marks, capitals and digits belong together:
+
+- *punctuation*: the marks between two tokens that both texts share are compared as a sequence. ``，`` and ``,``
+  are one mark, and so are ``。`` and the full stop, and in Japanese ``、`` and the comma. Signs inside a word or
+  number (``10:35``, ``e-mail``, ``U.S.``) and full stops behind titles (``Dr.``) are no marks.
+- *capitals*: words with capital letters. A word is right if the word at its place has capitals in the same way: at
+  its beginning, in all letters, or otherwise.
+- *digits*: numbers in digits (``1,204``, ``10:35``). A number is right if there are digits at its place. ``three``
+  for ``3`` is a deletion, and ``3`` for ``three`` an insertion.
+
+With c right ones, s, d and i substituted, missing and added ones: error rate (s + d + i) / (c + s + d), precision
+c / (c + s + i), recall c / (c + s + d), F1 2c / (2c + 2s + d + i).
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from rapidfuzz.distance import Levenshtein
+
+from speechlab.metrics._alignment.alignment import Alignment
+from speechlab.metrics._alignment.places import places
+from speechlab.metrics._alignment.units import auto_unit, prepare
+from speechlab.metrics._arguments import as_cells
+from speechlab.metrics._rates.score import COUNTS, texts_by_language
+from speechlab.metrics._statistics.bootstrap import Bootstrap
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    from speechlab.metrics._alignment.units import Preparation
+    from speechlab.metrics._arguments import Groups
+
+_Span: TypeAlias = tuple[int, int]
+_Tally: TypeAlias = tuple[int, int, int, int]
+"""Hits, substitutions, deletions and insertions."""
+_TYPES = {
+    "language": "string",
+    "kind": "string",
+    **dict.fromkeys(("utterances", "in_reference", "in_hypothesis"), "Int64"),
+    **dict.fromkeys(COUNTS, "Int64"),
+    **dict.fromkeys(
+        ("error_rate", "error_rate_low", "error_rate_high", "precision", "recall", "f1"), "Float64"
+    ),
+    "signature": "string",
+}
+KINDS = ("punctuation", "capitals", "digits")
+_MARK = re.compile(r"\.{3}|[.,;:?!…–—\"“”„«»()\[\]、。，．！？；：「」『』《》（）]")
+_FOLDED = {**dict(zip("，．！？；：（）“”„。", ',.!?;:()""".', strict=True)), "...": "…"}
+# Full stops of abbreviations: U.S., p.m., Dr.
+_ABBREVIATION = re.compile(r"\b(?:(?:[^\W\d_]\.){2,}|(?:mrs?|ms|dr|st|prof|jr|sr|vs)\.(?=\s))", re.IGNORECASE)
+_LETTERS = (
+    r"[A-Za-z\u00aa-\u024f\u0370-\u052f\u1e00-\u1fff\uff21-\uff3a\uff41-\uff5a]+"  # of scripts with capitals
+)
+_WORD = re.compile(rf"{_LETTERS}(?:['’-]{_LETTERS})*")
+_NUMBER = re.compile(r"\d+(?:[.,:/’'-]?\d+)*")
+
+
+def formatting_rates(
+    references: pd.DataFrame | Iterable[str | None],
+    hypotheses: Iterable[str | None] | None = None,
+    *,
+    reference: str = "text",
+    hypothesis: str = "hypothesis",
+    language: str = "language",
+    level: float = 0.95,
+    draws: int = 2_000,
+    seed: int = 0,
+    groups: Groups = None,
+) -> pd.DataFrame:
+    """Rates of punctuation, capitals and digits, on the alignment of the words or characters.
+
+    The texts are compared as they are written, so references need the formatting that the hypotheses should have. A
+    missing word takes its capitals, digits and marks with it.
+
+    Args:
+        references: A table with one row for each utterance; or a list or Series of references.
+        hypotheses: Hypotheses, one for each reference; None for a table.
+        reference: Column of references.
+        hypothesis: Column of hypotheses.
+        language: Column of languages; or, if there is no such column, the language of all rows.
+        level: Confidence level of the intervals.
+        draws: Bootstrap draws of each interval.
+        seed: The same seed gives the same table.
+        groups: Column of blocks, such as ``"speaker"``, that are drawn as wholes, or a name for each row.
+
+    Returns:
+        For each language three rows, of ``kind`` ``"punctuation"``, ``"capitals"`` and ``"digits"``: ``language``,
+        ``utterances`` (rows with both texts), ``in_reference`` and ``in_hypothesis`` (marks, words with capitals,
+        numbers in digits), ``hits``, ``substitutions``, ``deletions``, ``insertions``, ``error_rate`` (all errors
+        over ``in_reference``) with ``error_rate_low`` and ``error_rate_high``, ``precision``, ``recall``, ``f1`` (all
+        fractions) and ``signature``. Fractions whose divisor is 0 are missing.
+
+    Raises:
+        InvalidRequestError: A column is missing, or a language does not exist.
+
+    Example:
+        >>> table = formatting_rates(
+        ...     ["Well, Anna left at 9:15."], ["well Anna left at nine fifteen."], language="en"
+        ... )
+        >>> table[["kind", "hits", "deletions", "f1"]].round(2).values.tolist()
+        [['punctuation', 1, 1, 0.67], ['capitals', 1, 1, 0.67], ['digits', 0, 1, 0.0]]
+    """
+    import pandas as pd
+
+    frame = as_cells(references, hypotheses, reference, hypothesis)
+    texts = texts_by_language(frame, reference, hypothesis, language)
+    table, bootstrap = Bootstrap(level, draws, seed, groups).on(frame, "the table")
+    rows: list[dict[str, Any]] = []
+    for code, found_in in texts.items():
+        way = prepare(auto_unit(code), code, "auto")
+        found = [_tallies(said, heard, way) for _, said, heard in found_in]
+        within = bootstrap.within(table.iloc[[number for number, *_ in found_in]])
+        for kind in KINDS:
+            counts = np.array([tallies[kind] for tallies in found], dtype=np.int64).reshape(-1, 4)
+            rows.append(
+                {"language": code, "kind": kind, "utterances": len(found)}
+                | _figures(counts, within)
+                | {"signature": way.signature("levenshtein")}
+            )
+    return pd.DataFrame(rows, columns=list(_TYPES)).astype(_TYPES)
+
+
+def _figures(counts: NDArray[np.int64], bootstrap: Bootstrap) -> dict[str, Any]:
+    """All figures of the hits, substitutions, deletions and insertions (columns) of utterances (rows)."""
+    hits, substitutions, deletions, insertions = map(int, counts.sum(axis=0))
+    said, heard = hits + substitutions + deletions, hits + substitutions + insertions
+    low, high = (
+        bootstrap.ratio(counts[:, 1:].sum(axis=1), counts[:, :3].sum(axis=1)) if said else (None, None)
+    )
+    return {
+        "in_reference": said,
+        "in_hypothesis": heard,
+        **dict(zip(COUNTS, (hits, substitutions, deletions, insertions), strict=True)),
+        "error_rate": (substitutions + deletions + insertions) / said if said else None,
+        "error_rate_low": low,
+        "error_rate_high": high,
+        "precision": hits / heard if heard else None,
+        "recall": hits / said if said else None,
+        "f1": 2 * hits / (said + heard) if said + heard else None,
+    }
+
+
+def _tallies(reference: str, hypothesis: str, way: Preparation) -> dict[str, _Tally]:
+    alignment = Alignment(way.tokens(reference), way.tokens(hypothesis), way.separator)
+    here, there = places(reference, way), places(hypothesis, way)
+    pairs: list[tuple[_Span, _Span]] = []
+    shared: list[tuple[int, int]] = []
+    for edit in alignment:
+        if edit.reference is not None and edit.hypothesis is not None:
+            one, other = here[edit.reference_index], there[edit.hypothesis_index]
+            pairs.append((one, other))
+            if edit.operation == "equal":
+                shared.append((one[0], other[0]))
+    tallies = {"punctuation": _punctuation((reference, hypothesis), shared, way.language)}
+    for kind, find in (("capitals", _capitals), ("digits", _digits)):
+        said, heard = (
+            {span: form for span, form in find(text).items() if any(_meet(span, token) for token in tokens)}
+            for text, tokens in ((reference, here), (hypothesis, there))
+        )
+        tallies[kind] = _compared(said, heard, pairs)
+    return tallies
+
+
+def _punctuation(texts: tuple[str, str], shared: list[tuple[int, int]], language: str | None) -> _Tally:
+    """The marks of both texts, compared between each two of the shared tokens, whose starts are given."""
+    gaps: list[dict[int, str]] = [{}, {}]
+    for side, text in enumerate(texts):
+        starts = [pair[side] for pair in shared]
+        for place, mark in _marks(text, language):
+            gap = bisect_right(starts, place)
+            gaps[side][gap] = gaps[side].get(gap, "") + mark
+    sums = (0, 0, 0, 0)
+    for gap in gaps[0].keys() | gaps[1].keys():
+        one, other = (side.get(gap, "") for side in gaps)
+        tags = [step.tag for step in Levenshtein.editops(one, other)]
+        changed, missing, added = (tags.count(tag) for tag in ("replace", "delete", "insert"))
+        hits = len(one) - changed - missing
+        sums = (sums[0] + hits, sums[1] + changed, sums[2] + missing, sums[3] + added)
+    return sums
+
+
+def _marks(text: str, language: str | None) -> list[tuple[int, str]]:
+    inside = {place for found in _ABBREVIATION.finditer(text) for place in range(*found.span())}
+    marks = []
+    for found in _MARK.finditer(text):
+        before, after = text[found.start() - 1 : found.start()], text[found.end() : found.end() + 1]
+        joins = _joins(before) and _joins(after) and found[0] in ".,:;–，．："
+        if not joins and found.start() not in inside:
+            mark = _FOLDED.get(found[0], found[0])
+            marks.append((found.start(), "," if mark == "、" and language == "ja" else mark))
+    return marks
+
+
+def _joins(character: str) -> bool:
+    """Whether a sign between two such characters is part of a word or number."""
+    return character.isdecimal() or (character.isalpha() and character < "\u2e80")
+
+
+def _capitals(text: str) -> dict[_Span, str]:
+    ways = {}
+    for found in _WORD.finditer(text):
+        word = found[0]
+        if word != word.lower():
+            whole = word == word.upper() and sum(map(str.isalpha, word)) > 1
+            first = word[0] != word[0].lower() and word[1:] == word[1:].lower()
+            ways[found.span()] = "all" if whole else "first" if first else "mixed"
+    return ways
+
+
+def _digits(text: str) -> dict[_Span, str]:
+    return {found.span(): "digits" for found in _NUMBER.finditer(text)}
+
+
+def _compared(said: dict[_Span, str], heard: dict[_Span, str], pairs: list[tuple[_Span, _Span]]) -> _Tally:
+    """Words of both texts at the same places, which a pair of aligned tokens shares, by their way of writing."""
+    left, right = dict(said), dict(heard)
+    hits = substitutions = 0
+    for here, there in pairs:
+        one = next((span for span in left if _meet(span, here)), None)
+        other = next((span for span in right if _meet(span, there)), None)
+        if one is not None and other is not None:
+            alike = left.pop(one) == right.pop(other)
+            hits, substitutions = hits + alike, substitutions + (not alike)
+    return hits, substitutions, len(left), len(right)
+
+
+def _meet(one: _Span, other: _Span) -> bool:
+    return one[0] < other[1] and other[0] < one[1]
