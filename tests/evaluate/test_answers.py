@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from speechlab import evaluate
+from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._speech.answer import advised
 from speechlab.metrics import score
+from support.studies import serving
 
 
 def scored(heard, language="en", said="the old brown dog runs over green hills every morning"):
@@ -50,6 +53,51 @@ def test_rows_that_failed_flatter_nobody():
     assert head["on the same clips"].to_dict() == {"all rows": "0.0% on 6", "easy rows only": "9.1% on 6"}
     assert report.answer.startswith("In English, all rows is understood best (0.0% of words wrong)")
     assert report.answer.endswith("6 of 24 rows have no score and count nowhere.")
+
+
+@pytest.mark.parametrize(
+    ("heard", "told"),
+    [
+        ({"good": [0] * 12, "bad": [4, 5] * 6}, "differ by more than chance (p < 0.001, 12 sentences)"),
+        ({"one": [0, 3] * 6, "other": [3, 0, 0] * 4}, "the difference may be chance (p = "),
+        ({"one": [0] * 5, "other": [4] * 5}, "5 sentences of both are too few to tell them apart"),
+        (
+            {"one": [0] * 8, "two": [1, *[0] * 7], "three": [3, 2, 0, 0, 1, 0, 1, 0]},
+            "the difference may be chance",  # the worst of three pairs: 4 of 4 is no proof
+        ),
+    ],
+)
+def test_a_round_trip_says_whether_its_best_and_worst_voice_differ(heard, told):
+    assert told in scored(heard).answer
+
+
+def test_voices_that_said_different_sentences_are_not_compared():
+    report = scored({"one": [0] * 12, "other": [4] * 12})
+    report.table["text"] = report.table["text"] + report.table["voice"]
+    assert "were not compared, because they said different sentences" in report.answer
+
+
+def test_equal_voices_seldom_differ_by_more_than_chance():
+    rng = np.random.default_rng(1)
+    said = [
+        "more than chance" in scored({name: rng.binomial(6, 0.2, 10).tolist() for name in "abc"}).answer
+        for _ in range(60)
+    ]
+    assert sum(said) <= 7  # at 0.05 more happens once in 100 times
+
+
+@pytest.mark.slow
+def test_voices_of_both_languages_say_texts_in_both(tmp_path):
+    frame = pd.DataFrame({"text": ["Good morning 皆さん", "Good evening 皆さん"]})
+    how = {"store": tmp_path / "store", "progress": False}
+    with serving(languages=("ja", "en")) as staged:
+        for study in (evaluate.round_trip, evaluate.voices):
+            report = study(staged.lab, frame, language="ja+en", speed=0, **how)
+            assert report.table["status"].isin(["ok", "cached"]).all(), report.table["error"].tolist()
+            assert report.summary["language"].tolist() == ["ja+en"] * 2
+            assert report.summary["ranking_rate"].notna().all()
+        with pytest.raises(InvalidRequestError, match="no voice speaks"):
+            evaluate.round_trip(staged.lab, frame, language="en+zh", **how)
 
 
 def test_where_all_have_all_rows_there_is_no_second_rate():

@@ -232,10 +232,13 @@ def test_recordings_of_one_speaker_are_one_block(lab, store, recordings, hears):
     assert by_speaker.pairs["blocks"].tolist() == [6]
     assert by_speaker.table["block"].nunique() == 6
     assert by_speaker.summary["interval_needs"].tolist() == [14, 14]
+    assert "takes\N{NO-BREAK SPACE}14\N{NO-BREAK SPACE}more\N{NO-BREAK SPACE}speakers" in by_speaker.to_html()
+    assert by_speaker.record["settings"]["groups"] == "speaker"
     assert by_speaker.order["utterances"].tolist() == [8, 8]
     assert "by block" in str(by_speaker.findings[0])
     assert "there are 6 blocks" in "\n".join(by_speaker.notes)
     each = study(six, groups=None)
+    assert each.record["settings"]["groups"] is None
     assert each.pairs["blocks"].tolist() == [8]
     assert "block" not in each.table
     assert each.summary["error_rate"].tolist() == by_speaker.summary["error_rate"].tolist()

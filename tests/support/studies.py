@@ -26,8 +26,8 @@ class Tones(StagedVoice):
 class Staged:
     """A service with all three kinds of engines, and how it ends."""
 
-    def __init__(self, names: tuple[str, ...]) -> None:
-        voices = tuple(EngineVoice(name, ("en",), "Female", f"A voice called {name}") for name in names)
+    def __init__(self, names: tuple[str, ...], languages: tuple[str, ...]) -> None:
+        voices = tuple(EngineVoice(name, languages, "Female", f"A voice called {name}") for name in names)
         self.voice = Tones(voices=voices)
         self.ears = StagedRecognizer(hears=lambda duration_s: "good morning")
         self.translator = StagedTranslator()
@@ -44,8 +44,8 @@ class Staged:
 
 
 @contextmanager
-def serving(names=("low", "high")):
-    staged = Staged(names)
+def serving(names=("low", "high"), languages=("en",)):
+    staged = Staged(names, languages)
     config = staged_config(
         ServedEngine("tone", "synthesizer", lambda: staged.voice, Provider("tone", heavy=False)),
         ServedEngine("ears", "recognizer", lambda: staged.ears, heavy=False),

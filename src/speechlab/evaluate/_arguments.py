@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from speechlab._arguments import is_missing, is_whole_number, no_column, refused, require_columns
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+_SEPARATOR = re.compile(r"\s*[+/,]\s*")
 _LANGUAGES = frozenset({"language", "source_lang", "target_lang"})
 
 
@@ -87,9 +89,9 @@ def columns_of(frame: pd.DataFrame, **asked: str | None) -> tuple[pd.DataFrame, 
 
 
 def _is_for_all(name: object, *, found: bool) -> bool:
-    """Whether an argument for languages is a code: one of the contract, or one that is no column."""
-    code = code_or_none(name)
-    return code is not None and (code in set(Language) or not found)
+    """Whether an argument for languages is a code: one of the contract, or one or several that are no column."""
+    codes = languages_of(name)
+    return bool(codes) and (set(codes) <= set(Language) or not found)
 
 
 def _missing(
@@ -170,6 +172,16 @@ def code_or_none(language: object) -> str | None:
         return language_code(language) if isinstance(language, str) else None
     except InvalidRequestError:
         return None
+
+
+def languages_of(value: object) -> tuple[str, ...]:
+    """Return the language codes of a row: one, several for a mixed row, or none if one of them is not a language."""
+    if not isinstance(value, str):
+        return ()
+    try:
+        return tuple(dict.fromkeys(language_code(part) for part in _SEPARATOR.split(value.strip())))
+    except InvalidRequestError:
+        return ()
 
 
 def no_language(cell: object) -> str:

@@ -9,7 +9,7 @@ from speechlab._arguments import refused
 from speechlab.client import begin, grouped, replaying_from, result_of
 from speechlab.contract import Voice
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._arguments import check_client, code_or_none, no_language
+from speechlab.evaluate._arguments import check_client, code_or_none, languages_of, no_language
 from speechlab.evaluate._made import WHY
 from speechlab.evaluate._systems import asked_of_each, told_gone
 from speechlab.text import languages_in, primary_language
@@ -173,8 +173,10 @@ class Cast(NamedTuple):
         told = []
         for name in self.catalogues:
             own = self.pairs[self.pairs["system"] == name] if name else self.pairs
-            codes = own.loc[own["status"] == "skipped", language].map(code_or_none)
-            known = codes.dropna()
+            codes = own.loc[own["status"] == "skipped", language].map(
+                lambda cell: "+".join(languages_of(cell))
+            )
+            known = codes[codes != ""]
             whose = f"{name}: " if name else ""
             if len(known):
                 them = ", ".join(sorted(set(known)))
@@ -305,16 +307,16 @@ def cross(frame: pd.DataFrame, chosen: Sequence[Voice], language: str) -> pd.Dat
     import pandas as pd
 
     # plain lists, because an index may contain a label twice
-    codes = [code_or_none(value) for value in frame[language]]
+    codes = [languages_of(value) for value in frame[language]]
     parts = []
     heard = [False] * len(frame)
     for voice in chosen:
-        fits = [code is not None and speaks(voice, code) for code in codes]
+        fits = [bool(row) and all(speaks(voice, code) for code in row) for row in codes]
         heard = [one or other for one, other in zip(heard, fits, strict=True)]
         parts.append(frame[fits].assign(voice=voice.id, voice_name=voice_name(voice), gender=voice.gender))
     why = [
-        no_language(cell) if code is None else "none of the voices speaks this language"
-        for cell, code in zip(frame[language], codes, strict=True)
+        f"none of the voices speaks {' and '.join(row)}" if row else no_language(cell)
+        for cell, row in zip(frame[language], codes, strict=True)
     ]
     mute = [not one for one in heard]
     alone = frame.assign(voice=None, voice_name=None, gender=None, **{WHY: why})[mute]

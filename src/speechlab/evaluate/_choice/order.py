@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._arguments import code_or_none
+from speechlab.evaluate._arguments import languages_of
 from speechlab.evaluate._speech.summary import ranking_scores
 from speechlab.metrics import attribute, rank
 
@@ -43,7 +43,7 @@ def ordered(table: pd.DataFrame, text: str, language: str) -> Order:
 
     rankings: dict[str, Ranking] = {}
     parts, notes, unranked = [], [], {}
-    spoken = table[table["voice"].notna() & table[language].map(code_or_none).notna()]
+    spoken = table[table["voice"].notna() & table[language].map(lambda cell: bool(languages_of(cell)))]
     spoken = spoken.assign(voice_name=full_names(spoken))
     for code, part in spoken.groupby(language, observed=True, sort=True):
         done = ranking_scores(part, text, language, ["voice", "voice_name", "engine"])

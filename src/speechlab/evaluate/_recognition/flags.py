@@ -78,11 +78,13 @@ class Blocks(NamedTuple):
         names: The block of each row; None if each row is one.
         notes: Sentences on what counts as one block.
         about: The speakers that findings are about, if there are too few for others; else empty.
+        column: The column that makes them, beside repeated recordings; None without one.
     """
 
     names: list[int] | None
     notes: list[str]
     about: str
+    column: str | None = None
 
 
 def blocks_of(frame: pd.DataFrame, audio: str, text: str, groups: str | None, *, by_speaker: bool) -> Blocks:
@@ -105,7 +107,7 @@ def blocks_of(frame: pd.DataFrame, audio: str, text: str, groups: str | None, *,
     if names is not None:
         keys.append(names + "\n" + _texts(frame[text]))
     alone = labels = _merged(labels, keys)
-    notes, about = [], ""
+    notes, about, used = [], "", None
     if repeats := len(frame) - labels.nunique():
         what = "1 row repeats" if repeats == 1 else f"{repeats:,} rows repeat"
         notes.append(
@@ -116,12 +118,12 @@ def blocks_of(frame: pd.DataFrame, audio: str, text: str, groups: str | None, *,
         if groups == "auto" and count < FEWEST:
             about = _NUMBERS[count - 1]
         else:
-            labels = _merged(alone, [names])
+            labels, used = _merged(alone, [names]), column
             notes.append(
                 f"Rows with one {column} count as one block in intervals and tests: there are "
                 f"{labels.nunique():,} blocks (groups=None counts each row)."
             )
-    return Blocks(labels.tolist() if labels.duplicated().any() else None, notes, about)
+    return Blocks(labels.tolist() if labels.duplicated().any() else None, notes, about, used)
 
 
 def _merged(labels: pd.Series[int], keys: Sequence[pd.Series[Any]]) -> pd.Series[int]:

@@ -16,6 +16,7 @@ from speechlab.evaluate._arguments import (
     columns_of,
     count_of,
     keep_free,
+    languages_of,
     no_language,
     recording_seconds,
 )
@@ -26,7 +27,6 @@ from speechlab.evaluate._recognition.flags import Blocks, blocks_of
 from speechlab.evaluate._recognition.report import RecognitionReport
 from speechlab.evaluate._recognition.speechless import heard_in_nothing, speechless_rows
 from speechlab.evaluate._recognition.systems import System, systems_of
-from speechlab.evaluate._speech.mixed import languages_of
 from speechlab.evaluate._speech.rows import SEE, SPEAK, errors_of, recognised, reported, unheard
 from speechlab.evaluate._speech.speed import callers_of, no_speed, timed_or_why, timed_recognisers
 from speechlab.evaluate._speech.summary import BLOCK, NO_SPEAKER
@@ -155,6 +155,7 @@ def recognition(
     found, gone = _heard_by(systems, rows[known_language], language, how)
     skipped = _left_out(rows[~known_language], language, systems)
     own = _recorded(systems, {"identify": identify, **options}) | ({"speed": turns} if turns else {})
+    own["groups"] = blocks.column
     if conditions or nobody:
         sort = noise if isinstance(noise, str) else type(noise).__name__
         added = [one.name for one in conditions]

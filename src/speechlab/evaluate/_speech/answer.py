@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab._arguments import is_missing, is_number
 from speechlab.display import percent
+from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._arguments import code_or_none
 from speechlab.evaluate._finding import Conclusion
 from speechlab.evaluate._speech.speed import alone
-from speechlab.evaluate._speech.summary import ENOUGH, NO_SPEAKER, ranking_units
+from speechlab.evaluate._speech.summary import ENOUGH, NO_SPEAKER, ranking_scores, ranking_units
 from speechlab.evaluate._speech.tables import UNITS, start_column
 from speechlab.evaluate._student import FEWEST
-from speechlab.evaluate._writing.columns import listed, plural
+from speechlab.evaluate._writing.columns import listed, p_words, plural
+from speechlab.metrics import rank
 from speechlab.text import language_name
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 _OF = 2
 """Number of languages whose certainty a sentence tells."""
 _LEVEL = 0.05
+_WHO = "speechlab: who"
 _CHOICE = 2
 """Number of items below which nothing is advised."""
 _NAMED = 3
@@ -169,8 +172,8 @@ def _sentence(words: object) -> str:
     return text[:1].upper() + text[1:]
 
 
-def rates_answer(summary: pd.DataFrame, table: pd.DataFrame) -> Conclusion:
-    """Return how much was understood in each language, by which voice best and worst, and from how many rows."""
+def rates_answer(summary: pd.DataFrame, table: pd.DataFrame, text: str, language: str) -> Conclusion:
+    """Return how much was understood in each language, by which voice best and worst, and how sure that is."""
     lost = int(table["errors"].isna().sum())
     missing = (
         f"{lost:,} of {plural(len(table), 'row')} {'has' if lost == 1 else 'have'} no score and count nowhere"
@@ -179,9 +182,9 @@ def rates_answer(summary: pd.DataFrame, table: pd.DataFrame) -> Conclusion:
     rated = summary.assign(unit=ranking_units(summary), common_rate=rates)[summary["ranking_rate"].notna()]
     if not len(rated):
         return Conclusion("Nothing could be scored.", f"{missing[:1].upper()}{missing[1:]}." if lost else "")
-    parts = [(named(str(code)), lines) for code, lines in rated.groupby("language", sort=False)]
-    lead = "; ".join(_rated(language, lines) for language, lines in parts)
-    sure = [_sure(language, lines) for language, lines in parts[:_OF]]
+    parts = [(str(code), lines) for code, lines in rated.groupby("language", sort=False)]
+    lead = "; ".join(_rated(named(code), lines) for code, lines in parts)
+    sure = [_sure(code, lines, table[table[language] == code], text, language) for code, lines in parts[:_OF]]
     return Conclusion(
         f"{lead[:1].upper()}{lead[1:]}.", f"{'; '.join([*sure, *([missing] if lost else [])])}."
     )
@@ -201,15 +204,41 @@ def _rated(language: str, lines: pd.DataFrame) -> str:
     return f"{told}, {worst['voice_name']} worst ({percent(worst['common_rate'])})"
 
 
-def _sure(language: str, lines: pd.DataFrame) -> str:
-    best = lines.iloc[0]
+def _sure(code: str, lines: pd.DataFrame, table: pd.DataFrame, text: str, column: str) -> str:
+    best, language = lines.iloc[0], named(code)
     count = plural(int(best["utterances_scored"]), "recording")
     if len(lines) > 1:
-        names = listed([count, f"{len(lines)} voices"])
-        return f"{language}: {names}; whether they differ beyond chance was not tested"
+        return f"{language}: {_ends_differ(lines, table, text, column)}"
     low, high = best["ranking_rate_low"], best["ranking_rate_high"]
     if is_missing(low):
         needs = best["interval_needs"]
-        more = "" if is_missing(needs) or not needs else f", {needs} short of a 95 % interval"
+        unit = best.get("interval_unit")
+        short = f"{needs}" if is_missing(unit) else plural(int(needs or 0), str(unit))
+        more = "" if is_missing(needs) or not needs else f", {short} short of a 95 % interval"
         return f"{language}: {count}{more}"
     return f"{language}: {percent(low)} to {percent(high)} with 95 % confidence, {count}"
+
+
+def _ends_differ(lines: pd.DataFrame, table: pd.DataFrame, text: str, language: str) -> str:
+    """Whether the best and the worst voice differ beyond chance, on the sentences that both have.
+
+    They were chosen of all voices, so the p-value is that of the exact paired test times the number of pairs.
+    """
+    names = [name for name in ("system", "voice") if name in lines.columns]
+    best, worst = (tuple(lines[names].iloc[at]) for at in (0, -1))
+    keys = table[names].apply(tuple, axis=1)
+    scores = ranking_scores(
+        table.assign(**{_WHO: keys.map({best: "best", worst: "worst"})}), text, language, [_WHO]
+    )
+    scores = scores[scores["errors"].notna() & scores[_WHO].notna()]
+    try:
+        pair = rank(scores, system=_WHO, utterance=text).pairs.iloc[0]
+    except InvalidRequestError:
+        return f"{len(lines)} voices, which were not compared, because they said different sentences"
+    count = plural(int(pair["utterances"]), "sentence")
+    if is_missing(pair["p"]) or pair["blocks"] < FEWEST:
+        return f"{count} of both {'is' if count.startswith('1 ') else 'are'} too few to tell them apart"
+    p = min(1.0, float(pair["p"]) * len(lines) * (len(lines) - 1) / 2)
+    if p < _LEVEL:
+        return f"best and worst differ by more than chance ({p_words(p)}, {count})"
+    return f"the difference may be chance ({p_words(p)}, {count})"

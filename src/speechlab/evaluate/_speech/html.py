@@ -8,8 +8,9 @@ from speechlab._arguments import is_number
 from speechlab.audio import AudioClip, sound_preview
 from speechlab.display import Html, element, join, percent, table
 from speechlab.errors import AudioError
+from speechlab.evaluate._arguments import languages_of
 from speechlab.evaluate._made import SIDES
-from speechlab.evaluate._speech.mixed import languages_of, mixed_normalizer
+from speechlab.evaluate._speech.mixed import mixed_normalizer
 from speechlab.evaluate._speech.summary import ranking_rates
 from speechlab.metrics import alignment_html
 

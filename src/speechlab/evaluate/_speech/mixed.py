@@ -12,27 +12,16 @@ import unicodedata
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from speechlab.errors import InvalidRequestError
-from speechlab.text import characters, language_code, normalizer, writes_without_spaces
+from speechlab.evaluate._arguments import languages_of
+from speechlab.text import characters, normalizer, writes_without_spaces
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import pandas as pd
 
-_SEPARATOR = re.compile(r"\s*[+/,]\s*")
 _SPACED = re.compile(r"([^\W\d_⺀-鿿豈-﫿　-ヿ㐀-䶿가-힯]+(?:[ '’-]+[^\W\d_⺀-鿿豈-﫿　-ヿ㐀-䶿가-힯]+)*)")
 """Words of scripts with spaces between words."""
-
-
-def languages_of(value: object) -> tuple[str, ...]:
-    """Return the language codes of a row: one, several for a mixed row, or none if one of them is not a language."""
-    if not isinstance(value, str):
-        return ()
-    try:
-        return tuple(dict.fromkeys(language_code(part) for part in _SEPARATOR.split(value.strip())))
-    except InvalidRequestError:
-        return ()
 
 
 def languages_of_rows(values: pd.Series[Any]) -> pd.Series[Any]:

@@ -48,10 +48,11 @@ class SpeechReport(Report):
             :func:`speechlab.metrics.summarize`; ``ranking_rate`` with ``ranking_rate_low`` and
             ``ranking_rate_high``, the rate that the order goes by, and ``ranked_by``, its name: ``reading_cer`` for
             Japanese, else ``error_rate``; ``interval_needs``, how many more utterances it takes for a 95 % interval,
-            which is missing until then; ``duration_s`` (seconds of audio), ``loops`` (rows); and where speed was
-            measured ``timed_calls`` and the medians of the times in ``speed``, with the lowest and the highest call
-            (``rtf_low``, ``rtf_high``), and from enough calls quantiles with 95 % intervals (``total_s_p50``,
-            ``total_s_p50_low``, ``total_s_p50_high``; ``_p95``, ``_p99``).
+            which is missing until then, or more of ``interval_unit`` (``speaker``, ``block``) where rows belong
+            together; ``duration_s`` (seconds of audio), ``loops`` (rows); and where speed was measured
+            ``timed_calls`` and the medians of the times, with the lowest and the highest call (``rtf_low``,
+            ``rtf_high``), and from enough calls quantiles with 95 % intervals (``total_s_p50``, ``total_s_p50_low``,
+            ``total_s_p50_high``; ``_p95``, ``_p99``).
         text: Column of ``table`` with what was to be said.
         language: Column of ``table`` with its language.
         segments: With ``vad="segments"``, what :func:`speechlab.batch.segments` gives, one segment frame of all
@@ -143,7 +144,7 @@ class SpeechReport(Report):
         return cls.of(title, joined, segments=segments, speed=speed, record=record, notes=notes)
 
     def conclude(self) -> Conclusion:
-        return rates_answer(self.summary, self.table)
+        return rates_answer(self.summary, self.table, self.text, self.language)
 
     def _views(self) -> Sequence[View]:
         speed = [speed_view(self.summary)] if len(self.speed) else []

@@ -67,6 +67,7 @@ def summarized(
         voice_name=("voice_name", _only), gender=("gender", _only), duration_s=("duration_s", "sum"), **counts,
     )  # fmt: skip
     merged = rates.merge(facts.reset_index(), on=by, how="left").assign(**ranking)
+    merged["interval_unit"] = _block_unit(spoken, groups)
     merged = merged.merge(common, on=by, how="left")
     merged["common_rate"] = merged["common_rate"].fillna(merged["ranking_rate"])
     # Rows without speakers have the names of their files.
@@ -131,12 +132,22 @@ def with_sound_ends(pairs: pd.DataFrame) -> pd.DataFrame:
     return pairs.assign(**{end: pairs[end].mask(rough) for end in ("difference_low", "difference_high")})
 
 
+def _block_unit(spoken: pd.DataFrame, groups: str | None) -> str | None:
+    """What intervals count, where that is not the row: speakers, or blocks of rows that repeat something."""
+    if groups != BLOCK:
+        return None
+    if "speaker" not in spoken.columns:
+        return "block"
+    each = spoken.groupby(BLOCK)["speaker"].nunique()
+    return "speaker" if each.eq(1).all() and len(each) == spoken["speaker"].nunique() else "block"
+
+
 def _only(values: pd.Series[str]) -> str | None:
     return values.iloc[0] if values.nunique(dropna=False) == 1 else None
 
 
 def _without_rough(rates: pd.DataFrame) -> pd.DataFrame:
-    """Remove the intervals of too few utterances, and add the number of further utterances for an interval."""
+    """Remove the intervals of too few blocks, and add the number of further blocks for an interval."""
     missing = (ENOUGH - rates.pop(_BLOCKS)).clip(lower=0).astype("Int64")
     return rates.assign(**{end: rates[end].mask(missing > 0) for end in _ENDS}, interval_needs=missing)
 

@@ -9,7 +9,7 @@ from speechlab.display import percent
 from speechlab.evaluate._made import SIDES
 from speechlab.evaluate._speech.speed import under_load
 from speechlab.evaluate._speech.summary import ENOUGH, FLAGS, NO_SPEAKER, ranking_units
-from speechlab.evaluate._writing.columns import Shown, View, count, number, rate, text
+from speechlab.evaluate._writing.columns import Shown, View, count, number, plural, rate, text
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
@@ -131,7 +131,8 @@ def interval_column(what: str) -> Shown:
 
     def cell(row: Mapping[Any, Any]) -> str | None:
         if not is_missing(row["interval_needs"]) and row["interval_needs"] > 0:
-            return f"takes {row['interval_needs']} more {what}"
+            unit = row.get("interval_unit")
+            return f"takes {plural(row['interval_needs'], 'more ' + (what[:-1] if is_missing(unit) else str(unit)))}"
         low, high = row["ranking_rate_low"], row["ranking_rate_high"]
         return None if is_missing(low) else f"{percent(low)} to {percent(high)}"
 
