@@ -144,20 +144,20 @@ def _pieces(blocks: Iterator[NDArray[np.float32]], rate: int, piece_s: float) ->
     target = min(rate, PIECE_RATE_HZ)
     longest = max(1, int(piece_s * target))
     # One buffer for all pieces, because an allocation for each would fragment the memory.
-    kept = np.empty(min(longest, 2 * _BLOCK) + _BLOCK, dtype=np.int16)
+    buffer = np.empty(min(longest, 2 * _BLOCK) + _BLOCK, dtype=np.int16)
     count = start = 0
     for block in _resampled(blocks, rate, target):
-        if count + len(block) > len(kept):
-            kept = np.concatenate([kept[:count], np.empty(count + len(block), dtype=np.int16)])
-        kept[count : count + len(block)] = np.frombuffer(to_pcm16(block), dtype="<i2")
+        if count + len(block) > len(buffer):
+            buffer = np.concatenate([buffer[:count], np.empty(count + len(block), dtype=np.int16)])
+        buffer[count : count + len(block)] = np.frombuffer(to_pcm16(block), dtype="<i2")
         count += len(block)
         while count > longest:  # the last part is not cut
-            end = quietest(kept[:longest], target)
-            yield SoundPiece(start / target, _flac(kept[:end], target))
-            kept[: count - end] = kept[end:count].copy()
+            end = quietest(buffer[:longest], target)
+            yield SoundPiece(start / target, _flac(buffer[:end], target))
+            buffer[: count - end] = buffer[end:count].copy()
             count, start = count - end, start + end
     if count:
-        yield SoundPiece(start / target, _flac(kept[:count], target))
+        yield SoundPiece(start / target, _flac(buffer[:count], target))
 
 
 def _resampled(

@@ -50,10 +50,10 @@ def merge_short_spans(
         return np.arange(count), np.arange(count)
     begin, stop = starts.tolist(), ends.tolist()
     codes = [0] * count if files is None else files.tolist()
-    done: list[tuple[int, int]] = []
+    merged: list[tuple[int, int]] = []
     first = last = 0
     while first < count:
-        left = done[-1] if done and codes[done[-1][0]] == codes[first] else None
+        left = merged[-1] if merged and codes[merged[-1][0]] == codes[first] else None
         right = last + 1 if last + 1 < count and codes[last + 1] == codes[first] else None
         if stop[last] - begin[first] < minimum and (left or right):
             before = begin[first] - stop[left[1]] if left else None
@@ -62,9 +62,9 @@ def merge_short_spans(
             if before is None or (after is not None and after < before):
                 last += 1
                 continue
-            first = done.pop()[0]
+            first = merged.pop()[0]
             continue
-        done.append((first, last))
+        merged.append((first, last))
         first = last = last + 1
-    found = np.array(done, dtype=np.int64)
-    return found[:, 0], found[:, 1]
+    positions = np.array(merged, dtype=np.int64)
+    return positions[:, 0], positions[:, 1]

@@ -41,8 +41,8 @@ class Statement:
 def statements() -> dict[int, Statement]:
     """Return all statements that apply to services, by number."""
     lines = files("speechlab.conform").joinpath("_statements.txt").read_text("utf-8").splitlines()
-    found = (line.split("|", 2) for line in lines)
-    return {int(number): Statement(int(number), section, text) for number, section, text in found}
+    fields = (line.split("|", 2) for line in lines)
+    return {int(number): Statement(int(number), section, text) for number, section, text in fields}
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,12 +143,12 @@ class ConformReport:
 
     def by_statement(self) -> dict[int, Verdict]:
         """Return the verdict on each statement: the worst of its checks that ran, if any."""
-        found: dict[int, list[Verdict]] = {}
+        verdicts: dict[int, list[Verdict]] = {}
         for outcome in self.outcomes:
             for number in outcome.check.statements:
-                found.setdefault(number, []).append(outcome.verdict)
+                verdicts.setdefault(number, []).append(outcome.verdict)
         ranks = (Verdict.FAILS, Verdict.ADVISORY, Verdict.HOLDS, Verdict.UNTRIED)
-        return {number: min(found[number], key=ranks.index) for number in sorted(found)}
+        return {number: min(verdicts[number], key=ranks.index) for number in sorted(verdicts)}
 
     def passed(self, *, strict: bool = False) -> bool:
         """Whether nothing fails; ``strict`` counts advisory statements as well."""

@@ -105,11 +105,13 @@ def statement_table() -> str:
     """Return the table of all statements and the checks that try them, in Markdown."""
     lines = ["| # | § | checks | what is tried, or why it is not |", "|---|---|---|---|"]
     for number, statement in statements().items():
-        found = [check for check in checks() if number in check.statements]
-        if found:
-            names = ", ".join(f"`{check.id}`" + ("" if check.binding else " (a)") for check in found)
-            said = "; ".join(check.title + (f" ({check.needs})" if check.needs else "") for check in found)
+        tried_by = [check for check in checks() if number in check.statements]
+        if tried_by:
+            names = ", ".join(f"`{check.id}`" + ("" if check.binding else " (a)") for check in tried_by)
+            subject = "; ".join(
+                check.title + (f" ({check.needs})" if check.needs else "") for check in tried_by
+            )
         else:
-            names, said = "–", OUT_OF_REACH[number]
-        lines.append(f"| {number} | {statement.section} | {names} | {said} |")
+            names, subject = "–", OUT_OF_REACH[number]
+        lines.append(f"| {number} | {statement.section} | {names} | {subject} |")
     return "\n".join(lines) + "\n"

@@ -66,14 +66,14 @@ def run(
     _see_that_it_is_one(target)
     _find_voices(target)
     started = datetime.now(UTC).isoformat(timespec="seconds")
-    wanted = chosen() if selected is None else selected
+    selection = chosen() if selected is None else selected
     outcomes = []
-    for number, check in enumerate(wanted):
+    for number, check in enumerate(selection):
         if told is not None:
-            told(check, number, len(wanted))
+            told(check, number, len(selection))
         outcomes.append(_tried(target, check))
-    shown = options.ws_base_url or realtime_base(options.base_url)
-    return ConformReport(options.base_url, shown, started, tuple(outcomes))
+    ws_base_url = options.ws_base_url or realtime_base(options.base_url)
+    return ConformReport(options.base_url, ws_base_url, started, tuple(outcomes))
 
 
 def _see_that_it_is_one(target: Target) -> None:
@@ -84,27 +84,27 @@ def _see_that_it_is_one(target: Target) -> None:
         replies = [_first_reply(target, method, path) for method, path in paths]
     except Untried:
         return  # reported by the checks
-    seen = [reply.status for reply in replies]
-    if not any(seen):
+    statuses = [reply.status for reply in replies]
+    if not any(statuses):
         raise APIConnectionError(_other_protocol(target, replies[0].body))
-    if seen == [401, 401, 401]:
+    if statuses == [401, 401, 401]:
         raise ConfigurationError(f"the key is not accepted at {url}; give another with --api-key")
-    if seen == [403, 403, 403]:
+    if statuses == [403, 403, 403]:
         raise ConfigurationError(
             f"the key has no access to any operation at {url}; give another with --api-key"
         )
-    told = ", ".join(map(str, seen))
-    if any(_is_json(reply) for reply in replies) and not all(status in {404, 405} for status in seen):
+    codes = ", ".join(map(str, statuses))
+    if any(_is_json(reply) for reply in replies) and not all(status in {404, 405} for status in statuses):
         return
-    if all(status in _OF_PROXIES for status in seen):
+    if all(status in _OF_PROXIES for status in statuses):
         raise APIConnectionError(
-            f"a proxy replies at {url} instead of the service, with {told}; is the service behind it running?"
+            f"a proxy replies at {url} instead of the service, with {codes}; is the service behind it running?"
         )
     if all(reply.status == 400 and b"https" in reply.body.lower() for reply in replies):
         raise APIConnectionError(f"the service at {url} requires TLS; write https://")
     raise APIConnectionError(
-        f"there is no speech service at {url}: the reply to its paths is {told}; a base URL may need a path, such as "
-        f"https://host/speech"
+        f"there is no speech service at {url}: the reply to its paths is {codes}; a base URL may need a path, such "
+        f"as https://host/speech"
     )
 
 
@@ -128,8 +128,8 @@ def _other_protocol(target: Target, came: bytes) -> str:
         return (
             f"{url} accepts connections, and closes them without a reply; is the service behind it running?"
         )
-    shown = ascii(target.redacted(came.decode("latin-1"))[:_SHOWN_CHARS])
-    return f"the program at {url} does not speak HTTP; its reply begins with {shown}; is the port right?"
+    beginning = ascii(target.redacted(came.decode("latin-1"))[:_SHOWN_CHARS])
+    return f"the program at {url} does not speak HTTP; its reply begins with {beginning}; is the port right?"
 
 
 def _is_json(reply: Exchange) -> bool:
@@ -141,14 +141,14 @@ def _is_json(reply: Exchange) -> bool:
 
 def _find_voices(target: Target) -> None:
     """Raise for a voice that is not in the catalogue: hardly any check could run with it, and none would fail."""
-    wanted = [voice for voice in (target.options.voice, target.options.q_voice) if voice is not None]
-    if not wanted:
+    voices = [voice for voice in (target.options.voice, target.options.q_voice) if voice is not None]
+    if not voices:
         return
     try:
         listed = {each["id"].lower() for each in target.voices}
     except (Unmet, Untried, OSError, ValueError):
         return  # reported by the checks of the catalogue
-    for voice in wanted:
+    for voice in voices:
         if voice.lower() not in listed:
             raise ValueError(f"the catalogue has no voice {voice!r}")
 
@@ -170,12 +170,12 @@ def _tried(target: Target, check: Check) -> CheckOutcome:
         target.note(Unmet(f"the connection stays open; it broke: {error}"))
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         # One reply of an unexpected form must not end the whole run.
-        said = f"replies have the form that the contract describes ({type(error).__name__}: {error})"
-        target.note(Unmet(target.redacted(said)))
-    found = tuple(target.findings)
-    if found:
+        expected = f"replies have the form that the contract describes ({type(error).__name__}: {error})"
+        target.note(Unmet(target.redacted(expected)))
+    findings = tuple(target.findings)
+    if findings:
         verdict = Verdict.FAILS if check.binding else Verdict.ADVISORY
     else:
         verdict = Verdict.UNTRIED if reason else Verdict.HOLDS
     seconds = round(time.monotonic() - started, 3)
-    return CheckOutcome(check, verdict, found, reason, seconds, target.metered - before)
+    return CheckOutcome(check, verdict, findings, reason, seconds, target.metered - before)

@@ -52,11 +52,11 @@ OUT_OF_REACH: dict[int, str] = {
 @cache
 def checks() -> tuple[Check, ...]:
     """Return every check, in the order of the first statement of each."""
-    found = [value for area in _AREAS for value in vars(area).values() if isinstance(value, Check)]
-    twice = {each.id for each in found if sum(other.id == each.id for other in found) > 1}
+    all_checks = [value for area in _AREAS for value in vars(area).values() if isinstance(value, Check)]
+    twice = {each.id for each in all_checks if sum(namesake.id == each.id for namesake in all_checks) > 1}
     if twice:
         raise ValueError(f"there are two checks named {', '.join(sorted(twice))}")
-    return tuple(sorted(found, key=lambda each: each.statements[0]))
+    return tuple(sorted(all_checks, key=lambda each: each.statements[0]))
 
 
 def chosen(only: str | None = None, *, quick: bool = False) -> tuple[Check, ...]:
@@ -75,18 +75,18 @@ def chosen(only: str | None = None, *, quick: bool = False) -> tuple[Check, ...]
         >>> len(chosen(quick=True)) < len(chosen())
         True
     """
-    found = [each for each in checks() if each.quick or not quick]
+    candidates = [each for each in checks() if each.quick or not quick]
     if only is None:
-        return tuple(found)
+        return tuple(candidates)
     numbers: set[int] = set()
     names: set[str] = set()
-    known = {each.id for each in checks()}
-    for item in filter(None, (part.strip() for part in only.split(","))):
+    ids = {each.id for each in checks()}
+    for item in filter(None, (text.strip() for text in only.split(","))):
         low, dash, high = item.partition("-")
         if low.isdigit() and (not dash or high.isdigit()):
             numbers.update(range(int(low), int(high if dash else low) + 1))
-        elif item in known:
+        elif item in ids:
             names.add(item)
         else:
             raise ValueError(f"{item!r} is neither a number, nor a range like 20-46, nor the id of a check")
-    return tuple(each for each in found if each.id in names or numbers & set(each.statements))
+    return tuple(each for each in candidates if each.id in names or numbers & set(each.statements))

@@ -40,11 +40,11 @@ class ReplyModel(BaseModel):
     def _null_counts_as_absent(cls, value: Any) -> Any:
         if not isinstance(value, dict) or all(item is not None for item in value.values()):
             return value
-        known = cls.model_fields
+        fields = cls.model_fields
         return {
             name: item
             for name, item in value.items()
-            if item is not None or name not in known or known[name].is_required()
+            if item is not None or name not in fields or fields[name].is_required()
         }
 
     @classmethod

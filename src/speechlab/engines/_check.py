@@ -100,9 +100,9 @@ def _run(entry: EngineEntry, engine: Any, notes: list[str]) -> EngineCheck:
     started = time.perf_counter()
     if entry.kind == "recognizer":
         sound = _test_sound()
-        heard = engine.recognize(sound, RecognitionOptions())
+        recognition = engine.recognize(sound, RecognitionOptions())
         total = time.perf_counter() - started
-        detail = f"{heard.language} {heard.confidence:.2f}: {heard.text or '(nothing heard)'}"
+        detail = f"{recognition.language} {recognition.confidence:.2f}: {recognition.text or '(nothing recognition)'}"
         return EngineCheck(
             entry.name, True, load_s, total, total, len(sound) / 16_000, "; ".join([detail, *notes])
         )
@@ -139,8 +139,8 @@ def _test_sound() -> np.ndarray[Any, np.dtype[np.float32]]:
     """Speech to recognise, by the fastest installed voice; silence without a voice."""
     try:
         engine = create("hibari")
-        spoken = np.concatenate(list(engine.synthesize(_SENTENCES["en"], "heart")))
-        resampled = require("soxr").resample(spoken, engine.sample_rate, 16_000)
+        speech = np.concatenate(list(engine.synthesize(_SENTENCES["en"], "heart")))
+        resampled = require("soxr").resample(speech, engine.sample_rate, 16_000)
         return np.asarray(resampled, dtype=np.float32)
     except MissingDependencyError:
         return np.zeros(16_000, dtype=np.float32)

@@ -55,28 +55,28 @@ def chunk_text(text: str, *, first: float = 16.0, limit: float = 90.0) -> list[P
     sentences = _join_short(split_sentences(text))
     if sentences:
         sentences[:1] = _cut_first(sentences[0], first)
-    pieces = [part for sentence in sentences for part in cut_long(sentence, limit)]
-    return [Piece(part, _pause(part)) for part in pieces]
+    pieces = [text_piece for sentence in sentences for text_piece in cut_long(sentence, limit)]
+    return [Piece(text_piece, _pause(text_piece)) for text_piece in pieces]
 
 
 def split_to_limit(text: str, limit: int, *, marks: str = ";:,.!?—…") -> list[str]:
     """Cut a string into parts of at most ``limit`` characters, preferably at marks, then at spaces."""
-    parts: list[str] = []
+    pieces: list[str] = []
     while len(text) > limit:
         window = text[:limit]
         cut = max(window.rfind(mark) for mark in marks) + 1
         if cut <= limit // 4:
             cut = max(cut, window.rfind(" ") + 1)
-        parts.append(text[: cut or limit])
+        pieces.append(text[: cut or limit])
         text = text[cut or limit :]
     if text:
-        parts.append(text)
-    return parts
+        pieces.append(text)
+    return pieces
 
 
 def split_sentences(text: str) -> list[str]:
     """Cut a text after its sentences; joined, the sentences are the text, white space included."""
-    found: list[str] = []
+    sentences: list[str] = []
     start = 0
     for match in _SENTENCE_END.finditer(text):
         end = match.end()
@@ -86,11 +86,11 @@ def split_sentences(text: str) -> list[str]:
             continue
         while end < len(text) and text[end].isspace():
             end += 1
-        found.append(text[start:end])
+        sentences.append(text[start:end])
         start = end
     if start < len(text):
-        found.append(text[start:])
-    return found
+        sentences.append(text[start:])
+    return sentences
 
 
 def _join_short(sentences: list[str]) -> list[str]:
@@ -113,8 +113,8 @@ def _cut_first(sentence: str, first: float) -> list[str]:
     for match in _CLAUSE_END.finditer(sentence):
         end = match.end()
         head = weight(sentence[:end])
-        rest = sentence[end:]
-        if head < _SHORT / 2 or weight(rest) < _SHORT / 2:
+        remainder = sentence[end:]
+        if head < _SHORT / 2 or weight(remainder) < _SHORT / 2:
             continue
         if best and head > first:
             break
@@ -133,27 +133,27 @@ def cut_long(sentence: str, limit: float) -> list[str]:
     if weight(sentence) <= limit:
         return [sentence]
     for pattern in (_CLAUSE_END, _SPACE):
-        parts = _pack(sentence, [match.end() for match in pattern.finditer(sentence)], limit)
-        if len(parts) > 1:
-            return [piece for part in parts for piece in cut_long(part, limit)]
+        pieces = _pack(sentence, [match.end() for match in pattern.finditer(sentence)], limit)
+        if len(pieces) > 1:
+            return [piece for part in pieces for piece in cut_long(part, limit)]
     return _pack(sentence, list(range(1, len(sentence))), limit)
 
 
 def _pack(sentence: str, ends: list[int], limit: float) -> list[str]:
     """Cut at some of the given positions, so that the parts are as long as the limit allows."""
-    parts: list[str] = []
+    pieces: list[str] = []
     start = last = 0
     heavy = 0.0
     for end in [*ends, len(sentence)]:
         added = weight(sentence[last:end])
         if heavy + added > limit and last > start:
-            parts.append(sentence[start:last])
+            pieces.append(sentence[start:last])
             start, heavy = last, 0.0
         heavy += added
         last = end
     if start < len(sentence):
-        parts.append(sentence[start:])
-    return parts
+        pieces.append(sentence[start:])
+    return pieces
 
 
 def _pause(part: str) -> float:

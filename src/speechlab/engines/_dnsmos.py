@@ -78,7 +78,7 @@ def rate_noise(samples: NDArray[np.float32]) -> DnsmosScore:
     while len(samples) < _WINDOW:
         samples = np.concatenate([samples, samples])
     hops = int(len(samples) // DNSMOS_RATE - _WINDOW_S) + 1
-    raw, whole = [], []
+    raw, overall = [], []
     for hop in range(hops):
         # If rounding leaves the window a sample short, the authors' code leaves it out, and so does this code.
         window = samples[hop * DNSMOS_RATE : int((hop + _WINDOW_S) * DNSMOS_RATE)]
@@ -86,12 +86,12 @@ def rate_noise(samples: NDArray[np.float32]) -> DnsmosScore:
             continue
         window = np.asarray(window, dtype=np.float32)
         raw.append(p835.run(None, {"input_1": window[np.newaxis]})[0][0])
-        whole.append(p808.run(None, {"input_1": _mel(window[:-_CUT])[np.newaxis]})[0][0][0])
+        overall.append(p808.run(None, {"input_1": _mel(window[:-_CUT])[np.newaxis]})[0][0][0])
     rated = {
         name: float(np.mean(np.polyval(curve, np.array(raw)[:, place])))
         for place, (name, curve) in enumerate(_CALIBRATION.items())
     }
-    return DnsmosScore(**rated, p808=float(np.mean(whole)))
+    return DnsmosScore(**rated, p808=float(np.mean(overall)))
 
 
 @lru_cache(maxsize=1)

@@ -161,10 +161,10 @@ def _llama(*, model: str = "", allow_download: bool = False, **options: Any) -> 
         raise ConfigurationError("the engine 'llama' needs the option 'model': the path of a .gguf file")
     path = _named(model, allow_download=allow_download)
     if path.is_dir():
-        found = sorted(path.glob("*.gguf"))
-        if len(found) != 1:
-            raise ModelError(f"{path} holds {len(found)} .gguf files; give the path of one")
-        path = found[0]
+        files = sorted(path.glob("*.gguf"))
+        if len(files) != 1:
+            raise ModelError(f"{path} holds {len(files)} .gguf files; give the path of one")
+        path = files[0]
     return LlamaEngine(path, **options)
 
 
@@ -307,9 +307,9 @@ def _entry_of(loaded: Any) -> EngineEntry:
 
 
 def _config_path(config: Path | str | None) -> Path | None:
-    named = config if config is not None else os.environ.get(CONFIG_VARIABLE)
-    if named:
-        path = Path(named).expanduser()
+    path_text = config if config is not None else os.environ.get(CONFIG_VARIABLE)
+    if path_text:
+        path = Path(path_text).expanduser()
         if not path.is_file():
             raise ConfigurationError(f"there is no file {str(path)!r} of engines; correct {CONFIG_VARIABLE}")
         return path

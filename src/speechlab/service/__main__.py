@@ -45,9 +45,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 0
         path: Path | None = options.pop("config")
         key: str | None = options.pop("api_key")
-        given = given_settings(options.pop("set"), options.pop("engine"))
+        further = given_settings(options.pop("set"), options.pop("engine"))
         overrides: dict[str, Any] = {**options, "api_keys": (key,) if key else None}
-        overrides.update(given)
+        overrides.update(further)
         config, warnings = load_config(path, overrides)
         if warnings:
             to_stderr()

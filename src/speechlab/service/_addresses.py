@@ -39,14 +39,16 @@ def checked_origin(origin: object, *, any_page: bool) -> str:
     text = _text(origin, allowed).lower()
     if text == "null" or (any_page and text == "*"):
         return text
-    scheme, mark, rest = text.partition("://")
-    host, port = _parted(rest)
+    scheme, mark, authority = text.partition("://")
+    host, port = _parted(authority)
     is_host = _HOST.fullmatch(host) or (host.startswith("[") and _is_address(host[1:-1]))
     faults = {
         "has a wildcard, and origins are compared whole": "*" in text,
         "has no scheme": not mark or not _SCHEME.fullmatch(scheme),
         "is an address of a WebSocket, and an origin is that of the page": scheme in {"ws", "wss"},
-        "has text after the host, which an origin never has, not even a slash": any(c in rest for c in "/?#"),
+        "has text after the host, which an origin never has, not even a slash": any(
+            c in authority for c in "/?#"
+        ),
         "has no host or port that can be one (names beyond ASCII are sent as xn--…)": not is_host
         or port == 0,
         f"names the usual port of {scheme}, which browsers leave out": port is not None
@@ -60,17 +62,17 @@ def check_backend_url(url: str) -> None:
     """Check the address of another deployment; it may have a path."""
     allowed = "it must look like https://host or http://127.0.0.1:8100"
     try:
-        parts = urlsplit(url)
-        _ = parts.port
+        address = urlsplit(url)
+        _ = address.port
     except ValueError:
         message = f"it is not a URL; {allowed}"
         raise ValueError(message) from None
     faults = {
-        "it holds a user name or password; leave it out, and set recognizer_api_key": parts.username
+        "it holds a user name or password; leave it out, and set recognizer_api_key": address.username
         is not None
-        or parts.password is not None,
-        allowed: parts.scheme not in {"http", "https"} or not parts.hostname or url != url.strip(),
-        "it has a query or a fragment; give the part before it": bool(parts.query or parts.fragment),
+        or address.password is not None,
+        allowed: address.scheme not in {"http", "https"} or not address.hostname or url != url.strip(),
+        "it has a query or a fragment; give the part before it": bool(address.query or address.fragment),
     }
     for fault, present in faults.items():
         if present:
@@ -79,8 +81,8 @@ def check_backend_url(url: str) -> None:
 
 def sends_in_the_clear(url: str) -> bool:
     """Whether data sent to a URL travels unencrypted to another machine."""
-    parts = urlsplit(url)
-    return parts.scheme == "http" and not is_loopback(parts.hostname or "")
+    address = urlsplit(url)
+    return address.scheme == "http" and not is_loopback(address.hostname or "")
 
 
 def _text(value: object, allowed: str) -> str:
@@ -97,12 +99,12 @@ def _text(value: object, allowed: str) -> str:
 
 
 def _refuse_first(value: object, faults: dict[str, bool], allowed: str) -> None:
-    shown = repr(value)
-    if len(shown) > _SHOWN_CHARS:
-        shown = f"{shown[: _SHOWN_CHARS - 1]}…"
+    quoted = repr(value)
+    if len(quoted) > _SHOWN_CHARS:
+        quoted = f"{quoted[: _SHOWN_CHARS - 1]}…"
     for fault, present in faults.items():
         if present:
-            message = f"{shown} {fault}; {allowed}"
+            message = f"{quoted} {fault}; {allowed}"
             raise ValueError(message)
 
 

@@ -61,14 +61,14 @@ def _cors(config: ServiceConfig) -> list[Middleware]:
     """Replies to CORS requests of browsers; none unless origins are configured."""
     if not config.cors_origins:
         return []
-    shown = ["X-Request-Id", "Retry-After", "Server-Timing", "X-Speechlab-Audio-Seconds"]
+    headers = ["X-Request-Id", "Retry-After", "Server-Timing", "X-Speechlab-Audio-Seconds"]
     return [
         Middleware(
             CORSMiddleware,
             allow_origins=list(config.cors_origins),
             allow_methods=["GET", "POST"],
             allow_headers=["Authorization", "Content-Type", "X-Request-Id"],
-            expose_headers=shown,
+            expose_headers=headers,
             max_age=600,
         )
     ]

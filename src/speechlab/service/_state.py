@@ -131,15 +131,15 @@ def hold(request: Request, service: str) -> Held:
 
 def request_id_of(scope: Scope) -> str:
     """Return the id of a request or a connection: the client's if it is valid, or else a new one."""
-    found = scope.setdefault(REQUEST_ID, None)
-    if found is None:
-        given = Headers(scope=scope).getlist("x-request-id")
-        own = len(given) == 1 and _REQUEST_ID.fullmatch(given[0]) is not None
-        found = scope[REQUEST_ID] = given[0] if own else secrets.token_hex(8)
-    return cast(str, found)
+    request_id = scope.setdefault(REQUEST_ID, None)
+    if request_id is None:
+        sent = Headers(scope=scope).getlist("x-request-id")
+        is_valid = len(sent) == 1 and _REQUEST_ID.fullmatch(sent[0]) is not None
+        request_id = scope[REQUEST_ID] = sent[0] if is_valid else secrets.token_hex(8)
+    return cast(str, request_id)
 
 
 def abort_of(scope: Scope) -> Callable[[], None]:
     """Return a function that drops the connection of a scope, or does nothing if the server does not support it."""
-    found = scope.get("extensions", {}).get(ABORT, {}).get("call")
-    return cast("Callable[[], None]", found) if found is not None else lambda: None
+    abort = scope.get("extensions", {}).get(ABORT, {}).get("call")
+    return cast("Callable[[], None]", abort) if abort is not None else lambda: None

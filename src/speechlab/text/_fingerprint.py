@@ -65,7 +65,7 @@ def unhashed(function: object) -> dict[str, str]:
 
 def _global_values(function: object) -> dict[str, Any]:
     """The values that a function reads from its module, and those that its own functions read there, by name."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     waiting = [function]
     while waiting:
         value = waiting.pop()
@@ -76,11 +76,11 @@ def _global_values(function: object) -> dict[str, Any]:
             waiting += [one for one in vars(kind).values() if isinstance(one, FunctionType) and _is_own(kind)]
             continue
         for name in _names(value.__code__):
-            if name in value.__globals__ and name not in found:
-                found[name] = value.__globals__[name]
-                if isinstance(found[name], FunctionType) and found[name].__module__ == value.__module__:
-                    waiting.append(found[name])
-    return found
+            if name in value.__globals__ and name not in values:
+                values[name] = value.__globals__[name]
+                if isinstance(values[name], FunctionType) and values[name].__module__ == value.__module__:
+                    waiting.append(values[name])
+    return values
 
 
 def _is_own(kind: type) -> bool:

@@ -111,10 +111,12 @@ def join_texts(texts: Iterable[str], language: str = "") -> str:
     joined = ""
     for text in texts:
         check_text(text)
-        part = text.strip()
-        if part:
-            meeting = unspaced or (not language and joined and _unspaced(joined[-1]) and _unspaced(part[0]))
-            joined += part if not joined or meeting else f" {part}"
+        stripped = text.strip()
+        if stripped:
+            meeting = unspaced or (
+                not language and joined and _unspaced(joined[-1]) and _unspaced(stripped[0])
+            )
+            joined += stripped if not joined or meeting else f" {stripped}"
     return joined
 
 

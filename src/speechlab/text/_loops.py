@@ -29,11 +29,11 @@ def loops(text: str, reference: str = "") -> bool:
     """
     check_text(text)
     check_text(reference, "reference")
-    heard, said = _letters(text), _letters(reference)
+    letters, reference_letters = _letters(text), _letters(reference)
     for rule in (_SHORT, _LONG):
-        for found in rule.finditer(heard):
+        for found in rule.finditer(letters):
             unit = found[1]
-            if unit * (len(found[0]) // len(unit)) not in said:
+            if unit * (len(found[0]) // len(unit)) not in reference_letters:
                 return True
     return False
 

@@ -50,19 +50,19 @@ def normalizer(name: str) -> Normalizer:
     key, version = _split_version(name)
     if key == "zh-unconverted":
         key = "zh"
-    found = _FIXED.get(key) or (chinese() if key == "zh" else None)
-    if found is None:
+    match = _FIXED.get(key) or (chinese() if key == "zh" else None)
+    if match is None:
         try:
             code = language_code(key)
         except InvalidRequestError:
             known = ", ".join(NORMALIZERS)
             message = f"there is no normaliser {name!r}; use one of {known}, or a language code such as 'de'"
             raise InvalidRequestError(message, parameter="normalize") from None
-        found = chinese() if code in _CHINESE else _FIXED.get(code, _BASIC)
-    if version is not None and version != found.version:
-        message = f"there is no normaliser {name!r} in this release of speechlab; it has {found.id!r}"
+        match = chinese() if code in _CHINESE else _FIXED.get(code, _BASIC)
+    if version is not None and version != match.version:
+        message = f"there is no normaliser {name!r} in this release of speechlab; it has {match.id!r}"
         raise InvalidRequestError(message, parameter="normalize")
-    return found
+    return match
 
 
 def _split_version(name: object) -> tuple[str, int | None]:
@@ -78,10 +78,10 @@ def _split_version(name: object) -> tuple[str, int | None]:
 def _reduce(rules: Normalizer) -> tuple[Callable[..., Normalizer], tuple[object, ...]]:
     # Compiled rules cannot be pickled, so the id is sent instead. A process with another version refuses it.
     try:
-        known = normalizer(rules.id) is rules
+        is_named = normalizer(rules.id) is rules
     except InvalidRequestError:
-        known = False
-    return (normalizer, (rules.id,)) if known else (Normalizer, (rules.name, rules.version, rules.steps))
+        is_named = False
+    return (normalizer, (rules.id,)) if is_named else (Normalizer, (rules.name, rules.version, rules.steps))
 
 
 # Registered here because the class does not know the names of the normalisers.

@@ -51,19 +51,21 @@ def mended_wav(data: bytes) -> bytes:
 
 def check_wav(data: Bytes) -> tuple[int, bool]:
     """Check that the data chunk is complete."""
-    found = next(((start, size) for name, start, size in wav_chunks(data) if name == b"data"), None)
-    if found is None:
+    data_chunk = next(((start, size) for name, start, size in wav_chunks(data) if name == b"data"), None)
+    if data_chunk is None:
         raise AudioDecodeError("the WAV file ends before its sound: it has no data chunk")
-    start, declared = found
-    there = len(data) - start
+    start, declared = data_chunk
+    available = len(data) - start
     (riff_size,) = struct.unpack_from("<I", data, 4)
     # A size of 0 is an empty recording if the RIFF size includes the rest of the file (such as a LIST chunk).
     # Otherwise the writer never filled in the size.
-    open_ended = declared >= OPEN_ENDED_SIZE or (declared == 0 and there > 0 and riff_size + 8 != len(data))
-    if open_ended and (declared == 0 or there < declared):
+    open_ended = declared >= OPEN_ENDED_SIZE or (
+        declared == 0 and available > 0 and riff_size + 8 != len(data)
+    )
+    if open_ended and (declared == 0 or available < declared):
         return start, True
-    if declared > there:
-        text = f"the WAV file is cut short: its data chunk declares {declared} bytes and has {there}"
+    if declared > available:
+        text = f"the WAV file is cut short: its data chunk declares {declared} bytes and has {available}"
         raise AudioDecodeError(text)
     return start, False
 

@@ -80,8 +80,8 @@ def _challenge(t: Target) -> None:
         t.request("GET", VOICES_PATH, auth=auth) for auth in (None, "Bearer x", f"Bearer {t.unknown_key()}")
     ]
     for reply in replies:
-        said = reply.header("www-authenticate") or ""
-        t.require(said.lower().startswith("bearer"), "WWW-Authenticate: Bearer", reply)
+        challenge = reply.header("www-authenticate") or ""
+        t.require(challenge.lower().startswith("bearer"), "WWW-Authenticate: Bearer", reply)
     t.require(len({reply.body for reply in replies}) == 1, "the same body for each cause", replies[0])
 
 
@@ -92,13 +92,13 @@ def _expired(t: Target) -> None:
 
 @check("context", 4, title="the context of a 401 identifies the service", advisory=True)
 def _context(t: Target) -> None:
-    seen = []
+    contexts = []
     for path in (SPEECH_PATH, RECOGNITION_PATH, TRANSLATION_PATH):
         reply = t.request("POST", path, auth=None)
         body = full_body(reply) or {}
         t.require(body.get("context"), "a context", reply)
-        seen.append(tuple(body.get("context", ())))
-    t.require(len(set(seen)) == len(seen), f"a different context for each service, not {seen}")
+        contexts.append(tuple(body.get("context", ())))
+    t.require(len(set(contexts)) == len(contexts), f"a different context for each service, not {contexts}")
 
 
 @check("scheme", 5, title="the scheme ignores case, the token does not; one header only", advisory=True)

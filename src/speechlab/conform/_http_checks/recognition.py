@@ -165,10 +165,10 @@ def _order(t: Target) -> None:
 
 @check("language", 66, title="a given language is echoed; otherwise ja, en or zh is identified", metered=5)
 def _language(t: Target) -> None:
-    known = {str(each) for each in Language}
+    codes = {str(each) for each in Language}
     body = default_form(t, recognized(t))
-    t.require(body.get("language") in known, "ja, en or zh is identified", recognized(t))
-    for code in sorted(known):  # only one of them can be the language of the audio
+    t.require(body.get("language") in codes, "ja, en or zh is identified", recognized(t))
+    for code in sorted(codes):  # only one of them can be the language of the audio
         reply = t.recognize(speech(t).encode("wav"), language=code)
         t.require(default_form(t, reply).get("language") == code, f"the given language, {code}", reply)
 
@@ -184,8 +184,8 @@ def _odd_language(t: Target) -> None:
 
 @check("hotwords", 68, title="hotwords is an array of strings, which may be empty")
 def _hotwords(t: Target) -> None:
-    wrong: tuple[Any, ...] = ("word", [5], {"a": 1}, [["a"]])
-    for value in wrong:
+    invalid: tuple[Any, ...] = ("word", [5], {"a": 1}, [["a"]])
+    for value in invalid:
         refused(t, t.recognize(silence(), hotwords=value), "hotwords is not an array of strings")
     for words in ([], ["word", "言葉"]):
         accepted(t, hotwords=words)
@@ -204,7 +204,7 @@ def _ranges(t: Target) -> None:
 def _ends(t: Target) -> None:
     clip = speech(t).encode("wav")
     for end in (0, 1):
-        default_form(t, t.recognize(clip, **{name: ends[end] for name, ends in _RANGES.items()}))
+        default_form(t, t.recognize(clip, **{name: limits[end] for name, limits in _RANGES.items()}))
 
 
 @check("numbers", 70, title="integers are numbers; booleans, strings and NaN are not")
@@ -273,8 +273,8 @@ def _messages(part: dict[str, Any]) -> list[dict[str, Any]]:
 )
 def _legacy(t: Target) -> None:
     data = base64.b64encode(speech(t).encode("wav")).decode()
-    part = {"type": "input_audio", "input_audio": {"data": data, "format": "mp3"}}
-    fields = {"messages": _messages(part), "model": "any/model"}
+    content = {"type": "input_audio", "input_audio": {"data": data, "format": "mp3"}}
+    fields = {"messages": _messages(content), "model": "any/model"}
     reply = t.post(RECOGNITION_PATH, fields, shown='{"messages": [… input_audio …], "model": "any/model"}')
     default_form(t, reply)
 
@@ -287,8 +287,8 @@ def _legacy_empty(t: Target) -> None:
 @check("legacy-both", 85, title="audio takes precedence over messages", advisory=True)
 def _legacy_both(t: Target) -> None:
     data = base64.b64encode(silence()).decode()
-    part = {"type": "input_audio", "input_audio": {"data": data, "format": "wav"}}
-    fields = {"audio": "@@@@", "messages": _messages(part)}
+    content = {"type": "input_audio", "input_audio": {"data": data, "format": "wav"}}
+    fields = {"audio": "@@@@", "messages": _messages(content)}
     refused_with(
         t, t.post(RECOGNITION_PATH, fields, shown='{"audio": "@@@@", "messages": […]}'), INVALID_BASE64
     )

@@ -26,14 +26,14 @@ def _is_number(value: object) -> bool:
 def _segments(t: Target, reply: Exchange) -> list[dict[str, Any]]:
     t.insist(reply.status == 200, "200", reply)
     body = reply.json()
-    found = body.get("segments") if isinstance(body, dict) else None
-    t.insist(isinstance(found, list), "segments is an array", reply)
-    assert isinstance(found, list)
-    for each in found:
+    segments = body.get("segments") if isinstance(body, dict) else None
+    t.insist(isinstance(segments, list), "segments is an array", reply)
+    assert isinstance(segments, list)
+    for each in segments:
         right = isinstance(each, dict) and _is_number(each.get("start")) and _is_number(each.get("end"))
         t.insist(right and isinstance(each.get("text"), str), "a segment has start, end and text", reply)
         t.require(each["end"] > each["start"], "a segment ends after it starts", reply)
-    return found
+    return segments
 
 
 def _recognized_late(t: Target) -> Exchange:
@@ -44,8 +44,8 @@ def _recognized_late(t: Target) -> Exchange:
 @check("form", 78, 79, title="vad=segments returns language, confidence and segments, but no text", metered=2)
 def _form(t: Target) -> None:
     reply = _recognized_late(t)
-    found = _segments(t, reply)
-    t.require(found, "speech has a segment", reply)
+    segments = _segments(t, reply)
+    t.require(segments, "speech has a segment", reply)
     body = reply.json()
     t.require("text" not in body, "no top-level text", reply)
     language_and_confidence(t, body, reply)
@@ -75,27 +75,27 @@ def _sorted(t: Target) -> None:
 )
 def _pre_roll(t: Target) -> None:
     reply = _recognized_late(t)
-    found = _segments(t, reply)
-    t.insist(found, "speech has a segment", reply)
+    segments = _segments(t, reply)
+    t.insist(segments, "speech has a segment", reply)
     # The padding of segments and of speech may add to the pre-roll, and voices begin with a breath.
-    early = found[0]["start"] <= _ONSET_S - _PRE_ROLL_S + _TOLERANCE_S
+    early = segments[0]["start"] <= _ONSET_S - _PRE_ROLL_S + _TOLERANCE_S
     t.require(early, f"the first start is about {_ONSET_S - _PRE_ROLL_S:g} s", reply)
-    t.require(found[0]["start"] >= 0.5, "the silence before the speech is left out", reply)
+    t.require(segments[0]["start"] >= 0.5, "the silence before the speech is left out", reply)
     clip = with_silence(speech(t), _ONSET_S)
     tight = t.recognize(clip, vad="segments", initial_segment_padding_ms=0)
     starts = [each["start"] for each in _segments(t, tight)]
     t.require(
-        starts and starts[0] > found[0]["start"], "without pre-roll the first segment begins later", tight
+        starts and starts[0] > segments[0]["start"], "without pre-roll the first segment begins later", tight
     )
 
 
 @check("gaps", 81, title="a silence splits only if it is longer than min_silence_gap", metered=3, quick=False)
 def _gaps(t: Target) -> None:
     clip = with_silence(speech(t), 0.5, 1.5)
-    own = {"vad": "segments", "min_segment_duration": 0.0}
-    apart = t.recognize(clip, **own, min_silence_gap=400)
+    options = {"vad": "segments", "min_segment_duration": 0.0}
+    apart = t.recognize(clip, **options, min_silence_gap=400)
     t.require(len(_segments(t, apart)) >= 2, "two segments, for 1.5 s of silence between the speech", apart)
-    joined = t.recognize(clip, **own, min_silence_gap=5_000)
+    joined = t.recognize(clip, **options, min_silence_gap=5_000)
     t.require(len(_segments(t, joined)) == 1, "one segment, with a min_silence_gap of 5 s", joined)
 
 

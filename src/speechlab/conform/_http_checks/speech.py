@@ -123,10 +123,10 @@ def _mute_stream(t: Target) -> None:
 )
 def _unstreamable(t: Target) -> None:
     assert t.stream_format
-    found = [name for name in formats_of(t.voice) if t.speak(format=name, stream=True).status != 200]
-    if not found:
+    formats = [name for name in formats_of(t.voice) if t.speak(format=name, stream=True).status != 200]
+    if not formats:
         raise Untried("the voice streams in each of its formats")
-    for name in found:
+    for name in formats:
         refused(t, t.speak(format=name, stream=True), "the provider cannot stream it")
         reply = t.speak(format=name)
         t.require(reply.status == 200, "200 without stream, because the voice lists the format", reply)
@@ -184,9 +184,9 @@ def _override(t: Target) -> None:
     voice = t.voice_where(
         lambda each: len(rates_of(each)) > 1 and "wav" in formats_of(each), "with several rates and WAV"
     )
-    wanted = next(rate for rate in rates_of(voice) if rate != DEFAULT_SAMPLE_RATE)
+    rate_hz = next(rate for rate in rates_of(voice) if rate != DEFAULT_SAMPLE_RATE)
     text = t.text if voice is t.voice else _BILINGUAL
-    _rate(t, t.speak(voice_id=voice["id"], text=text, format="wav", sample_rate=wanted), wanted)
+    _rate(t, t.speak(voice_id=voice["id"], text=text, format="wav", sample_rate=rate_hz), rate_hz)
 
 
 @check(
@@ -201,11 +201,11 @@ def _q_ogg(t: Target) -> None:
     rate = another_rate(voice)
     if rate is None or not {"ogg", "wav"} <= set(formats_of(voice)):
         raise Untried("needs a voice of provider Q with ogg, WAV and several rates")
-    said = {"voice_id": voice["id"], "text": _BILINGUAL}
-    refused(t, t.speak(**said, format="ogg", sample_rate=rate), "provider Q rejects an override with ogg")
-    reply = t.speak(**said, format="ogg", sample_rate=0)
+    fields = {"voice_id": voice["id"], "text": _BILINGUAL}
+    refused(t, t.speak(**fields, format="ogg", sample_rate=rate), "provider Q rejects an override with ogg")
+    reply = t.speak(**fields, format="ogg", sample_rate=0)
     t.require(reply.status == 200, "0 is not an override", reply)
-    _rate(t, t.speak(**said, format="wav", sample_rate=rate), rate)
+    _rate(t, t.speak(**fields, format="wav", sample_rate=rate), rate)
 
 
 @check(
@@ -220,8 +220,8 @@ def _q_ogg_default(t: Target) -> None:
 def _q_temperature(t: Target) -> None:
     for value in (0.0, 0.7):
         voice = t.q_voice
-        said = {"voice_id": voice["id"], "text": _BILINGUAL, "format": formats_of(voice)[0]}
-        reply = t.speak(**said, temperature=value)
+        fields = {"voice_id": voice["id"], "text": _BILINGUAL, "format": formats_of(voice)[0]}
+        reply = t.speak(**fields, temperature=value)
         t.require(reply.status == 200, "200", reply)
 
 

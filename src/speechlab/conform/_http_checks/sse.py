@@ -30,17 +30,17 @@ def _events(t: Target) -> list[str]:
     except UnicodeDecodeError:
         text = ""
         t.insist(False, "the stream is UTF-8", reply)
-    found = []
+    events = []
     for block in filter(None, re.split(r"(?:\r\n|\n|\r){2}", text)):
         lines = [line for line in re.split(r"\r\n|\n|\r", block) if line and not line.startswith(":")]
         if lines:
             t.insist(len(lines) == 1 and lines[0].startswith("data:"), "an event is one data: line", reply)
-            found.append(lines[0].removeprefix("data:").removeprefix(" "))
-    return found
+            events.append(lines[0].removeprefix("data:").removeprefix(" "))
+    return events
 
 
 def _chunks(t: Target) -> list[dict[str, Any]]:
-    found = []
+    chunks = []
     for data in _events(t):
         if data != STREAM_END:
             try:
@@ -48,9 +48,9 @@ def _chunks(t: Target) -> list[dict[str, Any]]:
             except ValueError:
                 chunk = None
             t.insist(isinstance(chunk, dict), "an event contains a JSON object", _streamed(t))
-            found.append(chunk)
-    t.insist(found, "at least one chunk", _streamed(t))
-    return found
+            chunks.append(chunk)
+    t.insist(chunks, "at least one chunk", _streamed(t))
+    return chunks
 
 
 @check("events", 103, title="text/event-stream; each event is one data: line of JSON", metered=1)
@@ -69,8 +69,8 @@ def _are_chunks(t: Target) -> None:
     for chunk in chunks:
         choice, delta = first_choice(chunk, "delta")
         content = delta.get("content")
-        told = isinstance(content, str) or (content is None and "usage" in chunk)
-        right = type(choice.get("index")) is int and told
+        has_content = isinstance(content, str) or (content is None and "usage" in chunk)
+        right = type(choice.get("index")) is int and has_content
         t.require(right, "choices[0] has an index and delta.content, a string", reply)
 
 
@@ -90,9 +90,9 @@ def _usage(t: Target) -> None:
 
 @check("done", 107, title="the stream ends with exactly one data: [DONE], and nothing after", metered=1)
 def _done(t: Target) -> None:
-    reply, found = _streamed(t), _events(t)
-    t.require(found.count(STREAM_END) == 1, "exactly one data: [DONE]", reply)
-    t.require(found and found[-1] == STREAM_END, "nothing comes after data: [DONE]", reply)
+    reply, events = _streamed(t), _events(t)
+    t.require(events.count(STREAM_END) == 1, "exactly one data: [DONE]", reply)
+    t.require(events and events[-1] == STREAM_END, "nothing comes after data: [DONE]", reply)
     t.require(reply.complete and not reply.trailing, "the body ends there", reply)
 
 
@@ -112,11 +112,13 @@ def _no_finish(t: Target) -> None:
     quick=False,
 )
 def _joined(t: Target) -> None:
-    whole = t.translate(text=_TEXT)
-    t.insist(whole.status == 200, "200", whole)
+    unstreamed = t.translate(text=_TEXT)
+    t.insist(unstreamed.status == 200, "200", unstreamed)
     joined = "".join(str(first_choice(chunk, "delta")[1].get("content") or "") for chunk in _chunks(t))
-    content = whole.json()["choices"][0]["message"]["content"]
-    t.require(joined == content, f"the same text, if the engine always returns the same: {joined!r}", whole)
+    content = unstreamed.json()["choices"][0]["message"]["content"]
+    t.require(
+        joined == content, f"the same text, if the engine always returns the same: {joined!r}", unstreamed
+    )
 
 
 @check("refused-first", 112, title="with stream=true, refusals are JSON with their status")

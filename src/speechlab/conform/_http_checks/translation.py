@@ -41,8 +41,8 @@ def first_choice(body: dict[str, Any], part: str) -> tuple[dict[str, Any], dict[
     """Return the first choice and its ``message`` or ``delta``; each is empty if it is missing."""
     choices = body.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
-    found = choice.get(part)
-    return choice, found if isinstance(found, dict) else {}
+    value = choice.get(part)
+    return choice, value if isinstance(value, dict) else {}
 
 
 def echoed(t: Target, body: dict[str, Any], text: str, reply: Exchange) -> None:
@@ -203,10 +203,10 @@ def _model(t: Target) -> None:
     metered=4,
 )
 def _broken_form(t: Target) -> None:
-    whole, _ = form_body([("source_lang", "en"), ("target_lang", "ja"), ("text", "Hello.")], "b")
-    file = whole.replace(b'name="text"', b'name="text"; filename="a.txt"')
+    form, _ = form_body([("source_lang", "en"), ("target_lang", "ja"), ("text", "Hello.")], "b")
+    file = form.replace(b'name="text"', b'name="text"; filename="a.txt"')
     refused(t, t.translate(("text", "Again.")), "text is given twice")
-    for data in (file, whole.replace(b"Hello.", b"\xc3\x28"), whole[: -len(b"--b--\r\n")]):
+    for data in (file, form.replace(b"Hello.", b"\xc3\x28"), form[: -len(b"--b--\r\n")]):
         refused(t, t.post(TRANSLATION_PATH, data, headers=(("Content-Type", _KIND),)), "an invalid form")
 
 

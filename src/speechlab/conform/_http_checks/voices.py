@@ -26,8 +26,8 @@ class _Voice:
 
 def _listed(t: Target) -> list[tuple[Any, _Voice]]:
     reply = t.catalogue
-    found = reply.json()
-    listed = found.get("voices") if isinstance(found, dict) else found
+    body = reply.json()
+    listed = body.get("voices") if isinstance(body, dict) else body
     t.insist(isinstance(listed, list), "an object with an array voices, or an array of voices", reply)
     assert isinstance(listed, list)
     return [(each, _Voice(reply, each)) for each in listed]
@@ -38,46 +38,48 @@ def _catalogue(t: Target) -> None:
     reply = t.catalogue
     t.require(reply.status == 200, "200", reply)
     t.require(reply.media_type == "application/json", "application/json", reply)
-    for voice, shown in _listed(t):
-        t.require(isinstance(voice, dict), "each voice is an object", shown)
+    for voice, evidence in _listed(t):
+        t.require(isinstance(voice, dict), "each voice is an object", evidence)
 
 
 @check("fields", 22, title="a voice has id, description, language, gender, formats and streaming")
 def _fields(t: Target) -> None:
-    seen: set[str] = set()
-    for voice, shown in _listed(t):
-        t.insist(isinstance(voice, dict), "each voice is an object", shown)
+    ids: set[str] = set()
+    for voice, evidence in _listed(t):
+        t.insist(isinstance(voice, dict), "each voice is an object", evidence)
         identity = voice.get("id")
-        if t.require(isinstance(identity, str) and _UUID.fullmatch(identity), "id is a UUID", shown):
-            t.require(identity not in seen, "no id occurs twice", shown)
-            seen.add(identity)
+        if t.require(isinstance(identity, str) and _UUID.fullmatch(identity), "id is a UUID", evidence):
+            t.require(identity not in ids, "no id occurs twice", evidence)
+            ids.add(identity)
         for name in ("description", "language"):
-            t.require(isinstance(voice.get(name), str), f"{name} is a string", shown)
-        t.require(isinstance(voice.get("streaming"), bool), "streaming is a boolean", shown)
+            t.require(isinstance(voice.get(name), str), f"{name} is a string", evidence)
+        t.require(isinstance(voice.get("streaming"), bool), "streaming is a boolean", evidence)
 
 
 @check("values", 23, title="gender, formats and sample_rates have the values that the contract lists")
 def _values(t: Target) -> None:
     genders, formats = {str(each) for each in Gender}, {str(each) for each in AudioFormat}
-    for voice, shown in _listed(t):
-        t.insist(isinstance(voice, dict), "each voice is an object", shown)
-        t.require(voice.get("gender") in genders, "gender is Male, Female or Neutral", shown)
+    for voice, evidence in _listed(t):
+        t.insist(isinstance(voice, dict), "each voice is an object", evidence)
+        t.require(voice.get("gender") in genders, "gender is Male, Female or Neutral", evidence)
         found = voice.get("formats")
-        if t.require(isinstance(found, list), "formats is an array", shown):
-            t.require(len(formats_of(voice)) == len(found), "formats are strings", shown)
-            t.require(set(formats_of(voice)) <= formats, "formats are mp3, wav, ogg, pcm, flac", shown)
+        if t.require(isinstance(found, list), "formats is an array", evidence):
+            t.require(len(formats_of(voice)) == len(found), "formats are strings", evidence)
+            t.require(set(formats_of(voice)) <= formats, "formats are mp3, wav, ogg, pcm, flac", evidence)
         rates = voice.get("sample_rates")
-        if rates is not None and t.require(isinstance(rates, list), "sample_rates is an array", shown):
+        if rates is not None and t.require(isinstance(rates, list), "sample_rates is an array", evidence):
             right = all(type(rate) is int and rate > 0 for rate in rates)
-            t.require(right, "sample_rates are positive integers", shown)
+            t.require(right, "sample_rates are positive integers", evidence)
 
 
 @check(
     "useful", 23, title="formats are not empty, without duplicates, and 24,000 Hz is a rate", advisory=True
 )
 def _useful(t: Target) -> None:
-    for voice, shown in _listed(t):
+    for voice, evidence in _listed(t):
         formats, rates = formats_of(voice), voice.get("sample_rates")
-        t.require(formats and len(set(formats)) == len(formats), "at least one format, and none twice", shown)
+        t.require(
+            formats and len(set(formats)) == len(formats), "at least one format, and none twice", evidence
+        )
         if isinstance(rates, list):
-            t.require(DEFAULT_SAMPLE_RATE in rates, "the default rate is among sample_rates", shown)
+            t.require(DEFAULT_SAMPLE_RATE in rates, "the default rate is among sample_rates", evidence)

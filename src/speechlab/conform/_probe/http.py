@@ -42,11 +42,11 @@ class Address:
     @classmethod
     def of(cls, url: str) -> Address:
         """Read a base URL; its path may end in slashes."""
-        parts = urlsplit(url)
-        if parts.scheme not in {"http", "https", "ws", "wss"} or not parts.hostname:
+        address = urlsplit(url)
+        if address.scheme not in {"http", "https", "ws", "wss"} or not address.hostname:
             raise ValueError(f"{url!r} is not a URL like https://host/path")
-        tls = parts.scheme in {"https", "wss"}
-        return cls(parts.hostname, parts.port or (443 if tls else 80), tls, parts.path.rstrip("/"))
+        tls = address.scheme in {"https", "wss"}
+        return cls(address.hostname, address.port or (443 if tls else 80), tls, address.path.rstrip("/"))
 
     @property
     def name(self) -> str:
@@ -56,10 +56,10 @@ class Address:
 
     def connect(self, timeout_s: float) -> socket.socket:
         """Open a connection."""
-        plain = socket.create_connection((self.host, self.port), timeout=timeout_s)
+        connection = socket.create_connection((self.host, self.port), timeout=timeout_s)
         if not self.tls:
-            return plain
-        return ssl.create_default_context().wrap_socket(plain, server_hostname=self.host)
+            return connection
+        return ssl.create_default_context().wrap_socket(connection, server_hostname=self.host)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,10 +128,10 @@ class SocketReader:
         """Read the available bytes; False at the end."""
         if self.ended:
             return False
-        left = self.deadline - time.monotonic()
-        if left <= 0:
+        remaining_s = self.deadline - time.monotonic()
+        if remaining_s <= 0:
             raise TimeoutError
-        self.connection.settimeout(left)
+        self.connection.settimeout(remaining_s)
         try:
             data = self.connection.recv(65_536)
         except (ConnectionError, ssl.SSLError):
@@ -155,13 +155,13 @@ class SocketReader:
 
     def exactly(self, count: int) -> bytes:
         """Return this number of bytes, or fewer at the end."""
-        parts, have = [self.held], len(self.held)
+        blocks, have = [self.held], len(self.held)
         self.held = b""
         while have < count and self.more():
-            parts.append(self.held)
+            blocks.append(self.held)
             have += len(self.held)
             self.held = b""
-        data = b"".join(parts)
+        data = b"".join(blocks)
         self.held = data[count:]
         return data[:count]
 
@@ -247,18 +247,18 @@ def _body(reader: SocketReader, reply: Exchange, started: float, *, head_only: b
 
 
 def _chunks(reader: SocketReader) -> tuple[bytes, int, bool]:
-    parts: list[bytes] = []
+    chunks: list[bytes] = []
     while True:
         size = (reader.line() or b"").partition(b";")[0].strip()
         try:
             count = int(size, 16)
         except ValueError:
-            return b"".join(parts), len(parts), False
+            return b"".join(chunks), len(chunks), False
         if count == 0:
             while reader.line():
                 pass
-            return b"".join(parts), len(parts), True
+            return b"".join(chunks), len(chunks), True
         data = reader.exactly(count)
-        parts.append(data)
+        chunks.append(data)
         if len(data) < count or reader.line() != b"":
-            return b"".join(parts), len(parts), False
+            return b"".join(chunks), len(chunks), False

@@ -56,10 +56,10 @@ class SpeakAttempt:
 
     def one(self, kind: str) -> dict[str, Any]:
         """Return the message of a type."""
-        found = self.of(kind)
-        if len(found) != 1:
+        messages = self.of(kind)
+        if len(messages) != 1:
             raise Unmet(f"exactly one {kind} for a spoken text", self)
-        return found[0]
+        return messages[0]
 
     @property
     def frames(self) -> list[bytes]:
@@ -143,8 +143,8 @@ class Talk:
         """Send a message unchanged: text, bytes as a binary message, or a list of fragments."""
         from websockets.exceptions import ConnectionClosed
 
-        shown = data if isinstance(data, str) else repr(data)
-        self.lines.append(shortened(shown, 300))
+        text_sent = data if isinstance(data, str) else repr(data)
+        self.lines.append(shortened(text_sent, 300))
         try:
             self.socket.send(data, text=text)
         except ConnectionClosed as closed:
@@ -170,12 +170,12 @@ class Talk:
             return data
         self.came_lines.append(shortened(data, 1_000))
         try:
-            found = json.loads(data)
+            message = json.loads(data)
         except ValueError:
-            found = None
-        if not isinstance(found, dict):
+            message = None
+        if not isinstance(message, dict):
             raise Unmet("every text message of the service is a JSON object", self)
-        return found
+        return message
 
     def _binary(self, size: int) -> None:
         """Record a binary message; consecutive ones share a line."""
@@ -194,12 +194,12 @@ class Talk:
     def message(self, seconds: float | None = None) -> dict[str, Any]:
         """Return the next message, which is not audio."""
         try:
-            found = self.event(seconds)
+            event = self.event(seconds)
         except Closed:
             raise Unmet("the connection stays open", self) from None
-        if isinstance(found, bytes):
+        if isinstance(event, bytes):
             raise Unmet("a reply arrives before any audio", self)
-        return found
+        return event
 
     def ask(self, **message: Any) -> dict[str, Any]:
         """Send a message and return the reply."""
@@ -213,10 +213,10 @@ class Talk:
 
     def configured(self, **session: Any) -> dict[str, Any]:
         """Send a valid ``session.update`` and return ``session.created``."""
-        found = self.update(**session)
-        if found.get("type") != "session.created":
+        reply = self.update(**session)
+        if reply.get("type") != "session.created":
             raise Unmet("the reply to a valid session.update is session.created", self)
-        return found
+        return reply
 
     def refused(self, found: dict[str, Any], code: str, kind: str = "tts.error") -> bool:
         """Record a finding unless a message is an error with this code; return whether it is."""

@@ -74,11 +74,11 @@ def with_silence(clip: AudioClip, *seconds_between: float) -> bytes:
 
     from speechlab.audio import AudioClip
 
-    parts = []
+    blocks = []
     for seconds in seconds_between:
-        parts += [np.zeros(round(seconds * clip.sample_rate), dtype=np.float32), clip.samples.reshape(-1)]
-    parts.append(np.zeros(clip.sample_rate // 2, dtype=np.float32))
-    return AudioClip(np.concatenate(parts), clip.sample_rate).encode("wav")
+        blocks += [np.zeros(round(seconds * clip.sample_rate), dtype=np.float32), clip.samples.reshape(-1)]
+    blocks.append(np.zeros(clip.sample_rate // 2, dtype=np.float32))
+    return AudioClip(np.concatenate(blocks), clip.sample_rate).encode("wav")
 
 
 @cache

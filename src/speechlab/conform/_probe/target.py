@@ -79,12 +79,12 @@ class Target:
             except (Unmet, Untried, OSError) as trouble:
                 self._kept[name] = trouble
                 raise
-        found = self._kept[name]
-        if isinstance(found, Unmet):
-            raise Untried(f"a precondition fails: {found.expected}") from found
-        if isinstance(found, Exception):
-            raise found
-        return cast("_T", found)
+        value = self._kept[name]
+        if isinstance(value, Unmet):
+            raise Untried(f"a precondition fails: {value.expected}") from value
+        if isinstance(value, Exception):
+            raise value
+        return cast("_T", value)
 
     # HTTP
 
@@ -117,10 +117,10 @@ class Target:
         raw = (head + "".join(f"{name}: {value}\r\n" for name, value in given)).encode("latin-1")
         text = shown or shortened(body.decode("utf-8", "replace"))
         extra = "".join(f"; {name}: {value}" for name, value in headers)
-        said = f"{method} {path}{extra} {_shown_auth(auth)}{text}".rstrip()
+        summary = f"{method} {path}{extra} {_shown_auth(auth)}{text}".rstrip()
         for attempt in range(_PATIENT_TRIES):
             reply = exchange(
-                self.http, raw + b"\r\n" + body, said, self.options.timeout_s, first_only=first_only
+                self.http, raw + b"\r\n" + body, summary, self.options.timeout_s, first_only=first_only
             )
             if reply.status != 429:
                 break
@@ -161,8 +161,8 @@ class Target:
     def form(self, pairs: list[tuple[str, str]], path: str = TRANSLATION_PATH) -> Exchange:
         """Post a form."""
         body, kind = form_body(pairs, "speechlab-boundary")
-        shown = shortened(json.dumps(pairs, ensure_ascii=False))
-        return self.request("POST", path, body, headers=[("Content-Type", kind)], shown=shown)
+        text = shortened(json.dumps(pairs, ensure_ascii=False))
+        return self.request("POST", path, body, headers=[("Content-Type", kind)], shown=text)
 
     # Voices, texts and keys
 
@@ -176,8 +176,8 @@ class Target:
         """Voices, from either of the two documented forms."""
 
         def read() -> list[dict[str, Any]]:
-            found = self.catalogue.json()
-            listed = found.get("voices") if isinstance(found, dict) else found
+            body = self.catalogue.json()
+            listed = body.get("voices") if isinstance(body, dict) else body
             self.insist(
                 self.catalogue.status == 200 and isinstance(listed, list), "voices are listed", self.catalogue
             )
@@ -205,16 +205,16 @@ class Target:
 
     def voice_where(self, wanted: Callable[[dict[str, Any]], bool], what: str) -> dict[str, Any]:
         """Return the first voice that fulfils a condition."""
-        found = next(filter(wanted, [self.voice, *self.voices]), None)
-        if found is None:
+        voice = next(filter(wanted, [self.voice, *self.voices]), None)
+        if voice is None:
             raise Untried(f"the catalogue has no voice {what}")
-        return found
+        return voice
 
     @property
     def format(self) -> str:
         """A format of the voice; WAV if it has that."""
-        found = formats_of(self.voice)
-        return "wav" if "wav" in found or not found else found[0]
+        formats = formats_of(self.voice)
+        return "wav" if "wav" in formats or not formats else formats[0]
 
     @property
     def stream_format(self) -> str:
@@ -264,11 +264,11 @@ class Target:
         return f"{prefix if colon else 'sl'}:conform-{self.unknown_id()}"
 
     def _named(self, voice_id: str) -> dict[str, Any]:
-        wanted = voice_id.lower()
-        found = next((each for each in self.voices if each["id"].lower() == wanted), None)
-        if found is None:
+        lowered = voice_id.lower()
+        voice = next((each for each in self.voices if each["id"].lower() == lowered), None)
+        if voice is None:
             raise Untried(f"the catalogue has no voice {voice_id}")
-        return found
+        return voice
 
     def need_recognition(self) -> None:
         """Continue only if the service has recognition."""
@@ -291,8 +291,8 @@ def given(fields: dict[str, Any]) -> dict[str, Any]:
 
 def _place(name: str) -> int:
     # Raw samples arrive earliest. Formats that are not in the contract are tried last.
-    known = ("pcm", "wav", "mp3", "ogg", "flac")
-    return known.index(name) if name in known else len(known)
+    order = ("pcm", "wav", "mp3", "ogg", "flac")
+    return order.index(name) if name in order else len(order)
 
 
 def _shown_auth(auth: str | tuple[str, ...] | None) -> str:

@@ -9,14 +9,14 @@ from speechlab.contract import DEFAULT_SAMPLE_RATE
 
 def formats_of(voice: dict[str, Any]) -> list[str]:
     """Return a voice's formats that are strings."""
-    found = voice.get("formats")
-    return [each for each in found if isinstance(each, str)] if isinstance(found, list) else []
+    formats = voice.get("formats")
+    return [each for each in formats if isinstance(each, str)] if isinstance(formats, list) else []
 
 
 def rates_of(voice: dict[str, Any]) -> list[int]:
     """Return a voice's sample rates; none if the field is absent."""
-    found = voice.get("sample_rates")
-    return [each for each in found if type(each) is int] if isinstance(found, list) else []
+    rates = voice.get("sample_rates")
+    return [each for each in rates if type(each) is int] if isinstance(rates, list) else []
 
 
 def another_rate(voice: dict[str, Any]) -> int | None:

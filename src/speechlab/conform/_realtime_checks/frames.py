@@ -74,14 +74,14 @@ def _huge(t: Target) -> None:
         with Talk(t) as talk:
             try:
                 talk.send(type="tts.speak", text="a" * _HUGE)
-                found = talk.event()
+                answer = talk.event()
             except Closed:
                 code = talk.socket.close_code
                 if code == _BROKEN and not last:
                     continue  # a reset may have arrived before the close frame
                 t.require(code == _TOO_LARGE, f"close code 1009, and not {code}", talk)
                 return
-            code = found.get("code") if isinstance(found, dict) else None
+            code = answer.get("code") if isinstance(answer, dict) else None
             t.require(code == "tts_control_frame_too_large", "tts_control_frame_too_large", talk)
             return
 
@@ -92,8 +92,8 @@ def _huge(t: Target) -> None:
 def _legal_size(t: Target) -> None:
     with Talk(t) as talk:
         text = json.dumps("\U0001f600" * t.options.text_limit)
-        found = _answer(talk, f'{{"type": "tts.speak", "text": {text}}}')
-        talk.refused(found, "session_not_configured")
+        answer = _answer(talk, f'{{"type": "tts.speak", "text": {text}}}')
+        talk.refused(answer, "session_not_configured")
 
 
 @check(
@@ -101,16 +101,16 @@ def _legal_size(t: Target) -> None:
 )
 def _large(t: Target) -> None:
     with Talk(t) as talk:
-        found = _answer(talk, json.dumps({"type": "tts.speak", "text": "a" * 129 * 1024}))
-        talk.refused(found, "tts_control_frame_too_large")
+        answer = _answer(talk, json.dumps({"type": "tts.speak", "text": "a" * 129 * 1024}))
+        talk.refused(answer, "tts_control_frame_too_large")
         talk.configured()
 
 
 @check("fragments", 160, title="a message in fragments is one message")
 def _fragments(t: Target) -> None:
     with Talk(t) as talk:
-        found = _answer(talk, ['{"type": "tts', ".speak", '", "text": "あ"}'])
-        talk.refused(found, "session_not_configured")
+        answer = _answer(talk, ['{"type": "tts', ".speak", '", "text": "あ"}'])
+        talk.refused(answer, "session_not_configured")
 
 
 @check("bad-utf8", 160, title="text that is not UTF-8 closes with 1007")

@@ -38,9 +38,9 @@ def _handshake(
     } | dict(change)
     lines = [f"{name}: {value}\r\n" for name, value in headers.items() if value is not None]
     raw = f"{method} {t.ws.path}{path} HTTP/{version}\r\n{''.join(lines)}\r\n".encode("latin-1")
-    shown = ", ".join(line.strip() for line in lines)
-    said = f"{method} {path} HTTP/{version} with {shown}"
-    return exchange(t.ws, raw, said, t.options.timeout_s)
+    headers_text = ", ".join(line.strip() for line in lines)
+    summary = f"{method} {path} HTTP/{version} with {headers_text}"
+    return exchange(t.ws, raw, summary, t.options.timeout_s)
 
 
 def _named(reply: Exchange) -> str | None:

@@ -19,9 +19,9 @@ _ODD_RATE = 12_345
 def _all_refused(talk: Talk, *rows: tuple[dict[str, Any], str]) -> None:
     """Send settings with one fault each, on one connection, which stays unconfigured."""
     for number, (session, code) in enumerate(rows):
-        found = talk.update(f"wrong-{number}", **session)
-        if talk.refused(found, code):
-            talk.target.require(found.get("id") == f"wrong-{number}", "the id is echoed on the error", talk)
+        answer = talk.update(f"wrong-{number}", **session)
+        if talk.refused(answer, code):
+            talk.target.require(answer.get("id") == f"wrong-{number}", "the id is echoed on the error", talk)
 
 
 @check("open", 114, 121, title="the path accepts a valid handshake without an Origin")
@@ -64,21 +64,21 @@ def _created(t: Target) -> None:
     "override", 132, 126, title="a listed rate is accepted and reported", needs="a voice with several rates"
 )
 def _override(t: Target) -> None:
-    other = another_rate(t.voice)
-    if other is None or len(rates_of(t.voice)) < 2:
+    rate_hz = another_rate(t.voice)
+    if rate_hz is None or len(rates_of(t.voice)) < 2:
         raise Untried("the voice has one rate")
     name = t.stream_format if t.stream_format != "ogg" else formats_of(t.voice)[0]
     with Talk(t) as talk:
-        session = talk.configured(format=name, sample_rate=other).get("session") or {}
-        t.require(session.get("sample_rate") == other, f"sample_rate is {other}", talk)
+        session = talk.configured(format=name, sample_rate=rate_hz).get("session") or {}
+        t.require(session.get("sample_rate") == rate_hz, f"sample_rate is {rate_hz}", talk)
 
 
 @check("id-on-errors", 127, 129, title="a failed update changes nothing; its id is on the error")
 def _id_on_errors(t: Target) -> None:
     with Talk(t) as talk:
         _all_refused(talk, ({"voice_id": ...}, "missing_voice_id"))
-        found = talk.ask(type="tts.speak", id="s-1", text=t.text)
-        talk.refused(found, "session_not_configured")
+        answer = talk.ask(type="tts.speak", id="s-1", text=t.text)
+        talk.refused(answer, "session_not_configured")
         talk.configured()
 
 
@@ -161,8 +161,10 @@ def _single_rate(t: Target) -> None:
 @check("transport", 133, title="unsupported_audio_transport: neither binary nor base64_json")
 def _transport(t: Target) -> None:
     with Talk(t) as talk:
-        wrong = ("smoke", "BINARY", 5)
-        _all_refused(talk, *(({"audio_transport": value}, "unsupported_audio_transport") for value in wrong))
+        invalid = ("smoke", "BINARY", 5)
+        _all_refused(
+            talk, *(({"audio_transport": value}, "unsupported_audio_transport") for value in invalid)
+        )
 
 
 @check("temperature", 134, title="a temperature that is not a number: invalid_message", advisory=True)
@@ -201,9 +203,9 @@ def _raw_update(talk: Talk, **fields: Any) -> dict[str, Any]:
 def _id(t: Target) -> None:
     with Talk(t) as talk:
         for value in (5, ["a"], {"a": 1}):
-            found = talk.update(value)
-            talk.refused(found, "invalid_id")
-            t.require(found.get("id") is None, "the error has no id", talk)
+            answer = talk.update(value)
+            talk.refused(answer, "invalid_id")
+            t.require(answer.get("id") is None, "the error has no id", talk)
 
 
 @check(

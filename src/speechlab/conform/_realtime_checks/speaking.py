@@ -24,8 +24,8 @@ class _Spoken:
     def __init__(self, t: Target, transport: str) -> None:
         with Talk(t) as talk:
             # binary is the default, so it is not requested.
-            asked = {} if transport == "binary" else {"audio_transport": transport}
-            self.created: dict[str, Any] = talk.configured(**asked).get("session") or {}
+            settings = {} if transport == "binary" else {"audio_transport": transport}
+            self.created: dict[str, Any] = talk.configured(**settings).get("session") or {}
             self.first = talk.speak(t.text + _ASTRAL, "speak-1")
             self.second = talk.speak(t.several_sentences)  # long enough for several pieces
 
@@ -40,8 +40,8 @@ def _spoken(t: Target, transport: str) -> _Spoken:
 
 
 def _every(t: Target) -> list[tuple[_Spoken, SpeakAttempt, str]]:
-    both = [(_spoken(t, transport), transport) for transport in ("binary", "base64_json")]
-    return [(spoken, attempt, transport) for spoken, transport in both for attempt in spoken.both]
+    sessions = [(_spoken(t, transport), transport) for transport in ("binary", "base64_json")]
+    return [(session, attempt, transport) for session, transport in sessions for attempt in session.both]
 
 
 def _kinds(attempt: SpeakAttempt) -> list[str]:
@@ -52,9 +52,9 @@ def _kinds(attempt: SpeakAttempt) -> list[str]:
 def _early_speak(t: Target) -> None:
     with Talk(t) as talk:
         for text in (t.text, "", ...):
-            found = talk.ask(type="tts.speak", id="early", text=text)
-            talk.refused(found, "session_not_configured")
-            t.require(found.get("id") == "early", "the id is echoed", talk)
+            answer = talk.ask(type="tts.speak", id="early", text=text)
+            talk.refused(answer, "session_not_configured")
+            t.require(answer.get("id") == "early", "the id is echoed", talk)
         talk.configured()
 
 
@@ -72,7 +72,7 @@ def _sequence(t: Target) -> None:
 @check("start", 141, title="tts.audio.start has all its fields with the right values", metered=4)
 def _start(t: Target) -> None:
     name = t.stream_format
-    for spoken, attempt, transport in _every(t):
+    for session, attempt, transport in _every(t):
         start = attempt.one("tts.audio.start")
         for field in _START:
             t.require(isinstance(start.get(field), str), f"{field} is a string", attempt)
@@ -80,7 +80,7 @@ def _start(t: Target) -> None:
         t.require(start.get("sample_rate") == DEFAULT_SAMPLE_RATE, "sample_rate is 24000", attempt)
         t.require(start.get("audio_transport") == transport, f"audio_transport is {transport}", attempt)
         for field in ("voice_id", "model"):
-            t.require(start.get(field) == spoken.created.get(field), f"{field} is the session's", attempt)
+            t.require(start.get(field) == session.created.get(field), f"{field} is the session's", attempt)
         kind = str(start.get("content_type")).partition(";")[0]
         t.require(kind in MEDIA_TYPES.get(name, {kind}), "content_type matches the format", attempt)
 
@@ -102,41 +102,43 @@ def _transports(t: Target) -> None:
 @check("seq", 143, title="seq increases by one with each delta", metered=4)
 def _seq(t: Target) -> None:
     for attempt in _spoken(t, "base64_json").both:
-        found = [delta.get("seq") for delta in attempt.of("tts.audio.delta")]
-        t.insist(found and all(type(each) is int for each in found), "seq is an integer", attempt)
-        counted = [int(found[0] or 0) + place for place in range(len(found))]
-        t.require(found == counted, f"seq increases by one; it is {found[:12]}", attempt)
+        numbers = [delta.get("seq") for delta in attempt.of("tts.audio.delta")]
+        t.insist(numbers and all(type(each) is int for each in numbers), "seq is an integer", attempt)
+        counted = [int(numbers[0] or 0) + place for place in range(len(numbers))]
+        t.require(numbers == counted, f"seq increases by one; it is {numbers[:12]}", attempt)
 
 
 @check("seq-zero", 143, title="seq begins with 0 for each text", advisory=True, metered=4)
 def _seq_zero(t: Target) -> None:
     for attempt in _spoken(t, "base64_json").both:
-        found = [delta.get("seq") for delta in attempt.of("tts.audio.delta")]
-        t.require(found[:1] == [0], "the first seq is 0", attempt)
+        numbers = [delta.get("seq") for delta in attempt.of("tts.audio.delta")]
+        t.require(numbers[:1] == [0], "the first seq is 0", attempt)
 
 
 @check("done", 144, title="tts.audio.done has the numbers of bytes and pieces sent", metered=4)
 def _done(t: Target) -> None:
     for _, attempt, _ in _every(t):
-        done, frames = attempt.one("tts.audio.done"), attempt.frames
+        summary, frames = attempt.one("tts.audio.done"), attempt.frames
         total = sum(map(len, frames))
-        t.require(done.get("audio_bytes") == total, f"audio_bytes is {total}", attempt)
-        t.require(done.get("chunks") == len(frames), f"chunks is {len(frames)}", attempt)
+        t.require(summary.get("audio_bytes") == total, f"audio_bytes is {total}", attempt)
+        t.require(summary.get("chunks") == len(frames), f"chunks is {len(frames)}", attempt)
 
 
 @check(
     "usage", 145, title="tts.usage has all its fields, counts code points and bytes, and is final", metered=4
 )
 def _usage(t: Target) -> None:
-    for spoken, attempt, _ in _every(t):
+    for session, attempt, _ in _every(t):
         found = attempt.one("tts.usage")
         usage = found.get("usage")
         t.insist(isinstance(usage, dict), "usage is an object", attempt)
         assert isinstance(usage, dict)
-        t.require(found.get("session_id") == spoken.created.get("id"), "session_id is the session's", attempt)
+        t.require(
+            found.get("session_id") == session.created.get("id"), "session_id is the session's", attempt
+        )
         t.require(isinstance(found.get("model"), str), "model is a string", attempt)
-        wanted = None if attempt.id is ... else attempt.id
-        t.require(found.get("client_id") == wanted, f"client_id is {wanted}", attempt)
+        client_id = None if attempt.id is ... else attempt.id
+        t.require(found.get("client_id") == client_id, f"client_id is {client_id}", attempt)
         total = sum(map(len, attempt.frames))
         for name, value in (
             ("input_chars", len(attempt.text)),
@@ -151,13 +153,15 @@ def _usage(t: Target) -> None:
 
 @check("ids", 146, title="each text has a different request_id; all its events have the id", metered=4)
 def _ids(t: Target) -> None:
-    seen: set[str] = set()
+    ids: set[str] = set()
     for _, attempt, _ in _every(t):
         messages = [each for each in attempt.events if isinstance(each, dict)]
-        found = {str(each.get("request_id")) for each in messages}
-        t.require(len(found) == 1 and "None" not in found, "one request_id on all events", attempt)
-        t.require(not found & seen, "a request_id different from earlier ones", attempt)
-        seen |= found
+        attempt_ids = {str(each.get("request_id")) for each in messages}
+        t.require(
+            len(attempt_ids) == 1 and "None" not in attempt_ids, "one request_id on all events", attempt
+        )
+        t.require(not attempt_ids & ids, "a request_id different from earlier ones", attempt)
+        ids |= attempt_ids
         if attempt.id is not ...:
             echoed = [each.get("id") for each in messages if each.get("type") != "tts.usage"]
             t.require(set(echoed) == {attempt.id}, "the id is echoed on each event", attempt)
@@ -191,14 +195,14 @@ def _busy(t: Target) -> None:
         t.insist(len(refusals) == 1, "one tts.error, for the second text", attempt)
         talk.refused(refusals[0], "synthesis_in_progress")
         t.require(refusals[0].get("id") == "second", "the error has the id of the second text", attempt)
-        done, total = attempt.one("tts.audio.done"), sum(map(len, attempt.frames))
+        summary, total = attempt.one("tts.audio.done"), sum(map(len, attempt.frames))
         t.require(
-            done.get("id") == "first" and done.get("audio_bytes") == total,
+            summary.get("id") == "first" and summary.get("audio_bytes") == total,
             "the first text is completed",
             attempt,
         )
-        found = talk.ask(type="conform.unknown")
-        t.require(found.get("type") == "router.error", "no usage for the second text", talk)
+        answer = talk.ask(type="conform.unknown")
+        t.require(answer.get("type") == "router.error", "no usage for the second text", talk)
 
 
 @check("one-error", 150, title="a refused text gives one tts.error, and nothing else", metered=1, quick=False)
@@ -236,8 +240,8 @@ def _odd_texts(t: Target) -> None:
         talk.configured()
         for text in (..., " \n　"):
             talk.refused(talk.ask(type="tts.speak", text=text), "empty_text")
-        for wrong in (5, ["a"]):
-            talk.refused(talk.ask(type="tts.speak", text=wrong), "invalid_message")
+        for invalid in (5, ["a"]):
+            talk.refused(talk.ask(type="tts.speak", text=invalid), "invalid_message")
 
 
 @check(
@@ -251,6 +255,6 @@ def _odd_texts(t: Target) -> None:
 def _most_text(t: Target) -> None:
     with Talk(t) as talk:
         talk.configured()
-        found = talk.ask(type="tts.speak", text=t.longest_text)
-        t.metered += found.get("type") == "tts.audio.start"
-        t.require(found.get("type") == "tts.audio.start", "the synthesis begins", talk)
+        answer = talk.ask(type="tts.speak", text=t.longest_text)
+        t.metered += answer.get("type") == "tts.audio.start"
+        t.require(answer.get("type") == "tts.audio.start", "the synthesis begins", talk)

@@ -198,9 +198,9 @@ class RealtimeProtocol:
         if self._closed:
             return []
         client_id = self._update[0] if self._update else self._attempt.client_id if self._attempt else None
-        said = "the key of this session has expired or was revoked"
-        ended = self._end(CloseCode.POLICY, said)
-        return [tts_error(RealtimeCode.INVALID_SESSION, said, client_id), *ended]
+        message = "the key of this session has expired or was revoked"
+        ended = self._end(CloseCode.POLICY, message)
+        return [tts_error(RealtimeCode.INVALID_SESSION, message, client_id), *ended]
 
     def admitted(self) -> list[SessionAction]:
         """Outcome of ``AskLimiter``: admitted."""

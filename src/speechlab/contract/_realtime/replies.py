@@ -75,8 +75,8 @@ def usage(record: SynthesisRecord) -> SendMessage:
 
 def tts_error(code: RealtimeCode, message: str, client_id: str | None) -> SendMessage:
     """An error of section 7.2; it has an ``id`` only if the client sent one."""
-    named = {} if client_id is None else {"id": client_id}
-    return SendMessage({"type": "tts.error", **named, "code": code.value, "message": message})
+    id_field = {} if client_id is None else {"id": client_id}
+    return SendMessage({"type": "tts.error", **id_field, "code": code.value, "message": message})
 
 
 def refusal(error: InvalidRequestError, client_id: str | None) -> SendMessage:

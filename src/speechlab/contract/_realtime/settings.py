@@ -18,36 +18,40 @@ if TYPE_CHECKING:
 def checked_settings(session: dict[str, Any], voice: SessionVoice | None) -> SessionConfig:
     """Check settings in the order voice, access, format, streaming, rate, transport, temperature."""
     if voice is None:
-        said = f"there is no voice {quoted(session['voice_id'])}; take one from GET /tts/voices"
-        raise invalid(RealtimeCode.UNKNOWN_VOICE_ID, said)
+        message = f"there is no voice {quoted(session['voice_id'])}; take one from GET /tts/voices"
+        raise invalid(RealtimeCode.UNKNOWN_VOICE_ID, message)
     if not voice.allowed:
         raise invalid(
             RealtimeCode.SERVICE_ACCESS_DENIED, "this key may not use the provider behind this voice"
         )
     name = session.get("format")
     if not isinstance(name, str) or name not in set(AudioFormat):
-        said = f"session.format is {quoted(name)}; the formats are {', '.join(AudioFormat)}"
-        raise invalid(RealtimeCode.UNSUPPORTED_AUDIO_FORMAT, said)
+        message = f"session.format is {quoted(name)}; the formats are {', '.join(AudioFormat)}"
+        raise invalid(RealtimeCode.UNSUPPORTED_AUDIO_FORMAT, message)
     voice.rules.check(format=name, stream=True)
     rate = session.get("sample_rate")
     if rate is not None and type(rate) is not int:
-        said = f"session.sample_rate is {quoted(rate)}, and must be an integer, in Hz"
-        raise invalid(RealtimeCode.UNSUPPORTED_SAMPLE_RATE, said)
+        message = f"session.sample_rate is {quoted(rate)}, and must be an integer, in Hz"
+        raise invalid(RealtimeCode.UNSUPPORTED_SAMPLE_RATE, message)
     effective = voice.rules.check(format=name, sample_rate=rate or 0, stream=True)
     if not voice.streams(name, effective):
-        said = f"format {name!r} cannot stream at {effective:,} Hz"
-        raise invalid(RealtimeCode.UNSUPPORTED_STREAMING_FORMAT, said)
+        message = f"format {name!r} cannot stream at {effective:,} Hz"
+        raise invalid(RealtimeCode.UNSUPPORTED_STREAMING_FORMAT, message)
     transport = session.get("audio_transport")
     if transport is not None and (not isinstance(transport, str) or transport not in set(AudioTransport)):
-        said = f"session.audio_transport is {quoted(transport)}; there are {', '.join(AudioTransport)}"
-        raise invalid(RealtimeCode.UNSUPPORTED_AUDIO_TRANSPORT, said)
-    wanted = _temperature(session.get("temperature"))
+        message = f"session.audio_transport is {quoted(transport)}; there are {', '.join(AudioTransport)}"
+        raise invalid(RealtimeCode.UNSUPPORTED_AUDIO_TRANSPORT, message)
+    temperature = _temperature(session.get("temperature"))
     return SessionConfig(
         voice_id=voice.id,
         model=voice.model,
         format=name,
         sample_rate=effective,
-        temperature=None if voice.temperature is None else voice.temperature if wanted is None else wanted,
+        temperature=None
+        if voice.temperature is None
+        else voice.temperature
+        if temperature is None
+        else temperature,
         audio_transport=AudioTransport(transport or AudioTransport.BINARY),
     )
 
@@ -62,8 +66,8 @@ def _temperature(value: object) -> float | None:
         and value >= 0
     ):
         return float(value)
-    said = f"session.temperature is {quoted(value)}, and must be a number of at least 0"
-    raise invalid(RealtimeCode.INVALID_MESSAGE, said)
+    message = f"session.temperature is {quoted(value)}, and must be a number of at least 0"
+    raise invalid(RealtimeCode.INVALID_MESSAGE, message)
 
 
 def correlation_id(value: object) -> str | None:
@@ -75,8 +79,8 @@ def correlation_id(value: object) -> str | None:
             RealtimeCode.INVALID_ID, f"id is {quoted(value)}, and must be a string that is not empty"
         )
     if len(value) > CORRELATION_ID_MAX_CHARS:
-        said = f"id has {len(value):,} characters, and may have {CORRELATION_ID_MAX_CHARS}"
-        raise invalid(RealtimeCode.ID_TOO_LONG, said)
+        message = f"id has {len(value):,} characters, and may have {CORRELATION_ID_MAX_CHARS}"
+        raise invalid(RealtimeCode.ID_TOO_LONG, message)
     return value
 
 

@@ -46,17 +46,17 @@ def load_whisper(folder: Path, threads: int, compute_type: str) -> Any:
         def generate_with_fallback(self, encoded: Any, prompt: Any, tokenizer: Any, options: Any) -> Any:
             checkpoint()
             # CTranslate2 stops at half of the maximum length, or when prompt and text together have that length.
-            wanted = options.max_new_tokens
-            whole = min(self.max_length, max(2 * wanted, len(prompt) + wanted))
-            most = min(whole // 2, whole - len(prompt))
-            options = replace(options, max_new_tokens=whole - len(prompt))
+            new_tokens = options.max_new_tokens
+            all_tokens = min(self.max_length, max(2 * new_tokens, len(prompt) + new_tokens))
+            most = min(all_tokens // 2, all_tokens - len(prompt))
+            options = replace(options, max_new_tokens=all_tokens - len(prompt))
             first = super().generate_with_fallback(encoded, prompt, tokenizer, options)
             if first[3] <= _RUNAWAY_RATIO or len(first[0].sequences_ids[0]) < most - 1:
                 return first
             checkpoint()
             options = replace(options, temperatures=[0.0], no_repeat_ngram_size=4)
-            again = super().generate_with_fallback(encoded, prompt, tokenizer, options)
-            return again if again[3] < first[3] else first
+            second = super().generate_with_fallback(encoded, prompt, tokenizer, options)
+            return second if second[3] < first[3] else first
 
     try:
         return Guarded(str(folder), device="cpu", compute_type=compute_type, cpu_threads=threads)
@@ -105,8 +105,8 @@ def repeats_itself(text: str) -> bool:
     data = text.strip().encode("utf-8")
     if len(data) > 60 and len(data) / len(zlib.compress(data)) > _RUNAWAY_RATIO:
         return True
-    parts = [part.strip().lower() for part in _SENTENCE_END.split(text) if part.strip()]
-    runs = zip(*(parts[shift:] for shift in range(_TIMES)), strict=False)
+    sentences = [sentence.strip().lower() for sentence in _SENTENCE_END.split(text) if sentence.strip()]
+    runs = zip(*(sentences[shift:] for shift in range(_TIMES)), strict=False)
     if _SHORT_LOOP.search(_BETWEEN.sub("", text.lower())):
         return True
     return any(len(set(run)) == 1 and len(run[0]) > 3 for run in runs)

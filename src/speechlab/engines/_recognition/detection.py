@@ -42,8 +42,8 @@ def find_speech(samples: NDArray[np.float32], gap_ms: int) -> list[Span]:
     # Speech shorter than 0.1 s is a click. Padding follows in this package, after the merging.
     settings = vad.VadOptions(min_silence_duration_ms=gap_ms, speech_pad_ms=0, min_speech_duration_ms=100)
     duration = len(samples) / SAMPLE_RATE
-    found = vad.get_speech_timestamps(np.asarray(samples, dtype=np.float32), settings)
-    return [Span(part["start"] / SAMPLE_RATE, min(part["end"] / SAMPLE_RATE, duration)) for part in found]
+    stretches = vad.get_speech_timestamps(np.asarray(samples, dtype=np.float32), settings)
+    return [Span(span["start"] / SAMPLE_RATE, min(span["end"] / SAMPLE_RATE, duration)) for span in stretches]
 
 
 def pieces_of(sound: NDArray[np.float32], seams_s: Sequence[float]) -> list[tuple[float, float]]:

@@ -72,14 +72,14 @@ def _times(spans: Sequence[Span]) -> tuple[NDArray[np.float64], NDArray[np.float
 
 def keep_spans(speech: Sequence[Span], margin: float, duration: float) -> list[Span]:
     """Return the parts of a recording for the recogniser: speech with a margin, without long silences."""
-    kept: list[Span] = []
+    spans: list[Span] = []
     for span in speech:
         start, end = max(0.0, span.start - margin), min(duration, span.end + margin)
-        if kept and start <= kept[-1].end:
-            kept[-1] = Span(kept[-1].start, max(end, kept[-1].end))
+        if spans and start <= spans[-1].end:
+            spans[-1] = Span(spans[-1].start, max(end, spans[-1].end))
         else:
-            kept.append(Span(start, end))
-    return kept
+            spans.append(Span(start, end))
+    return spans
 
 
 class Timeline:

@@ -145,21 +145,21 @@ class WhisperEngine:
             return nothing
         self.load()
         checkpoint()  # for half an hour, the detection takes seconds, and so do the features below
-        kept = keep_spans(speech, _MARGIN_S[options.vad], duration)
+        spans = keep_spans(speech, _MARGIN_S[options.vad], duration)
         shortened = np.concatenate(
-            [samples[round(span.start * SAMPLE_RATE) : round(span.end * SAMPLE_RATE)] for span in kept]
+            [samples[round(span.start * SAMPLE_RATE) : round(span.end * SAMPLE_RATE)] for span in spans]
         )
         try:
             found, language, certainty = self._decode(shortened, options)
             said = "".join(segment.text for segment in found).strip()
             spoken_s = sum(span.end - span.start for span in speech)
             unsure = options.language is None and certainty < _SURE
-            wrong = repeats_itself(said) or len(said) < spoken_s * _SLOWEST[language == "en"]
-            if unsure or wrong:
-                again = self._decode_pieces(shortened, options)
-                heard = "".join(segment.text for segment in again[0]) if again else ""
-                if again and (wrong or weight(heard) > _MOST * weight(said)):
-                    found, language, certainty = again
+            is_doubtful = repeats_itself(said) or len(said) < spoken_s * _SLOWEST[language == "en"]
+            if unsure or is_doubtful:
+                second = self._decode_pieces(shortened, options)
+                second_text = "".join(segment.text for segment in second[0]) if second else ""
+                if second and (is_doubtful or weight(second_text) > _MOST * weight(said)):
+                    found, language, certainty = second
         except (RuntimeError, ValueError) as error:
             raise EngineError(f"Whisper failed on {duration:.1f} s of audio: {error}") from error
         text = self._script("".join(segment.text for segment in found).strip(), language)
@@ -167,7 +167,7 @@ class WhisperEngine:
             return Recognition("", language, 0.0)
         segments: tuple[RecognitionSegment, ...] = ()
         if segmenting:
-            segments = self._segments(found, language, Timeline(kept), speech, options, duration)
+            segments = self._segments(found, language, Timeline(spans), speech, options, duration)
             text = "".join(_glue(language, segment.text) for segment in segments).strip()
         return Recognition(text, language, confidence_of(found) * certainty, segments)
 
@@ -185,8 +185,8 @@ class WhisperEngine:
             whisper.hf_tokenizer, whisper.model.is_multilingual, task="transcribe", language=language
         )
         settings = decoder_settings(tokenizer, options, self._beam_size, len(sound) / SAMPLE_RATE)
-        found = list(whisper.generate_segments(features, tokenizer, settings, False, first))
-        return found, language, certainty
+        segments = list(whisper.generate_segments(features, tokenizer, settings, False, first))
+        return segments, language, certainty
 
     def _decode_pieces(
         self, sound: NDArray[np.float32], options: RecognitionOptions
@@ -196,22 +196,22 @@ class WhisperEngine:
         A loop cannot cross a pause, whereas words that are really repeated are recognised again. The recording has
         the language of most of its speech.
         """
-        found: list[Any] = []
-        spoken: dict[str, float] = {}
+        decoded: list[Any] = []
+        seconds_by_language: dict[str, float] = {}
         sureness = 0.0
-        heard = find_speech(sound, _SEAM_MS)
-        seams = [(first.end + second.start) / 2 for first, second in itertools.pairwise(heard)]
+        stretches = find_speech(sound, _SEAM_MS)
+        seams = [(first.end + second.start) / 2 for first, second in itertools.pairwise(stretches)]
         pieces = pieces_of(sound, seams)
         if len(pieces) < 2:
             return None
         for start, end in pieces:
             piece = sound[round(start * SAMPLE_RATE) : round(end * SAMPLE_RATE)]
             segments, language, certainty = self._decode(piece, options)
-            found += [shifted(segment, start) for segment in segments]
-            spoken[language] = spoken.get(language, 0.0) + end - start
+            decoded += [shifted(segment, start) for segment in segments]
+            seconds_by_language[language] = seconds_by_language.get(language, 0.0) + end - start
             sureness += certainty * (end - start)
-        language = max(spoken, key=lambda code: spoken[code])
-        return found, language, sureness / sum(spoken.values())
+        language = max(seconds_by_language, key=lambda code: seconds_by_language[code])
+        return decoded, language, sureness / sum(seconds_by_language.values())
 
     def _identify(self, encoded: Any) -> tuple[str, float]:
         """Return the most probable supported language, and its probability among the supported ones."""
@@ -220,10 +220,10 @@ class WhisperEngine:
         scores = {
             token[2:-2]: float(score) for token, score in self._whisper.model.detect_language(encoded)[0]
         }
-        own = {code: scores.get(code, 0.0) for code in self._languages}
-        best = max(own, key=lambda code: own[code])
-        total = sum(own.values())
-        return best, (own[best] / total if total > 0 else 1.0 / len(own))
+        certainties = {code: scores.get(code, 0.0) for code in self._languages}
+        best = max(certainties, key=lambda code: certainties[code])
+        total = sum(certainties.values())
+        return best, (certainties[best] / total if total > 0 else 1.0 / len(certainties))
 
     def _segments(
         self,

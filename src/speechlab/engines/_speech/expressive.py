@@ -76,10 +76,10 @@ class ExpressiveEngine(KokoroEngine):
         self, text: str, voice: str, *, temperature: float | None = None
     ) -> Iterator[NDArray[np.float32]]:
         """Speak a text piece by piece (see the protocol)."""
-        known = check_voice(voice, self.voices, "q")
+        profile = check_voice(voice, self.voices, "q")
         self.load()
         heat = DEFAULT_TEMPERATURE if temperature is None else min(max(temperature, 0.0), 2.0)
-        base = _VOICES[known.name][0]
+        base = _VOICES[profile.name][0]
         return self._pieces(text, base, self._noise(text, base, heat))
 
     def _noise(self, text: str, voice: str, heat: float) -> NDArray[np.float32]:

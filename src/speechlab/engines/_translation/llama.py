@@ -140,11 +140,11 @@ class LlamaEngine:
             if not translatable:
                 yield TranslationDelta(text)
                 continue
-            wanted = terms.used_in(text)
-            if wanted:
-                whole = self._with_terms(text, wanted, terms, job, counts)
-                lost.update(dict.fromkeys(word for word in wanted if word not in whole))
-                yield TranslationDelta(whole)
+            used_terms = terms.used_in(text)
+            if used_terms:
+                translation = self._with_terms(text, used_terms, terms, job, counts)
+                lost.update(dict.fromkeys(word for word in used_terms if word not in translation))
+                yield TranslationDelta(translation)
             else:
                 for delta in tidy(self._generate(text, job, (), counts)):
                     yield TranslationDelta(self._script(delta, job.target))
@@ -158,13 +158,13 @@ class LlamaEngine:
             return text  # only terms, which a model would not leave unchanged
         hidden = terms.hide(text)
         marks = tuple(terms.hide(word) for word in wanted)
-        best, kept = "", -1
+        best, best_score = "", -1
         for source, copied in ((hidden, marks), (text, tuple(wanted))):
             raw = "".join(tidy(self._generate(source, job, copied, counts)))
-            shown = terms.show(self._script(raw, job.target))
-            score = sum(word in shown for word in wanted)
-            if score > kept:
-                best, kept = shown, score
+            text_shown = terms.show(self._script(raw, job.target))
+            score = sum(word in text_shown for word in wanted)
+            if score > best_score:
+                best, best_score = text_shown, score
             if score == len(wanted):
                 break
         return best

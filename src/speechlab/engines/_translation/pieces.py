@@ -34,19 +34,19 @@ def pieces(text: str, *, by_sentence: bool, target: str) -> Iterator[tuple[str, 
                 yield joint, False
             first = False
             yield sentence, True
-        rest = line[start + len(inner) :]
-        if rest:
-            yield rest, False
+        trailing = line[start + len(inner) :]
+        if trailing:
+            yield trailing, False
 
 
 def _sentences(line: str, *, by_sentence: bool) -> Iterator[str]:
     group = ""
     for sentence in split_sentences(line):
-        for part in cut_long(sentence, _PIECE_LIMIT):
-            if group and (by_sentence or weight(group + part) > _GROUP_LIMIT):
+        for sentence_piece in cut_long(sentence, _PIECE_LIMIT):
+            if group and (by_sentence or weight(group + sentence_piece) > _GROUP_LIMIT):
                 yield group.strip()
                 group = ""
-            group += part
+            group += sentence_piece
     if group.strip():
         yield group.strip()
 
@@ -57,8 +57,8 @@ def tidy(parts: Iterator[str]) -> Iterator[str]:
     begun = False
     for part in parts:
         text = held + part if begun else (held + part).lstrip()
-        kept = text.rstrip()
-        held = text[len(kept) :]
-        if kept:
+        stripped = text.rstrip()
+        held = text[len(stripped) :]
+        if stripped:
             begun = True
-            yield kept
+            yield stripped

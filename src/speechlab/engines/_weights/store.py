@@ -90,15 +90,15 @@ class ModelStore:
     def ensure(self, spec: ModelSpec) -> dict[str, Path]:
         """Prepare a model for use."""
         paths: dict[str, Path] = {}
-        missing: list[ModelFile] = []
+        absent_files: list[ModelFile] = []
         for file in spec.files:
             path = self._in_place(spec, file) if file.in_place else self.folder(spec) / file.name
             paths[file.name] = path
             # A file without a marker is hashed here, outside the lock, so that a read-only cache works too.
             if not file.in_place and not _is_marked_good(path, file) and not _is_good(path, file):
-                missing.append(file)
-        if missing:
-            self._assemble(spec, missing)
+                absent_files.append(file)
+        if absent_files:
+            self._assemble(spec, absent_files)
         return paths
 
     def is_ready(self, spec: ModelSpec) -> bool:

@@ -120,9 +120,9 @@ class InFlight:
         log("draining", connections=len(self._conversations), requests=self.running)
         until = time.monotonic() + within_s
         closing = [asyncio.create_task(conversation.drain()) for conversation in self._conversations]
-        while not hurry() and (left := until - time.monotonic()) > 0:
+        while not hurry() and (remaining_s := until - time.monotonic()) > 0:
             # A signal handler wakes no task, so hurry() has to be polled.
-            if await self._wait_idle(min(left, _POLL_S)):
+            if await self._wait_idle(min(remaining_s, _POLL_S)):
                 break
         late = list(self._conversations)
         closing += [asyncio.create_task(conversation.give_up()) for conversation in late]

@@ -41,20 +41,20 @@ class Keyring:
     def find(self, token: str) -> Principal | None:
         """Find the key's owner, in constant time; None for an unknown token."""
         digest = self._digest(token)
-        found = None
-        for known, principal in self._known:
-            if hmac.compare_digest(known, digest):
-                found = principal
-        if found is None and self._access is not None:
+        owner = None
+        for accepted, principal in self._known:
+            if hmac.compare_digest(accepted, digest):
+                owner = principal
+        if owner is None and self._access is not None:
             return self._access.find(token)
-        return found
+        return owner
 
     def recheck(self, principal: Principal) -> Principal | None:
         """Return the current rights of a key's owner, or None if the key has expired or was revoked.
 
         For conversations, which outlast a single check.
         """
-        if any(known == principal for _, known in self._known):
+        if any(owner == principal for _, owner in self._known):
             return principal  # keys of the settings are valid as long as the process runs
         return None if self._access is None else self._access.again(principal.key_id)
 

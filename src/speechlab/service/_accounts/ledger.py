@@ -94,11 +94,11 @@ class Ledger:
         self, *, since: float = 0.0, until: float = float("inf"), key_id: str | None = None
     ) -> list[UsageRow]:
         """Return rows in order of time."""
-        found = self._database.read(
+        rows = self._database.read(
             f"SELECT {', '.join(_COLUMNS)} FROM usage {_WHERE} ORDER BY time, id",  # noqa: S608 - our own names
             _bounds(since, until, key_id),
         )
-        return [UsageRow(*row) for row in found]
+        return [UsageRow(*row) for row in rows]
 
     def totals(
         self,
@@ -121,12 +121,12 @@ class Ledger:
             f"round(sum({name}), 6)" if name == "audio_s" else f"sum({name})" for name in _SUMMED
         )
         grouping = f"GROUP BY {', '.join(groups)} ORDER BY {', '.join(groups)}" if by else ""
-        found = self._database.read(
+        rows = self._database.read(
             f"SELECT {', '.join([*groups, ''])} count(*), {ended}, {sums} "  # noqa: S608 - names of columns and placeholders; values are bound
             f"FROM usage {_WHERE} {grouping}",
             _bounds(since, until, key_id),
         )
-        return [UsageTotal(tuple(row[: len(by)]), *(value or 0 for value in row[len(by) :])) for row in found]
+        return [UsageTotal(tuple(row[: len(by)]), *(value or 0 for value in row[len(by) :])) for row in rows]
 
 
 _WHERE = "WHERE time >= ? AND time < ? AND (? IS NULL OR key_id = ?)"

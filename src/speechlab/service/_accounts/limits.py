@@ -45,11 +45,11 @@ class KeyLimits:
 
     def over(self, other: KeyLimits) -> KeyLimits:
         """Return these limits, with another's in place of unset ones."""
-        both = {
-            name: getattr(other, name) if (own := getattr(self, name)) is None else own
+        limits = {
+            name: getattr(other, name) if (limit := getattr(self, name)) is None else limit
             for name in LIMIT_NAMES
         }
-        return KeyLimits(**both)
+        return KeyLimits(**limits)
 
 
 LIMIT_NAMES = tuple(field.name for field in fields(KeyLimits))

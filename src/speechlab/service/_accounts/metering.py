@@ -145,13 +145,13 @@ class Metering:
     def admit(self, scope: LimitScope, name: str) -> Place:
         """Check the limits; a failing limiter admits no request."""
         try:
-            own = UNLIMITED
+            limits = UNLIMITED
             if self._quotas is not None and scope == "key":
-                own = self._quotas.limits_of(name)
-                self._quotas.check(name, own)
+                limits = self._quotas.limits_of(name)
+                self._quotas.check(name, limits)
             elif self._quotas is not None:
-                own = self._quotas.limits_of_service(name)
-            return self.limiter.admit(scope, name, own)
+                limits = self._quotas.limits_of_service(name)
+            return self.limiter.admit(scope, name, limits)
         except NotAdmitted as refusal:
             self.counters.refused(scope)
             raise refusal from None

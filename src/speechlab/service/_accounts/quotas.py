@@ -50,8 +50,8 @@ class Quotas:
         rows = self._database.read(
             "SELECT key_id, limits FROM limits WHERE key_id IN (?, ?)", (key_id, EVERY_KEY)
         )
-        found = {row["key_id"]: KeyLimits(**orjson.loads(row["limits"])) for row in rows}
-        return found.get(key_id, UNLIMITED).over(found.get(EVERY_KEY, UNLIMITED))
+        limits = {row["key_id"]: KeyLimits(**orjson.loads(row["limits"])) for row in rows}
+        return limits.get(key_id, UNLIMITED).over(limits.get(EVERY_KEY, UNLIMITED))
 
     def limits_of_service(self, name: str) -> KeyLimits:
         """Return the limits for all keys together."""
@@ -72,11 +72,11 @@ class Quotas:
             if value is not None and not 0 <= value <= _MOST:
                 raise InvalidRequestError(f"{name} is {value:,}, and must be 0 (no limit) to {_MOST:,}")
         limits = replace(self.own_limits().get(key_id, UNLIMITED), **changes)
-        kept = {name: value for name, value in asdict(limits).items() if value is not None}
-        if kept:
+        stored = {name: value for name, value in asdict(limits).items() if value is not None}
+        if stored:
             self._database.write(
                 "INSERT OR REPLACE INTO limits (key_id, limits) VALUES (?, ?)",
-                (key_id, orjson.dumps(kept).decode()),
+                (key_id, orjson.dumps(stored).decode()),
             )
         else:
             self._database.write("DELETE FROM limits WHERE key_id = ?", (key_id,))

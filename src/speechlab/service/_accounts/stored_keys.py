@@ -60,8 +60,8 @@ class Access:
     def __init__(self, database: Database, *, clock: Callable[[], float] = time.time) -> None:
         self._database = database
         self._clock = clock
-        self._secret, made = _secret_of(database.folder / "secret")
-        if made:
+        self._secret, is_new = _secret_of(database.folder / "secret")
+        if is_new:
             _tell_of_loss(database)
         self._last_uses: dict[str, float] = {}
 
@@ -110,24 +110,24 @@ class Access:
 
     def get(self, which: str) -> StoredKey:
         """Find a key by its id, its name or its first characters."""
-        found = [key for key in self.all_keys() if which in {key.key_id, key.name, key.prefix}]
-        if len(found) == 1:
-            return found[0]
-        if not found:
+        matches = [key for key in self.all_keys() if which in {key.key_id, key.name, key.prefix}]
+        if len(matches) == 1:
+            return matches[0]
+        if not matches:
             # The text may be a key, and is not repeated.
             raise InvalidRequestError(
                 "no key has this id, name or beginning; `speechlab keys list` shows them"
             )
-        ids = ", ".join(key.key_id for key in found)
-        raise InvalidRequestError(f"{len(found)} keys have this name; give an id: {ids}")
+        ids = ", ".join(key.key_id for key in matches)
+        raise InvalidRequestError(f"{len(matches)} keys have this name; give an id: {ids}")
 
     def revoke(self, which: str) -> StoredKey:
         """Revoke a key permanently, with immediate effect; its usage stays in the ledger."""
-        known = self.get(which)
-        if known.revoked is None:
-            known = replace(known, revoked=self._clock())
-            self._database.write("UPDATE keys SET revoked = ? WHERE id = ?", (known.revoked, known.key_id))
-        return known
+        stored = self.get(which)
+        if stored.revoked is None:
+            stored = replace(stored, revoked=self._clock())
+            self._database.write("UPDATE keys SET revoked = ? WHERE id = ?", (stored.revoked, stored.key_id))
+        return stored
 
     def allow(
         self,
@@ -139,12 +139,12 @@ class Access:
     ) -> StoredKey:
         """Set the rights of a key, from its next request on."""
         allowed, chosen = (None if names is None else frozenset(names) for names in (providers, voices))
-        known = replace(self.get(which), providers=allowed, recognition=recognition, voices=chosen)
+        stored = replace(self.get(which), providers=allowed, recognition=recognition, voices=chosen)
         self._database.write(
             "UPDATE keys SET providers = ?, recognition = ?, voices = ? WHERE id = ?",
-            (_listed(allowed), recognition, _listed(chosen), known.key_id),
+            (_listed(allowed), recognition, _listed(chosen), stored.key_id),
         )
-        return known
+        return stored
 
     def any_open(self) -> bool:
         """Whether any key is valid now."""
@@ -157,20 +157,20 @@ class Access:
         # The index searches by digest, which a client cannot choose; the comparison in constant time decides.
         if not rows or not hmac.compare_digest(bytes(rows[0]["digest"]), digest):
             return None
-        known, now = _stored(rows[0]), self._clock()
-        if not known.is_open(now):
+        stored, now = _stored(rows[0]), self._clock()
+        if not stored.is_open(now):
             return None
-        self._note_use(known.key_id, now)
-        return _principal(known)
+        self._note_use(stored.key_id, now)
+        return _principal(stored)
 
     def again(self, key_id: str) -> Principal | None:
         """Return the current rights of a key, or None if it has expired or was revoked."""
         rows = self._database.read("SELECT * FROM keys WHERE id = ?", (key_id,))
-        known, now = (_stored(rows[0]) if rows else None), self._clock()
-        if known is None or not known.is_open(now):
+        stored, now = (_stored(rows[0]) if rows else None), self._clock()
+        if stored is None or not stored.is_open(now):
             return None
         self._note_use(key_id, now)
-        return _principal(known)
+        return _principal(stored)
 
     def _note_use(self, key_id: str, now: float) -> None:
         if now - self._last_uses.get(key_id, float("-inf")) >= _LAST_USE_S:
@@ -203,10 +203,10 @@ def _tell_of_loss(database: Database) -> None:
 
 def _secret_of(path: Path) -> tuple[bytes, bool]:
     """Read the folder's secret, or create it, and return which; two concurrent processes get the same secret."""
-    made = False
+    is_new = False
     try:
         if not path.exists():
-            made = True
+            is_new = True
             fresh = path.with_name(f".secret-{secrets.token_hex(8)}")
             descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             try:
@@ -230,7 +230,7 @@ def _secret_of(path: Path) -> tuple[bytes, bool]:
             f"the service's secret {path} is damaged ({len(secret)} bytes instead of {_SECRET_BYTES}); restore it "
             f"from a backup, or remove it and make all keys again"
         )
-    return secret, made
+    return secret, is_new
 
 
 def _listed(names: frozenset[str] | None) -> str | None:

@@ -35,10 +35,10 @@ def load_config(
     if path is not None:
         settings.update(_known(_read_file(path), str(path), warnings))
     settings.update(_from_environment(os.environ if environment is None else environment, warnings))
-    given = {name: value for name, value in (overrides or {}).items() if value is not None}
-    if isinstance(given.get("engines"), dict) and isinstance(settings.get("engines"), dict):
-        given["engines"] = _merged(settings["engines"], given["engines"])
-    settings.update(given)
+    arguments = {name: value for name, value in (overrides or {}).items() if value is not None}
+    if isinstance(arguments.get("engines"), dict) and isinstance(settings.get("engines"), dict):
+        arguments["engines"] = _merged(settings["engines"], arguments["engines"])
+    settings.update(arguments)
     return ServiceConfig.of(settings), warnings
 
 
@@ -68,7 +68,7 @@ def _read_file(path: Path) -> dict[str, Any]:
 
 
 def _from_environment(environment: Mapping[str, str], warnings: list[str]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     single_keys: dict[str, list[str]] = {}
     for variable, text in environment.items():
         if not variable.startswith(ENVIRONMENT_PREFIX) or not text:
@@ -77,15 +77,15 @@ def _from_environment(environment: Mapping[str, str], warnings: list[str]) -> di
         if name in _SINGLE:
             single_keys.setdefault(_SINGLE[name], []).append(text)
         elif name in setting_names():
-            found[name] = _from_text(name, text, variable)
+            settings[name] = _from_text(name, text, variable)
         else:
             names = ", ".join(setting.upper() for setting in setting_names())
             warnings.append(
                 f"unknown environment variable {variable} is ignored; after the prefix come {names}"
             )
     for name, keys in single_keys.items():
-        found[name] = (*found.get(name, ()), *keys)
-    return found
+        settings[name] = (*settings.get(name, ()), *keys)
+    return settings
 
 
 def _from_text(name: str, text: str, source: str) -> Any:
@@ -95,7 +95,7 @@ def _from_text(name: str, text: str, source: str) -> Any:
             raise ConfigurationError(
                 f"{source} must be a list separated by commas, without brackets or quotes: a,b"
             )
-        return tuple(part.strip() for part in text.split(",") if part.strip())
+        return tuple(item.strip() for item in text.split(",") if item.strip())
     if name not in _OBJECTS:
         return text
     try:
@@ -110,15 +110,15 @@ def _from_text(name: str, text: str, source: str) -> Any:
 
 
 def _merged(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
-    both = dict(first)
+    merged = dict(first)
     for name, options in second.items():
-        both[name] = {**both.get(name, {}), **options}
-    return both
+        merged[name] = {**merged.get(name, {}), **options}
+    return merged
 
 
 def given_settings(options: Iterable[str], engines: Iterable[str] = ()) -> dict[str, Any]:
     """Read settings from the command line, as arguments for :func:`load_config`."""
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for option in options:
         name, equals, text = option.partition("=")
         if name not in setting_names():
@@ -127,10 +127,10 @@ def given_settings(options: Iterable[str], engines: Iterable[str] = ()) -> dict[
             raise ConfigurationError(f"--set {option!r}: there is no setting {name!r}; {hint}")
         if not equals:
             raise ConfigurationError(f"--set {option!r} has no value; it must look like queue_limit=8")
-        found[name] = _from_text(name, text, f"--set {name}")
-    if made := _engine_options(engines):
-        found["engines"] = _merged(found.get("engines", {}), made)
-    return found
+        settings[name] = _from_text(name, text, f"--set {name}")
+    if engine_options := _engine_options(engines):
+        settings["engines"] = _merged(settings.get("engines", {}), engine_options)
+    return settings
 
 
 def _engine_options(options: Iterable[str]) -> dict[str, dict[str, Any]]:

@@ -111,9 +111,11 @@ class ServiceConfig(BaseModel):
 
     def key_limits(self) -> tuple[int, int]:
         """Limits of a key without its own: operations within sixty seconds, and concurrent ones; 0 for none."""
-        usual = (0, 0) if is_loopback(self.host) else _KEY_LIMITS_ELSEWHERE
-        given = (self.key_requests_per_minute, self.key_concurrent)
-        rate, running = (limit if own is None else own for own, limit in zip(given, usual, strict=True))
+        defaults = (0, 0) if is_loopback(self.host) else _KEY_LIMITS_ELSEWHERE
+        settings = (self.key_requests_per_minute, self.key_concurrent)
+        rate, running = (
+            limit if setting is None else setting for setting, limit in zip(settings, defaults, strict=True)
+        )
         return rate, running
 
     @field_validator("api_keys", "operator_keys")
@@ -168,9 +170,9 @@ class ServiceConfig(BaseModel):
             return cls.model_validate(settings)
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-            name = ".".join(str(part) for part in first["loc"])
-            said = first["msg"].removeprefix("Value error, ")
-            raise ConfigurationError(f"the service's setting {name!r}: {said}") from None
+            name = ".".join(str(step) for step in first["loc"])
+            reason = first["msg"].removeprefix("Value error, ")
+            raise ConfigurationError(f"the service's setting {name!r}: {reason}") from None
 
 
 def _listed(given: object, example: str) -> tuple[object, ...]:

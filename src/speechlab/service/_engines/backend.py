@@ -98,7 +98,7 @@ class Backend:
             raise Unreachable("is this service itself; see the setting recognizer_url", reached=False)
         try:
             async with asyncio.timeout(self._timeout_s):
-                reply = await self._ask(body, ", ".join(part for part in (via, f"1.1 {self._name}") if part))
+                reply = await self._ask(body, ", ".join(hop for hop in (via, f"1.1 {self._name}") if hop))
         except Unreachable as fault:
             self._last = fault.error
             log("no answer of the backend", level="error", url=self.url, reason=fault.error)
@@ -138,11 +138,11 @@ class Backend:
     def _client(self) -> httpx2.AsyncClient:
         import httpx2
 
-        parts = urlsplit(self.url)
+        address = urlsplit(self.url)
         http = httpx2.AsyncClient(
-            verify=httpx2.create_ssl_context() if parts.scheme == "https" else False,
+            verify=httpx2.create_ssl_context() if address.scheme == "https" else False,
             # A proxy for the internet must not see requests to this machine.
-            trust_env=not is_loopback(parts.hostname or ""),
+            trust_env=not is_loopback(address.hostname or ""),
             timeout=httpx2.Timeout(None, connect=_CONNECT_S),
             # The lane limits the calls.
             limits=httpx2.Limits(max_connections=None, keepalive_expiry=_KEEPALIVE_S),

@@ -40,19 +40,19 @@ class Engines:
 
         def lane(entry: ServedEngine) -> EngineLane:
             # One recording more than can be decoded at a time: the next is decoded while this one is recognised.
-            heard = config.decode_workers + 1 if self.backend is None else _REMOTE_RECORDINGS
-            turns = {"synthesizer": config.tts_concurrency, "recognizer": heard}.get(entry.kind, 1)
+            recordings = config.decode_workers + 1 if self.backend is None else _REMOTE_RECORDINGS
+            concurrency = {"synthesizer": config.tts_concurrency, "recognizer": recordings}.get(entry.kind, 1)
             return EngineLane(
                 entry,
                 self.threads,
                 heavy if entry.is_heavy else FairTurns(1),
-                concurrency=turns,
+                concurrency=concurrency,
                 queue_limit=config.queue_limit,
             )
 
         self.synthesizers = {entry.name: lane(entry) for entry in entries if entry.kind == "synthesizer"}
-        given, table = {engine.name for engine in config.extra_engines}, catalogue()
-        self._read_for = [name for name in self.synthesizers if name not in given and table[name].reads]
+        extra, table = {engine.name for engine in config.extra_engines}, catalogue()
+        self._read_for = [name for name in self.synthesizers if name not in extra and table[name].reads]
         recognizers = {entry.name: lane(entry) for entry in entries if entry.kind == "recognizer"}
         self.recognizer = next(iter(recognizers.values()), None)
         self.translators = {entry.name: lane(entry) for entry in entries if entry.kind == "translator"}
@@ -62,12 +62,12 @@ class Engines:
         )
 
         heard = 0 if self.recognizer is None else self.recognizer.concurrency
-        told = {
+        widths = {
             "tts": config.tts_concurrency if self.synthesizers else 0,
             "asr": heard,
             "translate": len(self.translators),
         }
-        self.concurrency = ", ".join(f"{service}={number}" for service, number in told.items() if number)
+        self.concurrency = ", ".join(f"{service}={number}" for service, number in widths.items() if number)
         """How many calls are worked on at once, in the words of ``CONCURRENCY_HEADER``."""
 
     def have_moved(self, within_s: float) -> bool:
@@ -97,10 +97,10 @@ def served_engines(config: ServiceConfig, reader: Reader | None = None) -> list[
     each that has options. The chosen ones come first. With a remote recogniser, none is on here.
     """
     table = catalogue()
-    named = [*config.engines, *(name for name in (config.recognizer, config.translator) if name)]
-    given = {engine.name for engine in config.extra_engines}
-    for name in named:
-        if name not in table and name not in given:
+    names = [*config.engines, *(name for name in (config.recognizer, config.translator) if name)]
+    extra = {engine.name for engine in config.extra_engines}
+    for name in names:
+        if name not in table and name not in extra:
             raise ConfigurationError(
                 f"the settings name the engine {name!r}, which does not exist; there are {', '.join(table)}"
             )
@@ -109,14 +109,14 @@ def served_engines(config: ServiceConfig, reader: Reader | None = None) -> list[
         options = dict(config.engines.get(name, {}))
         enabled = options.pop("enabled", None)
         chosen = name in {config.recognizer, config.translator}
-        wanted = chosen or bool(options) if enabled is None else bool(enabled)
-        if enabled is None and not wanted and entry.kind == "synthesizer":
-            wanted = status(name).ready
-            if not wanted:
+        is_on = chosen or bool(options) if enabled is None else bool(enabled)
+        if enabled is None and not is_on and entry.kind == "synthesizer":
+            is_on = status(name).ready
+            if not is_on:
                 _log.info(
                     "engine not offered", extra={"fields": {"engine": name, "remedy": status(name).remedy}}
                 )
-        if wanted and name not in given:
+        if is_on and name not in extra:
             if options:
                 _check_options(name, options)
             if entry.reads and reader is not None:

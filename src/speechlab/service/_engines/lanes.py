@@ -204,9 +204,9 @@ class EngineLane:
 
     async def call(self, admission: Admission, task: Callable[[], T]) -> T:
         """Run a task that uses the engine in a thread, once the engine is free."""
-        asked = time.monotonic()
+        since = time.monotonic()
         await self._turns.take(admission.claim, self)
-        admission.queue_s += time.monotonic() - asked
+        admission.queue_s += time.monotonic() - since
         self._begin(admission)
         future = self._threads.start(self._interruptible(admission, task))
         future.add_done_callback(lambda _: self._turns.release(admission.claim))
@@ -227,9 +227,9 @@ class EngineLane:
             if admission.left:
                 raise _Left
             if self._turns.contended:
-                asked = time.monotonic()
+                since = time.monotonic()
                 asyncio.run_coroutine_threadsafe(self._turns.give_way(admission.claim, self), loop).result()
-                waited = time.monotonic() - asked
+                waited = time.monotonic() - since
                 admission.queue_s += waited
                 admission.engine_s -= waited
 
@@ -272,22 +272,22 @@ class EngineLane:
         await self._turns.take(admission.claim, self)
         admission.queue_s = time.monotonic() - admission.admitted
         self._begin(admission)
-        made: asyncio.Queue[T | _End] = asyncio.Queue()
+        ready: asyncio.Queue[T | _End] = asyncio.Queue()
         room = asyncio.Semaphore(_AHEAD)
 
         def done(making: asyncio.Task[None]) -> None:
             _ = making.cancelled() or making.exception()  # retrieved, in case nothing waits for it any more
-            made.put_nowait(_END)
+            ready.put_nowait(_END)
             # The remaining pieces only have to be read.
             if admission.slot is not None:
                 admission.slot.release()
             # The engine is free for the next request only after the iterator is closed, which waits for its thread.
             self._close(puller, admission.claim)
 
-        making = asyncio.get_running_loop().create_task(self._make_ahead(admission, puller, made, room))
+        making = asyncio.get_running_loop().create_task(self._make_ahead(admission, puller, ready, room))
         making.add_done_callback(done)
         try:
-            while not isinstance(piece := await made.get(), _End):
+            while not isinstance(piece := await ready.get(), _End):
                 room.release()
                 yield piece
             await making

@@ -87,7 +87,7 @@ class FairTurns:
         del self._running[claim]
         # Between two pieces a request is not waiting, and would always come after another key.
         if self._waiting and self._used[claim.owner] < min(
-            self._used[other.owner] for other in self._waiting
+            self._used[waiting.owner] for waiting in self._waiting
         ):
             self._expect_nobody()
             later = asyncio.get_running_loop().call_later(_RETURN_S, self._not_returned)

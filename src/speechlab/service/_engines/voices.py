@@ -71,18 +71,18 @@ class Catalogue:
 
     def _of(self, provider: str) -> dict[str, CatalogueVoice]:
         return {
-            identity: known for identity, known in self._voices.items() if known.provider.name == provider
+            identity: voice for identity, voice in self._voices.items() if voice.provider.name == provider
         }
 
     def read(self, *, again: bool = False) -> list[CatalogueVoice]:
         """Get the voices of all engines; an engine that cannot be made has none. Blocks; for worker threads."""
-        found: dict[str, CatalogueVoice] = {}
+        voices_by_id: dict[str, CatalogueVoice] = {}
         broken: dict[str, Exception] = {}
         for lane in self._lanes:
             provider = lane.entry.promises
             if not (lane.created or again) and (former := self._of(provider.name)):
                 # Unloaded when idle: its voices are known, and it is not made again for them.
-                found.update(former)
+                voices_by_id.update(former)
                 continue
             rules = provider.rules(single_rate_override=self._single_rate_override)
             try:
@@ -99,23 +99,23 @@ class Catalogue:
                 continue
             for voice in voices:
                 identity = voice_uuid(provider.name, voice.name)
-                found[identity] = CatalogueVoice(identity, voice, provider, rules, lane)
-        self._voices, self._broken, self._read_at = found, broken, time.monotonic()
-        if broken and not found:
+                voices_by_id[identity] = CatalogueVoice(identity, voice, provider, rules, lane)
+        self._voices, self._broken, self._read_at = voices_by_id, broken, time.monotonic()
+        if broken and not voices_by_id:
             raise next(iter(broken.values()))
-        return list(found.values())
+        return list(voices_by_id.values())
 
     def find(self, voice_id: str) -> CatalogueVoice | None:
         """Find a voice by its id in any case. Blocks; for worker threads."""
         identity = canonical_uuid(voice_id)
         if identity is None:
             return None
-        known = self._voices.get(identity)
-        if known is None and time.monotonic() - self._read_at > _REFRESH_S:
+        voice = self._voices.get(identity)
+        if voice is None and time.monotonic() - self._read_at > _REFRESH_S:
             self.read(again=True)
-            known = self._voices.get(identity)
-        return known
+            voice = self._voices.get(identity)
+        return voice
 
     def listing(self) -> dict[str, Any]:
         """The reply of ``GET /tts/voices``. Blocks; for worker threads."""
-        return {"voices": [known.entry().model_dump(mode="json") for known in self.read()]}
+        return {"voices": [voice.entry().model_dump(mode="json") for voice in self.read()]}

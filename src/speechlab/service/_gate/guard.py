@@ -230,29 +230,29 @@ class Guard:
             raise Fault("ErrNotImplemented", message, "router", "body", headers={"Connection": "close"})
 
     def _host_allowed(self, scope: Scope) -> bool:
-        named = Headers(scope=scope).getlist("host")
-        if len(named) != 1 and scope.get("http_version") == "1.1":
+        hosts = Headers(scope=scope).getlist("host")
+        if len(hosts) != 1 and scope.get("http_version") == "1.1":
             return False  # RFC 9112 requires exactly one
-        return not self._hosts or all(_without_port(host.lower()) in self._hosts for host in named)
+        return not self._hosts or all(_without_port(host.lower()) in self._hosts for host in hosts)
 
     def _authenticate(self, scope: Scope) -> Principal:
-        found = self._find(scope)
-        if found is None:
+        owner = self._find(scope)
+        if owner is None:
             where, headers = service_name(scope["path"]), {"WWW-Authenticate": "Bearer"}
             raise Fault(
                 "ErrAuthenticationFailed", AUTHENTICATION_MESSAGE, where, "authentication", headers=headers
             )
-        return found
+        return owner
 
     def _find(self, scope: Scope) -> Principal | None:
-        given = Headers(scope=scope).getlist("authorization")
+        headers = Headers(scope=scope).getlist("authorization")
         token = ""
-        if len(given) == 1:
-            scheme, _, rest = given[0].partition(" ")
-            token = rest.strip(" ") if scheme.lower() == "bearer" else ""
+        if len(headers) == 1:
+            scheme, _, credentials = headers[0].partition(" ")
+            token = credentials.strip(" ") if scheme.lower() == "bearer" else ""
         # A malformed token is looked up as well, so that the duration does not depend on the form.
-        found = self._service.keyring.find(token)
-        return found if is_key_form(token) else None
+        owner = self._service.keyring.find(token)
+        return owner if is_key_form(token) else None
 
 
 async def send_in_pieces(send: Send, message: Message, pace: Pace) -> None:

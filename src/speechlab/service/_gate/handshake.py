@@ -99,8 +99,8 @@ class HandshakeGuard:
         if not given:
             code = HandshakeCode.AUTH_TOKEN_REQUIRED
         else:
-            scheme, _, rest = given[0].partition(" ")
-            token = rest.strip(" ")
+            scheme, _, credentials = given[0].partition(" ")
+            token = credentials.strip(" ")
             prefix, colon, body = token.partition(":")
             if len(given) > 1 or scheme.lower() != "bearer":
                 code = HandshakeCode.INVALID_TOKEN_FORMAT

@@ -65,15 +65,15 @@ class Readiness:
         if self._trouble is not None:
             raise Fault("ErrOverloaded", self._trouble, "router", "ready", headers=_RETRY_AFTER)
         lane = self._lane()
-        known: dict[str, Any] = {
+        status: dict[str, Any] = {
             "status": "ready",
             "engine": None if lane is None else lane.entry.name,
             "seconds": round(self._seconds, 3),
         }
         if self._engines.backend is not None:
             # The backend's last reply is shown, but does not decide: speech and translation work without it.
-            known["recognizer"] = self._engines.backend.status()
-        return known
+            status["recognizer"] = self._engines.backend.status()
+        return status
 
     async def preload(self) -> None:
         """Load all models, run voices and translators once, and start a process of each required kind.

@@ -113,7 +113,7 @@ class Upkeep:
     def _ledger(self) -> list[Metric]:
         if self._database is None:
             return []
-        lost = "Rows that could not be kept."
+        text = "Rows that could not be kept."
         return [
             gauge("speechlab_ledger_waiting_rows", "Rows that are not written yet.", self._database.waiting),
             gauge(
@@ -121,7 +121,7 @@ class Upkeep:
                 "Whether rows cannot be written now.",
                 float(self._database.failing),
             ),
-            CounterMetricFamily("speechlab_ledger_lost_rows", lost, value=self._database.lost),
+            CounterMetricFamily("speechlab_ledger_lost_rows", text, value=self._database.lost),
         ]
 
     def _own(self) -> list[Metric]:
@@ -146,10 +146,10 @@ class Upkeep:
         freed = 0
         pause = min(_CHECK_S, self._idle_s / 2) if self._idle_s else _CHECK_S
         while True:
-            asked = time.monotonic()
+            since = time.monotonic()
             await asyncio.sleep(min(_TICK_S, pause))
             now = time.monotonic()
-            self._late_s = max(self._late_s, now - asked - min(_TICK_S, pause))
+            self._late_s = max(self._late_s, now - since - min(_TICK_S, pause))
             freed += self._budget.given_back()
             if freed >= _FREED_BYTES and now - trimmed >= _TRIM_S:
                 freed, trimmed = 0, now

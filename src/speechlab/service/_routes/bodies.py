@@ -78,23 +78,23 @@ def read_form(body: bytes, content_type: str | None) -> list[tuple[str, str]]:
     """Read multipart/form-data with text fields only, in the order sent."""
     boundary = _boundary(content_type or "")
     delimiter = b"\r\n--" + boundary
-    whole = b"\r\n" + body
-    preamble_end = whole.find(delimiter)
+    text = b"\r\n" + body
+    preamble_end = text.find(delimiter)
     if preamble_end < 0:
         raise _damaged("the boundary that its Content-Type names is not in the body")
     position = preamble_end + len(delimiter)
     fields: list[tuple[str, str]] = []
     while True:
-        after = whole[position : position + 2]
+        after = text[position : position + 2]
         if after == b"--":
             return fields
-        line_end = whole.find(b"\r\n", position)
-        if line_end < 0 or whole[position:line_end].strip(b" \t"):
+        line_end = text.find(b"\r\n", position)
+        if line_end < 0 or text[position:line_end].strip(b" \t"):
             raise _damaged("a boundary is not followed by a line end")
-        end = whole.find(delimiter, line_end)
+        end = text.find(delimiter, line_end)
         if end < 0:
             raise _damaged("it ends before its closing boundary")
-        fields.append(_part(whole[line_end + 2 : end] if end >= line_end + 2 else b""))
+        fields.append(_part(text[line_end + 2 : end] if end >= line_end + 2 else b""))
         if len(fields) > _MAX_PARTS:
             raise _damaged(f"it has more than {_MAX_PARTS} parts")
         position = end + len(delimiter)

@@ -20,7 +20,7 @@ async def ready(request: Request) -> Response:
     """Reply 200 if the service is ready, or 503; operators get the details."""
     principal = cast("Principal | None", request.scope.get(PRINCIPAL))
     try:
-        known = await service_of(request).readiness.check()
+        status = await service_of(request).readiness.check()
     except Fault as fault:
         if principal is not None and principal.operator:
             raise
@@ -28,8 +28,8 @@ async def ready(request: Request) -> Response:
             "ErrOverloaded", "the service is not ready", "router", "ready", headers=fault.headers
         ) from None
     if principal is None or not principal.operator:
-        known = {"status": known["status"]}
-    return JSONResponse(known)
+        status = {"status": status["status"]}
+    return JSONResponse(status)
 
 
 async def metrics(request: Request) -> Response:

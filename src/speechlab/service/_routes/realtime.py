@@ -160,8 +160,11 @@ class Conversation:
             principal = self._service.keyring.recheck(self._principal)
         except StoreError as error:
             log("keys cannot be read", level="error", **error_fields(error))
-            code, said = RealtimeCode.TTS_SERVICE_UNAVAILABLE, "keys cannot be checked now; try again later"
-            return self._session.voice_refused(code, said) or self._session.rejected(code, said)
+            code, message = (
+                RealtimeCode.TTS_SERVICE_UNAVAILABLE,
+                "keys cannot be checked now; try again later",
+            )
+            return self._session.voice_refused(code, message) or self._session.rejected(code, message)
         if principal is None:
             log("the key of a session is gone", session=self._session.session_id, key=self._principal.key_id)
             return self._session.key_gone()
@@ -173,17 +176,17 @@ class Conversation:
             return refused
         engines = self._service.engines
         if not engines.synthesizers:
-            said = "no text-to-speech engine is registered here"
-            return self._session.voice_refused(RealtimeCode.TTS_SERVICE_UNAVAILABLE, said)
+            message = "no text-to-speech engine is registered here"
+            return self._session.voice_refused(RealtimeCode.TTS_SERVICE_UNAVAILABLE, message)
         try:
-            found = await engines.threads.run(partial(_find_voice, self._service, voice_id))
+            voice_and_model = await engines.threads.run(partial(_find_voice, self._service, voice_id))
         except Exception as error:  # noqa: BLE001 - any error means that voices are not available
             log("voices cannot be listed", level="error", **error_fields(error))
-            said = f"voices are not available now: {detail(error)}"
-            return self._session.voice_refused(RealtimeCode.TTS_SERVICE_UNAVAILABLE, said)
-        if found is None:
+            message = f"voices are not available now: {detail(error)}"
+            return self._session.voice_refused(RealtimeCode.TTS_SERVICE_UNAVAILABLE, message)
+        if voice_and_model is None:
             return self._session.voice_found(None)
-        self._voice, model = found
+        self._voice, model = voice_and_model
         provider = self._voice.provider
         return self._session.voice_found(
             SessionVoice(
@@ -206,8 +209,8 @@ class Conversation:
             meter.admit()
             if not self._principal.may_speak(provider, self._voice.id):
                 meter.close()
-                said = "this key may no longer use this voice, or the provider behind it"
-                return self._session.rejected(RealtimeCode.SERVICE_ACCESS_DENIED, said)
+                message = "this key may no longer use this voice, or the provider behind it"
+                return self._session.rejected(RealtimeCode.SERVICE_ACCESS_DENIED, message)
             meter.accept(provider, characters=len(text), input_bytes=len(text.encode("utf-8")))
         except NotAdmitted as refusal:
             meter.close()
@@ -240,8 +243,8 @@ class Conversation:
             return partial(self._session.rejected, RealtimeCode.INVALID_MESSAGE, error.message)
         except Exception as error:  # noqa: BLE001 - reported to the client in its terms
             log("no backend", level="error", provider=utterance.voice.provider.name, **error_fields(error))
-            said = f"the voice's engine is not available: {detail(error)}"
-            return partial(self._session.backend_unavailable, said)
+            message = f"the voice's engine is not available: {detail(error)}"
+            return partial(self._session.backend_unavailable, message)
         turn = Turn(lane, meter)
         try:
             async with turn:
@@ -292,7 +295,7 @@ class Conversation:
 
     def _perform_now(self, actions: list[SessionAction]) -> list[SendMessage | SendAudio | CloseSession]:
         """Perform the actions that need no waiting, and return the others."""
-        rest: list[SendMessage | SendAudio | CloseSession] = []
+        outgoing: list[SendMessage | SendAudio | CloseSession] = []
         for action in actions:
             match action:
                 case StartSynthesis():
@@ -304,8 +307,8 @@ class Conversation:
                 case RecordUsage(record):
                     self._record(record)
                 case SendMessage() | SendAudio() | CloseSession():
-                    rest.append(action)
-        return rest
+                    outgoing.append(action)
+        return outgoing
 
     async def _send(self, action: SendMessage | SendAudio | CloseSession) -> None:
         if self._lost:

@@ -63,18 +63,18 @@ async def recognize(request: Request) -> Response:
     meter = begin_operation(request, "asr")
     backend = service.engines.backend
     body = await read_body(request, service.config.asr_body_bytes, "asr")
-    kept = hold(request, "asr")
+    recording = hold(request, "asr")
     try:
         async with contextlib.nullcontext() if body.size < BLOCK_BYTES else service.parsing:
-            read = partial(_read, body, kept, encoded=backend is not None)
+            read = partial(_read, body, recording, encoded=backend is not None)
             wanted, input_bytes = await service.engines.threads.run(read)
     except InvalidRequestError as error:
         raise invalid(error, "asr", short=True) from None
     body.close()
     meter.accept(service.engines.recognizer.entry.name, input_bytes=input_bytes)
     if backend is not None:
-        return await until_gone(request, _forward(request, backend, kept, meter))
-    return await until_gone(request, _recognize(request, wanted, kept, meter))
+        return await until_gone(request, _forward(request, backend, recording, meter))
+    return await until_gone(request, _recognize(request, wanted, recording, meter))
 
 
 def _read(body: Held, kept: Held, *, encoded: bool) -> tuple[RecognitionRequest, int]:
@@ -82,15 +82,15 @@ def _read(body: Held, kept: Held, *, encoded: bool) -> tuple[RecognitionRequest,
     text = body.read()
     if text.count(b'"') + text.count(b",") > _MAX_TOKENS:
         raise InvalidRequestError(f"the body has more than {_MAX_TOKENS:,} fields and items", rule="7.1")
-    wanted = RecognitionRequest.parse(read_json_object(text))
+    asked_for = RecognitionRequest.parse(read_json_object(text))
     del text
-    data = decode_audio_field(wanted.audio)
+    data = decode_audio_field(asked_for.audio)
     try:
         sniff(data)
     except AudioError:
         raise InvalidRequestError(UNSUPPORTED_AUDIO, parameter="audio", rule="7.1") from None
-    kept.write(orjson.dumps(wanted.body()) if encoded else data)
-    return wanted.model_copy(update={"audio": ""}), len(data)
+    kept.write(orjson.dumps(asked_for.body()) if encoded else data)
+    return asked_for.model_copy(update={"audio": ""}), len(data)
 
 
 async def _recognize(request: Request, wanted: RecognitionRequest, recording: Held, meter: Meter) -> Response:
@@ -102,13 +102,13 @@ async def _recognize(request: Request, wanted: RecognitionRequest, recording: He
         recording.close()
         sound = np.frombuffer(samples.view(), dtype=np.float32)
         meter.audio_s = len(sound) / _ENGINE_RATE
-        heard: Recognition = await turn.call(lambda: lane.engine().recognize(sound, _options(wanted)))
+        recognition: Recognition = await turn.call(lambda: lane.engine().recognize(sound, _options(wanted)))
     headers = {
         **lane.headers(),
         "Server-Timing": turn.server_timing(),
         "X-Speechlab-Audio-Seconds": f"{meter.audio_s:.3f}",
     }
-    reply = orjson.dumps(_reply(wanted, heard, meter.audio_s))
+    reply = orjson.dumps(_reply(wanted, recognition, meter.audio_s))
     return Response(reply, headers=headers, media_type="application/json")
 
 

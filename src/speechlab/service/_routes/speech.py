@@ -52,8 +52,8 @@ class Utterance:
     def pieces(self, meter: Meter) -> Iterator[NDArray[np.float32]]:
         """Speak, and report the amount to the meter; blocks at each piece. Samples have the engine's rate."""
         engine = self.voice.lane.engine()
-        made = engine.synthesize(self.text, self.voice.voice.name, temperature=self.temperature)
-        with contextlib.closing(_as_generator(made)) as pieces:
+        samples = engine.synthesize(self.text, self.voice.voice.name, temperature=self.temperature)
+        with contextlib.closing(_as_generator(samples)) as pieces:
             for piece in pieces:
                 meter.audio_s += len(piece) / engine.sample_rate
                 yield piece
@@ -82,8 +82,8 @@ class Utterance:
     def joined(self, samples: Held, reply: Held) -> None:
         """Encode all samples, and give them up; for worker threads."""
         own_rate = self.voice.lane.engine().sample_rate
-        spoken = np.frombuffer(samples.view(), dtype=np.float32)
-        reply.write(encode(resample(spoken, own_rate, self.sample_rate), self.format, self.sample_rate))
+        sound = np.frombuffer(samples.view(), dtype=np.float32)
+        reply.write(encode(resample(sound, own_rate, self.sample_rate), self.format, self.sample_rate))
         samples.close()
 
     def headers(self) -> dict[str, str]:
@@ -107,8 +107,8 @@ async def speak(request: Request) -> Response:
     meter = begin_operation(request, "tts")
     body = await read_body(request, TEXT_BODY_BYTES, "tts")
     try:
-        wanted = SpeechRequest.parse(read_json_object(body.read()), text_limit=service.config.tts_text_limit)
-        utterance = await _accept(service, wanted)
+        fields = SpeechRequest.parse(read_json_object(body.read()), text_limit=service.config.tts_text_limit)
+        utterance = await _accept(service, fields)
     except InvalidRequestError as error:
         raise invalid(error, "tts") from None
     if not principal_of(request).may_speak(utterance.voice.provider.name, utterance.voice.id):
@@ -119,7 +119,7 @@ async def speak(request: Request) -> Response:
         characters=len(utterance.text),
         input_bytes=len(utterance.text.encode("utf-8")),
     )
-    if not wanted.stream:
+    if not fields.stream:
         return await until_gone(request, _whole(request, utterance, meter))
     return await until_gone(request, _stream(utterance, meter))
 

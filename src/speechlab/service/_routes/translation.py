@@ -46,14 +46,14 @@ async def translate(request: Request) -> Response:
     meter = begin_operation(request, "translate")
     body = await read_body(request, TEXT_BODY_BYTES, "translate")
     try:
-        wanted = TranslationRequest.from_form(read_form(body.read(), request.headers.get("content-type")))
-        lane, job = await service.engines.threads.run(lambda: _accept(service, wanted))
+        fields = TranslationRequest.from_form(read_form(body.read(), request.headers.get("content-type")))
+        lane, job = await service.engines.threads.run(lambda: _accept(service, fields))
     except InvalidRequestError as error:
         raise invalid(error, "translate") from None
-    size = len(wanted.text.encode("utf-8"))
-    meter.accept(lane.entry.name, characters=len(wanted.text), input_bytes=size)
+    size = len(fields.text.encode("utf-8"))
+    meter.accept(lane.entry.name, characters=len(fields.text), input_bytes=size)
     turn = Turn(lane, meter)
-    work = _stream(request, turn, wanted, job) if wanted.stream else _whole(turn, wanted, job)
+    work = _stream(request, turn, fields, job) if fields.stream else _whole(turn, fields, job)
     return await until_gone(request, work)
 
 
@@ -78,9 +78,9 @@ def _chosen(service: ServiceState, model: str | None) -> EngineLane:
 
 def _language(lane: EngineLane, parameter: str, value: str) -> str:
     code = value.strip().replace("_", "-").partition("-")[0].lower()
-    known = tuple(lane.engine().languages)
-    if code not in known:
-        message = f"{parameter} {value[:20]!r} is not supported; it must be one of {', '.join(known)}"
+    languages = tuple(lane.engine().languages)
+    if code not in languages:
+        message = f"{parameter} {value[:20]!r} is not supported; it must be one of {', '.join(languages)}"
         raise InvalidRequestError(message, parameter=parameter, rule="2.5")
     return code
 

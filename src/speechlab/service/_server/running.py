@@ -88,11 +88,11 @@ def _in_process(config: ServiceConfig) -> Iterator[RunningService]:
     environment[ENVIRONMENT_PREFIX + "OPERATOR_KEYS"] = ",".join(config.operator_keys)
     environment[ENVIRONMENT_PREFIX + "RECOGNIZER_API_KEY"] = config.recognizer_api_key
     with tempfile.TemporaryDirectory(prefix="speechlab-service-") as folder, contextlib.ExitStack() as stack:
-        path, told = Path(folder) / "config.json", Path(folder) / "stderr"
-        for file in (path, told):
+        path, log_path = Path(folder) / "config.json", Path(folder) / "stderr"
+        for file in (path, log_path):
             file.touch(0o600)
         path.write_text(json.dumps(settings), encoding="utf-8")
-        errors = stack.enter_context(told.open("w+", encoding="utf-8"))
+        errors = stack.enter_context(log_path.open("w+", encoding="utf-8"))
         command = [sys.executable, "-m", "speechlab.service", "--config", str(path)]
         child = stack.enter_context(
             subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True)
@@ -107,10 +107,10 @@ def _ready_fields(child: subprocess.Popen[str], errors: TextIO) -> dict[str, str
     assert child.stdout is not None
     late = threading.Timer(_START_S, child.kill)  # which ends the reading on every system
     late.start()
-    word, _, rest = child.stdout.readline().partition(" ")
+    word, _, fields_text = child.stdout.readline().partition(" ")
     late.cancel()
     if word == "ready":
-        fields: dict[str, str] = json.loads(rest)
+        fields: dict[str, str] = json.loads(fields_text)
         return fields
     child.kill()
     child.wait()

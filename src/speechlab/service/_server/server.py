@@ -134,8 +134,8 @@ class Server(uvicorn.Server):
         """
         began = time.monotonic()
         await self._service.in_flight.drain(self._drain_s, lambda: self.force_exit)
-        left = self._drain_s - (time.monotonic() - began)
-        self.config.timeout_graceful_shutdown = max(1, round(left))
+        remaining_s = self._drain_s - (time.monotonic() - began)
+        self.config.timeout_graceful_shutdown = max(1, round(remaining_s))
         await super().shutdown(sockets=sockets)
         await self._service.disconnect()
 
@@ -162,8 +162,8 @@ class Server(uvicorn.Server):
 
 def prepare(config: ServiceConfig) -> tuple[ServiceConfig, socket.socket, Ready]:
     """Bind the socket, and make a key if the settings have none."""
-    made = not config.api_keys
-    if made:
+    is_new_key = not config.api_keys
+    if is_new_key:
         if not is_loopback(config.host) and not _has_keys(config):
             raise ServiceStartError(
                 f"listening on {config.host!r} lets other machines in, so a key of yours is needed: give --api-key "
@@ -178,8 +178,8 @@ def prepare(config: ServiceConfig) -> tuple[ServiceConfig, socket.socket, Ready]
     listener = _bind(config.host, config.port)
     base_url = f"http://{_url_host(config.host)}:{listener.getsockname()[1]}"
     # Where others can read the output, a key that nobody asked for is not printed: nobody knows it then.
-    shown = made and is_loopback(config.host)
-    return config, listener, Ready(base_url, realtime_base(base_url), config.api_keys[0], shown)
+    prints_key = is_new_key and is_loopback(config.host)
+    return config, listener, Ready(base_url, realtime_base(base_url), config.api_keys[0], prints_key)
 
 
 def _has_keys(config: ServiceConfig) -> bool:

@@ -69,12 +69,12 @@ class UsersWatch:
         self._thread.join(timeout=5)
 
     def _watch(self) -> None:
-        seen = time.monotonic()
+        used_at = time.monotonic()
         while not self._stop.wait(min(_PERIOD_S, self._idle_s / 2)):
             with suppress(OSError):
                 if living_users(self._folder):
-                    seen = time.monotonic()
-            if time.monotonic() - seen >= self._idle_s:
+                    used_at = time.monotonic()
+            if time.monotonic() - used_at >= self._idle_s:
                 log("no users left", seconds=self._idle_s)
                 self._on_idle()
                 return

@@ -112,8 +112,8 @@ class WebSocketProtocol(asyncio.Protocol):
                 elif isinstance(event, Frame) and not self._failed:
                     self._take(event)
         if self._conn.handshake_exc is not None and not self._failed:
-            said = "the request is not a valid handshake: it is too long, has a body or is not HTTP/1.1"
-            self._refuse(HandshakeRefused.not_upgraded(said))
+            message = "the request is not a valid handshake: it is too long, has a body or is not HTTP/1.1"
+            self._refuse(HandshakeRefused.not_upgraded(message))
 
     def _begin(self, request: Request) -> None:
         self._response = self._conn.accept(request)
@@ -193,9 +193,9 @@ class WebSocketProtocol(asyncio.Protocol):
             # Even an empty one takes memory.
             self._fail(CloseCode.POLICY, "too many fragments of a message")
         elif frame.fin:
-            whole, self._fragments = b"".join(self._fragments), None
+            text, self._fragments = b"".join(self._fragments), None
             try:
-                self._deliver({"text": whole.decode()})
+                self._deliver({"text": text.decode()})
             except UnicodeDecodeError:
                 self._fail(1007, "invalid UTF-8")
 

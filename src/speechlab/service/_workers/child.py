@@ -112,10 +112,10 @@ def _limit_memory(max_bytes: int) -> None:
     """Limit further memory to ``max_bytes``."""
     if sys.platform == "win32":
         return
-    own = psutil.Process().memory_info().vms
+    used_bytes = psutil.Process().memory_info().vms
     # Some systems have these limits but do not allow setting them; the other limits still apply there.
     with contextlib.suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_AS, (own + max_bytes, own + max_bytes))
+        resource.setrlimit(resource.RLIMIT_AS, (used_bytes + max_bytes, used_bytes + max_bytes))
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with contextlib.suppress(ValueError, OSError):

@@ -197,11 +197,11 @@ class Pool:
 
     def _taken(self) -> list[Worker]:
         """Take all free workers."""
-        taken: list[Worker] = []
+        workers: list[Worker] = []
         with contextlib.suppress(queue.Empty):
             while True:
-                taken.append(self._free.get_nowait())
-        return taken
+                workers.append(self._free.get_nowait())
+        return workers
 
 
 def _reason(status: int | None) -> Reason:

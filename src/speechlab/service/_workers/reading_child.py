@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def _prepare(fields: dict[str, Any]) -> Work:
     reader = ReadHere()
-    ways: dict[str, Callable[[str], Any]] = {
+    readers: dict[str, Callable[[str], Any]] = {
         "english": reader.english,
         "british": lambda text: reader.english(text, british=True),
         "japanese": reader.japanese,
@@ -29,11 +29,11 @@ def _prepare(fields: dict[str, Any]) -> Work:
     for way, text in fields["warm"].items():
         # Loads the dictionaries of this language only; a missing package is reported on first use.
         with contextlib.suppress(MissingDependencyError, EngineError):
-            ways[way](text)
+            readers[way](text)
 
     def work(wanted: dict[str, Any], data: bytearray) -> tuple[dict[str, Any], bytes]:
         try:
-            return {"read": ways[wanted["way"]](data.decode("utf-8"))}, b""
+            return {"read": readers[wanted["way"]](data.decode("utf-8"))}, b""
         except MissingDependencyError as error:
             return {"missing": error.message}, b""
         except EngineError as error:

@@ -65,10 +65,10 @@ def fillers(pattern: Callable[[], str]) -> Step:
         ]
 
     def apply(text: str) -> str:
-        found, parts = compiled()
+        pattern, parts = compiled()
         for part in parts:
             if part in text:
-                return found.sub("", text)
+                return pattern.sub("", text)
         return text
 
     return Step("fillers", apply, pattern)

@@ -66,11 +66,11 @@ def morphemes(text: str) -> list[Morpheme]:
     """
     check_text(text)
     tokenizer = _tokenizer()
-    found: list[Morpheme] = []
+    analyzed: list[Morpheme] = []
     for piece in _PIECE.finditer(encodable(text)):
         offset = piece.start()
-        found.extend(_morpheme(word, offset) for word in tokenizer.tokenize(piece.group()))
-    return found
+        analyzed.extend(_morpheme(word, offset) for word in tokenizer.tokenize(piece.group()))
+    return analyzed
 
 
 def dictionary_entries(text: str) -> list[Morpheme]:

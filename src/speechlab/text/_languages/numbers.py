@@ -205,12 +205,12 @@ def _ja_value(number: int) -> str:
     """Kanji numeral: 110 百十, 10000 一万, 10000000 千万."""
     if number == 0:
         return "零"
-    parts = []
+    digits = []
     for power, unit in ((16, "京"), (12, "兆"), (8, "億"), (4, "万"), (0, "")):
         group = number // 10**power % 10_000
         if group:
-            parts.append(_ja_group(group) + unit)
-    return "".join(parts)
+            digits.append(_ja_group(group) + unit)
+    return "".join(digits)
 
 
 def _ja_group(group: int) -> str:
