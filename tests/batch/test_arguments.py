@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 
 import pandas as pd
@@ -23,11 +22,6 @@ WHOLE = {
     "synthesize": batch.synthesize,
     "transcribe": batch.transcribe,
     "translate": batch.translate,
-}
-AWAITED = {
-    "synthesize": batch.asynthesize,
-    "transcribe": batch.atranscribe,
-    "translate": batch.atranslate,
 }
 NEEDED = {"translate": {"source_lang": "en", "target_lang": "ja"}}
 FRAME = pd.DataFrame({"text": ["a"], "audio": [b"x"], "voice": ["v"]})
@@ -133,11 +127,6 @@ def test_a_client_of_the_other_kind_is_refused(refused, reverser, store, operati
         assert "give a Client" in refused(WHOLE[operation], FRAME, lab, **given)
         assert "give a Client" in refused(PLANS[operation], FRAME, lab, **given)
 
-    def awaited():
-        return asyncio.run(AWAITED[operation](FRAME, reverser, **given))
-
-    assert "give an AsyncClient" in refused(awaited)
-
 
 @pytest.mark.parametrize("operation", WHOLE)
 def test_unknown_arguments_are_named_beside_those_that_exist(refused, reverser, operation):
@@ -192,7 +181,7 @@ def test_studies_refuse_the_same(refused, reverser, store, study, columns):
 
 @pytest.mark.parametrize("operation", WHOLE)
 def test_types_and_signatures_say_the_same(operation):
-    for function in (PLANS[operation], WHOLE[operation], AWAITED[operation]):
+    for function in (PLANS[operation], WHOLE[operation]):
         told = function.__annotations__["options"]
         assert told.startswith("Unpack[")
         typed = inspect.unwrap(function).__globals__[told[7:-1]]
@@ -204,7 +193,6 @@ def test_types_and_signatures_say_the_same(operation):
         required = {name for name, one in typed.__annotations__.items() if "Required[" in str(one)}
         assert needed == set(NEEDED.get(operation, {})) == required
     assert list(parameters(getattr(FRAME.speech, operation))) == list(parameters(WHOLE[operation]))
-    assert parameters(AWAITED[operation]) == parameters(WHOLE[operation])
     documented = WHOLE[operation].__doc__
     own = set(parameters(WHOLE[operation])) - set(parameters(batch.run))
     assert {name for name in own if f"{name}: " not in documented} == set()
@@ -221,10 +209,9 @@ def test_what_is_wrong_with_a_call_is_a_few_lines_in_a_cell(reverser, translator
         "batch.translate(frame, lab, source_lang='the language', target_lang='ja')": "'the language'",
         f"batch.translate(frame, {pair})": "translate() missing 1 required positional argument: 'lab'",
         f"batch.translate('gone.csv', lab, {pair})": "gone.csv does not exist",
-        f"batch.translate(frame, other, {pair})": "give a Client, as sl.connect() does",
+        f"batch.translate(frame, other, {pair})": "await asyncio.to_thread(sl.batch.translate, table, lab)",
         f"batch.translate(frame, lab, {pair}, timeout=5)": "give it to the client: lab.with_options(timeout=...)",
         f"batch.translate(frame, lab, {pair}, max_retries=5, x=1)": "max_retries=...); the options are budget",
-        f"await batch.atranslate(frame, other, {pair}, contxt='x')": "'contxt' is no option of translate",
         f"frame.speech.translate(lab, {pair}, contxt='x')": "'contxt' is no option of translate",
         f"frame['text'].speech.translate(lab, {pair}, store=5)": "store is 5; it must be a store",
         f"batch.plan_translation(frame, lab, {pair}, text='txt')": "the table has no column 'txt'",

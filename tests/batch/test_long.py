@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import subprocess
 import sys
@@ -16,7 +15,7 @@ import soundfile
 
 from speechlab import batch, segments
 from speechlab.audio import AudioClip, concatenate
-from speechlab.client import AsyncClient, Client
+from speechlab.client import Client
 from speechlab.errors import AudioDecodeError, InvalidRequestError
 from support.ears import Ears, ears
 from support.forked import Script
@@ -105,7 +104,7 @@ def test_a_recording_that_cannot_be_read_keeps_no_other_back(ears, store, tmp_pa
 
 
 @pytest.mark.slow
-def test_clips_bytes_and_paths_awaited_or_not(ears, store, tmp_path):
+def test_clips_bytes_and_paths(ears, store, tmp_path):
     path = talk(tmp_path / "a.flac", 40, 44_100)
     clip = AudioClip.from_file(path)
     frame = pd.DataFrame({"audio": [path, clip, Path(path).read_bytes()], "lang": "en"}, index=list("xyz"))
@@ -114,12 +113,6 @@ def test_clips_bytes_and_paths_awaited_or_not(ears, store, tmp_path):
         found = frame.speech.transcribe_long(lab, **given)
         asked = Ears.asked
 
-    async def awaited():
-        async with AsyncClient(base_url=ears) as lab:
-            return await batch.atranscribe_long(frame, lab, **given)
-
-    assert asyncio.run(awaited()).equals(found)
-    assert Ears.asked == asked  # a recording is its sound, however it is given
     parts = [found[found["row"] == label] for label in "xyz"]
     assert asked == len(parts[0]) >= 3
     for part in parts[1:]:

@@ -12,9 +12,7 @@ import pandas as pd
 import pytest
 
 from speechlab import batch
-from speechlab.client import AsyncClient
 from speechlab.errors import InvalidRequestError
-from speechlab.store import Store
 from support.batches import EN_JA, quiet, texts
 from support.stores import kept
 
@@ -57,16 +55,17 @@ def test_what_a_run_spent_counts_once(reverser, store):
     assert {str(first[name].dtype) for name in ("usage_characters", "usage_tokens")} == {"Int64"}
 
 
-def test_awaited_it_is_the_same(translator, store):
+def test_beside_a_running_loop_and_in_its_threads_it_is_the_same(reverser, store, tmp_path):
     async def everything():
-        async with AsyncClient(base_url=translator.base_url) as lab:
-            plan = await batch.aplan_translation(texts(5), lab, store=store, **EN_JA)
-            run = await batch.arun(plan, lab, progress=False)
-            return run, await batch.atranslate(texts(5), lab, **quiet(store))
+        beside = batch.translate(texts(3), reverser, **quiet(store))
+        both = (asyncio.to_thread(batch.translate, texts(5), reverser, **quiet(store)) for _ in range(2))
+        return [beside, *await asyncio.gather(*both)]
 
-    run, table = asyncio.run(everything())
-    assert run.manifest["statuses"] == {"ok": 5}
-    assert table["status"].tolist() == ["cached"] * 5
+    beside, *threads = asyncio.run(everything())
+    assert beside["status"].tolist() == ["ok"] * 3
+    for table in threads:
+        assert table["status"].isin(["ok", "cached"]).all()
+        assert table["translation"].tolist()[:3] == beside["translation"].tolist()
 
 
 def test_failed_rows_are_asked_again_unless_told_otherwise(reverser, translator, store):
@@ -197,22 +196,3 @@ def test_an_interrupt_does_not_wait_for_ever(reverser, translator, store):
         batch.translate(texts(100), reverser, **quiet(store))
     run = batch.load(batch.runs(store)["run"].iloc[-1], store)
     assert (run.status, run.manifest["statuses"]) == ("interrupted", {"cancelled": 100})
-
-
-def test_a_cancelled_task_lets_go_of_its_store(translator, tmp_path):
-    translator.delay_s = 0.02
-
-    async def begin_and_cancel():
-        async with AsyncClient(base_url=translator.base_url) as lab:
-            work = asyncio.create_task(batch.atranslate(texts(500), lab, **quiet(tmp_path / "s")))
-            while sum(translator.calls.values()) < 30:  # noqa: ASYNC110 - the server has no event for it
-                await asyncio.sleep(0.01)
-            work.cancel()
-            with pytest.raises(asyncio.CancelledError) as caught:
-                await work
-            assert "was interrupted: " in caught.value.__notes__[0]
-
-    asyncio.run(begin_and_cancel())
-    with Store(tmp_path / "s") as store:
-        assert batch.runs(store)["status"].tolist() == ["interrupted"]
-        assert kept(store) > 0

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 
 import pytest
 
 from speechlab import batch
-from speechlab.client import AsyncClient, Client
+from speechlab.client import Client
 from speechlab.errors import (
     APIConnectionError,
     APITimeoutError,
@@ -121,20 +120,11 @@ class Told:
         pass
 
 
-@pytest.mark.parametrize("awaited", [False, True])
-def test_a_service_that_is_not_ready_yet_is_waited_for_and_said_so(service, store, awaited):
-    service.failing, told = (1, Told()) if awaited else (3, Told())
+def test_a_service_that_is_not_ready_yet_is_waited_for_and_said_so(service, store):
+    service.failing, told = 3, Told()
     given = {**EN_JA, "store": store, "progress": told}
-    if awaited:
-
-        async def run():
-            async with AsyncClient(base_url=service.base_url) as lab:
-                return await batch.atranslate(texts(3), lab, **given)
-
-        table = asyncio.run(run())
-    else:
-        with Client(base_url=service.base_url) as lab:
-            table = batch.translate(texts(3), lab, **given)
+    with Client(base_url=service.base_url) as lab:
+        table = batch.translate(texts(3), lab, **given)
     assert table["status"].tolist() == ["ok"] * 3
     assert told.waits[0].startswith("waiting for the service to come back")
     assert set(told.began) == {"translate"}

@@ -8,12 +8,16 @@ import signal
 import socket
 import subprocess
 import sys
+import urllib.request
+from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 from typer.testing import CliRunner
 
 from speechlab import batch
+from support.clock import eventually
 from support.sockets import free_port
 
 pexpect = pytest.importorskip("pexpect", reason="terminals of this kind are those of Unix")
@@ -254,6 +258,31 @@ def test_interrupting_any_command_says_so(command, words, tmp_path):
     assert process.returncode == 130
     assert told.endswith(words)
     assert "Traceback" not in told
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(180)
+def test_a_request_to_end_ends_jupyterlab_and_its_kernels(tmp_path):
+    port = free_port()
+    place = {f"JUPYTER_{name}_DIR": str(tmp_path / name) for name in ("CONFIG", "DATA", "RUNTIME")}
+    command = [SPEECHLAB, "lab", "work", "--no-browser", "--", "--allow-root", f"--port={port}"]
+    environment = {**os.environ, **place, "PATH": str(SPEECHLAB.parent)}
+    more = ["--ServerApp.token=test", "--ServerApp.disable_check_xsrf=True"]
+    with subprocess.Popen([*command, *more], cwd=tmp_path, env=environment) as lab:
+        kernels = f"http://127.0.0.1:{port}/api/kernels?token=test"
+        asked = urllib.request.Request(kernels, b"{}", {"Content-Type": "application/json"})
+
+        def started() -> bool:
+            with suppress(OSError), urllib.request.urlopen(asked) as reply:
+                return reply.status == 201
+            return False
+
+        assert eventually(started, 60)
+        those = psutil.Process(lab.pid).children(recursive=True)
+        assert len(those) >= 2  # JupyterLab, and the kernel
+        lab.terminate()
+        lab.wait(60)
+    assert eventually(lambda: not any(one.is_running() for one in those), 30)
 
 
 @pytest.mark.slow

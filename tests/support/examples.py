@@ -25,9 +25,8 @@ WITHOUT = {
         client.RawReplies client.RawReply client.RawStream client.RealtimePool client.RealtimeSession
         client.SpeechClip client.SpeechEvents client.SpeechStream client.TranslationStream client.aconnect
         client.connect client.opentelemetry_hook conform.run
-        batch.Plan batch.Run batch.aplan_synthesis batch.aplan_transcription
-        batch.aplan_translation batch.arun batch.assemble batch.asynthesize batch.atranscribe
-        batch.atranscribe_long batch.atranslate batch.diff batch.load batch.plan_synthesis batch.plan_transcription
+        batch.Plan batch.Run batch.assemble
+        batch.diff batch.load batch.plan_synthesis batch.plan_transcription
         batch.plan_translation batch.run batch.segments batch.synthesize batch.transcribe batch.transcribe_long
         batch.translate""",
     "what rooms of this package ask of each other, and nobody else": """

@@ -14,15 +14,8 @@ from speechlab.batch._history.failures import failures
 from speechlab.batch._history.run import Run, load, runs
 from speechlab.batch._history.verify import Verification
 from speechlab.batch._keeping import CHUNK_ROWS
-from speechlab.batch._long import PIECE_S, atranscribe_long, transcribe_long
+from speechlab.batch._long import PIECE_S, transcribe_long
 from speechlab.batch._operations import (
-    aplan_synthesis,
-    aplan_transcription,
-    aplan_translation,
-    arun,
-    asynthesize,
-    atranscribe,
-    atranslate,
     plan_synthesis,
     plan_transcription,
     plan_translation,
@@ -62,15 +55,7 @@ __all__ = [
     "Value",
     "Verification",
     "Watcher",
-    "aplan_synthesis",
-    "aplan_transcription",
-    "aplan_translation",
-    "arun",
     "assemble",
-    "asynthesize",
-    "atranscribe",
-    "atranscribe_long",
-    "atranslate",
     "diff",
     "failures",
     "failures_told_elsewhere",

@@ -134,17 +134,6 @@ def explicit(options: type, **other: object) -> Callable[[F], F]:
     return show
 
 
-def face_of(original: Callable[..., Any]) -> Callable[[F], F]:
-    """Copy the docstring and the keyword arguments of another function that takes the same arguments."""
-    shown = [one for one in inspect.signature(original).parameters.values() if one.kind is one.KEYWORD_ONLY]
-
-    def describe(function: F) -> F:
-        function.__doc__ = original.__doc__
-        return _with_keywords(function, shown)
-
-    return describe
-
-
 def _with_keywords(function: F, shown: list[inspect.Parameter]) -> F:
     signature = inspect.signature(function)
     given = {one.name for one in shown}

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from speechlab._arguments import is_missing, is_number, no_column, refused
 from speechlab.audio import AudioClip, cut_at_silences
-from speechlab.batch._arguments import TranscriptionOptions, explicit, face_of
-from speechlab.batch._core import plan_table, run_awaiting, run_blocking, run_plan
+from speechlab.batch._arguments import TranscriptionOptions, explicit
+from speechlab.batch._core import plan_table, run_plan
 from speechlab.batch._keeping import CHUNK_ROWS, opened
 from speechlab.batch._outcome import calls_from_outside
 from speechlab.batch._plan.recordings import is_path
@@ -20,21 +20,20 @@ from speechlab.batch._plan.source import open_source
 from speechlab.batch._plan.steps import TranscriptionStep
 from speechlab.batch._run.options import RunOptions, WaitingOptions
 from speechlab.batch._table.failures import failures_told_elsewhere
-from speechlab.batch._table.storable import stand_in
 from speechlab.batch._table.timed import FAULTS_ATTRIBUTE, listed, timed_pieces
 from speechlab.errors import AudioDecodeError, AudioError, InvalidRequestError
 from speechlab.segments import doubts
 from speechlab.segments import frame as segment_frame
+from speechlab.tables import stand_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     import pandas as pd
 
-    from speechlab.batch._core import Waiting
     from speechlab.batch._history.run import Run
     from speechlab.batch._plan.source import Table
-    from speechlab.client import AsyncClient, Client
+    from speechlab.client import Client
     from speechlab.store import Store
 
 PIECE_S = 300.0
@@ -70,9 +69,9 @@ class _Rows:
 
 
 @explicit(TranscriptionOptions, vad="segments")
-async def atranscribe_long(
-    frame: pd.DataFrame,
-    lab: AsyncClient,
+def transcribe_long(
+    frame: Table,
+    lab: Client,
     *,
     piece_s: float = PIECE_S,
     **options: Unpack[TranscriptionOptions],
@@ -105,14 +104,7 @@ async def atranscribe_long(
         AuthenticationError: The service refuses the API key.
         StoreError: The store cannot be written.
     """
-    return _told(await run_awaiting(_transcribe, lab, frame, piece_s, options))
-
-
-@face_of(atranscribe_long)
-def transcribe_long(
-    frame: Table, lab: Client, *, piece_s: float = PIECE_S, **options: Unpack[TranscriptionOptions]
-) -> pd.DataFrame:
-    return _told(run_blocking(_transcribe, lab, frame, piece_s, options))
+    return _told(_transcribe(lab, frame, piece_s, options))
 
 
 def _told(table: pd.DataFrame) -> pd.DataFrame:
@@ -126,9 +118,7 @@ def _told(table: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
-async def _transcribe(
-    waiting: Waiting, frame: Table, piece_s: float, options: TranscriptionOptions
-) -> pd.DataFrame:
+def _transcribe(lab: Client, frame: Table, piece_s: float, options: TranscriptionOptions) -> pd.DataFrame:
     if not is_number(piece_s) or not 1 <= piece_s < float("inf"):
         raise refused("piece_s", piece_s, "a number of seconds, at least 1")
     given: dict[str, Any] = dict(options)
@@ -144,20 +134,16 @@ async def _transcribe(
     strict = how.get("on_error") == "raise"
     chunk_rows = given.pop("chunk_rows", CHUNK_ROWS)
     pieces = _pieces(source.pieces(chunk_rows, {column}), column, float(piece_s), rows, strict=strict)
-    tables = await waiting.compute(lambda: _begun(pieces))
+    tables = _begun(pieces)
     if tables is None:
         return _joined([], rows)
     with opened(given.get("store")) as store:
         given |= {"store": store, "audio": _SOUND, "columns": "all"}
         patience = {name: how[name] for name in WaitingOptions.__annotations__ if name in how}
-        plan = await plan_table(waiting, TranscriptionStep, tables, given | patience)
+        plan = plan_table(lab, TranscriptionStep, tables, given | patience)
         with failures_told_elsewhere():  # the warning about recordings has the reasons of failed pieces
-            done = await run_plan(waiting, plan, how)
-
-        def join() -> pd.DataFrame:
-            return _joined(_timed(done, store, given["prefix"], rows.faults), rows)
-
-        return await waiting.compute(join)
+            done = run_plan(lab, plan, how)
+        return _joined(_timed(done, store, given["prefix"], rows.faults), rows)
 
 
 def _begun(pieces: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame] | None:

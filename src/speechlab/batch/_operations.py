@@ -1,4 +1,4 @@
-"""The public functions: plan, run, and both with the joined table; each blocking and as a coroutine."""
+"""The public functions: plan, run, and both with the joined table."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from speechlab.batch._arguments import (
     TranslationOptions,
     TranslationPlanOptions,
     explicit,
-    face_of,
 )
-from speechlab.batch._core import make_table, plan_table, run_awaiting, run_blocking, run_plan
+from speechlab.batch._core import make_table, plan_table, run_plan
 from speechlab.batch._plan.steps import SynthesisStep, TranscriptionStep, TranslationStep
 from speechlab.batch._run.options import RunOptions
 
@@ -24,48 +23,29 @@ if TYPE_CHECKING:
     from speechlab.batch._history.run import Run
     from speechlab.batch._plan.plan import Plan
     from speechlab.batch._plan.source import Table
-    from speechlab.client import AsyncClient, Client
+    from speechlab.client import Client
 
 
 @explicit(SynthesisPlanOptions)
-async def aplan_synthesis(source: Table, lab: AsyncClient, **options: Unpack[SynthesisPlanOptions]) -> Plan:
-    """Plan the synthesis of each row's text, without a call; see :func:`synthesize` for the arguments."""
-    return await run_awaiting(plan_table, lab, SynthesisStep, source, options)
-
-
-@face_of(aplan_synthesis)
 def plan_synthesis(source: Table, lab: Client, **options: Unpack[SynthesisPlanOptions]) -> Plan:
-    return run_blocking(plan_table, lab, SynthesisStep, source, options)
+    """Plan the synthesis of each row's text, without a call; see :func:`synthesize` for the arguments."""
+    return plan_table(lab, SynthesisStep, source, options)
 
 
 @explicit(TranscriptionPlanOptions)
-async def aplan_transcription(
-    source: Table, lab: AsyncClient, **options: Unpack[TranscriptionPlanOptions]
-) -> Plan:
-    """Plan the transcription of each row's recording, without a call; see :func:`transcribe` for the arguments."""
-    return await run_awaiting(plan_table, lab, TranscriptionStep, source, options)
-
-
-@face_of(aplan_transcription)
 def plan_transcription(source: Table, lab: Client, **options: Unpack[TranscriptionPlanOptions]) -> Plan:
-    return run_blocking(plan_table, lab, TranscriptionStep, source, options)
+    """Plan the transcription of each row's recording, without a call; see :func:`transcribe` for the arguments."""
+    return plan_table(lab, TranscriptionStep, source, options)
 
 
 @explicit(TranslationPlanOptions)
-async def aplan_translation(
-    source: Table, lab: AsyncClient, **options: Unpack[TranslationPlanOptions]
-) -> Plan:
-    """Plan the translation of each row's text, without a call; see :func:`translate` for the arguments."""
-    return await run_awaiting(plan_table, lab, TranslationStep, source, options)
-
-
-@face_of(aplan_translation)
 def plan_translation(source: Table, lab: Client, **options: Unpack[TranslationPlanOptions]) -> Plan:
-    return run_blocking(plan_table, lab, TranslationStep, source, options)
+    """Plan the translation of each row's text, without a call; see :func:`translate` for the arguments."""
+    return plan_table(lab, TranslationStep, source, options)
 
 
 @explicit(RunOptions)
-async def arun(plan: Plan, lab: AsyncClient, **options: Unpack[RunOptions]) -> Run:
+def run(plan: Plan, lab: Client, **options: Unpack[RunOptions]) -> Run:
     """Make the calls of a plan that its store cannot answer.
 
     The table is written to the store piece by piece and does not stay in memory: ``run(…).table()`` reads it,
@@ -99,18 +79,12 @@ async def arun(plan: Plan, lab: AsyncClient, **options: Unpack[RunOptions]) -> R
         StoreError: The store cannot be written, for example because the disk is full.
         ExceptionGroup: Rows failed, and ``on_error="raise"``.
         KeyboardInterrupt: The user interrupted the run. Results received are kept; the same call again continues.
-        asyncio.CancelledError: The same for an awaited run that was cancelled.
     """
-    return await run_awaiting(run_plan, lab, plan, options)
-
-
-@face_of(arun)
-def run(plan: Plan, lab: Client, **options: Unpack[RunOptions]) -> Run:
-    return run_blocking(run_plan, lab, plan, options)
+    return run_plan(lab, plan, options)
 
 
 @explicit(SynthesisOptions)
-async def asynthesize(frame: Table, lab: AsyncClient, **options: Unpack[SynthesisOptions]) -> pd.DataFrame:
+def synthesize(frame: Table, lab: Client, **options: Unpack[SynthesisOptions]) -> pd.DataFrame:
     """Synthesise each row's text with its voice.
 
     :class:`Column` says which arguments name columns and which are the same for all rows.
@@ -146,18 +120,11 @@ async def asynthesize(frame: Table, lab: AsyncClient, **options: Unpack[Synthesi
         AuthenticationError: The service refuses the API key.
         StoreError: The store cannot be written.
     """
-    return await run_awaiting(make_table, lab, SynthesisStep, frame, options)
-
-
-@face_of(asynthesize)
-def synthesize(frame: Table, lab: Client, **options: Unpack[SynthesisOptions]) -> pd.DataFrame:
-    return run_blocking(make_table, lab, SynthesisStep, frame, options)
+    return make_table(lab, SynthesisStep, frame, options)
 
 
 @explicit(TranscriptionOptions)
-async def atranscribe(
-    frame: Table, lab: AsyncClient, **options: Unpack[TranscriptionOptions]
-) -> pd.DataFrame:
+def transcribe(frame: Table, lab: Client, **options: Unpack[TranscriptionOptions]) -> pd.DataFrame:
     """Transcribe each row's recording.
 
     :class:`Column` says which arguments name columns and which are the same for all rows. The service chooses the
@@ -198,16 +165,11 @@ async def atranscribe(
         AuthenticationError: The service refuses the API key.
         StoreError: The store cannot be written.
     """
-    return await run_awaiting(make_table, lab, TranscriptionStep, frame, options)
-
-
-@face_of(atranscribe)
-def transcribe(frame: Table, lab: Client, **options: Unpack[TranscriptionOptions]) -> pd.DataFrame:
-    return run_blocking(make_table, lab, TranscriptionStep, frame, options)
+    return make_table(lab, TranscriptionStep, frame, options)
 
 
 @explicit(TranslationOptions)
-async def atranslate(frame: Table, lab: AsyncClient, **options: Unpack[TranslationOptions]) -> pd.DataFrame:
+def translate(frame: Table, lab: Client, **options: Unpack[TranslationOptions]) -> pd.DataFrame:
     """Translate each row's text.
 
     :class:`Column` says which arguments name columns and which are the same for all rows.
@@ -237,9 +199,4 @@ async def atranslate(frame: Table, lab: AsyncClient, **options: Unpack[Translati
         AuthenticationError: The service refuses the API key.
         StoreError: The store cannot be written.
     """
-    return await run_awaiting(make_table, lab, TranslationStep, frame, options)
-
-
-@face_of(atranslate)
-def translate(frame: Table, lab: Client, **options: Unpack[TranslationOptions]) -> pd.DataFrame:
-    return run_blocking(make_table, lab, TranslationStep, frame, options)
+    return make_table(lab, TranslationStep, frame, options)

@@ -57,7 +57,8 @@ class Outcome:
 def calls_from_outside() -> int:
     """Return the ``stacklevel`` for a warning at the line of the user's code that called speechlab."""
     level, frame = 1, sys._getframe(1)  # noqa: SLF001 - as warnings do; inspect.stack reads files
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "speechlab":
+    ours = {"speechlab", "contextlib"}
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ours:
         level, frame = level + 1, frame.f_back
     return level
 

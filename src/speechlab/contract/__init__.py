@@ -55,6 +55,9 @@ from speechlab.contract._limits import (
     INTERIM_HEADER as INTERIM_HEADER,
 )
 from speechlab.contract._limits import (
+    TRANSLATES_HEADER as TRANSLATES_HEADER,
+)
+from speechlab.contract._limits import (
     read_concurrency as read_concurrency,
 )
 from speechlab.contract._paths import (

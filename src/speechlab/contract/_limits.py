@@ -63,6 +63,9 @@ CONCURRENCY_HEADER = "x-speechlab-concurrency"
 INTERIM_HEADER = "x-speechlab-interim"
 """Header of requests, beyond the contract: the client reads interim replies (100) while its call waits in a queue."""
 
+TRANSLATES_HEADER = "x-speechlab-translates"
+"""Header of the catalogue, beyond the contract: codes of the languages between which the service translates."""
+
 
 def read_concurrency(told: str) -> dict[str, int]:
     """The numbers of a ``CONCURRENCY_HEADER`` by service; what is not of its form is left out."""

@@ -16,6 +16,7 @@ from speechlab._arguments import is_missing
 from speechlab.datasets._corpora import SOUNDS
 from speechlab.datasets._segments import sound_of
 from speechlab.errors import InvalidRequestError
+from speechlab.tables import unguarded
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -42,8 +43,6 @@ NAMES: dict[str, tuple[str, ...]] = {
     "reference": ("reference", "tgt_text"),
 }  # fmt: skip
 """Names of columns in speechlab, with the names in other tools, the most frequent first."""
-_GUARDED = re.compile(r"\A'(?='*[=+\-@\t\r\n＝＋－＠])")
-"""An apostrophe that keeps a spreadsheet from taking a cell for a formula."""
 _PLACEHOLDER = re.compile(r"(?:\{+\w+\}+|\$\{?\w+\}?)/")
 """The folder of a corpus in manifests of SpeechBrain, such as ``{data_root}/`` or ``$data_root/``."""
 _LINES = (".jsonl", ".ndjson", ".json", ".list")
@@ -226,13 +225,13 @@ def _delimited(text: str, ending: str) -> pd.DataFrame:
         StringIO(text), sep=separator, dtype="string", keep_default_na=False, header=None, nrows=1
     )
     heads = [str(name) for name in first.iloc[0] if name]
-    names = [_GUARDED.sub("", name) for name in heads]
+    names = [unguarded(name) for name in heads]
     if twice := next((name for name in names if names.count(name) > 1), None):
         but = "" if heads.count(twice) > 1 else ", one of them with an apostrophe before it"
         raise ValueError(f"two columns are named {twice!r}{but}")
-    rows.columns = [_GUARDED.sub("", str(name)) for name in rows.columns]
+    rows.columns = [unguarded(str(name)) for name in rows.columns]
     for name in rows.columns:
-        rows[name] = rows[name].str.replace(_GUARDED, "", regex=True)
+        rows[name] = rows[name].map(unguarded, na_action="ignore").astype("string")
     return rows
 
 

@@ -13,7 +13,7 @@ from collections import Counter
 import pytest
 
 from speechlab import batch
-from speechlab.client import AsyncClient, Client
+from speechlab.client import Client
 from speechlab.errors import AuthenticationError, StoreError
 from speechlab.store import Store
 from support.batches import EN_JA, quiet, texts
@@ -253,8 +253,7 @@ def test_a_store_that_is_removed_or_moved_in_the_middle_ends_the_run(tmp_path, h
 
 
 @pytest.mark.parametrize("at", [1, 7, 60])
-@pytest.mark.parametrize("awaited", [False, True])
-def test_a_function_of_progress_that_raises_ends_the_run(tmp_path, at, awaited):
+def test_a_function_of_progress_that_raises_ends_the_run(tmp_path, at):
     def tell(done, total):
         if done == at:
             raise LookupError("no such widget")
@@ -262,18 +261,9 @@ def test_a_function_of_progress_that_raises_ends_the_run(tmp_path, at, awaited):
     service = Hostile(lambda _: Hostile.OK)
     options = {**EN_JA, "store": tmp_path / "a", "progress": tell}
     with Wire(service.answer) as wire:
-        url = f"http://127.0.0.1:{wire.port}"
-
-        async def await_it():
-            async with AsyncClient(base_url=url) as lab:
-                await batch.atranslate(texts(60), lab, **options)
-
-        def block():
-            with Client(base_url=url) as lab:
-                batch.translate(texts(60), lab, **options)
-
-        with pytest.raises(LookupError, match="no such widget"):
-            asyncio.run(await_it()) if awaited else block()
+        lab = Client(base_url=f"http://127.0.0.1:{wire.port}")
+        with lab, pytest.raises(LookupError, match="no such widget"):
+            batch.translate(texts(60), lab, **options)
     with Store(tmp_path / "a") as store:
         assert len(store) - 1 == sum(service.calls.values()) >= at  # and the catalogue
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pandas as pd
 import pytest
 
 import speechlab as sl
-from speechlab.client import AsyncClient, Client
+from speechlab.client import Client
 from speechlab.errors import InvalidRequestError, ReplayMiss
 
 FRAME = pd.DataFrame({"text": ["あ", "い"], "voice": ["Calm", "Calm"]})
@@ -53,13 +51,9 @@ def test_a_client_that_replays_takes_what_it_needs_from_the_batchs_store(
     service, store, http, monkeypatch, tmp_path
 ):
     def run():
-        async def awaited():
-            async with AsyncClient(service.base_url) as lab:
-                return await sl.batch.asynthesize(FRAME, lab, format="wav", store=store, progress=False)
-
         with sl.connect(service.base_url) as lab:
             spoken = sl.batch.synthesize(FRAME, lab, format="wav", store=store, progress=False)
-        return list(spoken.audio), list(asyncio.run(awaited()).audio)
+        return list(spoken.audio)
 
     monkeypatch.setenv("SPEECHLAB_STORE", str(tmp_path / "own"))
     live = run()

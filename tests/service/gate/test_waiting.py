@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pandas as pd
 import pytest
 
+import speechlab as sl
+from speechlab.client import Client
+from speechlab.errors import InvalidRequestError
 from speechlab.service._gate import guard
 from support.clock import eventually
 
@@ -14,6 +18,19 @@ def test_every_reply_says_how_much_is_worked_on_at_once(staged):
     for path, key in (("/tts/voices", ""), ("/nothing", ""), ("/tts/voices", "sl:wrong")):
         told = staged.http.request("GET", path, key=key).headers["x-speechlab-concurrency"]
         assert dict(one.split("=") for one in told.split(", ")).keys() == {"tts", "asr", "translate"}
+
+
+def test_a_batch_into_a_language_that_the_service_lacks_is_refused_before_the_first_row(staged, tmp_path):
+    assert staged.http.request("GET", "/tts/voices").headers["x-speechlab-translates"] == "ja, en, zh"
+    rows = pd.DataFrame({"text": ["One.", "Two."], "to": ["fr", "ja"]})
+    given = {"source_lang": "en", "store": tmp_path, "progress": False}
+    with Client(staged.http.base_url, api_key=staged.http.key) as lab:
+        with pytest.raises(InvalidRequestError, match=r"target_lang is 'fr'.* between ja, en, zh"):
+            sl.batch.translate(rows, lab, target_lang="fr", **given)
+        assert not staged.translator.jobs
+        with pytest.warns(UserWarning, match="1 of 2 rows failed"):
+            table = sl.batch.translate(rows, lab, target_lang="to", **given)
+    assert table["status"].tolist() == ["error", "ok"]
 
 
 @pytest.mark.parametrize("asks", [True, False])

@@ -16,14 +16,13 @@ from speechlab.batch._history.paths import moved
 from speechlab.batch._history.verify import Verification, verify
 from speechlab.batch._keeping import is_there, opened, opened_if_there
 from speechlab.batch._plan.columns import label, make_column
-from speechlab.batch._plan.files import table_format
 from speechlab.batch._plan.steps import STEPS
 from speechlab.batch._table.assemble import join_frames, without_bookkeeping
-from speechlab.batch._table.export import write_table
-from speechlab.batch._table.record import RUN_ATTRIBUTE, read_table
+from speechlab.batch._table.record import RUN_ATTRIBUTE
 from speechlab.batch._table.timed import as_label, write_segments
 from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.store import PART_SUFFIX
+from speechlab.tables import read_table, table_format, write_table
 
 if TYPE_CHECKING:
     import os

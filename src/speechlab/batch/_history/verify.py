@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from speechlab.batch._history.paths import in_store
 from speechlab.batch._plan.steps import STEPS
 from speechlab.batch._table.digest import ResultDigest, row_text
-from speechlab.batch._table.record import read_table
 from speechlab.batch._table.timed import as_label
 from speechlab.store import PART_SUFFIX
+from speechlab.tables import read_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -169,6 +169,7 @@ def make_plan(
     source: TableSource,
     step: RowStep,
     keeping: KeepingOptions,
+    open_store: Store,
     *,
     service: str,
     tell: Callable[[], object] = lambda: None,
@@ -179,6 +180,7 @@ def make_plan(
         source: The table.
         step: The operation with its parameters.
         keeping: The options for storing results and reading the table.
+        open_store: The store of the options.
         service: Identity of the service.
         tell: Function that is called after each planned row of a table in memory.
 
@@ -190,8 +192,7 @@ def make_plan(
     plan = Plan(step, source, kept, keeping["prefix"], keeping["columns"], service, keeping["chunk_rows"])
     if source.whole is not None:
         check_columns(source.whole, plan)
-        with opened(store) as open_store:
-            plan._whole.append(make_chunk(source.whole, step, open_store, tell))  # noqa: SLF001 - only this function makes plans
+        plan._whole.append(make_chunk(source.whole, step, open_store, tell))  # noqa: SLF001 - only this function makes plans
     return plan
 
 

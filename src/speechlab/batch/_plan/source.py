@@ -10,8 +10,8 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from speechlab._files import user_path
-from speechlab.batch._plan.files import FILES_ALLOWED, check_file, columns_of, read_pieces
 from speechlab.errors import InvalidRequestError
+from speechlab.tables import FILES_ALLOWED, check_file, columns_of, read_pieces
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -173,6 +174,11 @@ class TranslationStep(RowStep):
 
     def _check(self, same: dict[str, Any]) -> None:
         _ = self._fit(Translate("a", **{"source_lang": "ja", "target_lang": "en", **same})).parameters
+        known = self._voices.translates if self._voices is not None else ()
+        for name in ("source_lang", "target_lang"):
+            if known and name in same and re.split("[-_]", same[name].strip().lower())[0] not in known:
+                message = f"{name} is {same[name]!r}, and this service translates between {', '.join(known)}"
+                raise InvalidRequestError(message, parameter=name, rule="2.5")
 
     def _call(self, cell: Any, given: dict[str, Any], alike: str) -> PlannedCall:
         text = text_cell(cell, self._column)

@@ -27,9 +27,10 @@ from speechlab.batch._run.window import Window
 from speechlab.batch._table.assemble import assemble_chunk
 from speechlab.batch._table.digest import ResultDigest, row_text
 from speechlab.batch._table.failures import Failures
-from speechlab.batch._table.record import RUN_ATTRIBUTE, environment, table_bytes
+from speechlab.batch._table.record import RUN_ATTRIBUTE, environment
 from speechlab.errors import SpeechLabError
 from speechlab.store import RunRecord
+from speechlab.tables import table_bytes
 
 if TYPE_CHECKING:
     import pandas as pd

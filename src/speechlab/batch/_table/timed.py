@@ -14,9 +14,9 @@ from speechlab.batch._outcome import calls_from_outside
 from speechlab.batch._plan.columns import make_column
 from speechlab.batch._plan.source import as_frame
 from speechlab.batch._table.record import RUN_ATTRIBUTE
-from speechlab.batch._table.storable import stand_in
 from speechlab.contract import VadMode
 from speechlab.errors import InvalidRequestError, SegmentError, StoreError
+from speechlab.tables import stand_in
 
 if TYPE_CHECKING:
     import os

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
@@ -14,6 +16,8 @@ import typer
 from speechlab._require import require
 from speechlab.cli._console import console
 from speechlab.errors import ConfigurationError
+
+_LOOK_S = 0.2
 
 
 def notebooks() -> list[Path]:
@@ -56,10 +60,19 @@ def lab(
 
 
 def _wait_for(command: list[str], folder: Path) -> int:
-    """Wait for the end of JupyterLab, and return its exit code."""
-    with subprocess.Popen(command, cwd=folder) as server:
-        while True:
-            try:
-                return server.wait()
-            except KeyboardInterrupt:
-                continue  # JupyterLab gets the interrupt too: it asks first, and then ends its kernels
+    """Wait for the end of JupyterLab, and return its exit code. A request to end is passed on to it."""
+    asked = threading.Event()
+    usual = signal.signal(signal.SIGTERM, lambda *_: asked.set())
+    try:
+        with subprocess.Popen(command, cwd=folder) as server:
+            while True:
+                try:
+                    while server.poll() is None:
+                        if asked.wait(_LOOK_S):
+                            asked.clear()
+                            server.terminate()  # it ends its kernels, and then itself
+                    return server.wait()
+                except KeyboardInterrupt:
+                    continue  # JupyterLab gets the interrupt too: it asks first, and then ends its kernels
+    finally:
+        signal.signal(signal.SIGTERM, usual)

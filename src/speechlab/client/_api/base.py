@@ -128,7 +128,7 @@ class ClientBase(AsyncClosable):
         check_names(changes, change=True)
         cls = type(self)
         client = cls.__new__(cls)
-        cls._set_up(client, changed(self._settings, changes), self)
+        cls._set_up(client, changed(self._settings, changes) if changes else self._settings, self)
         return client
 
     async def aclose(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from speechlab.client._api import portal as _portal
@@ -151,7 +152,7 @@ async def ask_service(
         voices: Whether the voices are needed as well.
 
     Returns:
-        The identity, and the catalogue if ``voices`` is true.
+        The identity, and the catalogue if ``voices`` is true or it is known.
 
     Raises:
         APIError: The service returned an error, and the store does not know the service.
@@ -163,17 +164,23 @@ async def ask_service(
         known = await asyncio.to_thread(Memory(store, "live", "at once").remembered, home)
     if voices and known is not None and known[1] is None:
         known = None
-    asking = patient if known is None else lab.with_options(max_retries=0)
+    group = patient._sender.group  # noqa: SLF001 - of the same room
+    usual = group.patience if group is not None else None
+    if group is not None and known is not None:
+        group.patience = replace(group.patience, retries=0)
     try:
-        catalogue = await asking.voices() if voices else None
-        service = await asking.identity()
+        catalogue = await patient.voices() if voices else None
+        service = await patient.identity()
     except (APIConnectionError, RateLimitError, ServerError):
         if known is None:
             raise
         service, body = known
         return service, VoiceCatalogue(VoiceList.parse(body).voices, service) if voices else None
-    lab._catalogue, lab._unlisted = asking._catalogue, asking._unlisted  # noqa: SLF001 - of the same room
-    return service, catalogue
+    finally:
+        if group is not None and usual is not None:
+            group.patience = usual
+    lab._catalogue, lab._unlisted = patient._catalogue, patient._unlisted  # noqa: SLF001 - of the same room
+    return service, catalogue or patient._catalogue  # noqa: SLF001 - of the same room
 
 
 async def remember_service(lab: AsyncClient, store: Store, expected: str) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from speechlab.client._operations.call import HttpCall, Timeouts
 from speechlab.client._operations.operation import timeouts
-from speechlab.contract import VOICES_PATH, Voice, VoiceList, canonical_uuid
+from speechlab.contract import TRANSLATES_HEADER, VOICES_PATH, Voice, VoiceList, canonical_uuid
 from speechlab.display import Html, details, element, join, table
 from speechlab.errors import InvalidRequestError
 
@@ -51,6 +51,8 @@ class VoiceCatalogue(Sequence[Voice]):
         self._why_none = ""
         self.service = service
         """The service's own identity, or None; see ``Client.identity``."""
+        self.translates: tuple[str, ...] = ()
+        """Codes of the languages between which the service translates; empty if it does not say."""
         self._by_id = {_key(voice.id): voice for voice in self._voices}
 
     def __len__(self) -> int:
@@ -300,4 +302,7 @@ def read_catalogue(reply: RawResponse) -> VoiceCatalogue:
     Raises:
         ContractError: The reply has neither form.
     """
-    return VoiceCatalogue(VoiceList.parse(reply.json()).voices, reply.headers.get("x-speechlab-service"))
+    catalogue = VoiceCatalogue(VoiceList.parse(reply.json()).voices, reply.headers.get("x-speechlab-service"))
+    told = reply.headers.get(TRANSLATES_HEADER, "")
+    catalogue.translates = tuple(code.strip().lower() for code in told.split(",") if code.strip())
+    return catalogue

@@ -17,6 +17,7 @@ from speechlab._files import user_path, whole_file
 from speechlab.audio import AudioClip, sniff
 from speechlab.errors import AudioError, InvalidRequestError, StoreError
 from speechlab.evaluate._finding import findings_of
+from speechlab.tables import guarded
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Mapping
@@ -28,7 +29,6 @@ _FORMAT = 1
 _SOUNDS = ("audio", "spoken")
 """Columns of recordings, and folders of their copies."""
 _UNSAFE = re.compile(r"[^\w.-]+")
-_FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
 _OURS = re.compile(r"[\w-]+\.parquet|figures/[\w.-]+\.svg")
 """Files that a record may name; none of them is outside the folder."""
 _MAX_NAME_BYTES = 120
@@ -248,26 +248,11 @@ def _write(frame: pd.DataFrame, path: Path) -> None:
     file = path.with_suffix(".parquet")
     if path.name in _FOR_PEOPLE:
         write_parquet(frame, file)
-        _guarded(frame).to_csv(path.with_suffix(".csv"), index=False)
+        guarded(frame).to_csv(path.with_suffix(".csv"), index=False)
     elif len(frame):
         write_parquet(frame, file)
     else:
         file.unlink(missing_ok=True)  # of an earlier report
-
-
-def _guarded(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the table with an apostrophe before texts that a spreadsheet would interpret as formulas.
-
-    :func:`speechlab.datasets.read` removes it again. Source: OWASP, CSV injection.
-    """
-
-    def guard(cell: Any) -> Any:
-        return f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) else cell
-
-    out = frame.copy()
-    for name in out.select_dtypes(exclude=["number", "bool", "datetime"]):
-        out[name] = out[name].astype(object).map(guard)
-    return out.rename(columns=guard)
 
 
 def _sounds(table: pd.DataFrame, folder: Path, column: str) -> pd.Series[str]:

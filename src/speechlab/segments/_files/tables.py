@@ -13,6 +13,7 @@ from speechlab.segments._convert.records import from_seglst, to_seglst
 from speechlab.segments._files.source import Sink, SourceFile, column_of
 from speechlab.segments._frame.schema import TEXTS, frame
 from speechlab.segments._frame.ticks import seconds_of, ticks_of
+from speechlab.tables import guard, unguarded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -38,7 +39,7 @@ def read_csv(source: SourceFile) -> pd.DataFrame:
             if not cells:
                 continue
             if not names:
-                names = cells
+                names = [unguarded(name) for name in cells]
                 if not {"start", "end"} <= set(names):
                     found = ", ".join(names)
                     source.fault(f"the columns start and end are required; the file has: {found}", line)
@@ -47,7 +48,7 @@ def read_csv(source: SourceFile) -> pd.DataFrame:
                 source.fault(
                     f"the line has {len(cells)} cells; the first line names {len(names)} columns", line
                 )
-            rows.append(_typed(source, dict(zip(names, cells, strict=True)), line))
+            rows.append(_typed(source, dict(zip(names, map(unguarded, cells), strict=True)), line))
             lines.append(line)
     except csv.Error as error:
         source.fault(f"this is not valid CSV: {error}", before + 1)
@@ -59,7 +60,7 @@ def write_csv(table: pd.DataFrame, sink: Sink) -> str:
     out = _Lines()
     writer = csv.writer(out, delimiter=_delimiter(sink.path))
     if sink.name_columns(table):
-        writer.writerow(table.columns)
+        writer.writerow([guard(name) for name in table.columns])
     columns = [_cells(table, name) for name in table.columns]
     writer.writerows(zip(*columns, strict=True))
     return "".join(out)
@@ -91,7 +92,7 @@ def _typed(source: SourceFile, row: dict[str, str], line: int) -> dict[str, Any]
 def _cells(table: pd.DataFrame, name: Any) -> list[str]:
     if name in {"start", "end"}:
         return [repr(value) for value in seconds_of(ticks_of(table[name])).tolist()]
-    return ["" if value is None or value != value else str(value) for value in table[name].tolist()]
+    return ["" if value is None or value != value else str(guard(value)) for value in table[name].tolist()]
 
 
 def read_parquet(source: SourceFile) -> pd.DataFrame:

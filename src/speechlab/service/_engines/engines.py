@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -73,6 +74,14 @@ class Engines:
     def have_moved(self, within_s: float) -> bool:
         """Whether an engine made a step in the last seconds."""
         return any(time.monotonic() - lane.moved < within_s for lane in self.lanes)
+
+    def translated_languages(self) -> list[str]:
+        """Codes of the languages that one translator or another has. Makes the translators; for worker threads."""
+        codes: dict[str, None] = {}
+        for lane in self.translators.values():
+            with suppress(Exception):  # an engine that cannot be made says why at its first translation
+                codes |= dict.fromkeys(lane.engine().languages)
+        return list(codes)
 
     def start_readers(self) -> None:
         """Start one process for each language of the voices whose texts are read in processes. Blocks for seconds."""

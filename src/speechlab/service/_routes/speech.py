@@ -12,7 +12,7 @@ import orjson
 from starlette.responses import Response
 
 from speechlab.audio import StreamResampler, encode, resample, stream_encoder, streams
-from speechlab.contract import CONTENT_TYPES, AudioFormat, SpeechRequest, read_json_object
+from speechlab.contract import CONTENT_TYPES, TRANSLATES_HEADER, AudioFormat, SpeechRequest, read_json_object
 from speechlab.errors import InvalidRequestError
 from speechlab.service._config.settings import TEXT_BODY_BYTES
 from speechlab.service._engines.turn import Turn
@@ -96,7 +96,8 @@ async def list_voices(request: Request) -> Response:
     service = service_of(request)
     _require_speech(service)
     listing = await service.engines.threads.run(service.engines.catalogue.listing)
-    headers = {"X-Speechlab-Service": service.identity}
+    languages = await service.engines.threads.run(service.engines.translated_languages)
+    headers = {"X-Speechlab-Service": service.identity, TRANSLATES_HEADER: ", ".join(languages)}
     return Response(orjson.dumps(listing), media_type="application/json", headers=headers)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from speechlab.errors import InvalidRequestError
+from speechlab.tables._guard import unguarded
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -92,7 +93,7 @@ def columns_of(path: Path) -> tuple[Any, ...]:
         if format_.kind == "parquet":
             return tuple(pq.read_schema(path).empty_table().to_pandas().columns)
         if format_.kind == "csv":
-            return tuple(pd.read_csv(path, sep=format_.separator, nrows=0).columns)
+            return tuple(map(unguarded, pd.read_csv(path, sep=format_.separator, nrows=0).columns))
         return tuple(pd.read_json(path, lines=True, nrows=_LINES).columns)
 
 
@@ -110,15 +111,22 @@ def read_pieces(path: Path, rows: int, texts: Collection[str]) -> Iterator[pd.Da
         if path.is_dir() or table_format(path).kind == "parquet":
             yield from _frames(_folder_batches(path, rows) if path.is_dir() else _batches(path, rows))
         elif (format_ := table_format(path)).kind == "csv":
-            as_text = dict.fromkeys(texts, str)
-            empty = {name: "" if name in as_text else _EMPTY for name in columns_of(path)}
+            names = pd.read_csv(path, sep=format_.separator, nrows=0).columns
+            as_text = {name: str for name in names if unguarded(name) in texts}
+            empty = {name: "" if name in as_text else _EMPTY for name in names}
             options: dict[str, Any] = {"dtype": as_text, "na_values": empty, "keep_default_na": False}
             with pd.read_csv(path, sep=format_.separator, chunksize=rows, **options) as reader:
-                yield from reader
+                yield from map(_unguarded, reader)
         else:
             # JSON distinguishes texts from numbers
             with pd.read_json(path, lines=True, chunksize=rows, dtype=False) as lines:
                 yield from lines
+
+
+def _unguarded(frame: pd.DataFrame) -> pd.DataFrame:
+    for name in frame.columns[[kind.kind not in "biufM" for kind in frame.dtypes]]:
+        frame[name] = frame[name].map(unguarded)
+    return frame.rename(columns=unguarded)
 
 
 @contextmanager

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 import orjson
 
 from speechlab._arguments import is_missing
-from speechlab.batch._table.storable import arrow_table, stand_in
+from speechlab.tables._guard import guarded
+from speechlab.tables._storable import arrow_table, stand_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-    from speechlab.batch._plan.files import TableFormat
+    from speechlab.tables._files import TableFormat
 
 
 def write_table(
@@ -63,7 +64,9 @@ def write_table(
             if format.kind == "jsonl":
                 file.writelines(_json_lines(rows))
             else:
-                rows.to_csv(file, sep=format.separator, index=False, header=not number, lineterminator="\n")
+                guarded(rows).to_csv(
+                    file, sep=format.separator, index=False, header=not number, lineterminator="\n"
+                )
 
 
 def _opened(path: Path, format: TableFormat) -> TextIO:  # noqa: A002 - as everywhere

@@ -18,6 +18,7 @@ from speechlab._arguments import is_missing
 from speechlab.audio import AudioClip, FileSegment
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable
 
     import pandas as pd
@@ -64,6 +65,27 @@ def pandas_table(table: pa.Table) -> pd.DataFrame:
     if noted is not None:
         frame.columns = _labels_of(noted)
     return frame
+
+
+def table_bytes(frame: pd.DataFrame) -> bytes:
+    """A table as a Parquet file."""
+    import pyarrow.parquet as pq
+
+    file = BytesIO()
+    pq.write_table(arrow_table(frame), file, compression="zstd")
+    return file.getvalue()
+
+
+def read_table(path: str | os.PathLike[str]) -> pd.DataFrame:
+    """Read a table that :func:`table_bytes` wrote, with its original column labels.
+
+    Raises:
+        OSError: The file cannot be read.
+        ValueError: The file is not such a table.
+    """
+    import pyarrow.parquet as pq
+
+    return pandas_table(pq.read_table(path, partitioning=None))
 
 
 def stand_in(value: object) -> str | None:
