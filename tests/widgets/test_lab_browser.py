@@ -138,6 +138,34 @@ def test_errors_of_two_systems_are_narrowed_and_marked_and_stay_when_the_noteboo
     assert output.locator("audio, img, mjx-container").count() == 0
 
 
+STREAMS = """
+import speechlab as sl
+lab = sl.Client({url!r}, api_key={key!r})
+voice = lab.voices()[0]
+players = [lab.stream_speech(text, voice=voice, format="wav").play() for text in ("$5 and $6", "<img src=x>")]
+players[1]
+"""
+
+
+def test_speech_is_heard_in_jupyterlab_while_it_is_made_and_stays_in_the_notebook(notebook):
+    with voices_service() as client:
+        notebook.run(STREAMS.format(url=client.base_url, key=KEY))
+        live = notebook.page.locator(".speechlab-stream")
+        live.nth(1).wait_for()
+        notebook.page.wait_for_function("window.speechlabOutput.context.currentTime > 2.2")
+        asked = "[(player.state, player.clip.duration_s, player._heard) for player in players]"
+        notebook.becomes(asked, "[('ended', 2.0, True), ('ended', 2.0, True)]")
+        assert live.count() == 2  # as the last line of its cell, the second is not shown again
+        turns = notebook.page.evaluate("[...speechlabOutput.turns.values()].map((turn) => turn.until)")
+        assert turns[1] == pytest.approx(turns[0] + 2.0)
+        live.first.get_by_text("first byte after").wait_for()
+    notebook.save()
+    notebook.open_as_stranger()
+    output = notebook.output
+    output.locator("audio").nth(1).wait_for()
+    assert output.get_by_text("first byte after").count() == 2
+
+
 VOICES = """
 import speechlab as sl
 lab = sl.Client({url!r}, api_key={key!r})

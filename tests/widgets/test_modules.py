@@ -26,6 +26,7 @@ WIDGETS = [
     widgets.Player,
     widgets.Recorder,
     widgets.SegmentEditor,
+    widgets.StreamPlayer,
     widgets.VoiceExplorer,
 ]
 
@@ -45,7 +46,7 @@ def test_a_module_holds_all_that_it_needs_once(widget):
 
 @pytest.mark.parametrize(
     "rooms",
-    [["_listening"], ["_player", "_editor"], ["_preview"], ["_recorder"], ["_table"]],
+    [["_listening"], ["_player", "_editor"], ["_preview"], ["_recorder"], ["_stream"], ["_table"]],
     ids=lambda rooms: rooms[-1],
 )
 def test_modules_that_meet_have_no_name_twice(rooms):

@@ -1,14 +1,16 @@
-"""Notebooks: an optional patch of the running event loop.
+"""Notebooks: players of speech that is still being made, and an optional patch of the running event loop.
 
-speechlab does not need it: synchronous calls run on a separate loop, and ``await`` works in a cell. The patch is for
-scripts that are pasted into a cell and call ``asyncio.run``. No other room uses this one.
+speechlab does not need the patch: synchronous calls run on a separate loop, and ``await`` works in a cell. It is for
+scripts that are pasted into a cell and call ``asyncio.run``.
 """
 
 from __future__ import annotations
 
 from speechlab._door import name_after as _name_after
 from speechlab.notebook._loops import allow_nested_loops
+from speechlab.notebook._playing import Playback
+from speechlab.notebook._playing import play as play
 
-__all__ = ["allow_nested_loops"]
+__all__ = ["Playback", "allow_nested_loops"]
 
 _name_after(__name__, globals(), __all__)

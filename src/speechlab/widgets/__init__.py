@@ -15,6 +15,7 @@ from speechlab.widgets._listening.test import ListeningTest
 from speechlab.widgets._player.player import Player
 from speechlab.widgets._preview.preview import BatchPreview
 from speechlab.widgets._recorder.recorder import Recorder
+from speechlab.widgets._stream.stream import StreamPlayer
 from speechlab.widgets._table.shown import ShownTable as ShownTable
 from speechlab.widgets._table.table import AudioTable, show
 from speechlab.widgets._voices.explorer import VoiceExplorer
@@ -27,6 +28,7 @@ __all__ = [
     "Player",
     "Recorder",
     "SegmentEditor",
+    "StreamPlayer",
     "VoiceExplorer",
     "show",
 ]

@@ -10,7 +10,7 @@ from speechlab.client._api import portal as _portal
 from speechlab.client._methods import is_from_here, own_methods
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
     from types import TracebackType
 
 
@@ -82,6 +82,18 @@ def following(method: Callable[[A], Coroutine[Any, Any, T]]) -> Callable[[Face[A
             raise StopIteration from None
 
     return call
+
+
+def each_of(items: AsyncIterator[T]) -> Iterator[T]:
+    """Iterate without ``await``."""
+
+    async def following_item() -> tuple[T] | None:
+        async for item in items:
+            return (item,)
+        return None
+
+    while (item := _portal.run(following_item)) is not None:
+        yield item[0]
 
 
 def faced(

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
-from speechlab.client._api import portal as _portal
-from speechlab.client._api.face import StreamFace, described_as, following, mirrored, waited
+from speechlab.client._api.face import StreamFace, described_as, each_of, following, mirrored, waited
 from speechlab.client._streams.raw import AsyncRawStream
 from speechlab.client._streams.speech import AsyncSpeechStream
 from speechlab.client._streams.translation import AsyncTranslationStream
+from speechlab.notebook import play
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterator
 
     from speechlab.audio import AudioClip
+    from speechlab.notebook import Playback
 
 S = TypeVar("S")
 
@@ -41,13 +42,11 @@ class SpeechStream(StreamFace[AsyncSpeechStream]):
 
     @described_as(AsyncSpeechStream.clips)
     def clips(self) -> Iterator[AudioClip]:
-        clips = self._async.clips()
+        yield from each_of(self._async.clips())
 
-        async def next_clip() -> AudioClip | None:
-            return await anext(clips, None)
-
-        while (clip := _portal.run(next_clip)) is not None:
-            yield clip
+    @described_as(AsyncSpeechStream.play)
+    def play(self) -> Playback:
+        return play(self)
 
 
 class TranslationStream(StreamFace[AsyncTranslationStream]):

@@ -10,20 +10,24 @@ from typing import TYPE_CHECKING
 from speechlab.client._closable import AsyncClosable
 from speechlab.client._events import Timing, attach_timing
 from speechlab.client._operations.operation import TimeLeft, whole_s
+from speechlab.client._operations.pcm import SampleReader
 from speechlab.client._operations.speech import ExpectedSpeech, spent_on_speech
 from speechlab.client._realtime.synthesis import AudioDelta, Phase, Synthesis
 from speechlab.contract import AudioFormat
 from speechlab.errors import APITimeoutError, ConfigurationError, SpeechLabError, StreamTruncatedError
+from speechlab.notebook import play
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from speechlab.audio import AudioClip
     from speechlab.client._operations.speech import SpeechClip
     from speechlab.client._realtime.dial import RealtimeConfig
     from speechlab.client._realtime.synthesis import RealtimeEvent
     from speechlab.client._scheduling.waiting import CallPlace
     from speechlab.client._transport.sender import Sender
     from speechlab.client._transport.websocket import SocketClosedError
+    from speechlab.notebook import Playback
 
 _LEAST_S = 0.001
 
@@ -184,6 +188,11 @@ class AsyncSpeechEvents(AsyncClosable):
         return self._job.synthesis.audio
 
     @property
+    def text(self) -> str:
+        """The text that is spoken."""
+        return self._job.text
+
+    @property
     def timing(self) -> Timing:
         """Duration so far; ``first_byte_s`` is the time to the first piece of audio."""
         return self._job.timing()
@@ -222,6 +231,38 @@ class AsyncSpeechEvents(AsyncClosable):
         self._ended = event is None
         return event
 
+    async def clips(self) -> AsyncIterator[AudioClip]:
+        """The sound in short clips as it arrives, for the formats pcm and wav.
+
+        It begins with the sound that came with the events read so far.
+
+        Raises:
+            InvalidRequestError: The session has another format, which cannot be decoded in pieces.
+            SpeechLabError: As for :meth:`next_event`.
+        """
+        reader, taken = None, 0
+        while await self.next_event() is not None:
+            if reader is None:
+                reader = SampleReader(*self._expected())
+            came = self._job.synthesis.audio
+            if len(came) > taken and (clip := reader.feed(came[taken:])) is not None:
+                yield clip
+            taken = len(came)
+
+    def play(self) -> Playback:
+        """Play the sound while it is made, in a player that the running cell shows.
+
+        It sounds with the first piece, and begins after the player before it has ended. Its button stops the
+        service's work. The events are read in the background, and their format has to be WAV or PCM.
+
+        Returns:
+            The player: ``wait()`` or ``await`` gives the clip at the end, ``times`` the times, ``stop()`` stops it.
+
+        Raises:
+            MissingDependencyError: The extra ``lab`` is not installed.
+        """
+        return play(self, self.text)
+
     async def collect(self) -> SpeechClip:
         """Wait for the rest, and return all of it as one clip.
 
@@ -232,13 +273,16 @@ class AsyncSpeechEvents(AsyncClosable):
         """
         while await self.next_event() is not None:
             pass
+        expected, kind = self._expected()
+        return await asyncio.to_thread(expected.decode, self.partial, kind, self.timing)
+
+    def _expected(self) -> tuple[ExpectedSpeech, str]:
         job, start = self._job, self._job.synthesis.start
         assert job.config is not None  # it is set before the first event
         settings = job.config.settings
         rate = (start.sample_rate if start else None) or job.config.sample_rate
         expected = ExpectedSpeech(job.text, settings.voice_id, AudioFormat(settings.format), rate)
-        kind = start.content_type if start else ""
-        return await asyncio.to_thread(expected.decode, self.partial, kind, self.timing)
+        return expected, start.content_type if start else ""
 
     async def aclose(self) -> None:
         """Stop the text if it is not complete; the service then stops its synthesis."""

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from speechlab.client._operations.speech import SpeechClip
     from speechlab.client._scheduling.waiting import CallPlace
     from speechlab.client._transport.sender import Sender
+    from speechlab.notebook import Playback
 
     Prepare = Callable[[], Awaitable[RealtimeConfig]]
 
@@ -122,6 +123,22 @@ class AsyncRealtimeSession(AsyncOpenable):
         if self._worker is None or self._worker.done():
             self._worker = asyncio.ensure_future(self._work())
         return AsyncSpeechEvents(job)
+
+    def play(self, text: str, *, timeout: float | None = None) -> Playback:
+        """Speak a text as :meth:`speak` does, and play the sound while it is made, in a player in the running cell.
+
+        Args:
+            text: The whole text to speak; at most 5,000 characters.
+            timeout: Seconds from this call to the usage record; None is the session's.
+
+        Returns:
+            The player: ``wait()`` or ``await`` gives the clip at the end, ``times`` the times, ``stop()`` stops it.
+            The session has to stay open until then.
+
+        Raises:
+            MissingDependencyError: The extra ``lab`` is not installed.
+        """
+        return self.speak(text, timeout=timeout).play()
 
     async def say(self, text: str, *, timeout: float | None = None) -> SpeechClip:  # noqa: ASYNC109 - of the request, retries included
         """Speak a text, and wait for the whole audio.

@@ -11,6 +11,7 @@ from speechlab.client._streams.base import Stream, first_text
 from speechlab.client._streams.copy import FileCopy
 from speechlab.client._transport.http import WireError
 from speechlab.errors import ConfigurationError, ContractError, StreamTruncatedError
+from speechlab.notebook import play
 
 if TYPE_CHECKING:
     import os
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from speechlab.client._operations.speech import ExpectedSpeech, StreamSpeech
     from speechlab.client._streams.base import StoredCallOf
     from speechlab.client._transport.sender import Sender
+    from speechlab.notebook import Playback
 
     Prepare = Callable[[], Awaitable[StreamSpeech]]
 
@@ -167,6 +169,20 @@ class AsyncSpeechStream(Stream):
             clip = reader.feed(piece)
             if clip is not None:
                 yield clip
+
+    def play(self) -> Playback:
+        """Play the sound while it is made, in a player that the running cell shows.
+
+        It sounds with the first piece, and begins after the player before it has ended. Its button stops the
+        service's work. The stream is read in the background, and has to be in WAV or PCM.
+
+        Returns:
+            The player: ``wait()`` or ``await`` gives the clip at the end, ``times`` the times, ``stop()`` stops it.
+
+        Raises:
+            MissingDependencyError: The extra ``lab`` is not installed.
+        """
+        return play(self)
 
     async def collect(self) -> SpeechClip:
         """Wait for the rest, and return all of it as one clip.

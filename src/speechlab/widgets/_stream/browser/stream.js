@@ -1,0 +1,235 @@
+// A player of speech that is still being made: each piece is put behind the one before it, on the clock of the sound.
+//
+// Players of one page share an output. One that is made while another still sounds begins at that one's end.
+
+import { make, makeRoot, shortClock } from "../../_shared/dom.js";
+import { tell } from "../../_shared/kernel.js";
+import { liveWidget } from "../../_shared/mount.js";
+
+const LEAD_S = 0.03;
+const WAIT_MS = 1_500;
+const LEAST_S = 4;
+const BINS = 240;
+
+/** @typedef {{until: number | null, view: object}} Turn */
+/** @returns {{context: AudioContext, turns: Map<string, Turn>, waiting: Set<() => void>}} */
+function output() {
+  const page = /** @type {any} */ (window);
+  page.speechlabOutput ??= { context: new AudioContext(), turns: new Map(), waiting: new Set() };
+  return page.speechlabOutput;
+}
+
+class StreamView {
+  /** @param {any} model @param {Element} el */
+  constructor(model, el) {
+    this.model = model;
+    this.out = output();
+    this.id = model.get("_place");
+    this.samples = new Float32Array(0);
+    /** Frames that came, and frames that are on the clock. */
+    this.frames = this.put = 0;
+    /** Time of the clock at which the last of them ends, and the gaps before pieces that came late. */
+    this.until = 0;
+    /** @type {{node: AudioBufferSourceNode, at: number, from: number, length: number}[]} */
+    this.placed = [];
+    this.stopped = false;
+    this.frame = 0;
+    this.made = performance.now();
+    // A second place of the same player, and a page that is loaded again, are silent until Play is pressed.
+    this.silent = this.out.turns.has(this.id) || (this.ended && model.get("_heard"));
+    if (!this.silent) this.out.turns.set(this.id, { until: null, view: this });
+    this.root = makeRoot(el, "speechlab-stream");
+    make(this.root, "strong", "sl-title", model.get("title")).dir = "auto";
+    this.act = make(this.root, "button", "sl-act", "Stop");
+    this.act.dataset.slKeys = "";
+    this.act.addEventListener("click", () => this.press());
+    this.canvas = make(this.root, "canvas");
+    this.time = make(this.root, "span", "sl-time");
+    this.facts = make(this.root, "div", "sl-facts");
+    this.facts.setAttribute("role", "status");
+    this.listeners = {
+      "change:_sound": () => this.take(model.get("_sound"), 0),
+      "change:state": () => (this.place(), this.paint()),
+      "change:facts": () => this.paint(),
+      /** @param {any} message @param {DataView[]} buffers */
+      "msg:custom": (message, buffers) => {
+        if (message.type === "sound") this.take(buffers[0], message.start);
+        else if (message.type === "stop") this.stop();
+      },
+    };
+    for (const [name, listener] of Object.entries(this.listeners)) model.on(name, listener);
+    this.turn = () => this.place();
+    this.out.waiting.add(this.turn);
+    this.sized = new ResizeObserver(() => this.paint());
+    this.sized.observe(this.root);
+    this.take(model.get("_sound"), 0);
+    // Pieces that came before this view.
+    if (this.ended) tell(model, { type: "missing", start: this.frames });
+    this.paint();
+  }
+
+  get ended() {
+    return !["waiting", "speaking"].includes(this.model.get("state"));
+  }
+
+  get playing() {
+    return this.placed.length > 0 && this.out.context.currentTime < this.until;
+  }
+
+  /** @param {DataView | undefined} view @param {number} start Frames before it. */
+  take(view, start) {
+    if (!view?.byteLength) return;
+    if (start > this.frames) {
+      tell(this.model, { type: "missing", start: this.frames });
+      return;
+    }
+    const skip = this.frames - start;
+    const more = view.byteLength / 2 - skip;
+    if (more <= 0) return;
+    if (this.frames + more > this.samples.length) {
+      const grown = new Float32Array(2 * (this.frames + more));
+      grown.set(this.samples);
+      this.samples = grown;
+    }
+    for (let one = 0; one < more; one += 1) this.samples[this.frames + one] = view.getInt16(2 * (skip + one), true) / 32_768;
+    this.frames += more;
+    this.place();
+    this.paint();
+  }
+
+  /** Puts what came on the clock, once it is this player's turn. */
+  place() {
+    const { context, turns } = this.out;
+    if (this.silent || this.stopped) return;
+    if (!this.placed.length) {
+      const after = this.model.get("_after");
+      const before = turns.get(after);
+      if (before?.until === null) return;
+      if (after && !before && performance.now() - this.made < WAIT_MS) {
+        setTimeout(this.turn, WAIT_MS);
+        return;
+      }
+      this.until = before?.until ?? 0;
+    }
+    if (this.put < this.frames) this.schedule(this.put, this.frames);
+    if (this.put < this.frames && !this.model.get("_heard")) {
+      this.model.set("_heard", true);
+      this.model.save_changes();
+    }
+    this.put = this.frames;
+    if (this.ended && this.put >= this.model.get("frames")) this.pass(this.until);
+    if (context.state === "suspended") void context.resume().then(() => this.paint());
+  }
+
+  /** @param {number} from @param {number} to Frames. */
+  schedule(from, to) {
+    const { context } = this.out;
+    const rate = this.model.get("rate");
+    const buffer = context.createBuffer(1, to - from, rate);
+    buffer.copyToChannel(this.samples.subarray(from, to), 0);
+    const node = context.createBufferSource();
+    node.buffer = buffer;
+    node.connect(context.destination);
+    const at = Math.max(this.until, context.currentTime + LEAD_S);
+    node.start(at);
+    this.placed.push({ node, at, from: from / rate, length: (to - from) / rate });
+    this.until = at + (to - from) / rate;
+  }
+
+  /** Lets the next player begin. @param {number} until */
+  pass(until) {
+    const turn = this.out.turns.get(this.id);
+    if (!turn || turn.view !== this || turn.until !== null) return;
+    turn.until = until;
+    for (const begin of [...this.out.waiting]) begin();
+  }
+
+  press() {
+    if (!this.ended) {
+      tell(this.model, { type: "stop" });
+      this.stop();
+    } else if (this.playing) this.halt();
+    else {
+      this.halt();
+      void this.out.context.resume();
+      this.until = 0;
+      if (this.frames) this.schedule(0, this.frames);
+    }
+    this.paint();
+  }
+
+  stop() {
+    this.stopped = true;
+    this.halt();
+    this.pass(0);
+    this.paint();
+  }
+
+  halt() {
+    for (const { node } of this.placed) node.stop();
+    this.placed = [];
+    this.until = 0;
+  }
+
+  /** Seconds of the sound that were heard. */
+  get heard() {
+    const now = this.out.context.currentTime;
+    const part = this.placed.findLast(({ at }) => at <= now);
+    return part ? part.from + Math.min(now - part.at, part.length) : 0;
+  }
+
+  paint() {
+    cancelAnimationFrame(this.frame);
+    const { model, canvas } = this;
+    const rate = model.get("rate") || 1;
+    const seconds = this.frames / rate;
+    const state = model.get("state");
+    const words = this.ended ? (this.playing ? "Pause" : "Play") : "Stop";
+    if (this.act.textContent !== words) this.act.textContent = words;
+    this.act.disabled = this.ended && !this.frames;
+    this.root.setAttribute("aria-label", `Speech: ${model.get("title") || state}`);
+    this.root.classList.toggle("sl-failed", state === "failed");
+    const blocked = this.out.context.state === "suspended" && !this.ended && this.frames ? "the browser wants a click before it plays" : "";
+    const facts = [state === "ended" ? "" : state, model.get("facts"), blocked].filter(Boolean).join(" · ");
+    if (this.facts.textContent !== facts) this.facts.textContent = facts;
+    this.time.textContent = `${shortClock(this.heard)} / ${shortClock(seconds)}${this.ended ? "" : "+"}`;
+    this.draw(canvas, seconds, rate);
+    if (this.playing || !this.ended) this.frame = requestAnimationFrame(() => this.paint());
+  }
+
+  /** Draws the waveform, which grows; the part that was heard in another colour. @param {HTMLCanvasElement} canvas @param {number} seconds @param {number} rate */
+  draw(canvas, seconds, rate) {
+    const pixels = window.devicePixelRatio || 1;
+    const [width, height] = [Math.round(canvas.clientWidth * pixels), Math.round(canvas.clientHeight * pixels)];
+    if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height });
+    const pen = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+    const style = getComputedStyle(this.root);
+    const whole = this.ended ? seconds : Math.max(seconds, LEAST_S);
+    pen.clearRect(0, 0, width, height);
+    const step = Math.max(Math.floor((whole * rate) / BINS), 1);
+    for (let bin = 0; bin * step < this.frames; bin += 1) {
+      let most = 0;
+      for (let one = bin * step; one < Math.min((bin + 1) * step, this.frames); one += 4) most = Math.max(most, Math.abs(this.samples[one]));
+      const high = Math.max(most * height, pixels);
+      pen.fillStyle = style.getPropertyValue((bin * step) / rate < this.heard ? "--sl-done" : "--sl-wave");
+      pen.fillRect((bin * width) / BINS, (height - high) / 2, Math.max(width / BINS - 1, 1), high);
+    }
+  }
+
+  dispose() {
+    for (const [name, listener] of Object.entries(this.listeners)) this.model.off(name, listener);
+    this.out.waiting.delete(this.turn);
+    this.halt();
+    this.pass(0);
+    this.sized.disconnect();
+    cancelAnimationFrame(this.frame);
+  }
+}
+
+/** @param {{model: any, el: HTMLElement}} place */
+function renderStream({ model, el }) {
+  const view = new StreamView(model, el);
+  return () => view.dispose();
+}
+
+export default liveWidget(renderStream);
