@@ -76,7 +76,7 @@ def test_texts_and_sounds_beyond_the_contract(mine):
     assert translation.text.startswith("cy:word cy:word")
     assert translation.model == "mine"
     clip = mine.synthesize("a bc", voice="anna", format="flac")
-    assert (clip.format, clip.sample_rate, clip.voice) == ("flac", RATE, "mine: anna")
+    assert (clip.format, clip.sample_rate, clip.voice) == ("flac", RATE, "anna")
     with pytest.raises(InvalidRequestError, match="text is empty"):
         mine.translate(" ", source_lang="sw", target_lang="cy")
 

@@ -78,7 +78,7 @@ class OpenAIAdapter:
     @property
     def catalogue(self) -> list[dict[str, Any]]:
         """The voices in the form of the contract's catalogue."""
-        return catalogue_of(self.speech, self._languages)
+        return catalogue_of(self._languages, str(self.speech))
 
     @property
     def identity(self) -> str:

@@ -12,7 +12,7 @@ from speechlab.evaluate._made import SPEECH
 from speechlab.evaluate._speech.rows import SEE, errors_of, heard_by_one, reported, spoken
 from speechlab.evaluate._speech.speed import callers_of, no_speed, timed_or_why, timed_voices
 from speechlab.evaluate._systems import asked_of_each, services_of, told_gone
-from speechlab.evaluate._voices import cast_of
+from speechlab.evaluate._voices import cast_of, recorded_voices
 from speechlab.evaluate._writing.progress import StageProgress, stage_of
 from speechlab.evaluate._writing.record import record_of
 
@@ -30,12 +30,14 @@ if TYPE_CHECKING:
 
 @briefly
 def round_trip(
-    lab: Client | Mapping[str, Client],
+    lab: Client | Mapping[str, Client] | None,
     frame: pd.DataFrame,
     voices: Iterable[Voice | str] | Voice | str | Mapping[str, Any] | None = None,
     *,
     text: str = "text",
     language: str = "language",
+    audio: str = "audio",
+    voice: str = "voice",
     recogniser: Client | None = None,
     identify: bool = False,
     speed: int = 0,
@@ -58,11 +60,14 @@ def round_trip(
 
     Args:
         lab: The client; or several by name, whose voices speak, as in ``{"ours": lab, "theirs": other}``.
-        frame: One row for each text.
+            None takes recordings that exist, of the columns ``audio`` and ``voice``; only the recogniser is asked.
+        frame: One row for each text; for recordings that exist, one for each recording.
         voices: Voices or their ids; None for all voices that speak the text's language. For several services a
             mapping by name, as in ``{"ours": "heart", "theirs": ["alloy", "nova"]}``.
         text: Column of the texts.
         language: Column of their languages, or a code for all of them.
+        audio: For ``lab=None``, the column of the recordings.
+        voice: Column of their voices or systems.
         recogniser: The client that recognises. None for ``lab``, or the first of several services that can be asked:
             a comparison of voices needs one recogniser for all.
         identify: Whether the recogniser must identify the language instead of being told.
@@ -85,6 +90,8 @@ def round_trip(
     import pandas as pd
 
     frame, (text, language) = columns_of(frame, text=text, language=language)
+    if lab is None:
+        lab, frame, speed = *recorded_voices(frame, text, language, audio, voice, recogniser), 0
     services = services_of(lab)
     if recogniser is not None:
         check_client("recogniser", recogniser)

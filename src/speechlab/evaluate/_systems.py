@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from speechlab._arguments import refused
+from speechlab._arguments import refused, require_columns
 from speechlab.errors import (
     APIConnectionError,
     AuthenticationError,
@@ -18,6 +18,8 @@ from speechlab.errors import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    import pandas as pd
 
     from speechlab.client import Client
 
@@ -101,6 +103,42 @@ def services_with_settings(
                 raise InvalidRequestError(message, parameter="settings")
             found[name] = (client, {**options, **own})
     return found
+
+
+def existing_of(frame: pd.DataFrame, argument: str, given: object, **others: object) -> dict[str, str]:
+    """Return the columns of outputs that exist, by the names of their systems.
+
+    Args:
+        frame: The table.
+        argument: Name of the argument, for messages.
+        given: Columns by name, columns that are names themselves, or None.
+        **others: Arguments that change what a system is asked, and so must not be set beside it.
+
+    Raises:
+        InvalidRequestError: The argument has a wrong type or is empty, the table lacks a column, or one of the
+            others is set.
+    """
+    if given is None:
+        return {}
+    columns = [given] if isinstance(given, str) else given
+    named = {str(one): one for one in columns} if isinstance(columns, list | tuple) else columns
+    found = _named(argument, named, "the column of each system, as in {'a': 'text_a'}")
+    require_columns(frame, *found.values())
+    without_settings(argument, **others)
+    return found
+
+
+def without_settings(argument: str, **others: object) -> None:
+    """Refuse arguments that change what a system is asked, where its outputs exist already.
+
+    Raises:
+        InvalidRequestError: One of the values is set.
+    """
+    if wrong := next((name for name, value in others.items() if value), None):
+        message = (
+            f"{wrong}= needs systems that can be asked, and {argument}= has outputs that exist; leave one out"
+        )
+        raise InvalidRequestError(message, parameter=wrong)
 
 
 def _named(argument: str, given: Any, allowed: str) -> dict[str, Any]:

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from speechlab._arguments import refused
-from speechlab.client import begin, grouped, replaying_from, result_of
+from speechlab._arguments import refused, require_columns
+from speechlab.client import begin, grouped, replaying_from, result_of, system
 from speechlab.contract import Voice
-from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._arguments import check_client, code_or_none, languages_of, no_language
-from speechlab.evaluate._made import WHY
+from speechlab.errors import InvalidRequestError, SpeechLabError
+from speechlab.evaluate._arguments import check_client, clip_of, code_or_none, languages_of, no_language
+from speechlab.evaluate._made import GIVEN, WHY
 from speechlab.evaluate._systems import asked_of_each, told_gone
-from speechlab.text import languages_in, primary_language
+from speechlab.text import language_name, languages_in, primary_language
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pandas as pd
 
+    from speechlab.audio import AudioClip
     from speechlab.client import AsyncClient, Client, VoiceCatalogue
     from speechlab.store import Store
 
@@ -122,6 +125,48 @@ def one_voice(
         )
         raise InvalidRequestError(message, parameter="voice")
     return chosen
+
+
+def recorded_voices(
+    frame: pd.DataFrame, text: str, language: str, audio: str, voice: str, recogniser: object
+) -> tuple[Client, pd.DataFrame]:
+    """Return recordings that exist as a client whose voices have spoken them, and the table without their columns.
+
+    Args:
+        frame: One row for each recording.
+        text: Column of the texts.
+        language: Column of their languages.
+        audio: Column of the recordings.
+        voice: Column of the names of their voices or systems.
+        recogniser: The client that recognises them.
+
+    Raises:
+        InvalidRequestError: The table lacks one of the columns, or there is no recogniser.
+    """
+    check_client("recogniser", recogniser, "; recordings that exist need one")
+    require_columns(frame, audio, voice)
+    sounds: dict[tuple[str, str], Any] = {}
+    codes: dict[str, set[str]] = {}
+    digest = hashlib.sha256()
+    for said, code, sound, name in zip(*(frame[one] for one in (text, language, audio, voice)), strict=True):
+        sounds.setdefault((str(said), str(name)), sound)
+        codes.setdefault(str(name), set()).add(str(code_or_none(code) or code))
+        with suppress(SpeechLabError, OSError, TypeError):  # told when it is asked for
+            digest.update(f"{said} {name}".encode("utf-8", "replace") + clip_of(sound).samples.tobytes())
+
+    def synthesize(text: str, voice: str) -> AudioClip:
+        if (text, voice) not in sounds:
+            raise InvalidRequestError(
+                f"the table has no recording of this text by {voice!r}", parameter=audio
+            )
+        return clip_of(sounds[text, voice])
+
+    languages = {name: ", ".join(map(language_name, sorted(own))) for name, own in codes.items()}
+    lab = system(
+        "recordings", synthesize=synthesize, voices=languages, version=digest.hexdigest()[:16], concurrency=8
+    )
+    once = frame[~frame[[language, text]].map(repr).duplicated()]
+    return lab, once.drop(columns=[one for one in frame.columns if one in {audio, voice, *GIVEN}])
 
 
 class Cast(NamedTuple):

@@ -57,17 +57,18 @@ def voice_id(name: str) -> str:
     return str(uuid.uuid5(_NAMESPACE, name))
 
 
-def catalogue_of(system: str | None, voices: Mapping[str, str]) -> list[dict[str, Any]]:
+def catalogue_of(voices: Mapping[str, str], model: str = "") -> list[dict[str, Any]]:
     """Voices in the form of the contract's catalogue.
 
     Args:
-        system: Name of the model or system, which tells voices of one name apart.
         voices: Their languages by their names.
+        model: Name of their model, which stands before each name.
     """
+    whose = f"{model}: " if model else ""
     return [
         {
             "id": voice_id(name),
-            "description": f"{name} ({system}: {name})",
+            "description": f"{name} ({whose}{name})",
             "language": language,
             "gender": "Neutral",
             "formats": ["wav", "mp3", "ogg", "flac", "pcm"],
@@ -230,7 +231,7 @@ class FunctionSystem:
     @property
     def catalogue(self) -> list[dict[str, Any]]:
         """The voices in the form of the contract's catalogue."""
-        return catalogue_of(self.name, self.voices)
+        return catalogue_of(self.voices)
 
     def function(self, operation: str) -> SystemFunction:
         """The function of an operation.

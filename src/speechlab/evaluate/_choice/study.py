@@ -18,7 +18,7 @@ from speechlab.evaluate._round_trip import recognisers_of, spoken_by
 from speechlab.evaluate._speech.rows import SEE, errors_of, heard_by_one, reported
 from speechlab.evaluate._speech.speed import callers_of, no_speed, timed_or_why, timed_voices
 from speechlab.evaluate._systems import services_of, told_gone
-from speechlab.evaluate._voices import cast_of, engines_of
+from speechlab.evaluate._voices import cast_of, engines_of, recorded_voices
 from speechlab.evaluate._writing.progress import StageProgress, stage_of
 from speechlab.evaluate._writing.record import record_of
 
@@ -35,12 +35,14 @@ if TYPE_CHECKING:
 
 @briefly
 def voices(
-    lab: Client | Mapping[str, Client],
+    lab: Client | Mapping[str, Client] | None,
     frame: pd.DataFrame,
     voices: Iterable[Voice | str] | Voice | str | Mapping[str, Any] | None = None,
     *,
     text: str = "text",
     language: str = "language",
+    audio: str = "audio",
+    voice: str = "voice",
     takes: int = 1,
     temperature: float | None = None,
     speed: int = 6,
@@ -66,11 +68,14 @@ def voices(
 
     Args:
         lab: The client; or several by name, as in ``{"ours": lab, "theirs": other}``.
-        frame: One row for each sentence.
+            None ranks recordings that exist, of the columns ``audio`` and ``voice``; only the recogniser is asked.
+        frame: One row for each sentence; for recordings that exist, one for each recording.
         voices: Voices or their ids; None for all voices that speak a sentence's language. For several services a
             mapping by name, as in ``{"ours": "heart", "theirs": ["alloy", "nova"]}``.
         text: Column of the sentences; a repeated sentence counts once.
         language: Column of their languages, or a code for all of them.
+        audio: For ``lab=None``, the column of the recordings.
+        voice: Column of their voices or systems.
         takes: Number of times that each voice speaks each sentence. With several takes, the variance of voices with
             temperature is estimated.
         temperature: Temperature, for voices that have one; None for the default of the voice.
@@ -99,13 +104,15 @@ def voices(
     import pandas as pd
 
     frame, (text, language) = columns_of(frame, text=text, language=language)
+    if lab is None:
+        lab, frame, speed = *recorded_voices(frame, text, language, audio, voice, recogniser), 0
     services = services_of(lab)
     if recogniser is not None:
         check_client("recogniser", recogniser)
     several = "" not in services
     keep_free(frame, VOICES)
     turns = count_of("speed", speed, "texts for each voice, or 0 for none")
-    at_once = callers_of("speed_concurrency", speed_concurrency)
+    clock = (turns, callers_of("speed_concurrency", speed_concurrency), stage_of(progress, "speed"))
     rated = rated_clips(dnsmos)
     if not is_whole_number(takes) or takes < 1:
         raise refused("takes", takes, "a whole number from 1 on")
@@ -121,17 +128,7 @@ def voices(
     heard, deaf = heard_by_one(ears, pd.concat(sound, ignore_index=True), language, **how)
     first = heard[heard["take"] == 0]
     timed, untimed = timed_or_why(
-        lambda: timed_voices(
-            cast.services,
-            cast.catalogues,
-            first,
-            text,
-            language,
-            turns,
-            at_once,
-            stage_of(progress, "speed"),
-        ),
-        no_speed(),
+        lambda: timed_voices(cast.services, cast.catalogues, first, text, language, *clock), no_speed()
     )
     told = {"takes": takes, "temperature": temperature, "speed": turns, "dnsmos": rated, "identify": identify}
     scored = reported(

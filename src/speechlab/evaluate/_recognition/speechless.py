@@ -56,7 +56,9 @@ def heard_in_nothing(systems: Sequence[System], rows: pd.DataFrame, how: dict[st
         one = by_name[name]
         return recognised(lab, rows, "language", identify=one.identify, **how, **one.options)
 
-    found, gone = asked_of_each({one.name: one.lab for one in systems}, hear, needed=False)
+    found, gone = asked_of_each(
+        {one.name: one.lab for one in systems if one.lab is not None}, hear, needed=False
+    )
     parts = []
     for one in systems:
         heard = found[one.name] if one.name in found else unheard(rows, gone[one.name])

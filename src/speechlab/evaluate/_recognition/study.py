@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from speechlab import batch
 from speechlab._arguments import refused
 from speechlab._brief import briefly
+from speechlab.datasets import usual_columns
 from speechlab.evaluate._arguments import (
     code_or_none,
     columns_of,
@@ -26,11 +27,11 @@ from speechlab.evaluate._recognition.conditions import AS_RECORDED, conditions_o
 from speechlab.evaluate._recognition.flags import Blocks, blocks_of
 from speechlab.evaluate._recognition.report import RecognitionReport
 from speechlab.evaluate._recognition.speechless import heard_in_nothing, speechless_rows
-from speechlab.evaluate._recognition.systems import System, systems_of
-from speechlab.evaluate._speech.rows import SEE, SPEAK, errors_of, recognised, reported, unheard
+from speechlab.evaluate._recognition.systems import HAD, System, systems_of
+from speechlab.evaluate._speech.rows import SEE, SPEAK, errors_of, had_before, recognised, reported, unheard
 from speechlab.evaluate._speech.speed import callers_of, no_speed, timed_or_why, timed_recognisers
 from speechlab.evaluate._speech.summary import BLOCK, NO_SPEAKER
-from speechlab.evaluate._systems import asked_of_each, told_gone
+from speechlab.evaluate._systems import asked_of_each, existing_of, told_gone
 from speechlab.evaluate._writing.progress import StageProgress, stage_of
 from speechlab.evaluate._writing.record import record_of
 from speechlab.store import Store
@@ -47,9 +48,10 @@ _SPEAKERS = ("voice", "speaker")
 
 @briefly
 def recognition(
-    lab: Client | Mapping[str, Client],
+    lab: Client | Mapping[str, Client] | None,
     frame: pd.DataFrame,
     *,
+    hypotheses: Mapping[str, str] | Sequence[str] | str | None = None,
     audio: str = "audio",
     text: str = "text",
     language: str = "language",
@@ -82,8 +84,11 @@ def recognition(
     asked, its rows fail, ``report.notes`` give the reason, and the other services continue.
 
     Args:
-        lab: The client; or several by name, as in ``{"ours": lab, "theirs": other}``.
+        lab: The client; or several by name, as in ``{"ours": lab, "theirs": other}``. None scores the outputs of
+            ``hypotheses`` alone; then nothing is asked, and the table needs no recordings.
         frame: One row for each recording.
+        hypotheses: Columns with hypotheses that exist, by the names of their systems, as in ``{"old": "text_old"}``.
+            They are compared with each other, and with what ``lab`` recognises.
         audio: Column of the recordings: paths.
         text: Column of the references.
         language: Column of the languages: codes, or several codes with ``+`` between them. A code in place of a
@@ -123,7 +128,12 @@ def recognition(
         AuthenticationError: The service refuses the API key.
         APIConnectionError: No service can be reached.
     """
-    systems = systems_of(lab, settings, identify=identify, options=options)
+    had = existing_of(
+        frame, "hypotheses", hypotheses, noise_db=noise_db, band_hz=band_hz, speechless=speechless
+    )
+    systems = systems_of(lab, settings, had, identify=identify, options=options)
+    outputs = {f"{HAD}{column}": frame[column].tolist() for column in had.values()}
+    frame = _without_outputs(frame, had, None if lab is not None else audio)
     several = len(systems) > 1
     conditions = conditions_of(noise_db, band_hz)
     nobody = count_of("speechless", speechless, "recordings of each kind, or 0 for none")
@@ -138,6 +148,7 @@ def recognition(
     keep_free(frame, RECOGNITION - GIVEN)
     blocks = blocks_of(frame, audio, text, groups, by_speaker=voice is not None)
     given, rows = _prepared(frame, audio, voice, blocks)
+    rows = rows.assign(**outputs)
     with _opened(store) as kept:
         if conditions:
             rows = under(rows, conditions, noise, seed, kept)
@@ -146,12 +157,8 @@ def recognition(
     made = [*(["recording"] if beside else []), *(["system"] if several else [])]
     made += ["condition", "snr_db"] if conditions else []
     known_language = rows[language].astype(object).map(lambda value: bool(languages_of(value))).astype(bool)
-    how = {
-        "store": store,
-        "concurrency": concurrency,
-        "give_up_after_s": give_up_after_s,
-        "progress": stage_of(progress, "transcribe"),
-    }
+    how: dict[str, Any] = {"store": store, "concurrency": concurrency, "give_up_after_s": give_up_after_s}
+    how["progress"] = stage_of(progress, "transcribe")
     found, gone = _heard_by(systems, rows[known_language], language, how)
     skipped = _left_out(rows[~known_language], language, systems)
     own = _recorded(systems, {"identify": identify, **options}) | ({"speed": turns} if turns else {})
@@ -160,7 +167,7 @@ def recognition(
         sort = noise if isinstance(noise, str) else type(noise).__name__
         added = [one.name for one in conditions]
         own |= {"conditions": added, "noise": sort, "seed": seed, "speechless": nobody}
-    there = [one for one in systems if one.name in found]
+    there = [one for one in systems if one.name in found and one.lab is not None]
     clock = (turns, at_once, stage_of(progress, "speed"))
     timed, untimed = _timed(there, rows[known_language], text, language, *clock)
     scored = reported(
@@ -177,10 +184,22 @@ def recognition(
     )
     nothing = None if silent is None else heard_in_nothing(there, silent, how)
     notes = [*told_gone(gone), *untimed, *_told_unscored(skipped[0], len(rows), scored.table, text)]
-    notes += blocks.notes
-    report = RecognitionReport.of_rows(scored, systems, nothing, notes, blocks.about)
+    report = RecognitionReport.of_rows(scored, systems, nothing, [*notes, *blocks.notes], blocks.about)
     tell_failed(errors_of(report), len(report.table), SEE)
     return report
+
+
+def _without_outputs(frame: pd.DataFrame, had: dict[str, str], audio: str | None) -> pd.DataFrame:
+    """The table with an empty column of recordings, if it has none and needs none.
+
+    A column of outputs may have the name of a result, as after a batch: then it and its kind are left out.
+    """
+    results = RECOGNITION - GIVEN
+    if results.intersection(had.values()):
+        frame = frame.drop(columns=[name for name in frame.columns if name in results])
+    if audio is not None and audio not in frame.columns and "audio" not in usual_columns(frame):
+        frame = frame.assign(**{audio: None})
+    return frame
 
 
 def _speaker(frame: object, *, beside: bool) -> str | None:
@@ -268,13 +287,17 @@ def _heard_by(
 ) -> tuple[dict[str, pd.DataFrame], dict[str, str]]:
     """Return the hypotheses of each system, and the reasons of systems that could not be asked."""
     by_name = {one.name: one for one in systems}
+    had = {
+        one.name: had_before(rows, one.had, language).assign(system=one.name) for one in systems if one.had
+    }
 
     def hear(name: str, client: Client) -> pd.DataFrame:
         one = by_name[name]
         heard = recognised(client, rows, language, identify=one.identify, **how, **one.options)
         return heard.assign(system=name)
 
-    return asked_of_each({one.name: one.lab for one in systems}, hear)
+    found, gone = asked_of_each({one.name: one.lab for one in systems if one.lab is not None}, hear)
+    return {**found, **had}, gone
 
 
 def _timed(
@@ -289,7 +312,13 @@ def _timed(
     clean = rows[rows["condition"] == AS_RECORDED] if "condition" in rows.columns else rows
     if not count or not len(clean):
         return no_speed(), []
-    asked = {one.name: (one.lab, {"identify": one.identify, **one.options}) for one in systems}
+    if not systems:
+        return no_speed(), []
+    asked = {
+        one.name: (one.lab, {"identify": one.identify, **one.options})
+        for one in systems
+        if one.lab is not None
+    }
     timed, why = timed_or_why(
         lambda: timed_recognisers(asked, clean, text, language, count, *clock), no_speed()
     )

@@ -59,6 +59,21 @@ def unheard(rows: pd.DataFrame, why: str | None) -> pd.DataFrame:
     return table
 
 
+def had_before(rows: pd.DataFrame, column: str, language: str) -> pd.DataFrame:
+    """Return rows whose hypotheses exist, in the form of :func:`recognised`."""
+    texts = rows[column].astype("string")
+    status = texts.isna().map({True: "error", False: "cached"})
+    table = unheard(rows, None).assign(
+        **{
+            f"{HEAR}hypothesis": texts,
+            f"{HEAR}hypothesis_language": rows[language].where(texts.notna(), None),
+            f"{HEAR}status": status,
+            f"{HEAR}error": texts.isna().map({True: "the table has no text here", False: None}),
+        }
+    )
+    return table.astype({f"{HEAR}confidence": "float64"})
+
+
 def heard_by_one(
     ears: Mapping[str, Client],
     rows: pd.DataFrame,
@@ -177,7 +192,10 @@ def errors_of(report: SpeechReport) -> pd.Series[str]:
 def _timed(heard: pd.DataFrame, store: Store | str | None) -> pd.DataFrame:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the rows of the report have the errors
-        return batch.segments(heard, store, prefix=HEAR, audio="audio")
+        # hypotheses that existed are in no store
+        known = heard[f"{HEAR}key"].notna()
+        asked = heard.assign(**{f"{HEAR}status": heard[f"{HEAR}status"].where(known, "skipped")})
+        return batch.segments(asked, store, prefix=HEAR, audio="audio")
 
 
 def _scored(rows: pd.DataFrame, text: str, language: str) -> pd.DataFrame:

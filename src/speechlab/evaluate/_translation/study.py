@@ -5,12 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from speechlab import batch
+from speechlab._arguments import refused
 from speechlab._brief import briefly
+from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._arguments import columns_of, count_of, keep_free
 from speechlab.evaluate._failed import tell_failed
 from speechlab.evaluate._made import TRANSLATION
 from speechlab.evaluate._speech.speed import callers_of, timed_or_why
-from speechlab.evaluate._systems import UNUSABLE, asked_of_each, services_with_settings, told_gone
+from speechlab.evaluate._systems import (
+    UNUSABLE,
+    asked_of_each,
+    existing_of,
+    services_with_settings,
+    told_gone,
+    without_settings,
+)
 from speechlab.evaluate._translation.effects import effects
 from speechlab.evaluate._translation.measures import (
     Columns,
@@ -45,9 +54,10 @@ _OWN_WAY_BACK = (
 
 @briefly
 def translation(
-    lab: Client | Mapping[str, Client],
+    lab: Client | Mapping[str, Client] | None,
     frame: pd.DataFrame,
     *,
+    hypotheses: Mapping[str, str] | Sequence[str] | str | None = None,
     text: str = "text",
     reference: str | None = "auto",
     source_lang: str = "source_lang",
@@ -74,7 +84,10 @@ def translation(
 
     Args:
         lab: The client; or several by name, the one to compare with first, as in ``{"ours": lab, "theirs": other}``.
+            None scores the translations of ``hypotheses`` alone.
         frame: One row for each text, with the columns named below.
+        hypotheses: Columns with translations that exist, by the names of their systems, as in ``{"old":
+            "translation_old"}``; they stand after what ``lab`` translates.
         text: Column of the texts.
         reference: Column of the reference translations; ``"auto"`` takes ``reference`` if the table has it; None for
             no references.
@@ -107,12 +120,14 @@ def translation(
         frame, text=text, source_lang=source_lang, target_lang=target_lang, reference=reference
     )
     reference = next(iter(others), None)
+    had = existing_of(frame, "hypotheses", hypotheses)
+    outputs, frame = _outputs(frame, had)
     keep_free(frame, TRANSLATION)
     columns = Columns(text, reference or "", source_lang, target_lang)
-    systems = services_with_settings(lab, settings, options, _SETTINGS)
-    several = "" not in systems
     terms = as_glossary(glossary)
     turns = count_of("speed", speed, "texts, or 0 for none")
+    systems = _systems_of(lab, settings, options, list(had), back=back)
+    several = len(systems) + len(had) > 1 or (bool(systems) and "" not in systems)
     clock = (turns, callers_of("speed_concurrency", speed_concurrency), stage_of(progress, "speed"))
     running: dict[str, Any] = {"store": store, "concurrency": concurrency, "give_up_after_s": give_up_after_s}
     running["progress"] = stage_of(progress, "translate")
@@ -129,28 +144,27 @@ def translation(
             how = {**running, "progress": stage_of(progress, "translate, back")}
             how |= {key: given[key] for key in ("model",) if key in given}
             returned, why = _back(client, rows, columns, how)
-            lost += (
-                [f"Translations{f' of {name}' if name else ''} were not translated back: {why}"]
-                if why
-                else []
-            )
+            whose = f" of {name}" if name else ""
+            lost += [f"Translations{whose} were not translated back: {why}"] if why else []
             batches += [] if returned is None else [returned]
             rows = with_back(rows, _places(rows, returned), columns)
         parts.append(rows.assign(system=name) if several else rows.set_axis(done.index))
+    for name, rows in outputs.items():
+        rows = measured(frame.assign(**rows).reset_index(drop=True), columns, terms)  # noqa: PLW2901 - the same rows
+        parts.append(rows.assign(system=name) if several else rows.set_axis(frame.index))
     unasked = [_unasked(frame, columns, name, why) for name, why in gone.items()]
     table = pd.concat([*parts, *unasked], ignore_index=True) if several else parts[0]
     notes = [*told_gone(gone), *([] if reference else _without_references(systems, back=back))]
     there = {name: systems[name] for name in asked}
     timed, untimed = timed_or_why(lambda: timed_translations(there, frame, columns, *clock), no_times())
     notes += [*lost, *untimed]
+    names = [*systems, *had] if several else []
     report = TranslationReport(
         title,
         table,
         summarized(table, columns, timed),
         (*columns,),
-        record_of(
-            "translation", store, *batches, back=back, speed=turns, systems=list(systems) if several else []
-        ),
+        record_of("translation", store, *batches, back=back, speed=turns, systems=names),
         effects(table, columns),
         kept_terms(table, columns, terms) if terms else pd.DataFrame(),
         timed,
@@ -159,6 +173,44 @@ def translation(
     wrong = table[table["status"] == "error"]
     tell_failed(wrong["error"], len(table), "The report's table has them, with status 'error'")
     return report
+
+
+def _systems_of(
+    lab: Client | Mapping[str, Client] | None,
+    settings: Any,
+    options: Mapping[str, Any],
+    had: list[str],
+    *,
+    back: bool,
+) -> dict[str, tuple[Client, dict[str, Any]]]:
+    """The systems to ask, by name; none where translations exist and no client is given."""
+    if lab is None:
+        without_settings("hypotheses", settings=settings, back=back, **options)
+        if not had:
+            raise refused("lab", None, "a Client, clients by name, or None beside hypotheses=")
+        return {}
+    systems = services_with_settings(lab, settings, options, _SETTINGS)
+    if had:
+        systems = {name or "lab": asked for name, asked in systems.items()}
+    if twice := set(systems).intersection(had):
+        message = f"two systems are called {min(twice)!r}; give one another name in hypotheses="
+        raise InvalidRequestError(message, parameter="hypotheses")
+    return systems
+
+
+def _outputs(frame: pd.DataFrame, had: Mapping[str, str]) -> tuple[dict[str, pd.DataFrame], pd.DataFrame]:
+    """Columns of a batch for translations that exist, by system; and the table without columns that clash."""
+    import pandas as pd
+
+    found = {}
+    for name, column in had.items():
+        texts = frame[column].astype("string")
+        status = texts.isna().map({True: "error", False: "cached"})
+        error = texts.isna().map({True: "the table has no text here", False: None})
+        found[name] = pd.DataFrame(
+            {"translation": texts, "processing_s": float("nan"), "status": status, "error": error}
+        )
+    return found, frame.drop(columns=list(TRANSLATION.intersection(had.values())))
 
 
 def _without_references(systems: Mapping[str, tuple[Client, dict[str, Any]]], *, back: bool) -> list[str]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from itertools import product
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -18,7 +19,6 @@ from speechlab.errors import InvalidRequestError, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
     import pandas as pd
 
@@ -70,18 +70,24 @@ def performed(study: Callable[..., Report], source: Path, out: Path, **options: 
     if before is not None:
         _check_comparable(before, study.__name__, _systems(study.__name__, options.get("settings"), services))
     with warnings_told(without=_ROWS_FAILED):
-        rows = datasets.read(source, language=codes.get("language"), split=split or None, columns=named)
+        had = options.get("hypotheses") or {}
+        files = {name: place for name, place in had.items() if Path(place).exists()}
+        code = codes.get("language")
+        rows = datasets.read(source, language=code, split=split or None, columns=named, transcripts=files)
+        had.update({name: name for name in files})
         if n is not None:
             strata = [name for name in ("language",) if name in rows.columns]
             rows = datasets.sample(rows, n, by=strata, seed=seed)
     rows = rows.assign(**{name: code for name, code in codes.items() if code and name not in rows.columns})
-    _check_columns(source, rows, [name for name, needed in columns.items() if needed])
+    alone = bool(had) and not services
+    needed = [name for name, needed in columns.items() if needed and not (alone and name == "audio")]
+    _check_columns(source, rows, needed)
     if "audio" not in columns:
         rows = rows.drop(columns=["audio", "duration_s"], errors="ignore")
     with (
         _stoppable(),
         warnings_told(without=_ROWS_FAILED),
-        connected(services, adapters) as lab,
+        nullcontext() if alone else connected(services, adapters) as lab,
         stages() as told,
     ):
 

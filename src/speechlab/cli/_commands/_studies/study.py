@@ -84,6 +84,8 @@ _OTHERWISE = [
     several services one for each, where NAME is its service."""),
     ("settings", _WORDS, "--setting", "NAME=JSON", """Setting to compare: parameters of the call, under a name; may be
     repeated."""),
+    ("hypotheses", _WORDS, "--hypothesis", "NAME=COLUMN|PATH", """Outputs that exist, under the name of a system: a
+    column, or a file or folder of transcripts; may be repeated. Nothing is asked without --service."""),
     ("noise", str, "--noise", "KIND|FILE", """Kind of noise: speech (shaped like the recording), white, or a recording
     of noise."""),
     ("band_hz", _WORDS, "--band", "LOW-HIGH", "Limit the recordings to a band, in Hz; may be repeated."),
@@ -132,7 +134,7 @@ def _command(name: str) -> Any:
             found.append(option(one.name, str | None, None, help=text))
         elif own and (not text.startswith("Column of") or one.name == "groups"):
             found.append(_option(own, default=one.default))
-        elif one.name not in {*columns, "voice", "seed"} and (made := option_of(one, text)):
+        elif one.name not in {*columns, "audio", "voice", "seed"} and (made := option_of(one, text)):
             found.append(made)
     more = " The results with and without it are compared." if name in {"recognition", "translation"} else ""
     found += [_option(facts, more=more) for facts in _OF_CALLS.get(name, ())]

@@ -78,6 +78,9 @@ def in_python(study: str, options: Mapping[str, Any], services: Sequence[str]) -
         found["band_hz"] = [_band(one) for one in found["band_hz"]]
     if "glossary" in found:
         found["glossary"] = _glossary(found["glossary"])
+    if "hypotheses" in found:
+        example = "NAME=COLUMN, as in --hypothesis old=text_old"
+        found["hypotheses"] = _named("hypothesis", found["hypotheses"], example)
     if "voices" in found:
         found["voices"] = _voices(found["voices"], services)
     if "voice" in found:

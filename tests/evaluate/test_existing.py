@@ -1,0 +1,150 @@
+"""Studies of outputs that exist: hypotheses, translations and recordings of a table, without a call for them."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import speechlab as sl
+from speechlab import evaluate
+from speechlab.cli._app import app
+from speechlab.errors import InvalidRequestError
+
+COUNT = 24
+TEXTS = [f"this is sentence number {n} of many" for n in range(COUNT)]
+
+
+@pytest.fixture
+def texts():
+    old = [text.replace("sentence", "sentences") for text in TEXTS]
+    return pd.DataFrame({"text": TEXTS, "language": "en", "good": TEXTS, "old": old})
+
+
+def clip(n: int, sign: int = 1) -> sl.AudioClip:
+    return sl.AudioClip(np.full(8_000 + n, sign * 0.01 * (n + 1), np.float32), 8_000)
+
+
+def said(sound: sl.AudioClip) -> str:
+    return TEXTS[round(sound.peak * 100) - 1]
+
+
+def test_hypotheses_are_scored_without_recordings_and_without_a_call(texts, tmp_path):
+    texts.loc[3, "old"] = None
+    report = evaluate.recognition(None, texts, hypotheses={"new": "good", "week 1": "old"}, store=tmp_path)
+    assert report.summary.set_index("system")["wer"].round(3).to_dict() == {"new": 0.0, "week 1": 0.143}
+    assert report.answer.startswith(
+        "Take new. It makes significantly fewer errors than week 1 on 23 recordings"
+    )
+    assert report.failed()["error"].tolist() == ["the table has no text here"]
+    assert report.table["status"].value_counts().to_dict() == {"cached": 2 * COUNT - 1, "error": 1}
+    assert report.record["runs"] == []
+    page = report.save(tmp_path / "report.html").read_text("utf-8")
+    assert "week 1" in page
+    alone = evaluate.recognition(None, texts, hypotheses="good", store=tmp_path)
+    assert alone.summary["wer"].tolist() == [0.0]
+    assert "system" not in alone.table.columns
+    changes = evaluate.recognition(None, texts, hypotheses="old", store=tmp_path).compare(alone)
+    assert "worse" in changes.answer
+
+
+def test_hypotheses_stand_beside_what_a_system_recognises(texts, tmp_path):
+    table = texts.assign(audio=[clip(n) for n in range(COUNT)])
+    how = {"store": tmp_path, "progress": False}
+    with sl.system("ears", transcribe=said, version="1") as lab:
+        report = evaluate.recognition(lab, table, hypotheses=["old"], speed=2, **how)
+        assert report.systems == ["lab", "old"]
+        assert set(report.speed["system"]) == {"lab"}
+        named = evaluate.recognition({"ears": lab}, table, hypotheses={"week 1": "old"}, **how)
+        assert named.systems == ["ears", "week 1"]
+        for wrong, told in (
+            ({"hypotheses": {"ears": "old"}}, "two systems are called 'ears'"),
+            ({"hypotheses": {"a": "none"}}, "no column 'none'"),
+            ({"hypotheses": ["old"], "noise_db": [10]}, "noise_db= needs systems that can be asked"),
+            ({"hypotheses": 3}, "hypotheses is 3"),
+        ):
+            with pytest.raises(InvalidRequestError, match=told):
+                evaluate.recognition({"ears": lab}, table, **wrong, **how)
+
+
+def test_the_table_of_a_batch_is_scored_as_it_is(texts, tmp_path):
+    with sl.system("ears", transcribe=said, version="1") as lab:
+        sounds = texts.assign(audio=[clip(n) for n in range(COUNT)])
+        done = sl.batch.transcribe(sounds, lab, store=tmp_path, progress=False)
+    report = evaluate.recognition(None, done, hypotheses="hypothesis", store=tmp_path)
+    assert report.summary["wer"].tolist() == [0.0]
+
+
+def test_without_a_client_something_must_be_there(texts, tmp_path):
+    with pytest.raises(InvalidRequestError, match="None beside hypotheses="):
+        evaluate.recognition(None, texts)
+    with pytest.raises(InvalidRequestError, match="settings= needs systems that can be asked"):
+        evaluate.recognition(None, texts, hypotheses="good", settings={"a": {}})
+    with pytest.raises(InvalidRequestError, match="recogniser is None"):
+        evaluate.voices(None, texts.assign(audio="a.wav", voice="a"))
+
+
+def test_translations_that_exist(tmp_path):
+    table = pd.DataFrame({"text": TEXTS, "source_lang": "en", "target_lang": "de"})
+    table = table.assign(
+        reference=[text.upper() for text in TEXTS], good=lambda one: one["reference"], bad="Nein."
+    )
+    table.loc[2, "bad"] = None
+    report = evaluate.translation(None, table, hypotheses={"good": "good", "bad": "bad"}, store=tmp_path)
+    assert report.answer.startswith("Keep good.")
+    assert report.summary["system"].tolist() == ["good", "bad"]
+    assert report.summary["chrf"].tolist()[0] == 100
+    assert report.table["status"].value_counts().to_dict() == {"cached": 2 * COUNT - 1, "error": 1}
+    with sl.system("upper", translate=str.upper, version="1") as lab:
+        beside = evaluate.translation(lab, table, hypotheses=["bad"], store=tmp_path, progress=False)
+    assert beside.summary["system"].tolist() == ["lab", "bad"]
+    alone = evaluate.translation(None, table, hypotheses="good", store=tmp_path)
+    assert "system" not in alone.summary.columns
+    with pytest.raises(InvalidRequestError, match="back= needs systems that can be asked"):
+        evaluate.translation(None, table, hypotheses="good", back=True)
+
+
+def test_recordings_that_exist_are_ranked_with_the_recogniser_alone(tmp_path):
+    rows = [
+        {"text": TEXTS[n], "language": "en", "voice": voice, "audio": clip(n, sign), "note": n}
+        for n in range(COUNT)
+        for voice, sign in (("anna", 1), ("bert", -1))
+    ]
+    calls = []
+
+    def hears(sound: sl.AudioClip) -> str:
+        calls.append(sound)
+        return said(sound) if sound.samples[0] > 0 else f"{said(sound)} oops"
+
+    with sl.system("ears", transcribe=hears, version="1") as ears:
+        how = {"recogniser": ears, "store": tmp_path, "progress": False}
+        report = evaluate.voices(None, pd.DataFrame(rows), dnsmos=0, **how)
+        assert len(calls) == 2 * COUNT
+        trip = evaluate.round_trip(None, pd.DataFrame(rows[:-1]), **how)
+    assert report.answer.startswith("Take anna. It makes significantly fewer errors than bert")
+    assert not report.notes
+    assert len(calls) == 2 * COUNT
+    assert trip.summary.set_index("voice_name")["wer"].round(2).to_dict() == {"anna": 0.0, "bert": 0.14}
+    assert "no recording of this text by 'bert'" in trip.failed()["error"].iloc[0]
+
+
+@pytest.mark.slow
+def test_the_command_scores_columns_and_folders(texts, tmp_path):
+    texts["file"] = [f"{n}.wav" for n in range(COUNT)]
+    for name in texts["file"]:
+        clip(1).save(tmp_path / name)
+    texts.to_csv(tmp_path / "list.csv", index=False)
+    (tmp_path / "vendor").mkdir()
+    for n, text in enumerate(TEXTS):
+        (tmp_path / "vendor" / f"{n}.json").write_text(json.dumps({"text": text}))
+    out = tmp_path / "report"
+    given = ["--hypothesis", f"theirs={tmp_path / 'vendor'}", "--hypothesis", "week=old"]
+    done = CliRunner().invoke(
+        app, ["study", "recognition", f"{tmp_path / 'list.csv'}", "--out", f"{out}", *given]
+    )
+    assert done.exit_code == 0, done.output
+    assert "Take theirs." in done.output
+    assert evaluate.Report.load(out).systems == ["theirs", "week"]
