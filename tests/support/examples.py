@@ -28,7 +28,7 @@ WITHOUT = {
         batch.Plan batch.Run batch.assemble
         batch.diff batch.load batch.plan_synthesis batch.plan_transcription
         batch.plan_translation batch.run batch.segments batch.synthesize batch.transcribe batch.transcribe_long
-        batch.translate widgets.StreamPlayer""",
+        batch.translate notebook.Playback widgets.StreamPlayer""",
     "what rooms of this package ask of each other, and nobody else": """
         batch.Arrivals batch.Outcome batch.TimedCall batch.failures_told_elsewhere batch.in_turns batch.timed
         client.CallGroup client.Operation client.address_and_key
