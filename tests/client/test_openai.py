@@ -80,7 +80,34 @@ def test_recognition_with_and_without_segments(theirs, counterpart, clip):
     assert timed.language == "en"
     assert timed.segments["text"].str.strip().tolist() == timed.segments["text"].tolist()
     assert (timed.segments["end"] > timed.segments["start"]).all()
-    assert counterpart[0].asked[-1]["timestamp_granularities[]"] == "segment"
+    assert counterpart[0].asked[-1]["timestamp_granularities[]"] == "segment word"
+    assert timed.words["word"].str.lower().tolist() == ["good"]
+    assert timed.words["confidence"].isna().all()
+    assert heard.words is None
+
+
+def test_a_voice_has_instructions_and_a_speed(counterpart):
+    calm = {"voice": "alloy", "instructions": "Speak calmly.", "speed": 0.9, "language": "English"}
+    adapter = OpenAIAdapter(
+        speech="tts-1", voices={"calm": calm, "quick": {**calm, "speed": 1.2}, "nova": "Japanese"}
+    )
+    with Client(counterpart[1], api_key=KEY, adapter=adapter) as client:
+        client.synthesize("Good morning.", voice="calm")
+        voices = client.voices()
+    asked = counterpart[0].asked[-1]
+    assert (asked["voice"], asked["instructions"], asked["speed"]) == ("alloy", "Speak calmly.", 0.9)
+    assert [voice.language for voice in voices] == ["English", "English", "Japanese"]
+    slower = OpenAIAdapter(speech="tts-1", voices={"calm": {**calm, "speed": 0.8}})
+    assert slower.catalogue[0]["id"] != voices[0].id  # results of other options are kept apart
+    for wrong in ({"pitch": 1}, {"speed": "fast"}, {"instructions": None}):
+        with pytest.raises(ConfigurationError, match="give voice, language, instructions"):
+            OpenAIAdapter(voices={"calm": wrong})
+
+
+def test_a_streamed_transcript_is_read(counterpart, clip):
+    adapter = OpenAIAdapter(transcription="streams")
+    with Client(counterpart[1], api_key=KEY, adapter=adapter) as client:
+        assert client.transcribe(clip, language="en").text == "Good morning."
 
 
 def test_translation_whole_and_in_pieces(theirs, counterpart):

@@ -45,7 +45,7 @@ class OpenAIServer:
 
     async def speech(self, head, body):
         asked = json.loads(body)
-        assert set(asked) == {"model", "input", "voice", "response_format"}
+        assert set(asked) - {"instructions", "speed"} == {"model", "input", "voice", "response_format"}
         self.asked.append(asked)
         kind = {"opus": "ogg"}.get(asked["response_format"], asked["response_format"])
         clip = await self.lab.synthesize(asked["input"], voice=VOICES[asked["voice"]], format=kind)
@@ -57,7 +57,8 @@ class OpenAIServer:
         for part in message_from_bytes(b"Content-Type: " + kind + b"\r\n\r\n" + body).walk():
             if not part.is_multipart():
                 name = part.get_param("name", header="content-disposition")
-                parts[name] = part.get_payload(decode=True)
+                value = part.get_payload(decode=True)
+                parts[name] = parts[name] + b" " + value if name in parts else value
                 assert name != "file" or part.get_filename() in {
                     "audio.wav",
                     "audio.mp3",
@@ -68,6 +69,17 @@ class OpenAIServer:
         asked = {name: value.decode() for name, value in parts.items()}
         self.asked.append(asked)
         verbose = asked["response_format"] == "verbose_json"
+        if asked["model"] == "streams":
+            events = [
+                ("delta", {"delta": "Good "}),
+                ("delta", {"delta": "morning."}),
+                ("done", {"text": "Good morning."}),
+            ]
+            lines = [
+                f"data: {json.dumps({'type': f'transcript.text.{kind}', **told})}\n\n"
+                for kind, told in events
+            ]
+            return reply(200, "".join(lines).encode(), "text/event-stream")
         heard = await self.lab.transcribe(
             audio, language=asked.get("language"), vad="segments" if verbose else "off"
         )
@@ -91,6 +103,9 @@ class OpenAIServer:
             "text": heard.text,
             "segments": segments,
         }
+        if "word" in asked.get("timestamp_granularities[]", ""):
+            first = heard.pieces[0]
+            told["words"] = [{"word": first.text.split()[0], "start": first.start, "end": first.end}]
         return reply(200, told)
 
     async def chat(self, head, body):

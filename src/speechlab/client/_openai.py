@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from email import message_from_bytes
 from typing import TYPE_CHECKING, Any, cast
 
@@ -28,7 +29,7 @@ from speechlab.contract import (
 from speechlab.errors import ConfigurationError, InvalidRequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from speechlab.client._operations.call import Body, HttpCall
 
@@ -52,16 +53,19 @@ class OpenAIAdapter:
         speech: Model of ``/audio/speech``; None if the service has none.
         transcription: Model of ``/audio/transcriptions``; None if the service has none.
         translation: Model of ``/chat/completions`` for translations, unless a call names another.
-        voices: Names of the voices, or a dict from each name to its languages; the API has no catalogue.
+        voices: Names of the voices, or a dict from each name to its languages; the API has no catalogue. A voice may
+            have options, under any name: ``{"calm": {"voice": "alloy", "instructions": "Speak calmly.", "speed": 0.9,
+            "language": "English"}}``, each of which may be left out.
 
     Raises:
-        ConfigurationError: A model or a voice is not text.
+        ConfigurationError: A model or a voice is not text, or an option of a voice is not known.
     """
 
     speech: str | None = None
     transcription: str | None = None
     translation: str | None = None
-    voices: Iterable[str] | Mapping[str, str] = ()
+    voices: Iterable[str] | Mapping[str, str | Mapping[str, Any]] = ()
+    _options: Mapping[str, dict[str, Any]] = field(init=False, repr=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in _MODELS:
@@ -69,16 +73,32 @@ class OpenAIAdapter:
                 raise ConfigurationError(
                     f"{name} of the adapter is {getattr(self, name)!r:.40}; it must be a text"
                 )
-        object.__setattr__(self, "voices", named_voices(self.voices, _LANGUAGES))
+        given = cast("Any", self.voices)
+        if isinstance(given, Mapping):
+            options = {name: _options(name, one) for name, one in given.items() if isinstance(one, Mapping)}
+            object.__setattr__(self, "_options", options)
+            given = {
+                name: options.get(name, {}).pop("language", _LANGUAGES) if name in options else one
+                for name, one in given.items()
+            }
+        object.__setattr__(self, "voices", named_voices(given, _LANGUAGES))
 
     @property
     def _languages(self) -> dict[str, str]:
         return dict(cast("Mapping[str, str]", self.voices))
 
+    def _id(self, name: str) -> str:
+        """The id of a voice, which is another one with other options."""
+        options = self._options.get(name)
+        return voice_id(
+            f"{name} {orjson.dumps(options, option=orjson.OPT_SORT_KEYS).decode()}" if options else name
+        )
+
     @property
     def catalogue(self) -> list[dict[str, Any]]:
         """The voices in the form of the contract's catalogue."""
-        return catalogue_of(self._languages, str(self.speech))
+        found = catalogue_of(self._languages, str(self.speech))
+        return [{**one, "id": self._id(name)} for one, name in zip(found, self._languages, strict=True)]
 
     @property
     def identity(self) -> str:
@@ -103,7 +123,7 @@ class OpenAIAdapter:
         _refuse({"temperature": fields.get("temperature")})
         rate = fields.get("sample_rate")
         _refuse({"sample_rate": None if rate in {None, DEFAULT_SAMPLE_RATE} else rate})
-        names = {voice_id(name): name for name in self._languages}
+        names = {self._id(name): name for name in self._languages}
         if fields["voice_id"] not in names:
             known = ", ".join(names.values()) or "none"
             message = f"voice {fields['voice_id']!r} is none of the adapter's, which has {known}"
@@ -113,6 +133,7 @@ class OpenAIAdapter:
             "input": fields["text"],
             "voice": names[fields["voice_id"]],
             "response_format": _FORMATS.get(fields["format"], fields["format"]),
+            **self._options.get(names[fields["voice_id"]], {}),
         }
         return replace(call, path="/audio/speech", body=json_body(asked))
 
@@ -133,7 +154,7 @@ class OpenAIAdapter:
         _refuse(fields)
         asked.append(("response_format", "verbose_json" if verbose else "json"))
         if segments == "segments":
-            asked.append(("timestamp_granularities[]", "segment"))
+            asked += [("timestamp_granularities[]", one) for one in ("segment", "word")]
         boundary = secrets.token_hex(16)
         tail, form = form_body(asked, boundary)
         named = f'name="file"; filename="audio.{kind}"'
@@ -184,7 +205,8 @@ class OpenAIAdapter:
     def answered(call: HttpCall, status: int, content: bytes) -> tuple[int, bytes]:
         """Status and body of a complete reply in the form of the contract."""
         try:
-            fields = orjson.loads(content)
+            streamed = status == 200 and content.lstrip()[:6] in {b"data: ", b"event:"}
+            fields = _of_events(content) if streamed else orjson.loads(content)
         except orjson.JSONDecodeError:
             return status, content
         if not isinstance(fields, dict):
@@ -212,6 +234,34 @@ async def _content(body: Body) -> bytes:
 
 
 _MODELS = ("speech", "transcription", "translation")
+
+
+def _options(name: object, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a voice.
+
+    Raises:
+        ConfigurationError: One of them is not known, or has another type.
+    """
+    kinds: dict[str, tuple[type, ...]] = {
+        "voice": (str,),
+        "language": (str,),
+        "instructions": (str,),
+        "speed": (int, float),
+    }
+    for option, value in given.items():
+        if option not in kinds or not isinstance(value, kinds[option]) or isinstance(value, bool):
+            allowed = "give voice, language, instructions (texts), speed"
+            raise ConfigurationError(f"the voice {name!r:.40} has {option}={value!r:.40}; {allowed}")
+    return dict(given)
+
+
+def _of_events(content: bytes) -> dict[str, Any]:
+    """A streamed transcript (``transcript.text.delta``, ``transcript.text.done``) as one reply."""
+    lines = [line[5:].strip() for line in content.splitlines() if line.startswith(b"data:")]
+    events = [orjson.loads(line) for line in lines if line != b"[DONE]"]
+    done: dict[str, Any] = next((one for one in events if one.get("type") == "transcript.text.done"), {})
+    text = "".join(one.get("delta", "") for one in events if one.get("type") == "transcript.text.delta")
+    return {"text": text, **done}
 
 
 def _refuse(fields: Mapping[str, Any]) -> None:

@@ -134,7 +134,7 @@ def _adapters(given: Sequence[str]) -> dict[str, OpenAIAdapter]:
     from speechlab.client import OpenAIAdapter
 
     allowed = """NAME=JSON with models and voices, as in --openai 'theirs={"translation": "gpt-4o"}'"""
-    known = {field.name for field in fields(OpenAIAdapter)}
+    known = {field.name for field in fields(OpenAIAdapter) if field.init}
     told = _objects("openai", given, allowed)
     for name, facts in told.items():
         if strange := [one for one in facts if one not in known]:
