@@ -9,8 +9,8 @@ import pytest
 
 from speechlab.errors import ConfigurationError, ServiceStartError
 from speechlab.service import ServiceConfig, create_app, given_settings, load_config, make_key, serve
-from speechlab.service._accounts.keyring import Keyring
-from speechlab.service._config.settings import setting_names
+from speechlab.service._accounts.keys import Keyring
+from speechlab.service._config import setting_names
 from speechlab.service._engines.engines import served_engines
 from speechlab.service._logs import error_fields
 

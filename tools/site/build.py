@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
 BUILD = ROOT / "build" / "docs"
 COPIED = (
-    "docs/*.md", "docs/extend/*.md", "docs/*.json", "docs/images/*", "docs/operations/*",
+    "docs/*.md", "docs/extend/*.md", "docs/*.json", "docs/images/*", "deploy/*",
     "benchmarks/*.py", "notebooks/*.ipynb", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE",
 )  # fmt: skip
 

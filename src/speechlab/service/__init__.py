@@ -15,13 +15,11 @@ from speechlab._require import require
 
 if TYPE_CHECKING:
     from speechlab.service._accounts.database import Database, default_data_dir
+    from speechlab.service._accounts.keys import Access, StoredKey
     from speechlab.service._accounts.ledger import Ledger, UsageRow, UsageTotal
-    from speechlab.service._accounts.limits import KeyLimits
-    from speechlab.service._accounts.quotas import Quotas
-    from speechlab.service._accounts.stored_keys import Access, StoredKey
+    from speechlab.service._accounts.limits import KeyLimits, Quotas
     from speechlab.service._app import create_app
-    from speechlab.service._config.loading import given_settings, load_config
-    from speechlab.service._config.settings import ServiceConfig
+    from speechlab.service._config import ServiceConfig, given_settings, load_config
     from speechlab.service._engines.voices import voice_uuid
     from speechlab.service._keys import make_key
     from speechlab.service._providers import Provider, ServedEngine
@@ -40,12 +38,10 @@ __all__ = [
 _NAMES = {
     "_accounts.database": "Database default_data_dir",
     "_accounts.ledger": "Ledger UsageRow UsageTotal",
-    "_accounts.limits": "KeyLimits",
-    "_accounts.quotas": "Quotas",
-    "_accounts.stored_keys": "Access StoredKey",
+    "_accounts.keys": "Access StoredKey",
+    "_accounts.limits": "KeyLimits Quotas",
     "_app": "create_app",
-    "_config.loading": "given_settings load_config",
-    "_config.settings": "ServiceConfig",
+    "_config": "ServiceConfig given_settings load_config",
     "_engines.voices": "voice_uuid",
     "_keys": "make_key",
     "_providers": "Provider ServedEngine",

@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the service; returns the exit status."""
     options = vars(_parser().parse_args(arguments))
     try:
-        from speechlab.service._config.loading import given_settings, load_config
+        from speechlab.service._config import given_settings, load_config
         from speechlab.service._keys import make_key
         from speechlab.service._logs import log, to_stderr
         from speechlab.service._server.server import serve

@@ -1,8 +1,8 @@
-"""The application: routes, and the guard around them."""
+"""The application: routes, the guard around them, and the replies to those who operate the service."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -14,19 +14,20 @@ from starlette.routing import Route, WebSocketRoute
 from speechlab._platform import is_loopback
 from speechlab.contract import REALTIME_PATH, RECOGNITION_PATH, SPEECH_PATH, TRANSLATION_PATH, VOICES_PATH
 from speechlab.errors import ConfigurationError
+from speechlab.service._accounts.counters import CONTENT_TYPE, gauge
 from speechlab.service._faults import Fault
 from speechlab.service._gate.guard import Guard, service_name
-from speechlab.service._routes.health import metrics, ready
 from speechlab.service._routes.realtime import realtime
 from speechlab.service._routes.recognition import recognize
 from speechlab.service._routes.speech import list_voices, speak
 from speechlab.service._routes.translation import translate
-from speechlab.service._state import METRICS_PATH, READY_PATH, ServiceState
+from speechlab.service._state import METRICS_PATH, PRINCIPAL, READY_PATH, ServiceState, service_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-    from speechlab.service._config.settings import ServiceConfig
+    from speechlab.service._config import ServiceConfig
+    from speechlab.service._keys import Principal
 
 _LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
 
@@ -94,3 +95,30 @@ async def _no_such_route(request: Request, error: Exception) -> Response:
         )
         return Fault("ErrMethodNotAllowed", message, where, headers=headers).response()
     return Fault("ErrNotFound", "there is nothing at this path", where).response()
+
+
+async def ready(request: Request) -> Response:
+    """Reply 200 if the service is ready, or 503; operators get the details."""
+    principal = cast("Principal | None", request.scope.get(PRINCIPAL))
+    try:
+        status = await service_of(request).readiness.check()
+    except Fault as fault:
+        if principal is not None and principal.operator:
+            raise
+        raise Fault(
+            "ErrOverloaded", "the service is not ready", "router", "ready", headers=fault.headers
+        ) from None
+    if principal is None or not principal.operator:
+        status = {"status": status["status"]}
+    return JSONResponse(status)
+
+
+async def metrics(request: Request) -> Response:
+    """Reply with the counters."""
+    service = service_of(request)
+    gauges = await service.engines.threads.run(service.upkeep.gauges)
+    gauges += [
+        gauge("speechlab_websockets_open", "Realtime connections.", service.in_flight.talking),
+        gauge("speechlab_requests_running", "HTTP requests under way.", service.in_flight.running),
+    ]
+    return Response(service.counters.text(gauges), headers={"Content-Type": CONTENT_TYPE})

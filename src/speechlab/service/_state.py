@@ -15,15 +15,14 @@ from speechlab._platform import package_version
 from speechlab.service._accounts.counters import Counters
 from speechlab.service._accounts.database import Database
 from speechlab.service._accounts.in_flight import InFlight
-from speechlab.service._accounts.keyring import Keyring
+from speechlab.service._accounts.keys import Access, Keyring
 from speechlab.service._accounts.ledger import Ledger
+from speechlab.service._accounts.limits import Quotas
 from speechlab.service._accounts.metering import Metering
-from speechlab.service._accounts.quotas import Quotas
-from speechlab.service._accounts.stored_keys import Access
 from speechlab.service._engines.engines import Engines
 from speechlab.service._health.ready import Readiness
 from speechlab.service._health.upkeep import Upkeep
-from speechlab.service._holding.budget import BytesBudget
+from speechlab.service._holding import BytesBudget
 from speechlab.service._keys import Principal
 from speechlab.service._workers.decoding import Decoders
 
@@ -34,8 +33,8 @@ if TYPE_CHECKING:
     from starlette.types import Scope
 
     from speechlab.service._accounts.metering import Meter
-    from speechlab.service._config.settings import ServiceConfig
-    from speechlab.service._holding.budget import Held
+    from speechlab.service._config import ServiceConfig
+    from speechlab.service._holding import Held
 
 READY_PATH = "/readyz"
 METRICS_PATH = "/metrics"
@@ -66,8 +65,6 @@ class ServiceState:
         access = Access(self.database) if self.database else None
         self.keyring = Keyring(config.api_keys, access, operators=config.operator_keys)
         ledger = Ledger(self.database) if self.database else None
-        if ledger is not None:
-            ledger.carry_over(self.keyring.ids)
         self.counters = Counters()
         quotas = Quotas(self.database) if self.database else None
         if quotas is not None:

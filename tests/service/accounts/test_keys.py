@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 
 from speechlab.cli._app import app
 from speechlab.errors import InvalidRequestError, StoreError
-from speechlab.service import Access, Database, Ledger, ServiceConfig, UsageRow, running, voice_uuid
-from speechlab.service._accounts.keyring import Keyring
+from speechlab.service import Access, Database, Ledger, Quotas, ServiceConfig, UsageRow, running, voice_uuid
+from speechlab.service._accounts.keys import Keyring
 from support.clients import KEY, Http
 from support.clock import eventually
 from support.sockets import read_all
@@ -247,7 +247,7 @@ def test_usage_stays_with_its_key_when_the_settings_change(tmp_path):
     assert {row.key_id for row in rows} == {own_id(tmp_path, BERT)}
 
 
-def test_a_ledger_that_knew_keys_by_their_position_is_carried_over_once(stage, tmp_path):
+def test_the_database_of_an_earlier_schema_is_migrated(tmp_path):
     with contextlib.closing(Database(tmp_path)) as database:
         for number in (1, 2, 7):
             database.write(
@@ -260,11 +260,10 @@ def test_a_ledger_that_knew_keys_by_their_position_is_carried_over_once(stage, t
         database.write("DROP INDEX usage_by_key")
         database.write("DROP TABLE limits")
         database.write("ALTER TABLE keys DROP COLUMN voices")
-    for keys in ((ANNA, BERT), (BERT, *(f"sl:another-key-{number}" for number in range(9)))):
-        config = ServiceConfig(port=0, api_keys=keys, data_dir=tmp_path, recognizer="", translator="")
-        with running(config), contextlib.closing(Database(tmp_path)) as database:
-            owners = [row.key_id for row in Ledger(database).rows()]
-        assert owners == [own_id(tmp_path, ANNA), own_id(tmp_path, BERT), "former-key-7"]
+    with contextlib.closing(Database(tmp_path)) as database:
+        assert [row.key_id for row in Ledger(database).rows()] == ["key-1", "key-2", "key-7"]
+        assert Quotas(database).own_limits() == {}
+        assert Access(database).all_keys() == []
 
 
 def test_s17_broken_and_abandoned_streams_are_metered_too(stage, tmp_path):

@@ -1,4 +1,4 @@
-"""The files of docs/operations: they are read by the programs that they are for, where those are installed."""
+"""The files of deploy: they are read by the programs that they are for, where those are installed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from support.clock import eventually
 from support.programs import program
 from support.sockets import free_port, read_until
 
-FILES = Path(__file__).parents[3] / "docs" / "operations"
+FILES = Path(__file__).parents[3] / "deploy"
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from speechlab.audio import encode
 from speechlab.contract import NO_AUDIO, UNSUPPORTED_AUDIO
 from speechlab.service import ServiceConfig
 from speechlab.service._faults import Fault
-from speechlab.service._holding.budget import BytesBudget
+from speechlab.service._holding import BytesBudget
 from speechlab.service._workers.decoding import Decoders
 from support.clock import eventually
 from support.processes import newest_worker, own_workers

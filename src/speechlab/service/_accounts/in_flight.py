@@ -9,8 +9,8 @@ from collections import Counter
 from typing import TYPE_CHECKING, Protocol
 
 from speechlab.contract import HandshakeCode
+from speechlab.service._faults import HandshakeRefused
 from speechlab.service._logs import error_fields, log
-from speechlab.service._refusals import HandshakeRefused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from speechlab.service._accounts.database import Database
 
 Status = Literal["completed", "backend_error", "partial_backend_error", "cancelled"]
@@ -75,20 +73,6 @@ class Ledger:
     def add(self, row: UsageRow) -> None:
         """Write a row later, without waiting."""
         self._database.write_later(_INSERT, tuple(asdict(row).values()))
-
-    def carry_over(self, key_ids: Sequence[str]) -> None:
-        """Assign current ids to rows of versions that named the settings' keys by position.
-
-        Such rows have ``key-1`` for the first key. Rows of a position without a key become ``former-key-7``, so that
-        no later key takes them over.
-        """
-        numbers = self._database.read(
-            "SELECT DISTINCT key_id FROM usage WHERE key_id GLOB 'key-[0-9]*'"  # written by versions before 0.2
-        )
-        for (former,) in numbers:
-            number = int(former.removeprefix("key-")) - 1
-            known = key_ids[number] if 0 <= number < len(key_ids) else f"former-{former}"
-            self._database.write("UPDATE usage SET key_id = ? WHERE key_id = ?", (known, former))
 
     def rows(
         self, *, since: float = 0.0, until: float = float("inf"), key_id: str | None = None

@@ -17,9 +17,8 @@ from speechlab.service._logs import error_fields, log
 if TYPE_CHECKING:
     from speechlab.service._accounts.counters import Counters
     from speechlab.service._accounts.ledger import Ledger, Status
-    from speechlab.service._accounts.limits import LimitScope, Place
-    from speechlab.service._accounts.quotas import Quotas
-    from speechlab.service._config.settings import ServiceConfig
+    from speechlab.service._accounts.limits import LimitScope, Place, Quotas
+    from speechlab.service._config import ServiceConfig
     from speechlab.service._keys import Principal
 
 _UNAVAILABLE_RETRY_S = 5.0

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     import httpx2
 
-    from speechlab.service._config.settings import ServiceConfig
-    from speechlab.service._holding.budget import Held
+    from speechlab.service._config import ServiceConfig
+    from speechlab.service._holding import Held
 
 REMOTE = "remote"
 """The backend's name, in place of an engine's."""

@@ -20,7 +20,7 @@ from speechlab.service._workers.reading import Readers
 
 if TYPE_CHECKING:
     from speechlab.engines import Reader
-    from speechlab.service._config.settings import ServiceConfig
+    from speechlab.service._config import ServiceConfig
 
 _REMOTE_RECORDINGS = 8
 """Maximum of recordings of a key that are at another deployment at the same time."""

@@ -15,9 +15,9 @@ from starlette.responses import Response
 
 from speechlab.contract import AUTHENTICATION_MESSAGE, REALTIME_PATH, HandshakeCode
 from speechlab.errors import StoreError
+from speechlab.service._faults import HandshakeRefused
 from speechlab.service._keys import KEY_PREFIX
 from speechlab.service._logs import error_fields, log
-from speechlab.service._refusals import HandshakeRefused
 from speechlab.service._state import PRINCIPAL, request_id_of
 
 if TYPE_CHECKING:

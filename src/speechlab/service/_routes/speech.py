@@ -14,7 +14,7 @@ from starlette.responses import Response
 from speechlab.audio import StreamResampler, encode, resample, stream_encoder, streams
 from speechlab.contract import CONTENT_TYPES, TRANSLATES_HEADER, AudioFormat, SpeechRequest, read_json_object
 from speechlab.errors import InvalidRequestError
-from speechlab.service._config.settings import TEXT_BODY_BYTES
+from speechlab.service._config import TEXT_BODY_BYTES
 from speechlab.service._engines.turn import Turn
 from speechlab.service._faults import Fault, invalid
 from speechlab.service._routes.bodies import read_body
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from speechlab.service._accounts.metering import Meter
     from speechlab.service._engines.voices import CatalogueVoice
-    from speechlab.service._holding.budget import Held
+    from speechlab.service._holding import Held
     from speechlab.service._state import ServiceState
 
 

@@ -19,7 +19,7 @@ from speechlab.contract import (
 )
 from speechlab.engines import TranslationJob
 from speechlab.errors import InvalidRequestError
-from speechlab.service._config.settings import TEXT_BODY_BYTES
+from speechlab.service._config import TEXT_BODY_BYTES
 from speechlab.service._engines.turn import Turn
 from speechlab.service._faults import Fault, invalid
 from speechlab.service._routes.bodies import read_body, read_form

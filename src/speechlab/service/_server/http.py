@@ -16,9 +16,8 @@ import orjson
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from speechlab.contract import REALTIME_PATH
-from speechlab.service._faults import Fault
+from speechlab.service._faults import Fault, HandshakeRefused
 from speechlab.service._logs import log
-from speechlab.service._refusals import HandshakeRefused
 from speechlab.service._state import ABORT, INTERIM
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from speechlab.errors import ServiceStartError
 from speechlab.service._app import create_app
-from speechlab.service._config.settings import ENVIRONMENT_PREFIX, SECRETS, ServiceConfig, setting_names
+from speechlab.service._config import ENVIRONMENT_PREFIX, SECRETS, ServiceConfig, setting_names
 from speechlab.service._server.server import Server, prepare
 
 if TYPE_CHECKING:

@@ -23,9 +23,9 @@ from speechlab._platform import is_loopback
 from speechlab.contract import WS_READ_MAX_BYTES, realtime_base
 from speechlab.errors import ConfigurationError, ServiceStartError, StoreError
 from speechlab.service._accounts.database import Database
-from speechlab.service._accounts.stored_keys import Access
+from speechlab.service._accounts.keys import Access
 from speechlab.service._app import create_app
-from speechlab.service._config.settings import UNIX
+from speechlab.service._config import UNIX
 from speechlab.service._health.upkeep import spare_memory
 from speechlab.service._keys import make_key
 from speechlab.service._logs import log, to_stderr
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from starlette.applications import Starlette
 
-    from speechlab.service._config.settings import ServiceConfig
+    from speechlab.service._config import ServiceConfig
 
 LOST_STATUS = 3
 """Exit status of a service that lost usage."""

@@ -19,8 +19,8 @@ from websockets.http11 import Request
 from websockets.server import ServerProtocol
 
 from speechlab.contract import CloseCode
+from speechlab.service._faults import HandshakeRefused
 from speechlab.service._logs import error_fields, log
-from speechlab.service._refusals import HandshakeRefused
 from speechlab.service._server.http import whole_reply
 from speechlab.service._state import ABORT
 

@@ -13,8 +13,8 @@ from speechlab.service._faults import Fault
 from speechlab.service._workers.pool import Pool, WorkerFailed
 
 if TYPE_CHECKING:
-    from speechlab.service._config.settings import ServiceConfig
-    from speechlab.service._holding.budget import Held
+    from speechlab.service._config import ServiceConfig
+    from speechlab.service._holding import Held
 
 _MODULE = "speechlab.service._workers.decoding_child"
 _SETTINGS = {

@@ -19,7 +19,7 @@ from speechlab.service._workers.child import OUT_OF_MEMORY, read_message, write_
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from speechlab.service._holding.budget import Held
+    from speechlab.service._holding import Held
 
 Answer = tuple[dict[str, Any], bytearray]
 Reason = Literal["start", "time", "cpu", "memory", "killed", "ended"]

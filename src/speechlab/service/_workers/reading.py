@@ -15,7 +15,7 @@ from speechlab.service._workers.pool import Pool, WorkerFailed
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from speechlab.service._config.settings import ServiceConfig
+    from speechlab.service._config import ServiceConfig
 
 _MODULE = "speechlab.service._workers.reading_child"
 _WARM = {

@@ -1,21 +1,24 @@
-"""The bytes that a service holds: bodies under way, decoded recordings, and replies that wait for their readers.
+"""What the service holds for its peers: bytes in one budget, and the pace of those who send and read.
 
-All of them count in one budget, with a share for each key. Beyond a mebibyte they are in a file without a name, so
-that a slow peer costs disk, not memory, and a killed service leaves nothing.
+Bodies under way, decoded recordings and replies that wait for their readers count in the budget, with a share for
+each key. Beyond a mebibyte they are in a file without a name, so that a slow peer costs disk, not memory; a killed
+service leaves nothing. A pace is measured over the last seconds: a fast start is no credit for a trickle.
 """
 
 from __future__ import annotations
 
+import asyncio
 import mmap
 import tempfile
 import threading
-from collections import Counter
-from typing import IO, TYPE_CHECKING
+from collections import Counter, deque
+from typing import IO, TYPE_CHECKING, TypeVar
 
 from speechlab.service._faults import Fault, Gone
 from speechlab.service._logs import log
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
     from pathlib import Path
 
 BLOCK_BYTES = 1024 * 1024
@@ -163,3 +166,47 @@ class Held:
             message, headers = "there is no room on the disk now; try again later", {"Retry-After": "30"}
             raise Fault("ErrOverloaded", message, self._service, "held_bytes", headers=headers) from error
         self._memory = bytearray()
+
+
+T = TypeVar("T")
+
+SENDER_BYTES_S = 4_096
+"""Bytes per second of the slowest sender of a body."""
+READER_BYTES_S = 1_024
+"""Bytes per second of the slowest reader of a reply: a third of the rate of Opus."""
+_SLOTS = 32
+"""Parts of the window; bytes within one count as moved at once."""
+
+
+class Pace:
+    """The pace of one sender or reader. Only the time counts in which the service waits for it."""
+
+    def __init__(self, window_s: float, least_bytes_s: int) -> None:
+        self._window_s = window_s
+        self._least = max(1, round(window_s * least_bytes_s))
+        self._waited_s = 0.0
+        self._since_s = 0.0  # up to here the peer was fast enough
+        self._moved: deque[list[float]] = deque()
+        self._moved_bytes = 0.0
+
+    async def wait(self, step: Awaitable[T]) -> T:
+        """Wait for the peer."""
+        now = asyncio.get_running_loop().time
+        started = now()
+        try:
+            async with asyncio.timeout(self._since_s + self._window_s - self._waited_s):
+                return await step
+        finally:
+            self._waited_s += now() - started
+
+    def moved(self, count: int) -> None:
+        """Count bytes that the peer has sent or read."""
+        if self._moved and self._waited_s - self._moved[-1][0] < self._window_s / _SLOTS:
+            self._moved[-1][1] += count
+        else:
+            self._moved.append([self._waited_s, count])
+        self._moved_bytes += count
+        while self._moved_bytes - self._moved[0][1] >= self._least:
+            self._moved_bytes -= self._moved.popleft()[1]
+        if self._moved_bytes >= self._least:
+            self._since_s = self._moved[0][0]

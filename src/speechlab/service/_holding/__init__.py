@@ -1,1 +1,0 @@
-"""What the service holds for its peers: bytes in one budget, and the pace of those who send and read."""
