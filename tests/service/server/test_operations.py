@@ -187,7 +187,7 @@ def test_the_dashboard_and_the_pages_name_metrics_that_exist(stage, tmp_path):
     names = set(re.findall(r"\b(?:speechlab|process)_[a-z_]+", " ".join(re.findall(r'"expr": "(.*)"', text))))
     assert len(names) >= 12
     for page in ("operations.md", "service.md"):
-        names.update(re.findall(r"\bspeechlab_[a-z_]+", (FILES.parent / page).read_text("utf-8")))
+        names.update(re.findall(r"\bspeechlab_[a-z_]+", (FILES.parent / "docs" / page).read_text("utf-8")))
     assert [name for name in names if f"\n{name}" not in found] == []
 
 
