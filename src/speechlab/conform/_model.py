@@ -78,7 +78,6 @@ def check(
     needs: str = "",
     first: Callable[[Target], None] | None = None,
 ) -> Callable[[Callable[[Target], None]], Check]:
-    """Make a check from a function."""
 
     def made(body: Callable[[Target], None]) -> Check:
         @wraps(body)

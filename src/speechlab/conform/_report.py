@@ -20,7 +20,6 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def as_json(report: ConformReport) -> dict[str, Any]:
-    """Return a report as plain data."""
     return {
         "base_url": report.base_url,
         "ws_base_url": report.ws_base_url,

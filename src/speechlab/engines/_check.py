@@ -102,7 +102,9 @@ def _run(entry: EngineEntry, engine: Any, notes: list[str]) -> EngineCheck:
         sound = _test_sound()
         recognition = engine.recognize(sound, RecognitionOptions())
         total = time.perf_counter() - started
-        detail = f"{recognition.language} {recognition.confidence:.2f}: {recognition.text or '(nothing recognition)'}"
+        detail = (
+            f"{recognition.language} {recognition.confidence:.2f}: {recognition.text or '(nothing heard)'}"
+        )
         return EngineCheck(
             entry.name, True, load_s, total, total, len(sound) / 16_000, "; ".join([detail, *notes])
         )

@@ -263,7 +263,6 @@ def create(name: str, **options: Any) -> Any:
 
 
 def find(name: str) -> EngineEntry:
-    """The entry of an engine."""
     table = catalogue()
     if name not in table:
         raise ConfigurationError(f"there is no engine {name!r}; choose one of: {', '.join(table)}")

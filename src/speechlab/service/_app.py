@@ -114,7 +114,6 @@ async def ready(request: Request) -> Response:
 
 
 async def metrics(request: Request) -> Response:
-    """Reply with the counters."""
     service = service_of(request)
     gauges = await service.engines.threads.run(service.upkeep.gauges)
     gauges += [

@@ -59,7 +59,6 @@ class Fault(Exception):  # noqa: N818 - a reply, usually about a fault of the cl
         return self.kind.body(self.error, *self.context)
 
     def response(self) -> Response:
-        """The reply."""
         return Response(
             orjson.dumps(self.body()), self.status, headers=self.headers, media_type="application/json"
         )
@@ -125,12 +124,10 @@ class HandshakeRefused(Exception):  # noqa: N818 - a reply, usually about a faul
         return cls(HandshakeCode.INVALID_WEBSOCKET_UPGRADE, what)
 
     def body(self) -> bytes:
-        """The error body."""
         body = HANDSHAKE_ERRORS[self.code].body(self._message, "ws", _STAGES[self.status])
         return orjson.dumps(body)
 
     def headers(self, request_id: str) -> dict[str, str]:
-        """Headers of the reply."""
         headers = {"Content-Type": "application/json", "X-Request-Id": request_id}
         if self.status == 401:
             headers["WWW-Authenticate"] = "Bearer"

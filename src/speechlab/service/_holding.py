@@ -34,7 +34,6 @@ class Shares:
 
     @property
     def total(self) -> int:
-        """Amount in use."""
         return self._used.total()
 
     def take(self, owner: str, amount: int = 1) -> bool:
@@ -48,7 +47,6 @@ class Shares:
         return room
 
     def give(self, owner: str, amount: int = 1) -> None:
-        """Give an amount back."""
         self._used[owner] -= amount
         if not self._used[owner]:
             del self._used[owner]
@@ -66,7 +64,6 @@ class BytesBudget:
 
     @property
     def held(self) -> int:
-        """Number of bytes that are held."""
         with self._lock:
             return self._shares.total
 
@@ -77,7 +74,6 @@ class BytesBudget:
         return amount
 
     def hold(self, owner: str, service: str) -> Held:
-        """Begin to hold something."""
         return Held(self, owner, service)
 
     def count(self, owner: str, amount: int, service: str) -> None:
@@ -190,7 +186,6 @@ class Pace:
         self._moved_bytes = 0.0
 
     async def wait(self, step: Awaitable[T]) -> T:
-        """Wait for the peer."""
         now = asyncio.get_running_loop().time
         started = now()
         try:

@@ -36,7 +36,6 @@ class OnceAMinute(logging.Filter):
         self._seen: dict[tuple[str, str], tuple[float, int]] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether to pass a record."""
         if not getattr(record, "once_a_minute", not record.name.startswith("speechlab")):
             return True
         name = (record.name, str(record.msg).partition("\n")[0])
@@ -74,7 +73,6 @@ class JsonLines(logging.Formatter):
     """Formats a record as one line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line."""
         line = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),

@@ -102,7 +102,6 @@ class ServiceState:
 
 
 def service_of(request: Request) -> ServiceState:
-    """Return the service of a request."""
     return cast(ServiceState, request.app.state.service)
 
 

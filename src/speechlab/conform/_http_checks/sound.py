@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from speechlab.conform._model import check
 from speechlab.conform._probe.findings import Untried
 from speechlab.conform._probe.sounds import MEDIA_TYPES, clip_of, looks_like
-from speechlab.conform._probe.voices import formats_of
+from speechlab.conform._probe.target import formats_of
 from speechlab.contract import DEFAULT_SAMPLE_RATE
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from speechlab.conform._model import check
-from speechlab.conform._probe.voices import formats_of
+from speechlab.conform._probe.target import formats_of
 from speechlab.contract import DEFAULT_SAMPLE_RATE, AudioFormat, Gender
 
 if TYPE_CHECKING:

@@ -10,14 +10,10 @@ class Evidence(Protocol):
     """A request and its reply as text, without keys."""
 
     @property
-    def sent(self) -> str:
-        """The request."""
-        ...
+    def sent(self) -> str: ...
 
     @property
-    def came(self) -> str:
-        """The reply."""
-        ...
+    def came(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,6 @@ class Address:
         return host if self.port == (443 if self.tls else 80) else f"{host}:{self.port}"
 
     def connect(self, timeout_s: float) -> socket.socket:
-        """Open a connection."""
         connection = socket.create_connection((self.host, self.port), timeout=timeout_s)
         if not self.tls:
             return connection
@@ -78,7 +77,6 @@ class Exchange:
     seconds: float = 0.0
 
     def header(self, name: str) -> str | None:
-        """Return a header's value, or None."""
         return next((value for key, value in self.headers if key == name), None)
 
     @property
@@ -99,7 +97,6 @@ class Exchange:
         return f"{head}: {shortened(self.body.decode('utf-8', 'replace'), 600)}"
 
     def json(self) -> Any:
-        """Return the body as JSON."""
         try:
             return json.loads(self.body)
         except (ValueError, RecursionError):
@@ -166,7 +163,6 @@ class SocketReader:
         return data[:count]
 
     def rest(self) -> bytes:
-        """Return all bytes up to the end."""
         return self.exactly(_MAX_BYTES)
 
 

@@ -51,7 +51,6 @@ class SpeakAttempt:
     came: str
 
     def of(self, kind: str) -> list[dict[str, Any]]:
-        """Return the messages of a type."""
         return [each for each in self.events if isinstance(each, dict) and each.get("type") == kind]
 
     def one(self, kind: str) -> dict[str, Any]:
@@ -131,12 +130,10 @@ class Talk:
 
     @property
     def sent(self) -> str:
-        """Sent messages, one in each line."""
         return _both_ends(self.lines)
 
     @property
     def came(self) -> str:
-        """Received messages, one in each line."""
         return _both_ends(self.came_lines) or "nothing"
 
     def raw(self, data: Any, *, text: bool | None = None) -> None:
@@ -155,7 +152,6 @@ class Talk:
         self.raw(json.dumps(given(message)))
 
     def event(self, seconds: float | None = None) -> Event:
-        """Return the next message."""
         from websockets.exceptions import ConnectionClosed
 
         try:
@@ -202,7 +198,6 @@ class Talk:
         return event
 
     def ask(self, **message: Any) -> dict[str, Any]:
-        """Send a message and return the reply."""
         self.send(**message)
         return self.message()
 
@@ -231,7 +226,6 @@ class Talk:
         return self.to_end(text, _id)
 
     def to_end(self, text: str, _id: Any) -> SpeakAttempt:
-        """Read to the end of an attempt."""
         events: list[Event] = []
         while True:
             try:

@@ -83,12 +83,10 @@ def with_silence(clip: AudioClip, *seconds_between: float) -> bytes:
 
 @cache
 def silence(seconds: float = 1.0) -> bytes:
-    """Return a WAV of silence."""
     return _wav(bytes(2 * round(seconds * _RATE)))
 
 
 def no_samples() -> bytes:
-    """Return a WAV with a header only."""
     return _wav(b"")
 
 

@@ -1,4 +1,4 @@
-"""The deployment under test: its address, its voices, and the replies and findings so far."""
+"""The deployment under test: its address, its voices (whose form is not trusted), its replies, and the findings."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from uuid import uuid4
 
 from speechlab.conform._probe.findings import Evidence, Observation, Unmet, Untried
 from speechlab.conform._probe.http import Address, Exchange, exchange, shortened
-from speechlab.conform._probe.voices import formats_of
 from speechlab.contract import (
+    DEFAULT_SAMPLE_RATE,
     RECOGNITION_PATH,
     SPEECH_PATH,
     TRANSLATION_PATH,
@@ -57,7 +57,6 @@ class Target:
             raise Unmet(expected, evidence)
 
     def note(self, unmet: Unmet) -> None:
-        """Record a finding, without keys."""
         sent, came = (unmet.evidence.sent, unmet.evidence.came) if unmet.evidence else ("", "")
         self.findings.append(Observation(unmet.expected, self.redacted(sent), self.redacted(came)))
 
@@ -159,7 +158,6 @@ class Target:
         return self.form([(name, value) for name, value in sent.items() if value is not None] + list(pairs))
 
     def form(self, pairs: list[tuple[str, str]], path: str = TRANSLATION_PATH) -> Exchange:
-        """Post a form."""
         body, kind = form_body(pairs, "speechlab-boundary")
         text = shortened(json.dumps(pairs, ensure_ascii=False))
         return self.request("POST", path, body, headers=[("Content-Type", kind)], shown=text)
@@ -168,7 +166,6 @@ class Target:
 
     @property
     def catalogue(self) -> Exchange:
-        """The reply of the catalogue."""
         return self.kept("catalogue", lambda: self.request("GET", VOICES_PATH))
 
     @property
@@ -191,14 +188,12 @@ class Target:
 
     @property
     def voice(self) -> dict[str, Any]:
-        """The voice of the checks."""
         if self.options.voice is not None:
             return self._named(self.options.voice)
         return min(self.voices, key=lambda each: ("wav" not in formats_of(each), not each.get("streaming")))
 
     @property
     def q_voice(self) -> dict[str, Any]:
-        """A voice of provider Q."""
         if self.options.q_voice is None:
             raise Untried("needs --q-voice, the id of a voice of provider Q")
         return self._named(self.options.q_voice)
@@ -255,7 +250,6 @@ class Target:
         return cast("str", key)
 
     def unknown_id(self) -> str:
-        """Return an id that no voice has."""
         return str(uuid4())
 
     def unknown_key(self) -> str:
@@ -271,11 +265,9 @@ class Target:
         return voice
 
     def need_recognition(self) -> None:
-        """Continue only if the service has recognition."""
         self._need("recognition", self.recognize)
 
     def need_translation(self) -> None:
-        """Continue only if the service has translation."""
         self._need("translation", lambda: self.form([("target_lang", "ja")]))
 
     def _need(self, what: str, ask: Callable[[], Exchange]) -> None:
@@ -301,3 +293,30 @@ def _shown_auth(auth: str | tuple[str, ...] | None) -> str:
     if auth is None:
         return "(no Authorization) "
     return f"(Authorization: {auth if isinstance(auth, str) else ' | '.join(auth)}) "
+
+
+def formats_of(voice: dict[str, Any]) -> list[str]:
+    """Return a voice's formats that are strings."""
+    formats = voice.get("formats")
+    return [each for each in formats if isinstance(each, str)] if isinstance(formats, list) else []
+
+
+def rates_of(voice: dict[str, Any]) -> list[int]:
+    """Return a voice's sample rates; none if the field is absent."""
+    rates = voice.get("sample_rates")
+    return [each for each in rates if type(each) is int] if isinstance(rates, list) else []
+
+
+def another_rate(voice: dict[str, Any]) -> int | None:
+    """Return a rate of a voice other than the default, or None."""
+    return next((rate for rate in rates_of(voice) if rate != DEFAULT_SAMPLE_RATE), None)
+
+
+def unlisted_rate(voice: dict[str, Any]) -> int:
+    """Return a usual rate that a voice with one rate does not list."""
+    return 16_000 if rates_of(voice) != [16_000] else 8_000
+
+
+def has_one_rate(voice: dict[str, Any]) -> bool:
+    """Whether a voice has one sample rate only."""
+    return len(rates_of(voice)) == 1

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from speechlab.conform._model import check
 from speechlab.conform._probe.findings import Unmet, Untried
 from speechlab.conform._probe.socket import Talk
-from speechlab.conform._probe.voices import another_rate, formats_of, has_one_rate, rates_of, unlisted_rate
+from speechlab.conform._probe.target import another_rate, formats_of, has_one_rate, rates_of, unlisted_rate
 from speechlab.contract import CORRELATION_ID_MAX_CHARS, DEFAULT_SAMPLE_RATE, AudioFormat
 
 if TYPE_CHECKING:

@@ -31,7 +31,6 @@ class _Spoken:
 
     @property
     def both(self) -> tuple[SpeakAttempt, SpeakAttempt]:
-        """Both attempts."""
         return self.first, self.second
 
 

@@ -29,7 +29,6 @@ _BETWEEN = re.compile(r"[\W_]+")
 
 
 def load_whisper(folder: Path, threads: int, compute_type: str) -> Any:
-    """Load a CTranslate2 Whisper model."""
     library = require("faster_whisper")
 
     class Guarded(library.WhisperModel):  # type: ignore[name-defined,misc]  # the library is imported when it is needed

@@ -1,4 +1,4 @@
-"""Whisper by CTranslate2: the functions of faster-whisper, in another order.
+"""Whisper on CTranslate2, decoding windows ourselves so that other work can run between them.
 
 Speech is detected first in any case, because Whisper invents text for silence. The recording is shortened to its
 speech with some silence around it. The first window of 30 seconds is encoded once; the language is identified on that
@@ -28,15 +28,17 @@ from speechlab.engines._recognition.decoding import (
     repeats_itself,
     shifted,
 )
-from speechlab.engines._recognition.detection import SAMPLE_RATE, find_speech, pieces_of
 from speechlab.engines._recognition.spans import (
+    SAMPLE_RATE,
     Span,
     TimedWord,
     Timeline,
     assign_words,
+    find_speech,
     keep_spans,
     merge_short,
     pad_spans,
+    pieces_of,
     widen,
 )
 from speechlab.engines._weights.specs import WHISPER_BASE

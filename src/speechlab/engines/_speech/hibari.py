@@ -47,7 +47,6 @@ class HibariEngine:
 
     @property
     def voices(self) -> Sequence[EngineVoice]:
-        """One voice."""
         return (EngineVoice("heart", ("en",), "Female", "hibari, American English, very fast"),)
 
     def find(self) -> None:

@@ -19,8 +19,7 @@ from speechlab._require import require
 from speechlab.engines._chunks import chunk_text, split_to_limit
 from speechlab.engines._protocols import EngineVoice
 from speechlab.engines._speech.kokoro_voices import installed_voices
-from speechlab.engines._speech.phonemes import phonemes
-from speechlab.engines._speech.reading import ReadHere
+from speechlab.engines._speech.reading import ReadHere, phonemes
 from speechlab.engines._speech.synthesis import check_voice, speak_pieces
 from speechlab.engines._weights.specs import KOKORO
 from speechlab.engines._weights.store import ModelStore

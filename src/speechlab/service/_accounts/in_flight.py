@@ -36,7 +36,6 @@ class ConnectionsPerKey:
         return True
 
     def leave(self, key_id: str) -> None:
-        """Count a closed connection of a key."""
         self._open[key_id] -= 1
         if not self._open[key_id]:
             del self._open[key_id]
@@ -68,7 +67,6 @@ class InFlight:
         return len(self._conversations)
 
     def admit_connection(self, principal: Principal) -> Callable[[], None]:
-        """Count a new connection."""
         key_id = principal.key_id
         try:
             entered = self.connections.enter(key_id)

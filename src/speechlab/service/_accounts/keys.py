@@ -73,7 +73,6 @@ class Access:
         providers: Iterable[str] | None = None,
         recognition: bool = True,
     ) -> tuple[StoredKey, str]:
-        """Make a key."""
         if not 1 <= len(name.strip()) <= _NAME_CHARS or not name.isprintable():
             raise InvalidRequestError(f"a key's name must have 1 to {_NAME_CHARS} printable characters")
         if expires_in_s is not None and not 0 < expires_in_s < float("inf"):
@@ -147,7 +146,6 @@ class Access:
         return stored
 
     def any_open(self) -> bool:
-        """Whether any key is valid now."""
         return any(key.is_open(self._clock()) for key in self.all_keys())
 
     def find(self, token: str) -> Principal | None:

@@ -77,7 +77,6 @@ class Ledger:
     def rows(
         self, *, since: float = 0.0, until: float = float("inf"), key_id: str | None = None
     ) -> list[UsageRow]:
-        """Return rows in order of time."""
         rows = self._database.read(
             f"SELECT {', '.join(_COLUMNS)} FROM usage {_WHERE} ORDER BY time, id",  # noqa: S608 - our own names
             _bounds(since, until, key_id),

@@ -240,7 +240,6 @@ class Quotas:
             self._used[window].update({row[0]: [float(value) for value in row[1:]] for row in rows})
 
     def used(self, row: UsageRow) -> None:
-        """Count an operation."""
         self._turn_over()
         for window in _WINDOWS:
             counts = self._used[window][row.key_id]

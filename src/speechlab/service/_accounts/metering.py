@@ -138,7 +138,6 @@ class Metering:
         self._quotas = quotas
 
     def begin(self, operation: str, principal: Principal, *, transport: str = "http") -> Meter:
-        """Return the meter of a new operation."""
         return Meter(self, operation, principal, transport)
 
     def admit(self, scope: LimitScope, name: str) -> Place:
@@ -161,7 +160,6 @@ class Metering:
             raise NotAdmitted(scope, reason, retry_after_s=_UNAVAILABLE_RETRY_S, available=False) from error
 
     def record(self, row: UsageRow) -> None:
-        """Count an operation that reached a backend."""
         self.counters.used(row)
         if self._quotas is not None:
             self._quotas.used(row)

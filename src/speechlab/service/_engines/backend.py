@@ -87,7 +87,6 @@ class Backend:
                 self._http = self._client()
 
     async def close(self) -> None:
-        """Close its connections."""
         http, self._http = self._http, None
         if http is not None:
             await http.aclose()

@@ -93,7 +93,6 @@ class Engines:
         )
 
     def recognizer_text(self) -> str:
-        """Name of the recogniser, for people."""
         if self.backend is not None:
             return f"{REMOTE}: {self.backend.url}"
         return "none" if self.recognizer is None else self.recognizer.entry.name

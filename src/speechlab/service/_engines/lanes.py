@@ -329,7 +329,6 @@ class _Puller(Generic[T]):
         self._closed = False
 
     def pull(self) -> T | _End:
-        """Return the next piece, or the end."""
         with self._lock:
             if self._closed:
                 return _END

@@ -79,7 +79,6 @@ class FairTurns:
         await self.take(claim, engine)
 
     def release(self, claim: Claim, *, returning: bool = False) -> None:
-        """End a turn."""
         self.moved = self._clock()
         spent = self.moved - claim.began
         claim.had_s += spent

@@ -34,7 +34,6 @@ class Threads:
         return self._busy
 
     def submit(self, task: Callable[[], T]) -> Future[T]:
-        """Run a task in a thread."""
         future: Future[T] = Future()
         with self._lock:
             self._busy += 1

@@ -35,7 +35,6 @@ class Turn:
         self.reached = False
 
     async def __aenter__(self) -> Self:
-        """Wait for a slot."""
         try:
             self._admission = await self._stack.enter_async_context(
                 self.lane.admit(self.meter.operation, self.meter.key_id, self.meter.size_s)
@@ -76,7 +75,6 @@ class Turn:
         return pieces
 
     async def wait(self, work: Awaitable[T]) -> T:
-        """Wait for work that runs elsewhere."""
         self._reach()
         with self._admission.computing():
             return await work

@@ -113,7 +113,6 @@ class Guard:
         self._handshakes = HandshakeGuard(app, service, self._host_allowed)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle a request or a handshake."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
         elif scope["type"] == "websocket" or scope["path"] == REALTIME_PATH:

@@ -51,7 +51,6 @@ class Readiness:
         self._seconds = 0.0
 
     async def check(self) -> dict[str, Any]:
-        """Return the status of a ready service."""
         if self._loading is not None:
             raise Fault("ErrOverloaded", self._loading, "router", "ready", headers=_RETRY_AFTER)
         if self._draining():

@@ -79,7 +79,6 @@ class Upkeep:
         self._process = psutil.Process()
 
     def begin(self) -> None:
-        """Start the task, unless it runs."""
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._run(), name="speechlab-upkeep")
 

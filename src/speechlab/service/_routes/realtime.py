@@ -88,7 +88,6 @@ class Conversation:
         self._spoken_since = 0.0
 
     async def run(self) -> None:
-        """Run until one side closes the connection."""
         started = time.monotonic()
         try:
             await self._socket.accept(headers=[(b"x-request-id", self._request_id.encode())])

@@ -54,7 +54,6 @@ _MAX_TOKENS = 50_000
 
 
 async def recognize(request: Request) -> Response:
-    """Transcribe a recording."""
     service = service_of(request)
     if service.engines.recognizer is None:
         raise Fault("ErrServiceNotFound", "no speech recognition engine is registered here", "asr")

@@ -87,12 +87,10 @@ class Utterance:
         samples.close()
 
     def headers(self) -> dict[str, str]:
-        """Headers with the engine and the rate."""
         return {**self.voice.lane.headers(), "X-Speechlab-Sample-Rate": str(self.sample_rate)}
 
 
 async def list_voices(request: Request) -> Response:
-    """The voice catalogue."""
     service = service_of(request)
     _require_speech(service)
     listing = await service.engines.threads.run(service.engines.catalogue.listing)

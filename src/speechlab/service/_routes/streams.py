@@ -63,7 +63,6 @@ class StreamReply(Response):
         self._rest = rest
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the reply."""
         task = asyncio.ensure_future(self._send_all(scope, send))
         watch = asyncio.ensure_future(_disconnected(receive))
         try:
@@ -117,7 +116,6 @@ class HeldReply(Response):
         self._held = held
 
     async def __call__(self, _scope: Scope, _receive: Receive, send: Send) -> None:
-        """Send the reply."""
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         size = self._held.size
         for start in range(0, size or 1, _READ_BYTES):

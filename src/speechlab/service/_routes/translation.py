@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 
 async def translate(request: Request) -> Response:
-    """Translate a text."""
     service = service_of(request)
     if not service.engines.translators:
         raise Fault("ErrServiceNotFound", "no translation engine is registered here", "translate")

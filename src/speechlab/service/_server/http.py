@@ -78,7 +78,6 @@ class HttpProtocol(HttpToolsProtocol):
             self._make_room(self.connections)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the timer."""
         self._stop_timer()
         super().connection_lost(exc)
 
@@ -135,18 +134,15 @@ class HttpProtocol(HttpToolsProtocol):
         return self._linger_until is None and not self.transport.is_closing()
 
     def on_url(self, url: bytes) -> None:
-        """Count a part of the URL."""
         self._count(len(url))
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Count a header."""
         self._headers += 1
         self._count(len(name) + len(value))
         super().on_header(name, value)
 
     def on_body(self, body: bytes) -> None:
-        """Start a new count."""
         self._unread_bytes = 0
         super().on_body(body)
 
@@ -165,7 +161,6 @@ class HttpProtocol(HttpToolsProtocol):
             self._start_timer()
 
     def on_message_complete(self) -> None:
-        """End a request."""
         self._idle = True
         super().on_message_complete()
 
@@ -198,7 +193,6 @@ class HttpProtocol(HttpToolsProtocol):
 
     @property
     def is_idle(self) -> bool:
-        """Whether no request is under way."""
         cycle: Any = self.cycle
         between = self._idle or self._in_head or self._linger_until is not None
         return between and (cycle is None or cycle.response_complete)

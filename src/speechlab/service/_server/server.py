@@ -120,7 +120,6 @@ class Server(uvicorn.Server):
         self.should_exit = True
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start to listen, and report it."""
         await super().startup(sockets=sockets)
         if self._preload:
             self._preloading = asyncio.get_running_loop().create_task(self._service.readiness.preload())
@@ -177,7 +176,7 @@ def prepare(config: ServiceConfig) -> tuple[ServiceConfig, socket.socket, Ready]
         return config, listener, Ready(base_url, base_url, config.api_keys[0])
     listener = _bind(config.host, config.port)
     base_url = f"http://{_url_host(config.host)}:{listener.getsockname()[1]}"
-    # Where others can read the output, a key that nobody asked for is not printed: nobody knows it then.
+    # Print a generated key only on loopback; elsewhere the log may be public.
     prints_key = is_new_key and is_loopback(config.host)
     return config, listener, Ready(base_url, realtime_base(base_url), config.api_keys[0], prints_key)
 

@@ -64,7 +64,6 @@ class UsersWatch:
         self._thread.start()
 
     def stop(self) -> None:
-        """End."""
         self._stop.set()
         self._thread.join(timeout=5)
 

@@ -73,7 +73,6 @@ class WebSocketProtocol(asyncio.Protocol):
         self._server_state.connections.add(self)  # type: ignore[arg-type] # it has what the server uses
 
     def connection_lost(self, _: Exception | None) -> None:
-        """Report the end."""
         self._ended = self._failed = True
         self._set_timer(None)
         self._received.put_nowait({"type": "websocket.disconnect", "code": 1006})
@@ -87,7 +86,6 @@ class WebSocketProtocol(asyncio.Protocol):
         self._transport.close()
 
     def pause_writing(self) -> None:
-        """Wait for the reader."""
         self._writable.clear()
 
     def resume_writing(self) -> None:
@@ -296,7 +294,6 @@ class WebSocketProtocol(asyncio.Protocol):
         self._finish()
 
     def _finish(self, last: bytes = b"") -> None:
-        """End, and read nothing more."""
         self._transport.write(last)
         self._failed = True
         self._end()

@@ -34,7 +34,6 @@ _BLOCK_BYTES = 1024 * 1024
 
 
 def write_message(stream: IO[bytes], fields: dict[str, Any], data: bytes | memoryview = b"") -> None:
-    """Write fields and their bytes."""
     head = orjson.dumps(fields)
     stream.write(HEAD.pack(len(head), len(data)) + head)
     stream.write(data)
@@ -109,7 +108,6 @@ def _own_pipes() -> tuple[IO[bytes], IO[bytes]]:
 
 
 def _limit_memory(max_bytes: int) -> None:
-    """Limit further memory to ``max_bytes``."""
     if sys.platform == "win32":
         return
     used_bytes = psutil.Process().memory_info().vms

@@ -35,7 +35,6 @@ def _prepare(fields: dict[str, Any]) -> Work:
 
 
 def _warm_up() -> None:
-    """Load all libraries."""
     silence = np.zeros(4_800, dtype=np.float32)
     for name in ("wav", "flac", "ogg", "mp3"):
         clip = decode(encode(silence, name, 24_000))

@@ -50,7 +50,6 @@ class Worker:
 
     @property
     def running(self) -> bool:
-        """Whether the process runs."""
         return self._process is not None and self._process.poll() is None
 
     def ask(
@@ -83,7 +82,6 @@ class Worker:
             self._process.kill()
 
     def end(self) -> bool:
-        """End the process; return whether it ran."""
         process, self._process = self._process, None
         if process is None:
             return False
@@ -188,7 +186,6 @@ class Pool:
         return any(ended)
 
     def close(self) -> None:
-        """End all processes, including busy ones."""
         self._closed = True
         for worker in self._taken():
             worker.end()
@@ -196,7 +193,6 @@ class Pool:
             worker.kill()
 
     def _taken(self) -> list[Worker]:
-        """Take all free workers."""
         workers: list[Worker] = []
         with contextlib.suppress(queue.Empty):
             while True:

@@ -58,20 +58,16 @@ class Readers:
         return any(ended)
 
     def close(self) -> None:
-        """End all processes, including busy ones."""
         for pool in self._pools.values():
             pool.close()
 
     def english(self, text: str, *, british: bool = False) -> str:
-        """Phonemes of English."""
         return str(self._read("english", "british" if british else "english", text))
 
     def japanese(self, text: str) -> str:
-        """Phonemes of Japanese."""
         return str(self._read("japanese", "japanese", text))
 
     def labels(self, text: str) -> list[str]:
-        """Labels for OpenJTalk."""
         return [str(label) for label in self._read("japanese", "labels", text)]
 
     def _read(self, language: str, way: str, text: str) -> Any:
