@@ -35,6 +35,7 @@ TRANSLATED = pd.DataFrame(
 )
 RATE = metrics.error_rate(["a b", "c d"], ["a b", "c x"])
 TRANSLATION = metrics.translation_score(["a b", "c d"], ["a b", "c x"])
+WORDS = pd.DataFrame({"start": [0.0], "end": [1.0], "word": ["a"], "correct": [True], "confidence": [0.5]})
 SEGMENTS = segments.frame([(0.0, 1.0, "a b")], file="a.wav")
 CLIP = AudioClip(np.random.default_rng(0).normal(0, 0.1, 8_000).astype("f4"), 16_000)
 CLIPS = pd.DataFrame({"audio": [CLIP]})
@@ -93,6 +94,14 @@ FUNCTIONS = {
     "timed_error_rate": (
         metrics.timed_error_rate,
         {"reference": SEGMENTS, "hypothesis": SEGMENTS, "collar": 5.0, "by_speaker": False, **COMPARED},
+    ),
+    "word_times": (
+        metrics.word_times,
+        {"reference": WORDS, "hypothesis": WORDS, "collar": 5.0, **COMPARED},
+    ),
+    "calibration": (
+        metrics.calibration,
+        {"table": WORDS, "correct": "correct", "confidence": "confidence", "bins": 10},
     ),
     "compare_texts": (metrics.compare_texts, {"reference": "三", "hypothesis": "四", "language": "ja"}),
     "formatting_rates": (

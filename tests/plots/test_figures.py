@@ -457,3 +457,15 @@ def test_guide():
     result = doctest.testfile(str(guide), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE)
     assert result.attempted > 5
     assert result.failed == 0
+
+
+def test_a_reliability_diagram_has_a_bar_for_each_bin():
+    words = pd.DataFrame({"correct": [True, False, True, True], "confidence": [0.15, 0.15, 0.95, 0.85]})
+    (axes,) = plots.reliability(metrics.calibration(words)).axes
+    assert [bar.get_height() for bar in axes.patches] == [0.5, 1.0, 1.0]
+    assert [text.get_text() for text in axes.texts] == ["2", "1", "1"]
+    assert axes.lines[1].get_xdata().tolist() == pytest.approx([0.15, 0.85, 0.95])
+    assert axes.get_title(loc="left") == "ECE 0.225, n = 4"
+    for nothing in (words, metrics.calibration(words[:0])):
+        with pytest.raises(InvalidRequestError, match="pass what speechlab.metrics.calibration returned"):
+            plots.reliability(nothing)

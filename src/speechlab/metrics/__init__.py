@@ -29,11 +29,13 @@ from speechlab.metrics._sound.against import compare_recordings
 from speechlab.metrics._sound.measures import loudness, speech_measures
 from speechlab.metrics._sound.networks import Dnsmos, dnsmos, speaker_embedding, speaker_similarity
 from speechlab.metrics._statistics.bootstrap import Interval
+from speechlab.metrics._statistics.calibration import Calibration, calibration
 from speechlab.metrics._statistics.randomization import holm
 from speechlab.metrics._statistics.sequential import sequential_test
 from speechlab.metrics._systems.attribution import Attribution, attribute
 from speechlab.metrics._systems.ranking import Ranking, rank, rank_each
 from speechlab.metrics._timed.timed import TimedErrorRate, timed_error_rate
+from speechlab.metrics._timed.words import WordTimes, word_times
 from speechlab.metrics._translation.glossary import glossary_terms
 from speechlab.metrics._translation.paired import compare_translations
 from speechlab.metrics._translation.scores import TranslationScore, score_translations, translation_score
@@ -41,6 +43,7 @@ from speechlab.metrics._translation.scores import TranslationScore, score_transl
 __all__ = [
     "Alignment",
     "Attribution",
+    "Calibration",
     "Comparison",
     "Difference",
     "Dnsmos",
@@ -51,11 +54,13 @@ __all__ = [
     "TextComparison",
     "TimedErrorRate",
     "TranslationScore",
+    "WordTimes",
     "alignment_html",
     "alignment_text",
     "alignments_html",
     "attribute",
     "by_bins",
+    "calibration",
     "compare",
     "compare_all",
     "compare_recordings",
@@ -88,6 +93,7 @@ __all__ = [
     "suspects",
     "timed_error_rate",
     "translation_score",
+    "word_times",
     "write_trn",
 ]
 

@@ -10,6 +10,7 @@ from speechlab._door import name_after as _name_after
 from speechlab.plots._listeners import listeners
 from speechlab.plots._measures import confusions, distributions, error_by_measure
 from speechlab.plots._rates import differences, error_rates, translation_scores
+from speechlab.plots._reliability import reliability
 from speechlab.plots._segments import segments
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "error_by_measure",
     "error_rates",
     "listeners",
+    "reliability",
     "segments",
     "translation_scores",
 ]

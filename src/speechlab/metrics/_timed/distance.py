@@ -15,8 +15,12 @@ if TYPE_CHECKING:
 
     Tokens = NDArray[np.int64]
 
-_ERROR = 1 << 32
-"""Weight of an error. A substitution adds 1, which only decides between alignments with equally many errors."""
+_ERROR = 1 << 40
+"""Weight of an error."""
+_SUBSTITUTION = 1 << 25
+"""Weight that a substitution adds, which only decides between alignments with equally many errors. The distance in
+time of aligned tokens, in milliseconds, decides between those with equally many substitutions."""
+_FARTHEST_MS = 10_000
 
 _NEVER = 1 << 62
 _MAX_CELLS = 50_000_000
@@ -62,17 +66,18 @@ def timed_counts(reference: TimedTokens, hypothesis: TimedTokens) -> TimedCounts
     """
     said, heard = len(reference.codes), len(hypothesis.codes)
     low, row = 0, np.zeros(1, dtype=np.int64)
-    for low, row in _rows(reference, hypothesis):  # noqa: B007 - only the last is used
+    for low, row in _rows(reference, hypothesis, by_time=False):  # noqa: B007 - only the last is used
         pass
     # Tokens after the last place that is near in time are insertions.
     total = int(row[-1]) + (heard - low - len(row) + 1) * _ERROR
-    errors, substitutions = divmod(total, _ERROR)
+    errors, rest = divmod(total, _ERROR)
+    substitutions = rest // _SUBSTITUTION
     deletions = (errors - substitutions + said - heard) // 2
     return TimedCounts(substitutions, deletions, deletions - said + heard)
 
 
 def timed_edits(reference: TimedTokens, hypothesis: TimedTokens) -> tuple[Tokens, Tokens]:
-    """Return the counterpart of each token, in one of the best alignments of :func:`timed_counts`.
+    """Return the counterpart of each token, in that of the best alignments whose tokens are nearest in time.
 
     Returns:
         For each reference token, the position of its hypothesis token, or -1 for a deletion; and for each hypothesis
@@ -83,7 +88,7 @@ def timed_edits(reference: TimedTokens, hypothesis: TimedTokens) -> tuple[Tokens
     """
     rows = [(0, np.zeros(1, dtype=np.int64))]
     cells = 0
-    for low, row in _rows(reference, hypothesis):
+    for low, row in _rows(reference, hypothesis, by_time=True):
         rows.append((low, row))
         cells += len(row)
         if cells > _MAX_CELLS:
@@ -110,7 +115,7 @@ def timed_edits(reference: TimedTokens, hypothesis: TimedTokens) -> tuple[Tokens
     return ours, theirs
 
 
-def _rows(reference: TimedTokens, hypothesis: TimedTokens) -> Iterator[tuple[int, Tokens]]:
+def _rows(reference: TimedTokens, hypothesis: TimedTokens, *, by_time: bool) -> Iterator[tuple[int, Tokens]]:
     """Rows of the table of costs, one for each reference token, limited to the places that are near in time.
 
     Yields:
@@ -125,14 +130,18 @@ def _rows(reference: TimedTokens, hypothesis: TimedTokens) -> Iterator[tuple[int
     highs = np.maximum.accumulate(np.maximum(last, lows))
     steps = np.arange(heard + 1, dtype=np.int64) * _ERROR
     row, low, high = steps[:1], 0, 0
-    tokens = (values.tolist() for values in (reference.codes, reference.starts, reference.ends, lows, highs))
-    for code, start, end, new_low, new_high in zip(*tokens, strict=True):
+    ours, theirs = (np.rint(side.middles * 1000).astype(np.int64) for side in (reference, hypothesis))
+    columns = (reference.codes, reference.starts, reference.ends, ours, lows, highs)
+    tokens = (values.tolist() for values in columns)
+    for code, start, end, middle, new_low, new_high in zip(*tokens, strict=True):
         if new_high > high:
             row = np.concatenate([row, row[-1] + steps[1 : new_high - high + 1]])
         row = row[new_low - low :]
         low, high = new_low, new_high
         near = slice(low, high)
-        cost = np.where(hypothesis.codes[near] == code, 0, _ERROR + 1)
+        cost = np.where(hypothesis.codes[near] == code, 0, _ERROR + _SUBSTITUTION)
+        if by_time:
+            cost += np.minimum(np.abs(theirs[near] - middle), _FARTHEST_MS)
         cost[(hypothesis.starts[near] >= end) | (hypothesis.ends[near] <= start)] = _NEVER
         best = row + _ERROR
         np.minimum(best[1:], row[:-1] + cost, out=best[1:])

@@ -151,9 +151,7 @@ def timed_error_rate(
     """
     import pandas as pd
 
-    if not (is_number(collar) and collar >= 0):
-        message = f"collar={collar!r:.60} is not a number of at least 0 seconds; give one, such as 5.0"
-        raise InvalidRequestError(message, parameter="collar")
+    check_collar(collar)
     for name, value in (("by_speaker", by_speaker), ("by_segment", by_segment)):
         if not is_bool(value):
             raise refused(name, value, "True or False")
@@ -167,7 +165,7 @@ def timed_error_rate(
             message = f"{name} has no column 'speaker'; add it, or leave by_speaker out"
             raise InvalidRequestError(message, parameter=name)
         point = collar if name == "hypothesis" else None
-        sides.append(_streams(checked, preparation, codes, point, by_speaker=by_speaker))
+        sides.append(streams_of(checked, preparation, codes, point, by_speaker=by_speaker))
     said, heard = sides
     rows, pairs = [], []
     for file in dict.fromkeys([*said, *heard]):
@@ -180,7 +178,14 @@ def timed_error_rate(
     return TimedErrorRate(unit, float(collar), **totals, streams=streams, segments=segments)
 
 
-def _streams(
+def check_collar(collar: object) -> None:
+    """Refuse a collar that is not a number of at least 0."""
+    if not (is_number(collar) and float(collar) >= 0):
+        message = f"collar={collar!r:.60} is not a number of at least 0 seconds; give one, such as 5.0"
+        raise InvalidRequestError(message, parameter="collar")
+
+
+def streams_of(
     table: pd.DataFrame,
     preparation: Preparation,
     codes: dict[str, int],

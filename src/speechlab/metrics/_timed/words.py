@@ -1,0 +1,173 @@
+"""Times of words, compared with those of a reference."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from speechlab._arguments import is_frame, is_number, refuse_other_tables, refused, require_columns
+from speechlab.metrics._alignment.units import prepare
+from speechlab.metrics._timed.distance import timed_edits
+from speechlab.metrics._timed.timed import check_collar, streams_of
+from speechlab.segments import MatchScore
+from speechlab.segments import frame as segment_frame
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import pandas as pd
+
+    from speechlab.metrics._alignment.units import Normalize, Unit
+
+_TOLERANCES = (0.05, 0.1, 0.2)
+
+
+@dataclass(frozen=True, repr=False)
+class WordTimes:
+    """Errors of the times of words, over the words that were recognised.
+
+    Attributes:
+        reference_words: Words of the reference.
+        words: The words of the hypothesis, in its order, with ``correct`` (whether the word has a counterpart in
+            the reference with the same tokens), ``reference`` (position of that row in the reference), and
+            ``start_error_s`` and ``end_error_s`` (positive if the hypothesis is later). The last three are missing
+            for other words.
+
+    Example:
+        >>> said = pd.DataFrame({"start": [0.0, 0.5], "end": [0.4, 0.9], "word": ["good", "morning"]})
+        >>> heard = said.assign(start=[0.02, 0.62], word=["good", "Morning."])
+        >>> found = word_times(said, heard, language="en")
+        >>> found.within(0.05).f1, round(found.edges()["mean_abs_s"]["start"], 3)
+        (0.5, 0.07)
+    """
+
+    reference_words: int
+    words: pd.DataFrame = field(compare=False)
+
+    def within(self, seconds: float) -> MatchScore:
+        """Count the correct words whose start and end are both within a tolerance of the reference's.
+
+        Returns:
+            The counts, with precision (over the words of the hypothesis), recall (over those of the reference) and
+            F1. A word that was not recognised counts as one without a match.
+
+        Raises:
+            InvalidRequestError: The tolerance is not a number of at least 0.
+        """
+        if not is_number(seconds) or not float(seconds) >= 0:
+            raise refused("seconds", seconds, "a number of at least 0 seconds")
+        worst = self.words[["start_error_s", "end_error_s"]].abs().max(axis=1, skipna=False)
+        matched = int((worst <= float(seconds) + 5e-7).sum())
+        return MatchScore(matched, self.reference_words, len(self.words))
+
+    def frame(self, tolerances: Iterable[float] = _TOLERANCES) -> pd.DataFrame:
+        """Return a row for each tolerance: ``tolerance_s``, ``matched``, ``precision``, ``recall`` and ``f1``."""
+        import pandas as pd
+
+        rows = [(seconds, self.within(seconds)) for seconds in tolerances]
+        names = ("matched", "precision", "recall", "f1")
+        return pd.DataFrame(
+            [{"tolerance_s": at} | {name: getattr(score, name) for name in names} for at, score in rows]
+        )
+
+    def edges(self) -> pd.DataFrame:
+        """Return the errors of correct words in seconds, with a row for ``start`` and one for ``end``.
+
+        Columns: ``words`` (their number), ``mean_s`` and ``median_s`` (signed), ``mean_abs_s``, ``median_abs_s`` and
+        ``p95_abs_s``. Words that were not recognised have no error of time, so read it beside recall.
+        """
+        import pandas as pd
+
+        rows = {}
+        for edge in ("start", "end"):
+            errors = self.words[f"{edge}_error_s"].dropna()
+            sizes = errors.abs()
+            rows[edge] = {
+                "words": len(errors),
+                "mean_s": errors.mean(),
+                "median_s": errors.median(),
+                "mean_abs_s": sizes.mean(),
+                "median_abs_s": sizes.median(),
+                "p95_abs_s": sizes.quantile(0.95),
+            }
+        return pd.DataFrame.from_dict(rows, orient="index").rename_axis("edge")
+
+    def __repr__(self) -> str:
+        start, end = self.edges()["median_abs_s"]
+        score = self.within(_TOLERANCES[1])
+        return (
+            f"<WordTimes {int(self.words['correct'].sum())} of {self.reference_words} words recognised; median error "
+            f"{start:.3f} s of starts, {end:.3f} s of ends; F1 within {_TOLERANCES[1]:g} s {score.f1:.4f}>"
+        )
+
+
+def word_times(
+    reference: pd.DataFrame,
+    hypothesis: pd.DataFrame,
+    *,
+    collar: float = 5.0,
+    unit: Unit = "word",
+    language: str | None = None,
+    normalize: Normalize = "auto",
+) -> WordTimes:
+    """Compare the times of words with those of a reference.
+
+    The words of each recording are aligned as by :func:`timed_error_rate`: with the fewest errors, then the most
+    hits, then the least distance in time. A word is correct if its tokens after normalisation are hits of all the
+    tokens of one word. F1 within a tolerance is that of L. Wagner et al., CrisperWhisper (Interspeech 2024): both
+    edges count.
+
+    Args:
+        reference: A table of words with ``start`` and ``end`` in seconds and ``word``; ``file`` if there are several
+            recordings.
+        hypothesis: A table of words with the same columns; others, such as ``confidence``, are kept.
+        collar: Words with more than this number of seconds between them are not aligned; ``math.inf`` for no limit.
+        unit: The unit of the tokens, as for :func:`error_rate`.
+        language: ISO 639-1 code of the words.
+        normalize: As for :func:`error_rate`.
+
+    Raises:
+        SegmentError: A time is missing or invalid.
+        InvalidRequestError: A table has no column ``word``; the collar is not a number of at least 0; unit, language
+            and normaliser do not match; or too many words are near in time.
+    """
+    check_collar(collar)
+    preparation = prepare(unit, language, normalize)
+    codes: dict[str, int] = {}
+    tables = [_checked(reference, "reference"), _checked(hypothesis, "hypothesis")]
+    said, heard = (
+        streams_of(table, preparation, codes, limit, by_speaker=False)
+        for table, limit in zip(tables, (None, float(collar)), strict=True)
+    )
+    partner = np.full(len(tables[1]), -1)
+    for file in said.keys() & heard.keys():
+        ours, theirs = said[file][""], heard[file][""]
+        place, _ = timed_edits(ours, theirs)
+        hits = np.flatnonzero(place >= 0)
+        hits = hits[ours.codes[hits] == theirs.codes[place[hits]]]
+        rows = np.stack([ours.rows[hits], theirs.rows[place[hits]]])
+        pairs, counts = np.unique(rows, axis=1, return_counts=True)
+        tokens = [np.bincount(side.rows, minlength=1) for side in (ours, theirs)]
+        whole = (counts == tokens[0][pairs[0]]) & (counts == tokens[1][pairs[1]])
+        partner[pairs[1][whole]] = pairs[0][whole]
+    correct = partner >= 0
+    words = tables[1].rename(columns={"text": "word"}).assign(correct=correct)
+    words["reference"] = np.where(correct, partner, 0)
+    words["reference"] = words["reference"].astype("Int64").mask(~correct)
+    for edge in ("start", "end"):
+        errors = words[edge].to_numpy() - tables[0][edge].to_numpy()[partner] if len(tables[0]) else math.nan
+        words[f"{edge}_error_s"] = np.where(correct, errors, math.nan)
+    return WordTimes(len(tables[0]), words)
+
+
+def _checked(table: pd.DataFrame, argument: str) -> pd.DataFrame:
+    """A table of words as a segment frame."""
+    refuse_other_tables(table, argument)
+    if not is_frame(table):
+        raise refused(argument, table, "a table with the columns start, end and word")
+    require_columns(table, "word", hint="A table of words has the columns start, end and word")
+    others = [name for name in ("text",) if name in table.columns]
+    return segment_frame(table.drop(columns=others).rename(columns={"word": "text"}))

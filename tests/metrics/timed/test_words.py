@@ -1,0 +1,227 @@
+"""Times of words and the calibration of confidences: by brute force, by hand, and against sclite."""
+
+import itertools
+import math
+import subprocess
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from speechlab.errors import InvalidRequestError, SegmentError
+from speechlab.metrics import calibration, word_times
+from support.programs import program
+
+
+def words(*rows, file=None):
+    table = pd.DataFrame(rows, columns=["start", "end", "word"])
+    return table if file is None else table.assign(file=file)
+
+
+SAID = words((0.0, 0.4, "Good"), (0.5, 1.0, "morning,"), (1.2, 1.5, "dear"), (1.5, 2.0, "friends"))
+
+
+def test_by_hand():
+    heard = words((0.03, 0.36, "good"), (0.62, 1.0, "morning"), (1.5, 1.92, "friends!"), (2.2, 2.4, "uh"))
+    found = word_times(SAID, heard.assign(confidence=[0.9, 0.8, 0.7, 0.1]), normalize="basic")
+    assert found.words["correct"].tolist() == [True, True, True, False]
+    assert found.words["reference"].tolist()[:3] == [0, 1, 3]
+    assert found.words["reference"].isna().tolist() == [False] * 3 + [True]
+    assert found.words["start_error_s"].tolist()[:3] == pytest.approx([0.03, 0.12, 0.0])
+    assert found.words["end_error_s"].tolist()[:3] == pytest.approx([-0.04, 0.0, -0.08])
+    table = found.frame()
+    assert table["matched"].tolist() == [1, 2, 3]
+    assert (
+        table["precision"].tolist() == table["recall"].tolist() == table["f1"].tolist() == [0.25, 0.5, 0.75]
+    )
+    edges = found.edges()
+    assert edges.loc["start", ["mean_s", "mean_abs_s", "median_abs_s"]].tolist() == pytest.approx(
+        [0.05, 0.05, 0.03]
+    )
+    assert edges.loc["end", ["mean_s", "median_s", "mean_abs_s"]].tolist() == pytest.approx(
+        [-0.04, -0.04, 0.04]
+    )
+    assert repr(found) == (
+        "<WordTimes 3 of 4 words recognised; median error 0.030 s of starts, 0.040 s of ends; F1 within 0.1 s 0.5000>"
+    )
+    assert found.within(0.12).matched == 3  # to the microsecond
+    assert calibration(found.words).count == 4
+
+
+def test_a_repeated_word_has_the_nearest_counterpart():
+    said = words((0.0, 0.2, "no"), (1.0, 1.2, "no"), (2.0, 2.2, "no"), (3.0, 3.2, "thanks"))
+    for place in range(3):
+        heard = words((place + 0.1, place + 0.3, "no"), (3.0, 3.2, "thanks"))
+        assert word_times(said, heard).words["reference"].tolist() == [place, 3]
+
+
+def test_a_word_that_becomes_several_tokens_is_one_word():
+    said = words((0.0, 0.3, "I"), (0.3, 0.6, "don't"), (0.6, 1.0, "know"))
+    whole = words((0.0, 0.3, "I"), (0.35, 0.6, "don't"), (0.6, 1.0, "know"))
+    assert word_times(said, whole, language="en").words["correct"].all()
+    parts = words((0.0, 0.3, "I"), (0.3, 0.4, "do"), (0.4, 0.6, "not"), (0.6, 1.0, "know"))
+    found = word_times(said, parts, language="en")
+    assert found.words["correct"].tolist() == [True, False, False, True]
+    assert found.within(1).recall == pytest.approx(2 / 3)
+
+
+def test_japanese_words_and_several_files():
+    said = pd.concat([words((0, 1, "今日"), (1, 2, "は"), file="a"), words((0, 1, "今日"), file="b")])
+    found = word_times(said, said.assign(start=said["start"] + 0.5), unit="char", language="ja")
+    assert found.words["correct"].all()
+    assert found.words["file"].tolist() == ["a", "a", "b"]
+    assert found.within(0.2).matched == 0
+    assert found.within(0.5).f1 == 1.0
+    alone = word_times(said, said[said["file"] == "a"], unit="char", language="ja").within(0)
+    assert (alone.matched, alone.reference, alone.hypothesis) == (2, 3, 2)
+
+
+def test_nothing_in_common():
+    empty = SAID[:0]
+    for found in (word_times(SAID, empty), word_times(empty, SAID), word_times(empty, empty)):
+        assert found.within(0.1).matched == 0
+        assert np.isnan(found.edges()["mean_abs_s"]).all()
+    assert math.isnan(word_times(empty, empty).within(0.1).f1)
+    late = SAID.assign(start=SAID["start"] + 60, end=SAID["end"] + 60)
+    assert word_times(SAID, late).within(100).matched == 0
+    assert word_times(SAID, late, collar=math.inf).within(60).f1 == 1.0
+
+
+@pytest.mark.slow
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 5)), max_size=5),
+    st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 5)), max_size=5),
+)
+def test_it_is_the_nearest_of_the_best_alignments(one, other):
+    def table(rows):
+        starts = np.cumsum([gap for _, gap in rows], dtype=float) / 10
+        return pd.DataFrame({"start": starts, "end": starts + 0.1, "word": [word for word, _ in rows]})
+
+    said, heard = table(one), table(other)
+    found = word_times(said, heard, normalize=None, collar=math.inf)
+    best = min(
+        (
+            len(said) + len(heard) - len(left) - sum(same := [one[i][0] == other[j][0] for i, j in pairs]),
+            len(same) - sum(same),
+            round(sum(abs(said["start"][i] - heard["start"][j]) for i, j in pairs), 6),
+            -sum(same),
+        )
+        for size in range(min(len(said), len(heard)) + 1)
+        for left in itertools.combinations(range(len(said)), size)
+        for right in itertools.combinations(range(len(heard)), size)
+        for pairs in [list(zip(left, right, strict=True))]
+    )
+    assert int(found.words["correct"].sum()) == -best[3]
+
+
+def test_what_is_refused():
+    with pytest.raises(InvalidRequestError, match="no column 'word'"):
+        word_times(SAID.drop(columns="word"), SAID)
+    with pytest.raises(InvalidRequestError, match="hypothesis"):
+        word_times(SAID, None)
+    with pytest.raises(InvalidRequestError, match="collar=-1"):
+        word_times(SAID, SAID, collar=-1)
+    with pytest.raises(SegmentError, match="start of row 1"):
+        word_times(SAID, SAID.assign(start=[0.0, None, 1.2, 1.5]))
+    with pytest.raises(InvalidRequestError, match="seconds"):
+        word_times(SAID, SAID).within(-0.1)
+    table = pd.DataFrame({"correct": [True, False], "confidence": [0.5, 1.5]})
+    for options, message in (
+        ({"table": table}, "holds 1.5; give numbers from 0 to 1"),
+        ({"table": table.assign(confidence="high")}, "give numbers from 0 to 1"),
+        ({"table": table.assign(confidence=0.5, correct=["yes", "no"])}, "give True and False"),
+        ({"table": table, "bins": 0}, "bins"),
+        ({"table": table.drop(columns="correct")}, "'correct'"),
+        ({"table": [1, 2]}, "table"),
+    ):
+        with pytest.raises(InvalidRequestError, match=message):
+            calibration(**options)
+
+
+CERTAIN = st.tuples(st.booleans(), st.integers(0, 20).map(lambda value: value / 20))
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(CERTAIN, min_size=1, max_size=30), st.integers(1, 12), st.randoms())
+def test_calibration_by_its_definitions(rows, bins, random):
+    table = pd.DataFrame(rows, columns=["correct", "confidence"])
+    found = calibration(table, bins=bins)
+    by_bin = {}
+    for right, sure in rows:
+        by_bin.setdefault(min(math.floor(sure * bins + 1e-9), bins - 1), []).append((right, sure))
+    ece = sum(abs(sum(r for r, _ in part) - sum(s for _, s in part)) for part in by_bin.values()) / len(rows)
+    assert found.ece == pytest.approx(ece, abs=1e-12)
+    assert found.reliability["count"].tolist() == [len(by_bin[place]) for place in sorted(by_bin)]
+    assert found.reliability["low"].tolist() == [place / bins for place in sorted(by_bin)]
+    assert found.brier_score == pytest.approx(sum((s - r) ** 2 for r, s in rows) / len(rows))
+    assert 0 <= found.ece <= 1
+    assert 0 <= found.aurc <= 1
+    last = found.risk_coverage.iloc[-1]
+    assert (last["coverage"], last["risk"]) == (1.0, pytest.approx(1 - found.accuracy))
+    for row in found.risk_coverage.itertuples():
+        kept = [right for right, sure in rows if sure >= row.threshold]
+        assert (row.coverage, row.risk) == pytest.approx((len(kept) / len(rows), 1 - sum(kept) / len(kept)))
+    shuffled = calibration(table.sample(frac=1, random_state=random.randrange(99)), bins=bins)
+    assert (shuffled.ece, shuffled.aurc) == (pytest.approx(found.ece), pytest.approx(found.aurc))
+
+
+@pytest.mark.parametrize(
+    "rows", [[(True, 0.9), (False, 0.5), (True, 0.5), (True, 0.5), (False, 0.2)], [(False, 0.1)] * 4]
+)
+def test_the_area_is_the_mean_over_orders_of_equal_confidences(rows):
+    areas = []
+    for order in itertools.permutations(sorted(rows, key=lambda row: -row[1])):
+        if [sure for _, sure in order] == sorted((sure for _, sure in rows), reverse=True):
+            wrong = np.cumsum([not right for right, _ in order])
+            areas.append(np.mean(wrong / np.arange(1, len(rows) + 1)))
+    found = calibration(pd.DataFrame(rows, columns=["correct", "confidence"]))
+    assert found.aurc == pytest.approx(np.mean(areas))
+
+
+def test_missing_confidences_are_counted():
+    table = pd.DataFrame({"correct": [True, True, False], "confidence": [0.75, None, 0.25]})
+    found = calibration(table)
+    assert (found.count, found.missing, found.accuracy, found.mean_confidence) == (2, 1, 0.5, 0.5)
+    assert found.ece == 0.25
+    assert repr(found) == (
+        "<Calibration of 2 confidences, 1 without: mean 0.500, right 0.500; ECE 0.2500, AURC 0.2500>"
+    )
+    empty = calibration(table[:0])
+    assert math.isnan(empty.ece)
+    assert math.isnan(empty.aurc)
+    assert len(empty.reliability) == len(empty.risk_coverage) == 0
+    assert calibration(table.assign(confidence=1.0)).normalized_cross_entropy == -math.inf
+
+
+def test_sclite_has_the_same_cross_entropy(tmp_path):
+    generator = np.random.default_rng(3)
+    said, heard, rows = [], [], []
+    for number in range(200):
+        word = f"w{generator.integers(0, 50)}"
+        right = generator.random() < 0.7
+        sure = round(float(np.clip(generator.normal(0.75 if right else 0.45, 0.15), 0.02, 0.98)), 3)
+        said.append(f"a 1 {number}.000 0.900 {word}")
+        heard.append(f"a 1 {number}.000 0.900 {word if right else 'x' + word} {sure}")
+        rows.append((right, sure))
+    (tmp_path / "ref.ctm").write_text("\n".join(said) + "\n")
+    (tmp_path / "hyp.ctm").write_text("\n".join(heard) + "\n")
+    command = [
+        program("sctk"),
+        "sclite",
+        "-r",
+        "ref.ctm",
+        "ctm",
+        "-h",
+        "hyp.ctm",
+        "ctm",
+        "-o",
+        "sum",
+        "stdout",
+    ]
+    text = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    line = next(line for line in text.splitlines() if "Sum/Avg" in line)
+    found = calibration(pd.DataFrame(rows, columns=["correct", "confidence"]))
+    assert found.normalized_cross_entropy == pytest.approx(float(line.split()[-2]), abs=5.1e-4)
