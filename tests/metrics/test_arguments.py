@@ -335,6 +335,8 @@ ACCEPTED_BY = {
     ("translation_score of a table", "hypothesis"): set(),
     ("speech_measures", "language"): set(),
     ("language_code", "language"): set(),
+    ("word_times", "reference"): set(),
+    ("word_times", "hypothesis"): set(),
     ("timed_error_rate", "reference"): {"[]"},
     ("timed_error_rate", "hypothesis"): {"[]"},
     ("join_texts", "texts"): {"[]", "{}"},

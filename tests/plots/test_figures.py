@@ -467,5 +467,5 @@ def test_a_reliability_diagram_has_a_bar_for_each_bin():
     assert axes.lines[1].get_xdata().tolist() == pytest.approx([0.15, 0.85, 0.95])
     assert axes.get_title(loc="left") == "ECE 0.225, n = 4"
     for nothing in (words, metrics.calibration(words[:0])):
-        with pytest.raises(InvalidRequestError, match="pass what speechlab.metrics.calibration returned"):
+        with pytest.raises(InvalidRequestError, match=r"pass what speechlab\.metrics\.calibration returned"):
             plots.reliability(nothing)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from matplotlib.ticker import PercentFormatter
 
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics import Calibration
 from speechlab.plots._figure import INK, LINE, SHADE, SMALL_PT, check_width, new_figure
 
 if TYPE_CHECKING:
+    from speechlab.metrics import Calibration
     from speechlab.plots._figure import PaperFigure
 
 
@@ -37,10 +37,10 @@ def reliability(calibration: Calibration, *, width: float = 3.4) -> PaperFigure:
     Raises:
         InvalidRequestError: The argument is not a calibration, or has no values.
     """
-    if not isinstance(calibration, Calibration) or not calibration.count:
+    bins = getattr(calibration, "reliability", None)
+    if bins is None or not len(bins):
         message = f"calibration is {calibration!r:.60}; pass what speechlab.metrics.calibration returned, with values"
         raise InvalidRequestError(message, parameter="calibration")
-    bins = calibration.reliability
     figure = new_figure(check_width(width), 0.9 * width)
     axes = figure.subplots()
     axes.bar(
@@ -48,10 +48,9 @@ def reliability(calibration: Calibration, *, width: float = 3.4) -> PaperFigure:
     )
     axes.plot([0, 1], [0, 1], color=LINE, linestyle="--", linewidth=1)
     axes.plot(bins["confidence"], bins["accuracy"], color=INK, marker="o", markersize=4, linewidth=1)
-    for row in bins.itertuples():
-        at = ((row.low + row.high) / 2, 0)
+    for middle, count in zip((bins["low"] + bins["high"]) / 2, bins["count"], strict=True):
         axes.annotate(
-            f"{row.count:,}", at, (0, 3), textcoords="offset points", ha="center", fontsize=SMALL_PT - 1
+            f"{count:,}", (middle, 0), (0, 3), textcoords="offset points", ha="center", fontsize=SMALL_PT - 1
         )
     axes.set(xlim=(0, 1), ylim=(0, 1.08), xlabel="confidence", ylabel="right")
     axes.set_title(f"ECE {calibration.ece:.3f}, n = {calibration.count:,}", fontsize=SMALL_PT, loc="left")

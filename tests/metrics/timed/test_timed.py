@@ -90,6 +90,73 @@ def test_meeteval_agrees_on_speakers(said, heard, collar):
     assert (ours.errors, ours.reference_length) == (theirs.errors, theirs.length)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("collar", [*COLLARS, math.inf])
+@settings(max_examples=40, deadline=None)
+@given(said=talks(), heard=talks())
+def test_meeteval_agrees_on_segments_of_any_speaker(collar, said, heard):
+    wer = pytest.importorskip("meeteval.wer")
+    logging.getLogger("preprocess").setLevel(logging.ERROR)
+    ours = timed_error_rate(
+        made(said), made(heard), collar=collar, by_speaker=True, assign="segment", normalize=None
+    )
+    if collar == math.inf:
+        ordered = [sorted(side or [SILENCE], key=lambda row: row["start"]) for side in (said, heard)]
+        theirs = wer.wer.orc.orc_word_error_rate(*map(seglst, ordered))
+    else:
+        theirs = wer.wer.time_constrained_orc.time_constrained_orc_wer(
+            seglst(said), seglst(heard), collar=collar
+        )
+    assert (ours.errors, ours.reference_length) == (theirs.errors, theirs.length)
+    speakers = timed_error_rate(made(said), made(heard), collar=collar, by_speaker=True, normalize=None)
+    assert ours.errors <= speakers.errors
+    names = {"ann": "x", "bob": "y", "cy": "z"}
+    renamed = [row | {"speaker": names[row["speaker"]]} for row in reversed(heard)]
+    again = timed_error_rate(
+        made(said), made(renamed), collar=collar, by_speaker=True, assign="segment", normalize=None
+    )
+    assert again.errors == ours.errors
+
+
+@settings(max_examples=100, deadline=None)
+@given(talks(("ann", "bob")), talks(("1", "2")), st.sampled_from([*COLLARS, math.inf]))
+def test_segments_are_assigned_by_trying_all(said, heard, collar):
+    said = sorted(said, key=lambda row: row["start"])[:5]
+    names = sorted({row["speaker"] for row in heard}) or ["ann"]
+    options = {"collar": collar, "by_speaker": True, "normalize": None}
+    found = timed_error_rate(made(said), made(heard), assign="segment", by_segment=True, **options)
+    best = None
+    for chosen in itertools.product(names, repeat=len(said)):
+        relabeled = [row | {"speaker": name} for row, name in zip(said, chosen, strict=True)]
+        total = 0
+        for name in names:
+            sides = [[row for row in side if row["speaker"] == name] for side in (relabeled, heard)]
+            if any(sides):
+                total += timed_error_rate(*map(made, sides), collar=collar, normalize=None).errors
+        best = total if best is None else min(best, total)
+    assert found.errors == best
+    assert found.streams["reference_length"].sum() == found.reference_length
+    assert found.segments["reference_length"].sum() == found.reference_length
+
+
+def test_a_turn_under_a_wrong_name_costs_nothing_by_segments():
+    rows = [(0.0, 2.0, "good morning"), (2.0, 4.0, "hello to you"), (4.0, 6.0, "how are you today")]
+    said = segments.frame(rows, file="a").assign(speaker=["ann", "bob", "ann"])
+    heard = said.assign(speaker=["1", "2", "2"])
+    by_name = timed_error_rate(said, heard, by_speaker=True)
+    assert by_name.errors == 6  # 3 words of each speaker
+    found = timed_error_rate(said, heard, by_speaker=True, assign="segment")
+    assert found.errors == 0
+    assert found.streams[["assigned", "reference_length"]].values.tolist() == [["1", 2], ["2", 7]]
+    empty = timed_error_rate(said, heard[:0], by_speaker=True, assign="segment")
+    assert (empty.deletions, empty.errors) == (9, 9)
+    with pytest.raises(InvalidRequestError, match=r"assign='segment'; .* together with by_speaker=True"):
+        timed_error_rate(said, heard, assign="segment")
+    many = segments.frame([(0.0, 60.0, "a " * 400)] * 3, file="a").assign(speaker=["1", "2", "3"])
+    with pytest.raises(InvalidRequestError, match="3 speakers have too many words near in time"):
+        timed_error_rate(many, many, collar=math.inf, by_speaker=True, assign="segment")
+
+
 @settings(max_examples=100, deadline=None)
 @given(
     st.integers(1, 5).flatmap(

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     Tokens = NDArray[np.int64]
 
-_ERROR = 1 << 40
+ERROR = 1 << 40
 """Weight of an error."""
 _SUBSTITUTION = 1 << 25
 """Weight that a substitution adds, which only decides between alignments with equally many errors. The distance in
@@ -23,7 +23,7 @@ time of aligned tokens, in milliseconds, decides between those with equally many
 _FARTHEST_MS = 10_000
 
 _NEVER = 1 << 62
-_MAX_CELLS = 50_000_000
+MAX_CELLS = 50_000_000
 """Largest table of costs to keep: 400 MB."""
 
 
@@ -43,6 +43,11 @@ class TimedTokens(NamedTuple):
     ends: NDArray[np.float64]
     middles: NDArray[np.float64]
     rows: NDArray[np.int64]
+
+    def part(self, which: slice) -> TimedTokens:
+        """Return some of the tokens."""
+        times = self.starts[which], self.ends[which], self.middles[which]
+        return TimedTokens(self.codes[which], *times, self.rows[which])
 
 
 class TimedCounts(NamedTuple):
@@ -69,8 +74,8 @@ def timed_counts(reference: TimedTokens, hypothesis: TimedTokens) -> TimedCounts
     for low, row in _rows(reference, hypothesis, by_time=False):  # noqa: B007 - only the last is used
         pass
     # Tokens after the last place that is near in time are insertions.
-    total = int(row[-1]) + (heard - low - len(row) + 1) * _ERROR
-    errors, rest = divmod(total, _ERROR)
+    total = int(row[-1]) + (heard - low - len(row) + 1) * ERROR
+    errors, rest = divmod(total, ERROR)
     substitutions = rest // _SUBSTITUTION
     deletions = (errors - substitutions + said - heard) // 2
     return TimedCounts(substitutions, deletions, deletions - said + heard)
@@ -91,7 +96,7 @@ def timed_edits(reference: TimedTokens, hypothesis: TimedTokens) -> tuple[Tokens
     for low, row in _rows(reference, hypothesis, by_time=True):
         rows.append((low, row))
         cells += len(row)
-        if cells > _MAX_CELLS:
+        if cells > MAX_CELLS:
             message = "too many tokens are near in time to keep their alignment; choose a smaller collar"
             raise InvalidRequestError(message, parameter="collar")
     ours = np.full(len(reference.codes), -1)
@@ -101,13 +106,13 @@ def timed_edits(reference: TimedTokens, hypothesis: TimedTokens) -> tuple[Tokens
     def cost(at: int, place: int) -> int:
         low, row = rows[at]
         inside = min(place, low + len(row) - 1)
-        return int(row[inside - low]) + (place - inside) * _ERROR
+        return int(row[inside - low]) + (place - inside) * ERROR
 
     while at:
         here = cost(at, place)
-        if cost(at - 1, place) + _ERROR == here:
+        if cost(at - 1, place) + ERROR == here:
             at -= 1
-        elif place > rows[at][0] and cost(at, place - 1) + _ERROR == here:
+        elif place > rows[at][0] and cost(at, place - 1) + ERROR == here:
             place -= 1
         else:
             at, place = at - 1, place - 1
@@ -122,29 +127,68 @@ def _rows(reference: TimedTokens, hypothesis: TimedTokens, *, by_time: bool) -> 
         The first place of the row, and the lowest cost of each place from there on. Places before the first are not
         needed again. Each place after the last costs one more insertion.
     """
-    heard = len(hypothesis.codes)
-    # Ends and starts may fall along the stream; their running maximum and minimum do not.
-    first = np.searchsorted(np.maximum.accumulate(hypothesis.ends), reference.starts, "right")
-    last = np.searchsorted(np.minimum.accumulate(hypothesis.starts[::-1])[::-1], reference.ends, "left")
-    lows = np.minimum.accumulate(first[::-1])[::-1]
-    highs = np.maximum.accumulate(np.maximum(last, lows))
-    steps = np.arange(heard + 1, dtype=np.int64) * _ERROR
-    row, low, high = steps[:1], 0, 0
-    ours, theirs = (np.rint(side.middles * 1000).astype(np.int64) for side in (reference, hypothesis))
-    columns = (reference.codes, reference.starts, reference.ends, ours, lows, highs)
-    tokens = (values.tolist() for values in columns)
-    for code, start, end, middle, new_low, new_high in zip(*tokens, strict=True):
-        if new_high > high:
-            row = np.concatenate([row, row[-1] + steps[1 : new_high - high + 1]])
-        row = row[new_low - low :]
+    lows, highs = near_places(reference.starts, reference.ends, hypothesis)
+    row, low, high = np.zeros(1, dtype=np.int64), 0, 0
+    for number, (new_low, new_high) in enumerate(zip(lows.tolist(), highs.tolist(), strict=True)):
+        row = with_insertions(row, new_high - high)[new_low - low :]
         low, high = new_low, new_high
-        near = slice(low, high)
-        cost = np.where(hypothesis.codes[near] == code, 0, _ERROR + _SUBSTITUTION)
-        if by_time:
-            cost += np.minimum(np.abs(theirs[near] - middle), _FARTHEST_MS)
-        cost[(hypothesis.starts[near] >= end) | (hypothesis.ends[near] <= start)] = _NEVER
-        best = row + _ERROR
-        np.minimum(best[1:], row[:-1] + cost, out=best[1:])
-        # All insertions at once, from left to right: the cost of a place minus its insertions can only fall.
-        row = np.minimum.accumulate(best - steps[: len(best)]) + steps[: len(best)]
+        row = after_token(row, reference, number, hypothesis, slice(low, high), by_time=by_time)
         yield low, row
+
+
+def near_places(
+    starts: NDArray[np.float64], ends: NDArray[np.float64], hypothesis: TimedTokens
+) -> tuple[Tokens, Tokens]:
+    """The places before the first and after the last token that is near in time, for each of some stretches in order.
+
+    What is before a first place is near to no later stretch, and what is after a last place to no earlier one.
+    """
+    # Ends and starts may fall along the stream; their running maximum and minimum do not.
+    first = np.searchsorted(np.maximum.accumulate(hypothesis.ends), starts, "right")
+    last = np.searchsorted(np.minimum.accumulate(hypothesis.starts[::-1])[::-1], ends, "left")
+    lows = np.minimum.accumulate(first[::-1])[::-1]
+    return lows, np.maximum.accumulate(np.maximum(last, lows))
+
+
+def with_insertions(costs: Tokens, count: int) -> Tokens:
+    """Costs with so many more places along the last axis, each one insertion more than the one before."""
+    if count <= 0:
+        return costs
+    more = costs[..., -1:] + np.arange(1, count + 1, dtype=np.int64) * ERROR
+    return np.concatenate([costs, more], axis=-1)
+
+
+def closed(costs: Tokens) -> Tokens:
+    """Costs with all insertions along the last axis: the cost of a place minus its insertions can only fall."""
+    steps = np.arange(costs.shape[-1], dtype=np.int64) * ERROR
+    return np.minimum.accumulate(costs - steps, axis=-1) + steps
+
+
+def after_token(
+    costs: Tokens,
+    reference: TimedTokens,
+    number: int,
+    hypothesis: TimedTokens,
+    near: slice,
+    *,
+    by_time: bool = False,
+) -> Tokens:
+    """Costs of the places of a hypothesis after one more token of the reference, along the last axis.
+
+    Args:
+        costs: Costs before the token, of the places before and after each near token.
+        reference: Tokens of the reference.
+        number: Position of the token.
+        hypothesis: Tokens of the hypothesis.
+        near: Tokens of the hypothesis that are near.
+        by_time: Whether the distance in time has a weight.
+    """
+    cost = np.where(hypothesis.codes[near] == reference.codes[number], 0, ERROR + _SUBSTITUTION)
+    if by_time:
+        apart = np.abs(hypothesis.middles[near] - reference.middles[number]) * 1000
+        cost += np.minimum(np.rint(apart), _FARTHEST_MS).astype(np.int64)
+    start, end = reference.starts[number], reference.ends[number]
+    cost[(hypothesis.starts[near] >= end) | (hypothesis.ends[near] <= start)] = _NEVER
+    best = costs + ERROR
+    np.minimum(best[..., 1:], costs[..., :-1] + cost, out=best[..., 1:])
+    return closed(best)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from speechlab.display import table as html_table
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.units import prepare
 from speechlab.metrics._timed.distance import TimedCounts, TimedTokens, timed_counts, timed_edits
+from speechlab.metrics._timed.orc import cheapest_streams
 from speechlab.segments import frame as segment_frame
 
 if TYPE_CHECKING:
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 
 _Token = tuple[int, float, float, float, int]
 """A token: code, start and end of the time in which it may be aligned, middle (all in seconds), and segment."""
+_Matched = tuple[str, str, tuple[TimedTokens, TimedTokens], TimedCounts]
+"""A speaker, the assigned one, the tokens of both, and their errors."""
+_ASSIGNED = ("speaker", "segment")
+_NUMBER = "speechlab: number of the segment"
 _SHOWN = 20
 """Maximum number of streams in HTML."""
 _COLUMNS = ["file", "speaker", "assigned", "substitutions", "deletions", "insertions", "reference_length"]
@@ -108,6 +113,7 @@ def timed_error_rate(
     *,
     collar: float = 5.0,
     by_speaker: bool = False,
+    assign: Literal["speaker", "segment"] = "speaker",
     by_segment: bool = False,
     unit: Unit = "word",
     language: str | None = None,
@@ -119,7 +125,7 @@ def timed_error_rate(
     segments. A token can be a hit or a substitution only of a token at its time. The time of a reference's segment is
     divided among its tokens by their length. A token of a hypothesis has the middle of its share, extended by the
     collar on both sides. A token at another time counts as a deletion and an insertion. These are meeteval's
-    definitions of tcpWER and cpWER.
+    definitions of tcpWER and cpWER, and of tcorcWER and ORC-WER.
 
     The time is proportional to the pairs of tokens that are near enough in time: to the tokens times the collar, and
     for ``math.inf`` to the square of a recording's tokens.
@@ -138,6 +144,10 @@ def timed_error_rate(
             less. ``math.inf`` ignores time except for the order.
         by_speaker: Compare each speaker (column ``speaker``) of the reference with a speaker of the hypothesis. The
             assignment of each recording is the one with the fewest errors: tcpWER, and cpWER with an infinite collar.
+        assign: What is assigned with ``by_speaker``: each speaker of the reference; or ``"segment"``, each segment of
+            the reference, to any speaker of the hypothesis, so that segments under a wrong name are no errors
+            (tcorcWER, and ORC-WER with an infinite collar). What the rate of speakers exceeds it by is the cost of
+            wrong names. The work for segments grows with the product of the words of all speakers near in time.
         by_segment: Also count the errors of each reference segment, which keeps the alignments in memory.
         unit: The unit of counting, as for :func:`error_rate`.
         language: ISO 639-1 code of the texts.
@@ -146,8 +156,8 @@ def timed_error_rate(
     Raises:
         SegmentError: A table is not a segment frame.
         InvalidRequestError: The collar is not a number of at least 0; ``by_speaker`` is set and a table has no
-            speakers; unit, language and normaliser do not match; or ``by_segment`` is set and so many tokens are near
-            in time that their alignment would not fit into memory.
+            speakers; unit, language and normaliser do not match; or with ``by_segment`` or ``assign="segment"`` so
+            many tokens are near in time that the work would not fit into memory.
     """
     import pandas as pd
 
@@ -155,6 +165,8 @@ def timed_error_rate(
     for name, value in (("by_speaker", by_speaker), ("by_segment", by_segment)):
         if not is_bool(value):
             raise refused(name, value, "True or False")
+    if assign not in _ASSIGNED or (assign == "segment" and not by_speaker):
+        raise refused("assign", assign, "'speaker', or 'segment' together with by_speaker=True")
     preparation = prepare(unit, language, normalize)
     codes: dict[str, int] = {}
     sides = []
@@ -165,11 +177,16 @@ def timed_error_rate(
             message = f"{name} has no column 'speaker'; add it, or leave by_speaker out"
             raise InvalidRequestError(message, parameter=name)
         point = collar if name == "hypothesis" else None
-        sides.append(streams_of(checked, preparation, codes, point, by_speaker=by_speaker))
+        by: str | None = "speaker" if by_speaker else None
+        if by_speaker and assign == "segment" and name == "reference":
+            checked, by = checked.assign(**{_NUMBER: range(len(checked))}), _NUMBER
+        sides.append(streams_of(checked, preparation, codes, point, by=by))
     said, heard = sides
     rows, pairs = [], []
     for file in dict.fromkeys([*said, *heard]):
-        for speaker, assigned, pair, counts in _assigned(said.get(file, {}), heard.get(file, {})):
+        ours, theirs = said.get(file, {}), heard.get(file, {})
+        matched = _by_stream(list(ours.values()), theirs) if assign == "segment" else _assigned(ours, theirs)
+        for speaker, assigned, pair, counts in matched:
             rows.append((file, speaker, assigned, *counts, len(pair[0].codes)))
             pairs.append(pair)
     streams = pd.DataFrame(rows, columns=_COLUMNS)
@@ -191,22 +208,22 @@ def streams_of(
     codes: dict[str, int],
     collar: float | None,
     *,
-    by_speaker: bool,
+    by: str | None = None,
 ) -> dict[str, dict[str, TimedTokens]]:
-    """The tokens of each recording and speaker, with the middle of their times plus and minus the collar if given."""
+    """The tokens of each recording and group (by a column); with a collar, their times are their middles ± collar."""
     ordered = table.iloc[np.argsort(table["start"].to_numpy(), kind="stable")]
-    speakers = ordered["speaker"].tolist() if by_speaker else [""] * len(ordered)
+    groups = ordered[by].tolist() if by else [""] * len(ordered)
     parts: dict[str, dict[str, list[_Token]]] = {}
-    for file, speaker, start, end, text, row in zip(
+    for file, group, start, end, text, row in zip(
         ordered["file"].tolist(),
-        speakers,
+        groups,
         ordered["start"].tolist(),
         ordered["end"].tolist(),
         ordered["text"].tolist(),
         ordered.index.tolist(),
         strict=True,
     ):
-        stream = parts.setdefault(file, {}).setdefault(speaker, [])
+        stream = parts.setdefault(file, {}).setdefault(group, [])
         tokens = preparation.tokens(text)
         if not tokens:
             continue
@@ -234,9 +251,20 @@ def _tokens(stream: list[_Token]) -> TimedTokens:
     return TimedTokens(next(whole), begin, stop, np.array(middles, dtype=np.float64), next(whole))
 
 
-def _assigned(
-    said: dict[str, TimedTokens], heard: dict[str, TimedTokens]
-) -> list[tuple[str, str, tuple[TimedTokens, TimedTokens], TimedCounts]]:
+def _by_stream(said: list[TimedTokens], heard: dict[str, TimedTokens]) -> list[_Matched]:
+    """The speakers of the hypothesis, each with the segments of the reference that fit it best, and the errors."""
+    nobody = _tokens([])
+    streams = heard or {"": nobody}
+    chosen = cheapest_streams(said, list(streams.values()))
+    rows: list[_Matched] = []
+    for number, (name, stream) in enumerate(streams.items()):
+        own = [segment for segment, at in zip(said, chosen, strict=True) if at == number] or [nobody]
+        tokens = TimedTokens(*map(np.concatenate, zip(*own, strict=True)))
+        rows.append(("", name, (tokens, stream), timed_counts(tokens, stream)))
+    return rows
+
+
+def _assigned(said: dict[str, TimedTokens], heard: dict[str, TimedTokens]) -> list[_Matched]:
     """The speakers of a recording, each with the assigned speaker, the tokens of both, and the errors."""
     nobody = _tokens([])
     size = max(len(said), len(heard))

@@ -37,11 +37,12 @@ class WordTimes:
             for other words.
 
     Example:
+        >>> import pandas as pd
         >>> said = pd.DataFrame({"start": [0.0, 0.5], "end": [0.4, 0.9], "word": ["good", "morning"]})
         >>> heard = said.assign(start=[0.02, 0.62], word=["good", "Morning."])
         >>> found = word_times(said, heard, language="en")
-        >>> found.within(0.05).f1, round(found.edges()["mean_abs_s"]["start"], 3)
-        (0.5, 0.07)
+        >>> found.within(0.05).f1, found.edges()["mean_abs_s"].round(3).tolist()
+        (0.5, [0.07, 0.0])
     """
 
     reference_words: int
@@ -133,13 +134,19 @@ def word_times(
         SegmentError: A time is missing or invalid.
         InvalidRequestError: A table has no column ``word``; the collar is not a number of at least 0; unit, language
             and normaliser do not match; or too many words are near in time.
+
+    Example:
+        >>> import pandas as pd
+        >>> said = pd.DataFrame({"start": [0.0, 0.5], "end": [0.4, 0.9], "word": ["good", "morning"]})
+        >>> word_times(said, said.assign(end=[0.5, 0.9])).edges()["mean_abs_s"].round(3).tolist()
+        [0.0, 0.05]
     """
     check_collar(collar)
     preparation = prepare(unit, language, normalize)
     codes: dict[str, int] = {}
     tables = [_checked(reference, "reference"), _checked(hypothesis, "hypothesis")]
     said, heard = (
-        streams_of(table, preparation, codes, limit, by_speaker=False)
+        streams_of(table, preparation, codes, limit)
         for table, limit in zip(tables, (None, float(collar)), strict=True)
     )
     partner = np.full(len(tables[1]), -1)
