@@ -60,14 +60,9 @@ class _Layer(NamedTuple):
 
 
 def embed_speaker(samples: Floats) -> Floats:
-    """Map a recording of one speaker to a unit vector of 256 values from 0 to 1.
+    """Map a recording of one speaker (mono, 16 kHz, at least one sample) to a unit vector of 256 values of 0 or more.
 
-    Args:
-        samples: Mono, 16 kHz, in [-1, 1], shape (frames,); at least one. Windows of 1.6 s are taken every 0.77 s, and
-            the last one only if the recording fills three quarters of it; zeros follow a shorter recording.
-
-    Raises:
-        ModelError: The weights are not installed, or differ from the pinned ones.
+    Windows of 1.6 s are taken every 0.77 s, the last only if the recording fills three quarters of it.
     """
     layers, linear, bias = _weights(ModelStore().ensure(SPEAKERS)[_FILE])
     frames = -(-(len(samples) + 1) // _HOP)

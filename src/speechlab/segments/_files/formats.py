@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import os
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -11,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from speechlab._files import user_path
+from speechlab._files import user_path, whole_file
 from speechlab.errors import SegmentFileError
 from speechlab.segments._changes.captions import LINE_WIDTH, LINES, PACE, fits, width_of
 from speechlab.segments._changes.captions import captions as divide
@@ -20,6 +19,7 @@ from speechlab.segments._files.source import Sink, SourceFile
 from speechlab.segments._frame.schema import COLUMNS, frame
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Iterator
 
     import pandas as pd
@@ -29,38 +29,23 @@ MILLISECOND, CENTISECOND, MICROSECOND = 1e-3, 1e-2, 1e-6
 
 @dataclass(frozen=True)
 class Format:
-    """A format of files.
-
-    Attributes:
-        name: Name of the format, for ``format=``.
-        suffixes: Suffixes of files that set the format.
-        about: Short description.
-        precision_s: Precision of times in seconds.
-        holds: Columns that the format keeps.
-        read: Function that makes a segment frame of a source.
-        write: Function that makes the file's content of a segment frame; None for Parquet, which is written by groups
-            of rows.
-        own: Whether the format keeps the user's own columns.
-        shown: Whether its texts are shown as captions.
-        exact: Whether texts are kept as they are, whatever characters they have.
-        extra: The extra of speechlab that installs the required library.
-        joins: Whether the written pieces of a table, one after the other, are the file of the whole table.
-        end: The end of the file.
-    """
+    """A format of files, with the functions that read and write it."""
 
     name: str
     suffixes: tuple[str, ...]
     about: str
     precision_s: float
-    holds: frozenset[str]
+    holds: frozenset[str]  # columns that the format keeps
     read: Callable[[SourceFile], pd.DataFrame]
-    write: Callable[[pd.DataFrame, Sink], str | bytes] | None
-    own: frozenset[str] | None = frozenset()
+    write: (
+        Callable[[pd.DataFrame, Sink], str | bytes] | None
+    )  # None for Parquet, which is written by groups of rows
+    own: frozenset[str] | None = frozenset()  # the user's own columns that it keeps; None for all
     extra: str | None = None
-    joins: bool = False
-    exact: bool = False
-    shown: bool = False
-    end: Callable[[Sink], str] | None = None
+    joins: bool = False  # whether the pieces of a table, one after the other, are the file of the table
+    exact: bool = False  # whether texts are kept as they are, whatever characters they have
+    shown: bool = False  # whether texts are shown as captions
+    end: Callable[[Sink], str] | None = None  # end of the file
 
     @property
     def many(self) -> bool:
@@ -275,17 +260,12 @@ def write(
     pieces = _checked([table] if isinstance(table, pd.DataFrame) else table, form, place)
     sink = Sink(str(place))
     done = _Tally(form)
-    unfinished = place.with_name(f".{place.name}.{os.getpid()}.part")
-    try:
-        with unfinished.open("wb") as raw:
-            if place.suffix.lower() == ".gz":
-                with gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as packed:
-                    _write(pieces, form, sink, packed, done, captions)
-            else:
-                _write(pieces, form, sink, raw, done, captions)
-        unfinished.replace(place)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with whole_file(place) as draft, draft.open("wb") as raw:
+        if place.suffix.lower() == ".gz":
+            with gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as packed:
+                _write(pieces, form, sink, packed, done, captions)
+        else:
+            _write(pieces, form, sink, raw, done, captions)
     return Written(place, form.name, done.rows, form.precision_s, tuple(done.dropped), tuple(sink.notes))
 
 
@@ -359,20 +339,19 @@ def _write(
 
 def _captions(table: pd.DataFrame, sink: Sink) -> pd.DataFrame:
     """The captions of a table, with notes of what was done and of what could not be done."""
-    made = divide(table)
-    sink.note(len(made) - len(table), "captions were added, because long segments are split")
-    before = set(table["text"])
-    changed = sum(text not in before for text in made["text"])
-    sink.note(changed, f"captions have other line breaks, in lines of at most {LINE_WIDTH} characters")
-    sink.note(
-        sum(not fits(text) for text in made["text"]), f"captions have a longer line, or more than {LINES}"
-    )
-    shown_s = (made["end"] - made["start"]).tolist()
-    fast = sum(width_of(text) > PACE * seconds for text, seconds in zip(made["text"], shown_s, strict=True))
-    sink.note(
-        fast,
-        f"captions show more than {PACE:.0f} characters a second; captions(table, pace={PACE:.0f}) helps",
-    )
+    made, before = divide(table), set(table["text"])
+    texts, shown_s = made["text"].tolist(), (made["end"] - made["start"]).tolist()
+    fast = sum(width_of(text) > PACE * seconds for text, seconds in zip(texts, shown_s, strict=True))
+    for count, what in (
+        (len(made) - len(table), "were added, because long segments are split"),
+        (
+            sum(text not in before for text in texts),
+            f"have other line breaks, in lines of at most {LINE_WIDTH} characters",
+        ),
+        (sum(not fits(text) for text in texts), f"have a longer line, or more than {LINES}"),
+        (fast, f"show more than {PACE:.0f} characters a second; captions(table, pace={PACE:.0f}) helps"),
+    ):
+        sink.note(count, f"captions {what}")
     return made
 
 
@@ -404,11 +383,12 @@ def _format(name: str | None, place: Path, verb: str, source: SourceFile | None 
 
 
 def _dropped(table: pd.DataFrame, form: Format) -> tuple[str, ...]:
+    own = [name for name in table.columns if name not in COLUMNS and (form.own is None or name in form.own)]
     return tuple(
         str(name)
         for name in table.columns
         if name not in form.holds
-        and not (name not in COLUMNS and (form.own is None or name in form.own))
+        and name not in own
         and (name not in COLUMNS or not table[name].isin(["", None]).all())
         and not table[name].isna().all()
     )

@@ -11,8 +11,8 @@ import numpy as np
 from speechlab._assignment import cheapest_assignment
 from speechlab.errors import SegmentError
 from speechlab.segments._frame.cover import layers_of, union
-from speechlab.segments._frame.ticks import Line, Stretches
-from speechlab.segments._joins.pairs import pairs
+from speechlab.segments._frame.ticks import Stretches
+from speechlab.segments._scores.boundaries import partners
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -91,26 +91,16 @@ class DiarizationScore:
 
 
 class Turns(NamedTuple):
-    """Stretches of speakers, merged for each speaker.
+    """Stretches of speakers, merged for each speaker."""
 
-    Attributes:
-        spans: The stretches; their codes are of the files.
-        who: Position of the speaker of each stretch in ``names`` and ``files``.
-        names: Names of the speakers, once for each file.
-        files: Code of the file of each speaker.
-    """
-
-    spans: Stretches
-    who: NDArray[np.int64]
-    names: NDArray[np.str_]
-    files: NDArray[np.int64]
+    spans: Stretches  # their codes are of the files
+    who: NDArray[np.int64]  # position of the speaker of each stretch in the next two
+    names: NDArray[np.str_]  # of the speakers, once for each file
+    files: NDArray[np.int64]  # code of the file of each speaker
 
     def within(self, scored: Stretches, count: int) -> Turns:
         """Return the parts within stretches that do not overlap each other."""
-        line = Line([self.spans, scored], count)
-        left, right = pairs(
-            line.starts(self.spans), line.ends(self.spans), line.starts(scored), line.ends(scored)
-        )
+        left, right, _ = partners(self.spans, scored, count)
         starts = np.maximum(self.spans.starts[left], scored.starts[right])
         ends = np.minimum(self.spans.ends[left], scored.ends[right])
         spans = Stretches(self.spans.codes[left], starts, ends)
@@ -123,11 +113,7 @@ class Turns(NamedTuple):
 
 
 def spoken(table: pd.DataFrame, spans: Stretches, which: str) -> Turns:
-    """The stretches of each speaker of a segment frame.
-
-    Raises:
-        SegmentError: The frame has no speakers, or a row has none.
-    """
+    """The stretches of each speaker of a segment frame, in which every row must have one."""
     import pandas as pd
 
     if "speaker" not in table.columns:
@@ -155,16 +141,7 @@ def diarized(
     *,
     overlap: bool,
 ) -> DiarizationScore:
-    """Compare the speakers of two tables.
-
-    Args:
-        reference: Speakers of the reference.
-        hypothesis: Speakers of the hypothesis.
-        extent: Stretches to score; None for all time.
-        files: Names of the files.
-        collar: Ticks on either side of each edge of a speaker of the reference that do not count.
-        overlap: Whether to score time in which several speakers of the reference speak.
-    """
+    """Compare the speakers of two tables within stretches (None for all time), with a collar in ticks."""
     import pandas as pd
 
     count, spans = len(files), reference.spans
@@ -200,12 +177,7 @@ def _assigned(said: Turns, found: Turns, count: int) -> tuple[pd.DataFrame, NDAr
     """The speakers of the reference with their partners, and the microseconds that partners share, by file."""
     import pandas as pd
 
-    line = Line([said.spans, found.spans], count)
-    left, right = pairs(
-        line.starts(said.spans), line.ends(said.spans), line.starts(found.spans), line.ends(found.spans)
-    )
-    ends = np.minimum(said.spans.ends[left], found.spans.ends[right])
-    lengths = ends - np.maximum(said.spans.starts[left], found.spans.starts[right])
+    left, right, lengths = partners(said.spans, found.spans, count)
     keys, where = np.unique(said.who[left] * max(len(found.names), 1) + found.who[right], return_inverse=True)
     shared = dict(zip(keys.tolist(), _sums(where, lengths, len(keys)).tolist(), strict=True))
     ours, theirs = said.lengths, found.lengths
