@@ -268,6 +268,32 @@ def test_how_voices_sound_and_how_fast_they_are(report):
     assert "dnsmos_overall" not in report.summary
 
 
+def test_a_measure_of_the_user_is_asked_once_for_each_clip(lab, store):
+    """Such as a network that predicts ratings, which no package installs."""
+    asked = []
+
+    def loud(samples, rate):
+        asked.append((samples.dtype, samples.ndim, rate))
+        if len(asked) == 1:
+            raise ValueError("not yet")
+        return float(abs(samples).max())
+
+    options = {"frame": FRAME.head(3), "voices": ["clear", "even"], "measures": {"loud": loud}}
+    report = study(lab, store, **options)
+    assert len(asked) == 6
+    assert {one[:2] for one in asked} == {(np.dtype("float32"), 1)}
+    assert report.table["rated_loud"].notna().sum() == 5
+    assert report.table["measure_error"].dropna().tolist() == ["rated_loud: ValueError: not yet"]
+    medians = report.table.groupby("voice_name")["rated_loud"].median()
+    assert report.summary.set_index("voice_name")["rated_loud"].to_dict() == pytest.approx(medians.to_dict())
+    assert ">loud<" in report._repr_html_()
+    again = study(lab, store, **options)
+    assert len(asked) == 7  # the one that failed
+    assert again.table["rated_loud"].notna().all()
+    with pytest.raises(InvalidRequestError, match="measures"):
+        study(lab, store, measures=loud)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("names", [("clear", "even", "swallows"), ("swallows", "even", "clear")])
 def test_speeds_of_one_engine_agree_in_any_order(served, store, names):

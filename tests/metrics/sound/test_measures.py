@@ -315,3 +315,21 @@ def _need_speechmos():
 
     if find_spec("speechmos") is None:
         pytest.skip("speechmos is not installed (extra quality)")
+
+
+def test_measures_of_the_user_are_columns():
+    def broken(samples, rate):
+        raise RuntimeError("no weights")
+
+    clips = [AudioClip(voice(0.5), RATE), AudioClip(np.stack([voice(1.0)] * 2, axis=1), RATE), "none.wav"]
+    table = speech_measures(clips, measures={"frames": lambda samples, rate: len(samples) / rate})
+    assert table["frames"].tolist()[:2] == [0.5, 1.0]
+    assert table["frames"].isna()[2]
+    table = speech_measures(
+        clips[:1], measures={"broken": broken, "text": lambda *_: "x", "one": lambda *_: 1}
+    )
+    assert table["one"].tolist() == [1.0]
+    assert table["measure_error"].tolist() == ["text gave 'x', not a number"]
+    for measures in ({"duration_s": broken}, {"x": 1}, [broken]):
+        with pytest.raises(InvalidRequestError, match="measures"):
+            speech_measures(clips[:1], measures=measures)

@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import math
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from speechlab import batch
+from speechlab._arguments import is_number, refused
 from speechlab.evaluate._arguments import code_or_none, count_of
 from speechlab.metrics import speech_measures
+from speechlab.store import Store
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
+    from numpy.typing import NDArray
 
     from speechlab.batch import Progress
+
+ClipMeasure: TypeAlias = Callable[["NDArray[np.float32]", int], float]
+"""A function from the samples of a clip (mono, float32 in [-1, 1]) and their rate in Hz."""
 
 _MEDIANS = (
     *("loudness_lufs", "morae_per_s", "words_per_s", "characters_per_s", "leading_silence_s"),
     *("trailing_silence_s", "longest_pause_s", "f0_median_hz", "dnsmos_overall", "dnsmos_signal"),
     "dnsmos_background",
 )
+RATED = "rated_"
+"""Beginning of the columns of measures of the user."""
 _RATED = 3
 """Default number of clips of each voice and language that DNSMOS rates."""
 _AT_ONCE = 4
@@ -43,8 +57,42 @@ def voice_keys(table: pd.DataFrame, language: str = "language") -> list[str]:
     return [*(["system"] if "system" in table.columns else []), "voice", language]
 
 
+def checked_measures(measures: Any) -> dict[str, ClipMeasure]:
+    """Return the measures of the user by the names of their columns."""
+    if measures is None:
+        return {}
+    if not isinstance(measures, Mapping) or not all(
+        isinstance(name, str) and callable(measure) for name, measure in measures.items()
+    ):
+        raise refused("measures", measures, "a dict from names to functions")
+    return {RATED + name: measure for name, measure in measures.items()}
+
+
+def _kept(name: str, measure: ClipMeasure, store: Store) -> ClipMeasure:
+    """A measure whose answers are kept by its name and the sound."""
+
+    def value(samples: NDArray[np.float32], rate: int) -> float:
+        sound = hashlib.sha256(samples.tobytes()).hexdigest()
+        about = {"measure": name, "sound": sound, "sample_rate": rate}
+        key = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()
+        if (known := store.get(key)) is not None:
+            return float(known.response["value"])
+        found = measure(samples, rate)
+        if is_number(found) and math.isfinite(found):
+            store.put(key, operation="measure", request=about, response={"value": float(found)})
+        return found
+
+    return value
+
+
 def measured(
-    table: pd.DataFrame, text: str, language: str, rated: int, progress: Progress = False
+    table: pd.DataFrame,
+    text: str,
+    language: str,
+    rated: int,
+    progress: Progress,
+    measures: Mapping[str, ClipMeasure],
+    store: Store | str | None,
 ) -> pd.DataFrame:
     """Measure the clips of a study, with a bar. DNSMOS rates ``rated`` clips of each voice and language."""
     import pandas as pd
@@ -55,11 +103,16 @@ def measured(
     places = given[usable].groupby(voice_keys(given, language), observed=True).cumcount()
     first = places.index[places < rated]
     parts = []
-    with batch.counted(progress, len(given), "quality", unit="clip") as tell:
+    place: AbstractContextManager[Store | None] = nullcontext(None)
+    if measures:
+        place = nullcontext(store) if isinstance(store, Store) else Store(store or Store.default_path())
+    with place as keep, batch.counted(progress, len(given), "quality", unit="clip") as tell:
+        own = {name: _kept(name, measure, keep) for name, measure in measures.items() if keep is not None}
         for part, with_dnsmos in ((given.loc[first], bool(rated)), (given.drop(index=first), False)):
             for begin in range(0, len(part), _AT_ONCE):
                 clips = part.iloc[begin : begin + _AT_ONCE]
-                parts.append(speech_measures(clips, text=text, language=_CODES, with_dnsmos=with_dnsmos))
+                how: Any = {"with_dnsmos": with_dnsmos, "measures": own}
+                parts.append(speech_measures(clips, text=text, language=_CODES, **how))
                 tell(len(clips))
     found = pd.concat(parts).sort_index()
     lengths = table["duration_s"].astype("Float64").fillna(found["duration_s"])
@@ -78,6 +131,7 @@ def sounds(table: pd.DataFrame, language: str) -> pd.DataFrame:
     keys = voice_keys(table, language)
     groups = table[table["voice"].notna()].groupby(keys, observed=True)
     names = [name for name in _MEDIANS if name in table.columns]
+    names += [name for name in table.columns if str(name).startswith(RATED)]
     found = groups[names].median()
     counts = {
         "clipped": (table["clipping_ratio"] > 0).fillna(value=False),

@@ -9,7 +9,7 @@ from speechlab import batch
 from speechlab._arguments import is_whole_number, refused
 from speechlab._brief import briefly
 from speechlab.evaluate._arguments import check_client, columns_of, count_of, keep_free
-from speechlab.evaluate._choice.measured import measured, rated_clips
+from speechlab.evaluate._choice.measured import checked_measures, measured, rated_clips
 from speechlab.evaluate._choice.order import ordered
 from speechlab.evaluate._choice.report import VoicesReport
 from speechlab.evaluate._failed import tell_failed
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from speechlab.client import Client
     from speechlab.contract import Voice
+    from speechlab.evaluate._choice.measured import ClipMeasure
     from speechlab.evaluate._voices import Cast
     from speechlab.store import Store
 
@@ -48,6 +49,7 @@ def voices(
     speed: int = 6,
     speed_concurrency: int | Sequence[int] = 1,
     dnsmos: int | None = None,
+    measures: Mapping[str, ClipMeasure] | None = None,
     engines: Mapping[str, Any] | None = None,
     recogniser: Client | None = None,
     identify: bool = False,
@@ -83,6 +85,10 @@ def voices(
         speed_concurrency: As for :func:`round_trip`.
         dnsmos: Number of clips of each voice and language that DNSMOS rates, at some seconds each; None for three if
             the extra ``quality`` is installed, 0 for none.
+        measures: Functions by name from the samples of a clip (mono, float32 in [-1, 1]) and their rate in Hz to a
+            number, such as a network that predicts ratings (UTMOS, NISQA). ``{"utmos": f}`` gives the column
+            ``rated_utmos``, with its median for each voice. Answers are kept in the store by the name and the sound:
+            give a changed function another name.
         engines: The engine of each voice, by id. None takes the part of the voice's short name before a colon
             (``kokoro: jf_alpha``), or else, with several services, the name of the service. For several services a
             mapping by name, as in ``{"theirs": {"alloy": "tts-1"}, "ours": None}``.
@@ -113,7 +119,7 @@ def voices(
     keep_free(frame, VOICES)
     turns = count_of("speed", speed, "texts for each voice, or 0 for none")
     clock = (turns, callers_of("speed_concurrency", speed_concurrency), stage_of(progress, "speed"))
-    rated = rated_clips(dnsmos)
+    rated, own = rated_clips(dnsmos), checked_measures(measures)
     if not is_whole_number(takes) or takes < 1:
         raise refused("takes", takes, "a whole number from 1 on")
     once = frame[~frame[[language, text]].map(repr).duplicated()]  # cells may be no texts, such as lists
@@ -143,7 +149,7 @@ def voices(
         record=record_of("voices", store, *sound, heard, **told, **options),
         summary=False,
     )
-    table = measured(scored.table, text, language, rated, stage_of(progress, "quality"))
+    table = measured(scored.table, text, language, rated, stage_of(progress, "quality"), own, store)
     order = ordered(table, text, language)
     notes = [*order.notes, *cast.told_skipped(language), *told_gone(cast.gone), *deaf, *untimed]
     if less := len(frame) - len(once):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from speechlab._arguments import is_missing
+from speechlab.evaluate._choice.measured import RATED
 from speechlab.evaluate._speech.summary import ENOUGH
 from speechlab.evaluate._speech.tables import interval_column, ranked_rows, rows_column, start_column
 from speechlab.evaluate._writing.columns import Shown, View, count, number, rate, text
@@ -71,6 +72,7 @@ def sound_view(summary: pd.DataFrame, *, timed: bool) -> View:
         Shown("silence before, after (s)", _silence, figure=True),
         number("longest pause (s)", "longest_pause_s"),
         number("DNSMOS (1 to 5)", "dnsmos_overall", optional=True),
+        *(number(name.removeprefix(RATED), name) for name in summary.columns if str(name).startswith(RATED)),
         Shown("looks wrong", _flags, optional=True),
     ]
     speed = (

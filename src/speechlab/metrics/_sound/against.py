@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from speechlab._arguments import is_frame, is_missing, is_number, refuse_other_tables, require_columns
+from speechlab._arguments import is_frame, is_missing, refuse_other_tables, require_columns
 from speechlab.errors import AudioError, InvalidRequestError
 from speechlab.metrics._arguments import check_index, check_number
 from speechlab.metrics._columns import with_columns
-from speechlab.metrics._sound.clips import clips_in, read_clip
+from speechlab.metrics._sound.clips import checked_measures, clips_in, measured_by, read_clip
 from speechlab.metrics._sound.networks import speaker_similarity
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def compare_recordings(
     import pandas as pd
 
     check_number(sample_rate, "sample_rate", 1_000, 192_000, "Hz")
-    functions = _checked(measures)
+    functions = checked_measures(measures)
     refuse_other_tables(recordings, "recordings")
     if is_frame(recordings) or is_frame(references):
         if not is_frame(recordings) or references is not None:
@@ -100,17 +100,6 @@ def compare_recordings(
     return with_columns(frame, rows, types)
 
 
-def _checked(measures: object) -> dict[str, RecordingMeasure]:
-    if measures is None:
-        return {}
-    if not isinstance(measures, Mapping) or not all(
-        isinstance(name, str) and callable(measure) for name, measure in measures.items()
-    ):
-        message = f"measures is {measures!r:.60}; give a dict from names of columns to functions"
-        raise InvalidRequestError(message, parameter="measures")
-    return dict(measures)
-
-
 def _row(
     one: Any, other: Any, measures: dict[str, RecordingMeasure], rate: int, speakers: bool
 ) -> dict[str, Any]:
@@ -127,17 +116,8 @@ def _row(
         row["compare_error"] = str(error)
         if "si_sdr_db" not in row:
             return row
-    for name, measure in measures.items():
-        try:
-            value = measure(sound, model, rate)
-        except Exception as error:  # noqa: BLE001 - a measure of the user; its error is reported in its row
-            row["compare_error"] = f"{name}: {type(error).__name__}: {error}"
-            continue
-        if not is_number(value):
-            row["compare_error"] = f"{name} gave {value!r:.60}, not a number"
-        elif math.isfinite(value):
-            row[name] = float(value)
-    return row
+    given, problem = measured_by(measures, sound, model, rate)
+    return row | given | ({"compare_error": problem} if problem else {})
 
 
 def si_sdr(sound: NDArray[np.float32], model: NDArray[np.float32]) -> float | None:

@@ -1,13 +1,15 @@
-"""Clips, as the measures of sound take them: clips, paths of files, or bytes."""
+"""Clips as the measures of sound take them (clips, paths of files, or bytes), and measures of the user."""
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
+from speechlab._arguments import is_number
 from speechlab.audio import AudioClip
 from speechlab.errors import AudioError, InvalidRequestError, SpeechLabError
 
@@ -44,3 +46,36 @@ def read_clip(value: Any) -> AudioClip:
             raise AudioError(message) from error
     message = f"{value!r:.80} is not a clip; give an AudioClip, the path of a file, or its bytes"
     raise InvalidRequestError(message, parameter="clips")
+
+
+def checked_measures(measures: object, taken: Iterable[str] = ()) -> dict[str, Callable[..., float]]:
+    """Measures of the user by the names of their columns."""
+    if measures is None:
+        return {}
+    if not isinstance(measures, Mapping) or not all(
+        isinstance(name, str) and callable(measure) for name, measure in measures.items()
+    ):
+        message = f"measures is {measures!r:.60}; give a dict from names of columns to functions"
+        raise InvalidRequestError(message, parameter="measures")
+    if same := set(taken) & set(measures):
+        message = f"measures has {min(same)!r}, which is a column already; give it another name"
+        raise InvalidRequestError(message, parameter="measures")
+    return dict(measures)
+
+
+def measured_by(
+    measures: Mapping[str, Callable[..., float]], *sounds: Any
+) -> tuple[dict[str, float], str | None]:
+    """The values of measures of the user, and what was wrong with the last of those that failed."""
+    row, problem = {}, None
+    for name, measure in measures.items():
+        try:
+            value = measure(*sounds)
+        except Exception as error:  # noqa: BLE001 - a measure of the user; its error is reported in its row
+            problem = f"{name}: {type(error).__name__}: {error}"
+            continue
+        if not is_number(value):
+            problem = f"{name} gave {value!r:.60}, not a number"
+        elif math.isfinite(value):
+            row[name] = float(value)
+    return row, problem

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from speechlab.audio import resample, rms_dbfs
 from speechlab.errors import InvalidRequestError, SpeechLabError
 from speechlab.metrics._arguments import as_texts, check_number
 from speechlab.metrics._columns import with_columns
-from speechlab.metrics._sound.clips import clips_in, read_clip
+from speechlab.metrics._sound.clips import checked_measures, clips_in, measured_by, read_clip
 from speechlab.metrics._sound.networks import dnsmos
 from speechlab.metrics._sound.pitch import check_pitches, fundamental
 from speechlab.metrics._sound.signal import (
@@ -32,11 +33,15 @@ from speechlab.text import language_code, mora_count, normalizer, words, writes_
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     import pandas as pd
+    from numpy.typing import NDArray
 
     from speechlab.audio import AudioClip
+
+ClipMeasure: TypeAlias = Callable[["NDArray[np.float32]", int], float]
+"""A function from the samples of a clip (mono, float32 in [-1, 1]) and their rate in Hz."""
 
 _PITCH_RATE = 16_000
 _RATES = (
@@ -90,6 +95,7 @@ def speech_measures(
     silence_db: float = 40.0,
     f0_range_hz: tuple[float, float] = (60.0, 500.0),
     with_dnsmos: bool = False,
+    measures: Mapping[str, ClipMeasure] | None = None,
 ) -> pd.DataFrame:
     """Measure clips of speech, one row each.
 
@@ -103,6 +109,8 @@ def speech_measures(
             below that of the loudest window, or below -70 dBFS.
         f0_range_hz: Lowest and highest pitch to search for, in Hz.
         with_dnsmos: Add the ratings of :func:`dnsmos`, which take some seconds for each clip.
+        measures: For each new column a function from the samples of a clip (mono, float32 in [-1, 1]) and their rate
+            in Hz to a number, such as a network that predicts ratings (UTMOS, NISQA).
 
     Returns:
         For a table, a new table with the same index and columns, and the following columns, which replace columns of
@@ -125,8 +133,10 @@ def speech_measures(
         - ``truncated_ending``: whether the clip stops in the middle of a sound.
         - ``dnsmos_signal``, ``dnsmos_background``, ``dnsmos_overall``, ``dnsmos_p808`` (1 to 5), if requested;
           missing for a silent clip.
+        - the columns of ``measures``.
         - ``measure_error``: the reason for missing measures: the clip could not be measured, or its words could not,
-          because its language does not exist. Such a row does not stop the others.
+          because its language does not exist, or a function of ``measures`` failed. Such a row does not stop the
+          others.
 
     Raises:
         InvalidRequestError: A column is missing or occurs twice, lists differ in length, the language of all rows
@@ -140,6 +150,7 @@ def speech_measures(
     """
     check_number(silence_db, "silence_db", 0, 200, "decibels")
     check_pitches(f0_range_hz, _PITCH_RATE)
+    functions = checked_measures(measures, (*_TYPES, *_DNSMOS, "measure_error"))
     frame, values, said = _given(clips, texts, audio, text)
     known = has_column(frame, language, "language")
     if not known and language != "language":
@@ -153,10 +164,16 @@ def speech_measures(
         code, problem = _language(tag)
         words_said = line if isinstance(line, str) else None
         row = _row(value, words_said, code, silence_db, f0_range_hz, with_dnsmos=with_dnsmos)
+        if functions and "duration_s" in row:
+            sound = read_clip(value).to_mono()
+            given, fault = measured_by(functions, sound.samples, sound.sample_rate)
+            row, problem = row | given, problem or fault
         rows.append(row if problem is None else {"measure_error": problem} | row)
     _add_outliers(rows)
     rated = dict.fromkeys(_DNSMOS, "Float64") if with_dnsmos else {}
-    return with_columns(frame, rows, _TYPES | rated | {"measure_error": "string"})
+    return with_columns(
+        frame, rows, _TYPES | rated | dict.fromkeys(functions, "Float64") | {"measure_error": "string"}
+    )
 
 
 def _given(
