@@ -3,12 +3,14 @@
 import csv
 import re
 from collections import Counter
+from itertools import groupby
 from pathlib import Path
 
 from speechlab.metrics import compare_texts
 
 TESTS = Path(__file__).parents[1]
 PAIRS = TESTS / "metrics" / "rates" / "pairs"
+SPOKEN = TESTS / "metrics" / "rates" / "spoken"
 GUIDE = TESTS.parent / "docs" / "error-rates.md"
 CLASSES = {
     "en": ("filler", "notation", "homophone", "recognition"),
@@ -19,6 +21,7 @@ CLASSES = {
 FLOOR = 0.94
 """Share of the pairs of each file whose class must be right."""
 SETS = sorted(path.stem for path in PAIRS.glob("*.tsv"))
+HEARD = sorted(f"{path.stem}-spoken" for path in SPOKEN.glob("*.tsv"))
 _TABLE = re.compile(r"<!-- pairs: (\S+) -->\n(.*?)<!-- end of pairs -->", re.DOTALL)
 
 
@@ -26,6 +29,19 @@ def pairs(name):
     """The pairs of a file, such as ``ja-first``, as dicts."""
     with (PAIRS / f"{name}.tsv").open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file, delimiter="\t"))
+
+
+def spoken(language):
+    """The differences of sentences that were spoken and recognised, as dicts; ``found``: the class that they get."""
+    with (SPOKEN / f"{language}.tsv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file, delimiter="\t"))
+    for (_, text, transcript), of_pair in groupby(
+        rows, lambda row: (row["voice"], row["text"], row["transcript"])
+    ):
+        for row, found in zip(of_pair, compare_texts(text, transcript, language).differences, strict=True):
+            assert (row["reference"], row["hypothesis"]) == (found.reference, found.hypothesis), row
+            row["found"] = found.kind
+    return rows
 
 
 def class_of(reference, hypothesis, language):
@@ -42,9 +58,10 @@ def is_right(written, found):
 
 
 def table(name):
-    """The confusion table of a file for the page."""
-    language = name.partition("-")[0]
-    counts = Counter(
+    """The confusion table of a file for the page; below that of a spoken one, the differences with another class."""
+    language, _, kind = name.partition("-")
+    heard = spoken(language) if kind == "spoken" else []
+    counts = Counter((row["class"], row["found"]) for row in heard) or Counter(
         (pair["class"], class_of(pair["reference"], pair["hypothesis"], language)) for pair in pairs(name)
     )
     rows = [kind for kind in CLASSES[language] if any(written == kind for written, _ in counts)]
@@ -58,6 +75,11 @@ def table(name):
         "|---" * (len(columns) + 1) + "|",
         *(f"| {row} | " + " | ".join(str(counts[row, column]) for column in columns) + " |" for row in rows),
     ]
+    wrong = [row for row in heard if row["class"] != row["found"]]
+    if wrong:
+        names = ("reference", "hypothesis", "found", "class", "reason")
+        lines += ["", "| said | recognised | found | should be | because |", "|---" * len(names) + "|"]
+        lines += dict.fromkeys("| " + " | ".join(row[name] for name in names) + " |" for row in wrong)
     return "\n" + "\n".join(lines) + "\n\n"
 
 

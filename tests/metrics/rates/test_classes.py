@@ -9,7 +9,7 @@ pytest.importorskip("pypinyin")
 pytest.importorskip("opencc")
 
 
-@pytest.mark.parametrize("name", differences.SETS)
+@pytest.mark.parametrize("name", [*differences.SETS, *differences.HEARD])
 def test_the_confusion_table_is_the_one_in_the_docs(name):
     assert differences.tables()[name] == differences.table(name), "`poe classes` writes the tables anew"
 
@@ -25,3 +25,12 @@ def test_nearly_all_classes_are_right_and_none_depends_on_the_side(name):
         assert found == differences.class_of(*reversed(sides), language), pair
         right += differences.is_right(pair["class"], found)
     assert right / len(pairs) >= differences.FLOOR
+
+
+@pytest.mark.parametrize(("language", "least"), [("en", 40), ("ja", 160), ("zh", 140)])
+def test_nearly_all_classes_of_real_transcripts_are_right(language, least):
+    rows = differences.spoken(language)
+    assert len(rows) >= least
+    right = sum(row["class"] == row["found"] for row in rows)
+    assert right / len(rows) >= 0.9
+    assert all(row["reason"] for row in rows if row["class"] != row["found"])

@@ -27,7 +27,7 @@ from speechlab.metrics._differences.differences import FORGIVEN, Difference, Tex
 from speechlab.text import pinyin
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from speechlab.metrics._differences.differences import DifferenceClass
 
@@ -96,6 +96,7 @@ _FORMS = (
     _Form("摄氏度", "度", sign=re.compile("[°℃]")),
 )
 _FILLERS = frozenset("嗯呃唔")
+_OWN = {"一": "yi1", "不": "bu4"}
 
 
 def _runs(one: str, other: str) -> Iterator[_Span]:
@@ -124,11 +125,12 @@ def _classes(
     elif any(_is_form(form, one, other, run) for form in forms):
         yield "notation", run
     elif i1 - i0 != j1 - j0:
-        yield _judge(one, other, run), run
+        yield _judged(_ways(one, other, run)), run
     else:
+        ways = _ways(one, other, run)
         for step in range(i1 - i0):
             span = i0 + step, i0 + step + 1, j0 + step, j0 + step + 1
-            yield _judge(one, other, span), span
+            yield _judged((said[step : step + 1], heard[step : step + 1]) for said, heard in ways), span
 
 
 def _is_form(form: _Form, one: str, other: str, run: _Span) -> bool:
@@ -149,20 +151,25 @@ def _fits(a: str, b: str, one: str, other: str, run: _Span) -> bool:
     return (a, b) == (old, new)
 
 
-def _judge(one: str, other: str, span: _Span) -> DifferenceClass:
-    i0, i1, j0, j1 = span
+def _ways(one: str, other: str, run: _Span) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """The syllables of both sides of a run: in their own texts, each in the place of the other, and both alone."""
+    i0, i1, j0, j1 = run
     old, new = one[i0:i1], other[j0:j1]
     if not old or not new:
-        return "recognition"
+        return []
     here, there = _syllables(one), _syllables(other)
     ways = [(here[i0:i1], there[j0:j1])]
     if ways[0][0] != ways[0][1]:
-        # Each in the place of the other, and both alone.
         ways += [
             (here[i0:i1], _in_place(one, i0, i1, new)),
             (_in_place(other, j0, j1, old), there[j0:j1]),
             (_syllables(old), _syllables(new)),
         ]
+    return ways
+
+
+def _judged(ways: Iterable[tuple[tuple[str, ...], tuple[str, ...]]]) -> DifferenceClass:
+    ways = list(ways)
     if any(said == heard for said, heard in ways):
         return "homophone"
     if any(_toneless(said) == _toneless(heard) for said, heard in ways):
@@ -178,8 +185,9 @@ def _in_place(text: str, start: int, end: int, part: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4_096)
 def _syllables(text: str) -> tuple[str, ...]:
-    """The syllable of each character, with its tone."""
-    return tuple(pinyin(text, by_character=True))
+    """The syllable of each character, with its tone; 一 and 不 with their own, whatever follows."""
+    syllables = pinyin(text, by_character=True)
+    return tuple(_OWN.get(sign, syllable) for sign, syllable in zip(text, syllables, strict=True))
 
 
 def _toneless(syllables: tuple[str, ...]) -> tuple[str, ...]:

@@ -36,6 +36,7 @@ _FORMS = (
 )
 _V = re.compile("バ行([ァィェォ])")
 _B = dict(zip("ァィェォ", "バビベボ", strict=True))
+_DIGIT = re.compile("[一二三四五六七八九]")
 _TEN = re.compile("ジュッ|ジッ")
 
 
@@ -87,6 +88,7 @@ def sound_alike_by_characters(
     texts = ["".join(word.surface for word in words) for words in (one, other)]
     unknown = [
         len(text) <= _LONGEST
+        and not _DIGIT.search(text)  # 月八日 is a number, not a word that no dictionary has
         and bool(_ALL_KANJI.fullmatch(text) and _KANJI.search(text))
         and not dictionary_entries(text)
         for text in texts
@@ -123,9 +125,11 @@ def is_another_word(said: Sequence[Morpheme], heard: Sequence[Morpheme]) -> bool
     """Whether kana are another word than the kanji on the other side, by the dictionary.
 
     Katakana are another word if the dictionary has them, and under none of the forms of the other side (以下/イカ).
-    Hiragana are if they are a particle or an auxiliary, and the other side is not (薬か/薬化).
+    Hiragana are if they are a particle or an auxiliary, and the other side is not (薬か/薬化, に本/日本).
     """
     for words, others in ((said, heard), (heard, said)):
+        if _has_own_particle(words, others):
+            return True
         if not any(_KANJI.search(other.surface) for other in others):
             # イルカ is one word, and いるか two.
             if len(words) == 1 < len(others) and _is_noun_in_katakana(words[0]):
@@ -146,6 +150,18 @@ def is_another_word(said: Sequence[Morpheme], heard: Sequence[Morpheme]) -> bool
         ):
             return True
     return False
+
+
+def _has_own_particle(words: Sequence[Morpheme], others: Sequence[Morpheme]) -> bool:
+    """Whether a particle stands beside kanji that the other side has, too (に本/日本), or is を (をくれ/遅れ)."""
+    theirs = {other.surface for other in others}
+    if not _ALL_KANJI.search("".join(theirs)):
+        return False
+    own = [word.surface for word in words if word.part == "助詞" and word.surface not in theirs]
+    if "を" in own:
+        return True
+    rest = "".join(word.surface for word in words if word.surface not in own)
+    return len(own) == 1 and bool(_ALL_KANJI.search(rest)) and set(rest) <= set("".join(theirs))
 
 
 def _is_noun_in_katakana(word: Morpheme) -> bool:

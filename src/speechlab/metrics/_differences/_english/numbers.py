@@ -187,7 +187,7 @@ class _NumberReader:
             return Fraction(1), ""
         if word and word[0].isdigit():
             self._take()
-            return Fraction(word), ""
+            return self._fraction(Fraction(word)) or (Fraction(word), "")
         if word in _ORDINALS and word not in {"hundredth", "thousandth"}:
             self._take()
             return Fraction(_ORDINALS[word]), "ordinal"
@@ -203,13 +203,19 @@ class _NumberReader:
         elif word in VALUES:
             self._take()
             value = VALUES[word]
-            if self._peek() in _PARTS and (value == 1) != self._peek().endswith("s"):
-                return Fraction(value, _PARTS[self._take()]), "fraction"
+            if part := self._fraction(Fraction(value)):
+                return part
         if self._peek() == "point":
             decimals = self._decimals()
             if decimals:
                 return Fraction(f"{value or 0}.{decimals}"), ""
         return None if value is None else (Fraction(value), "")
+
+    def _fraction(self, count: Fraction) -> tuple[Fraction, str] | None:
+        """One third, three quarters, 3 quarters."""
+        if count.denominator == 1 and self._peek() in _PARTS and (count == 1) != self._peek().endswith("s"):
+            return count / _PARTS[self._take()], "fraction"
+        return None
 
     def _decimals(self) -> str:
         start = self._at
