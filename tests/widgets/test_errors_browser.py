@@ -51,7 +51,7 @@ def test_rows_are_filtered_by_class_and_by_confusion(show_table):
     assert status(page) == "6 of 24 rows"
     confusions.get_by_label("is → was").check()  # any of them
     assert status(page) == "12 of 24 rows"
-    page.get_by_role("group", name="error_classes").get_by_label("homophone").check()  # and this
+    page.get_by_role("group", name="Error classes").get_by_label("homophone").check()  # and this
     assert status(page) == "6 of 24 rows"
     assert page.locator(".sl-row .sl-tag").first.inner_text() == "substitution"
 
@@ -79,14 +79,14 @@ def test_many_categories_are_found_by_typing_and_the_keyboard_stays_where_it_is(
 def test_a_range_is_dragged_from_the_middle(show_table):
     page = show_table(made())
     page.get_by_role("button", name="Filter").click()
-    box = page.get_by_role("group", name="error_rate_small").locator(".sl-histogram").bounding_box()
+    box = page.get_by_role("group", name="Error rate small").locator(".sl-histogram").bounding_box()
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 20)
     page.mouse.down()
     page.mouse.move(box["x"] + box["width"] * 0.8, box["y"] + 20, steps=4)
     page.mouse.move(box["x"] + box["width"] + 5, box["y"] + 20, steps=4)
     page.mouse.up()
-    low = float(page.get_by_label("Least error_rate_small").input_value())
-    assert low > float(page.get_by_label("Least error_rate_large").input_value())
+    low = float(page.get_by_label("Least Error rate small").input_value())
+    assert low > float(page.get_by_label("Least Error rate large").input_value())
     assert status(page) == "6 of 24 rows"
 
 
@@ -95,7 +95,7 @@ def test_two_systems_are_compared_sorted_and_filtered(show_table):
     page.wait_for_selector(".sl-row del")
     first = page.locator(".sl-row").first
     assert first.locator("[data-label=fewer_errors]").inner_text() == "large"
-    sort = page.get_by_role("columnheader", name="error_difference").get_by_role("button")
+    sort = page.get_by_role("columnheader", name="Error difference").get_by_role("button")
     sort.click()
     sort.click()
     second = page.locator(".sl-row").first
@@ -103,20 +103,53 @@ def test_two_systems_are_compared_sorted_and_filtered(show_table):
     assert second.locator("[data-label=small] ins").inner_text() == "制"
     assert second.locator("[data-label=large] ins").inner_text() == "は"
     page.get_by_role("button", name="Filter").click()
-    page.get_by_role("group", name="fewer_errors").get_by_label("neither").check()
+    page.get_by_role("group", name="Fewer errors").get_by_label("neither").check()
     assert status(page) == "6 of 24 rows"
+
+
+def test_a_click_on_a_class_leads_to_its_rows_and_another_one_back(show_table):
+    page = show_table(made(two=False))
+    page.locator(".sl-row .sl-tag").filter(has_text="substitution").first.click()
+    assert status(page) == "24 of 24 rows"  # each has one
+    assert page.get_by_role("button", name="Filter · 1").is_visible()
+    page.locator(".sl-row .sl-tag").filter(has_text="substitution").first.click()
+    assert status(page) == "24 rows"
+    # a confusion, once its column is shown
+    page.get_by_role("button", name="Columns").click()
+    page.get_by_role("group", name="Columns").get_by_label("Confusions", exact=True).check()
+    page.keyboard.press("Escape")
+    page.locator("[data-label=confusions] .sl-tag").first.click()
+    assert status(page) == "6 of 24 rows"
+    assert page.evaluate("leaked") == []
+
+
+def test_filters_lie_over_the_rows_and_close_with_escape_or_a_click_elsewhere(show_table):
+    page = show_table(made())
+    top = page.locator(".sl-grid").bounding_box()["y"]
+    panel = page.get_by_role("group", name="Filter")
+    page.get_by_role("button", name="Filter").click()
+    box = panel.bounding_box()
+    assert page.locator(".sl-grid").bounding_box()["y"] == top
+    assert box["y"] < top + 20 < box["y"] + box["height"]
+    panel.get_by_role("checkbox").first.focus()
+    page.keyboard.press("Escape")
+    assert panel.is_hidden()
+    assert page.get_by_role("button", name="Filter").evaluate("node => node === document.activeElement")
+    page.keyboard.press("Enter")
+    assert panel.is_visible()
+    page.locator(".sl-status").click()
+    assert panel.is_hidden()
 
 
 def test_hostile_texts_stay_texts_in_rows_and_filters(show_table):
     page = show_table(made(two=False))
-    page.get_by_role("button", name="Filter").click()
     page.get_by_role("button", name="Columns").click()
-    page.get_by_role("group", name="Columns").get_by_label("confusions", exact=True).first.check()
+    page.get_by_role("group", name="Columns").get_by_label("Confusions", exact=True).first.check()
     page.wait_for_selector(".sl-row del")
     page.wait_for_timeout(50)
     assert page.evaluate("window.fired") is None
     assert page.locator("#cell img, #cell script").count() == 0
-    tag = page.locator(".sl-tag").first
+    tag = page.locator(".sl-tag bdi").first
     assert tag.evaluate("node => getComputedStyle(node).unicodeBidi") == "isolate"
 
 

@@ -123,8 +123,9 @@ def test_errors_of_two_systems_are_narrowed_and_marked_and_stay_when_the_noteboo
     table = notebook.page.locator(".speechlab-table")
     table.locator(".sl-row del").first.wait_for()
     table.get_by_role("button", name="Filter").click()
-    table.get_by_role("group", name="error_classes_small").get_by_label("substitution").check()
+    table.get_by_role("group", name="Error classes small").get_by_label("substitution").check()
     table.get_by_text("1 of 3 rows").wait_for()
+    notebook.press("Escape")
     table.locator(".sl-row .sl-text").first.click()
     notebook.press("m", "x")  # "x" cuts no cell
     notebook.becomes("(errors.marked, errors.frame.fewer_errors[0], errors.sound)", "([0], 'large', False)")

@@ -125,7 +125,7 @@ def test_the_html_has_the_marks_the_order_and_the_filters(show_table):
     table = AudioTable(rows(60), static_rows=3)
     page = show_table(table)
     assert "sentence 59" not in table.static_html()
-    page.get_by_role("button", name="rate", exact=True).dblclick()  # descending
+    page.get_by_role("button", name="Rate", exact=True).dblclick()  # descending
     page.get_by_role("searchbox").fill("sentence 5")
     page.get_by_text("15 of 60 rows").wait_for()
     page.wait_for_function("model.get('view').words?.length === 2")

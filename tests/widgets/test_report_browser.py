@@ -62,8 +62,8 @@ def test_a_report_is_read_sorted_and_heard(shown, html, request):
     page.locator("summary", has_text="How this was found").click()
     assert page.locator("li", has_text="Levenshtein").is_visible()
     assert page.get_by_text("Sounds are previews (Opus).").is_visible()
-    page.get_by_role("button", name="error_rate").click()
-    page.locator("[aria-sort=ascending]", has_text="error_rate").wait_for()
+    page.get_by_role("button", name="Error rate").click()
+    page.locator("[aria-sort=ascending]", has_text="Error rate").wait_for()
     page.locator(".sl-row .sl-play").first.click()
     page.locator(".sl-row.sl-playing").wait_for()
     page.locator("summary", has_text="Record of the run").click()
@@ -107,11 +107,11 @@ def test_keys_alone_reach_sort_and_play(shown, html):
     assert [
         stop for stop in found if stop[0] in {"DIV", "FIGURE"} and stop[1] != HOSTILE and not stop[3]
     ] == [["DIV", "Position", True, False]]
-    page.get_by_role("button", name="error_rate").focus()
+    page.get_by_role("button", name="Error rate").focus()
     for order in ("ascending", "descending"):
         page.keyboard.press("Enter")
-        page.locator(f"[aria-sort={order}]", has_text="error_rate").wait_for()
-        assert page.evaluate("document.activeElement.textContent").replace("\u200b", "")[:10] == "error_rate"
+        page.locator(f"[aria-sort={order}]", has_text="Error rate").wait_for()
+        assert page.evaluate("document.activeElement.textContent").replace("\u200b", "")[:10] == "Error rate"
     page.get_by_role("grid").focus()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Space")
@@ -240,8 +240,8 @@ def test_rows_are_there_before_the_sounds(chromium, html):
         page.goto(f"http://127.0.0.1:{server.getsockname()[1]}/", wait_until="commit")
         page.locator(".sl-row").first.wait_for()
         assert page.evaluate("document.readyState") == "loading"
-        page.get_by_role("button", name="error_rate").click()
-        page.locator("[aria-sort]:not([aria-sort=none])", has_text="error_rate").wait_for()
+        page.get_by_role("button", name="Error rate").click()
+        page.locator("[aria-sort]:not([aria-sort=none])", has_text="Error rate").wait_for()
         page.locator(".sl-row .sl-play").first.click()
         rest.set()
         page.locator(".sl-row.sl-playing").wait_for()

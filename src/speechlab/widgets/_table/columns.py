@@ -33,6 +33,19 @@ _FOLDED = re.compile(
     r"(key|.*sha256|.*_id|usage_.*|attempts|http_status|error_type|processing_s|first_byte_s|sample_rate"
     r"|model|.*_tokens|.*_normalized|normalizer|counts|unit|licence)$"
 )
+_SNAKE = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+_UNITS = {"s": "s", "ms": "ms", "db": "dB", "dbfs": "dBFS", "lufs": "LUFS", "hz": "Hz", "bytes": "bytes"}
+_WORDS = {
+    **{
+        word: word.upper()
+        for word in ("cer", "wer", "mer", "id", "rtf", "vad", "asr", "mos", "dnsmos", "url")
+    },
+    "bleu": "BLEU",
+    "chrf": "chrF",
+    "ter": "TER",
+    "f0": "F0",
+    "snr": "SNR",
+}
 _MAX_CATEGORIES = 24
 _MAX_CATEGORY_CHARACTERS = 40
 _MAX_LABEL_CHARACTERS = 24
@@ -69,8 +82,19 @@ class ShownColumn:
 
     def described(self) -> dict[str, Any]:
         """Return the description of the column for the browser."""
-        described = {name: getattr(self, name) for name in ("kind", "shown", "lang", "compared", "decimals")}
-        return {"name": self.title, **described}
+        names = ("kind", "shown", "lang", "compared", "decimals", "label")
+        return {"name": self.title, **{name: getattr(self, name) for name in names}}
+
+    @property
+    def label(self) -> str:
+        """The name in words: ``Error rate`` for ``error_rate``, ``Latency (s)`` for ``latency_s``."""
+        if not _SNAKE.fullmatch(self.title):
+            return self.title
+        words = self.title.split("_")
+        unit = _UNITS.get(words[-1]) if len(words) > 1 else None
+        words = [_WORDS.get(word, word) for word in (words[:-1] if unit else words)]
+        text = " ".join([words[0][:1].upper() + words[0][1:], *words[1:]])
+        return f"{text} ({unit})" if unit else text
 
 
 @dataclass(frozen=True)

@@ -137,7 +137,7 @@ def _judged(rows: Rows, row: int) -> Html | None:
 
 def _named(rows: Rows, row: int, column: ShownColumn, differences: _Differences) -> Html | None:
     cell = _cell(rows, row, column, differences.get((row, column.title)))
-    return None if cell is None else element("span", element("span", column.title, " ", style=_NAME), cell)
+    return None if cell is None else element("span", element("span", column.label, " ", style=_NAME), cell)
 
 
 def _cell(rows: Rows, row: int, column: ShownColumn, pieces: list[Piece] | None) -> object:

@@ -26,9 +26,18 @@ function showContent(cell, data, row, column, pieces) {
   words.dir = "auto";
   const lang = column.lang || (column.kind === "text" ? data.langs[row] : "");
   if (lang) words.lang = lang;
-  if (column.kind === "list") data.cell(row, column.name).forEach((/** @type {string} */ one) => make(words, "bdi", "sl-tag", one));
+  if (column.kind === "list") data.cell(row, column.name).forEach((/** @type {string} */ one) => addTag(words, one));
   else if (pieces) showPieces(words, pieces);
   else words.textContent = text;
+}
+
+/** A text of a list, which narrows the table to its rows when it is pressed. @param {HTMLElement} words @param {string} text */
+function addTag(words, text) {
+  const tag = make(words, "button", "sl-tag");
+  tag.title = "See the rows with this alone";
+  tag.dataset.value = text;
+  tag.tabIndex = -1;
+  make(tag, "bdi", "", text);
 }
 
 /** @param {HTMLElement} words @param {any[]} pieces */
@@ -102,7 +111,9 @@ export class Cells {
     }
     if (this.view.editable) addJudgement(sound, row, this.view.model.get("max_rating"));
     for (const column of this.view.shownColumns) {
-      this.fill(this.addCell(node, column.kind, column.name), row, column);
+      const cell = this.addCell(node, column.kind, column.name);
+      cell.dataset.head = column.label;
+      this.fill(cell, row, column);
     }
     if (this.view.editable) this.addNote(node, row);
     this.showNoted(node, row);

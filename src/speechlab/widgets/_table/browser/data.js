@@ -3,7 +3,7 @@
 import { tell } from "../../_shared/kernel.js";
 
 /**
- * @typedef {{name: string, kind: "text" | "label" | "category" | "list" | "number", shown: boolean, lang: string, compared: boolean,
+ * @typedef {{name: string, label: string, squeezed?: boolean, pinned?: boolean, kind: "text" | "label" | "category" | "list" | "number", shown: boolean, lang: string, compared: boolean,
  *   decimals: number}} Column
  * @typedef {{search: string, marked: boolean, sort: {name: string, down: boolean} | null,
  *   categories: Map<string, Set<string>>, ranges: Map<string, [number, number]>}} View

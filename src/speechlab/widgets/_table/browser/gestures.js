@@ -47,7 +47,10 @@ export class Gestures {
       if (this.view.listening.playing) this.view.listening.audio.pause();
       else this.view.listening.playOrPause();
     } else if (button?.classList.contains("sl-star")) this.view.note(row, "mark", !this.view.data.noted.mark[row]);
-    else if (button?.classList.contains("sl-rate")) this.view.rate(row, Number(button.textContent));
+    else if (button?.classList.contains("sl-tag")) {
+      const cell = /** @type {HTMLElement} */ (button.closest(".sl-cell"));
+      this.view.narrowing.toggle(cell.dataset.label ?? "", button.dataset.value ?? "");
+    } else if (button?.classList.contains("sl-rate")) this.view.rate(row, Number(button.textContent));
     else if (thumb) {
       const box = thumb.getBoundingClientRect();
       this.view.listening.play(row, ((event.clientX - box.left) / box.width) * this.view.listening.seconds);

@@ -3,10 +3,13 @@
 import { make } from "../../_shared/dom.js";
 import { focusIn } from "../../_shared/keys.js";
 
-/** Parts between which a name may wrap: after an underscore, but not before a unit of one or two letters. @param {string} name */
+/** Parts between which a name may wrap: after a space or an underscore, but not before a unit. @param {string} name */
 function nameParts(name) {
-  return name.split(/(?<=_)(?![^_]{0,2}$)/);
+  return name.split(/(?<=[_ ])(?![^_ ]{0,2}$|\()/);
 }
+
+/** Width of a table that always has columns: what has no room is one click away, instead of making every row a card. */
+const WIDE_PX = 860;
 
 /**
  * Minimum width in pixels, from the longest of the first cells and the name.
@@ -15,7 +18,7 @@ function nameParts(name) {
  */
 function leastWidth(data, column) {
   if (column.kind === "text") return 170;
-  const parts = column.name.length <= 12 ? [column.name] : nameParts(column.name);
+  const parts = column.label.length <= 10 ? [column.label] : nameParts(column.label);
   const head = Math.max(...parts.map((part) => part.length)) * 8.6;
   if (column.kind === "list") return Math.ceil(Math.max(head, 100));
   let longest = 0;
@@ -54,7 +57,7 @@ export class Header {
       const state = down === null ? "none" : down ? "descending" : "ascending";
       if (cell.getAttribute("role") === "columnheader") cell.setAttribute("aria-sort", state);
       const button = make(cell, "button", "sl-sort", nameParts(title).join("\u200b"));
-      button.title = title;
+      button.title = sort.replace("noted:", "");
       button.dataset.sort = sort;
       if (sort.startsWith("noted:")) button.setAttribute("aria-label", down === null ? `Sort by ${title}` : `${title}, ${state}`);
       make(button, "span", "sl-arrow", down === null ? "" : down ? " ↓" : " ↑").setAttribute("aria-hidden", "true");
@@ -66,7 +69,7 @@ export class Header {
       sorter(make(sound, "span"), "Mark", "noted:mark");
       if (this.view.model.get("max_rating")) sorter(make(sound, "span"), "Rating", "noted:rating");
     }
-    for (const column of this.view.shownColumns) head(column.name, column.kind, column.name);
+    for (const column of this.view.shownColumns) head(column.label, column.kind, column.name);
     if (this.view.editable) head("Note", "note", "noted:note");
     this.view.grid.setAttribute("aria-colcount", String(this.node.children.length));
   }
@@ -76,9 +79,10 @@ export class Header {
     if (!room) return;
     const max = this.view.model.get("max_rating");
     const sound = this.view.editable ? Math.max(this.view.sound ? 150 : 0, 22 * max + 34) : this.view.sound ? 150 : 0;
-    const columns = this.view.shownColumns.map((column) => leastWidth(this.view.data, column));
-    const widths = [sound, ...columns, ...(this.view.editable ? [110] : [])];
-    const least = widths.reduce((sum, width) => sum + width + 12, 4);
+    const note = this.view.editable ? 122 : 0;
+    const width = (/** @type {import("./data.js").Column} */ column) => leastWidth(this.view.data, column) + 12;
+    const least = this.squeeze(room, sound + 16 + note, width);
+    const columns = this.view.shownColumns.map((column) => width(column) - 12);
     // Columns if all fit; else short cells in a line below the texts; else also the texts below each other.
     const form = room >= least ? "columns" : room >= 560 ? "lines" : "narrow";
     const shares = this.view.shownColumns.map((column, index) =>
@@ -92,6 +96,32 @@ export class Header {
     this.view.root.classList.toggle("sl-cards", form !== "columns");
     this.view.root.classList.toggle("sl-narrow", form === "narrow");
     this.view.rows.remeasure();
+  }
+
+  /**
+   * Hides columns that have no room in a wide table, numbers and names before texts and the last ones first, but none that
+   * the user has chosen. Returns the width of the others.
+   * @param {number} room @param {number} least @param {(column: import("./data.js").Column) => number} width
+   */
+  squeeze(room, least, width) {
+    const { view } = this;
+    const all = view.data.columns.filter((column) => column.shown);
+    const names = () => view.shownColumns.map((one) => one.name).join();
+    const before = names();
+    let sum = all.reduce((so, column) => so + width(column), least);
+    for (const column of all) column.squeezed = false;
+    const later = (/** @type {boolean} */ text) => all.filter((one) => (one.kind === "text") === text && !one.pinned).reverse();
+    for (const column of room >= WIDE_PX ? [...later(false), ...later(true).slice(0, -2)] : []) {
+      if (sum <= room) break;
+      column.squeezed = true;
+      sum -= width(column);
+    }
+    if (names() !== before) {
+      this.show();
+      view.rows.rebuild();
+      view.rows.paint();
+    }
+    return sum;
   }
 
   /** @param {string} name */

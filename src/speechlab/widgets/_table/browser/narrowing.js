@@ -5,6 +5,9 @@ import { make } from "../../_shared/dom.js";
 const SEARCH_MS = 120;
 const MAX_CATEGORIES = 16;
 const BINS = 32;
+const GROUPS = /** @type {[string, string[]][]} */ ([
+  ["Texts", ["text"]], ["Categories and lists", ["category", "list"]], ["Numbers", ["number"]], ["Names and dates", ["label"]],
+]);
 
 export class Narrowing {
   /** @type {HTMLInputElement} */ search;
@@ -74,12 +77,36 @@ export class Narrowing {
     panel.setAttribute("role", "group");
     panel.setAttribute("aria-label", name);
     panel.hidden = true;
-    button.addEventListener("click", () => {
-      panel.hidden = !panel.hidden;
-      button.setAttribute("aria-expanded", String(!panel.hidden));
-      if (!panel.hidden) this.fill();
+    const open = (/** @type {boolean} */ on) => {
+      panel.hidden = !on;
+      button.setAttribute("aria-expanded", String(on));
+      root.classList.toggle("sl-open", Boolean(root.querySelector(".sl-panel:not([hidden])")));
+      if (!on) return;
+      panel.style.top = `${button.offsetTop + button.offsetHeight + 4}px`;
+      this.fill();
+    };
+    button.addEventListener("click", () => open(panel.hidden));
+    root.addEventListener("pointerdown", ({ target }) => {
+      if (!panel.hidden && target instanceof Node && !panel.contains(target) && target !== button) open(false);
     });
+    for (const part of [button, panel]) {
+      part.addEventListener("keydown", (event) => {
+        if (event.key !== "Escape" || panel.hidden) return;
+        event.stopPropagation();
+        open(false);
+        button.focus();
+      });
+    }
     return { button, panel };
+  }
+
+  /** Shows the rows with a value of a column alone, or all rows again. @param {string} name @param {string} value */
+  toggle(name, value) {
+    const chosen = this.view.categories.get(name);
+    if (chosen?.size === 1 && chosen.has(value)) this.view.categories.delete(name);
+    else this.view.categories.set(name, new Set([value]));
+    this.table.changed();
+    this.fill();
   }
 
   /** Resets the filters for another table. */
@@ -155,24 +182,24 @@ export class Narrowing {
   fillFilter(panel) {
     panel.replaceChildren();
     for (const column of this.data.columns) {
-      if (column.kind === "category" || column.kind === "list") this.fillCategories(panel, column.name);
+      if (column.kind === "category" || column.kind === "list") this.fillCategories(panel, column);
       // A scored table has many numbers: offer only columns that are shown or filtered.
       if (column.kind === "number" && (column.shown || this.view.ranges.has(column.name))) this.fillRange(panel, column);
     }
     if (!panel.children.length) make(panel, "p", "sl-none", "No column that is seen has categories, lists or numbers.");
   }
 
-  /** @param {HTMLElement} panel @param {string} name */
-  fillCategories(panel, name) {
+  /** @param {HTMLElement} panel @param {import("./data.js").Column} column */
+  fillCategories(panel, { name, label }) {
     const counts = this.data.categories(name);
     if (counts.length < 2) return;
     const group = make(panel, "fieldset", "sl-facet");
-    make(group, "legend", "", name);
+    make(group, "legend", "", label).title = name;
     if (counts.length > MAX_CATEGORIES) {
       const find = make(group, "input", "sl-find");
       find.type = "search";
       find.placeholder = `Find one of ${counts.length.toLocaleString("en")}`;
-      find.setAttribute("aria-label", `Find in ${name}`);
+      find.setAttribute("aria-label", `Find in ${label}`);
       find.value = this.found.get(name) ?? "";
       find.addEventListener("input", () => {
         this.found.set(name, find.value);
@@ -230,20 +257,33 @@ export class Narrowing {
   /** @param {HTMLElement} panel */
   fillLayout(panel) {
     panel.replaceChildren();
+    for (const [title, kinds] of GROUPS) this.fillColumns(panel, title, this.data.columns.filter((one) => kinds.includes(one.kind)));
+    this.fillCompared(panel);
+  }
+
+  /** @param {HTMLElement} panel @param {string} title @param {import("./data.js").Column[]} columns */
+  fillColumns(panel, title, columns) {
+    if (!columns.length) return;
     const group = make(panel, "fieldset", "sl-facet sl-wide");
-    make(group, "legend", "", "Columns");
-    for (const column of this.data.columns) {
+    make(group, "legend", "", title);
+    const sorted = [...columns].sort((one, other) => Number(other.shown) - Number(one.shown) || one.label.localeCompare(other.label));
+    for (const column of sorted) {
       const label = make(group, "label", "sl-choice");
+      label.title = column.name;
       const box = make(label, "input");
       box.type = "checkbox";
-      box.checked = column.shown;
-      make(label, "span", "sl-name", column.name).dir = "auto";
+      box.checked = column.shown && !column.squeezed;
+      make(label, "span", "sl-name", column.label).dir = "auto";
       box.addEventListener("change", () => {
-        column.shown = box.checked;
+        column.shown = column.pinned = box.checked;
         this.table.laidOut();
         if (!this.filter.panel.hidden) this.fillFilter(this.filter.panel);
       });
     }
+  }
+
+  /** The choice of the reference from which differences are shown. @param {HTMLElement} panel */
+  fillCompared(panel) {
     const texts = this.data.columns.filter((column) => column.kind === "text");
     if (texts.length < 2 || !this.table.editable || this.table.save) return; // a page has the differences from one reference only
     const compare = make(panel, "fieldset", "sl-facet");
@@ -261,7 +301,7 @@ export class Narrowing {
       const box = make(line, "input");
       box.type = "checkbox";
       box.checked = column.compared;
-      make(line, "span", "sl-name", `show in ${column.name}`);
+      make(line, "span", "sl-name", `show in ${column.label}`);
       box.addEventListener("change", () => {
         column.compared = box.checked;
         this.table.laidOut();
@@ -286,7 +326,7 @@ class RangeFilter {
     this.changed = changed;
     this.decimals = column.decimals;
     const group = make(panel, "fieldset", "sl-facet");
-    make(group, "legend", "", column.name);
+    make(group, "legend", "", column.label).title = column.name;
     this.picture = make(group, "div", "sl-histogram");
     this.picture.title = "Drag to choose a range";
     this.bars = this.count(data.cells.get(column.name) ?? []);
@@ -302,7 +342,7 @@ class RangeFilter {
       const input = make(ends, "input");
       input.type = "number";
       input.step = "any";
-      input.setAttribute("aria-label", `${name} ${column.name}`);
+      input.setAttribute("aria-label", `${name} ${column.label}`);
       input.addEventListener("change", () => {
         const typed = input.value === "" ? this.extent[end] : Number(input.value);
         this.set(end ? [this.range[0], typed] : [typed, this.range[1]]);

@@ -345,7 +345,7 @@ export class AudioTableView {
   // ------------------------------------------------------------------------------------------------ layout
 
   get shownColumns() {
-    return this.data.columns.filter((column) => column.shown);
+    return this.data.columns.filter((column) => column.shown && !column.squeezed);
   }
 
   layOut() {
