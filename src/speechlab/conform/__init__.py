@@ -9,28 +9,13 @@ could be distributed alone: besides the contract it needs ``errors``, and ``audi
 from __future__ import annotations
 
 from speechlab._door import name_after as _name_after
-from speechlab.conform._model import (
-    Check,
-    CheckOutcome,
-    ConformReport,
-    Statement,
-    Verdict,
-    statements,
-)
+from speechlab.conform._model import Check, CheckOutcome, ConformReport, Statement, Verdict, statements
 from speechlab.conform._probe.findings import Observation
 from speechlab.conform._probe.options import ProbeOptions
 from speechlab.conform._report import as_json, as_junit, statement_table, write_report
 from speechlab.conform._run import run
 from speechlab.conform._selection import OUT_OF_REACH, checks, chosen
 
-__all__ = [
-    "CheckOutcome",
-    "ConformReport",
-    "Observation",
-    "ProbeOptions",
-    "Verdict",
-    "chosen",
-    "run",
-]
+__all__ = ["CheckOutcome", "ConformReport", "Observation", "ProbeOptions", "Verdict", "chosen", "run"]
 
 _name_after(__name__, globals())

@@ -8,9 +8,7 @@ of a client or the work of an engine.
 from __future__ import annotations
 
 from speechlab._door import name_after as _name_after
-from speechlab.contract._base import (
-    read_json_object,
-)
+from speechlab.contract._base import read_json_object
 from speechlab.contract._errors import (
     ASR_FAILED,
     ASR_UNAVAILABLE,
@@ -35,15 +33,8 @@ from speechlab.contract._formats import (
     Language,
     VadMode,
 )
-from speechlab.contract._keys import (
-    CONTRACT_VERSION,
-    OperationName,
-    audio_digest,
-    request_key,
-)
-from speechlab.contract._limits import (
-    CONCURRENCY_HEADER as CONCURRENCY_HEADER,
-)
+from speechlab.contract._keys import CONTRACT_VERSION, OperationName, audio_digest, request_key
+from speechlab.contract._limits import CONCURRENCY_HEADER as CONCURRENCY_HEADER
 from speechlab.contract._limits import (
     CORRELATION_ID_MAX_CHARS,
     LIMITS,
@@ -51,15 +42,9 @@ from speechlab.contract._limits import (
     WS_READ_MAX_BYTES,
     Limits,
 )
-from speechlab.contract._limits import (
-    INTERIM_HEADER as INTERIM_HEADER,
-)
-from speechlab.contract._limits import (
-    TRANSLATES_HEADER as TRANSLATES_HEADER,
-)
-from speechlab.contract._limits import (
-    read_concurrency as read_concurrency,
-)
+from speechlab.contract._limits import INTERIM_HEADER as INTERIM_HEADER
+from speechlab.contract._limits import TRANSLATES_HEADER as TRANSLATES_HEADER
+from speechlab.contract._limits import read_concurrency as read_concurrency
 from speechlab.contract._paths import (
     REALTIME_PATH,
     RECOGNITION_PATH,
@@ -103,10 +88,7 @@ from speechlab.contract._realtime.messages import (
     UsageStatus,
     parse_service_message,
 )
-from speechlab.contract._realtime.protocol import (
-    AUDIO_FRAME_MAX_BYTES,
-    RealtimeProtocol,
-)
+from speechlab.contract._realtime.protocol import AUDIO_FRAME_MAX_BYTES, RealtimeProtocol
 from speechlab.contract._recognition import (
     INVALID_BASE64,
     NO_AUDIO,
@@ -118,12 +100,7 @@ from speechlab.contract._recognition import (
     decode_audio_field,
     encode_audio_field,
 )
-from speechlab.contract._speech import (
-    SpeechRequest,
-    VoiceRules,
-    canonical_uuid,
-    check_text,
-)
+from speechlab.contract._speech import SpeechRequest, VoiceRules, canonical_uuid, check_text
 from speechlab.contract._translation import (
     CHUNK_OBJECT,
     COMPLETION_OBJECT,
@@ -136,10 +113,7 @@ from speechlab.contract._translation import (
     TranslationRequest,
     form_body,
 )
-from speechlab.contract._voices import (
-    Voice,
-    VoiceList,
-)
+from speechlab.contract._voices import Voice, VoiceList
 
 __all__ = [
     "ERRORS",

@@ -19,12 +19,7 @@ if TYPE_CHECKING:
     from speechlab.conform._probe.http import Exchange
     from speechlab.conform._probe.target import Target
 
-ROUTES = (
-    ("GET", VOICES_PATH),
-    ("POST", SPEECH_PATH),
-    ("POST", RECOGNITION_PATH),
-    ("POST", TRANSLATION_PATH),
-)
+ROUTES = (("GET", VOICES_PATH), ("POST", SPEECH_PATH), ("POST", RECOGNITION_PATH), ("POST", TRANSLATION_PATH))
 _LARGE = 2_000_000
 _JSON = (("Content-Type", "application/json"),)
 

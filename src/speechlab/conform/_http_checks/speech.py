@@ -189,13 +189,7 @@ def _override(t: Target) -> None:
     _rate(t, t.speak(voice_id=voice["id"], text=text, format="wav", sample_rate=rate_hz), rate_hz)
 
 
-@check(
-    "q-ogg",
-    37,
-    title="provider Q accepts a rate, but not with ogg",
-    metered=2,
-    needs="--q-voice",
-)
+@check("q-ogg", 37, title="provider Q accepts a rate, but not with ogg", metered=2, needs="--q-voice")
 def _q_ogg(t: Target) -> None:
     voice = t.q_voice
     rate = another_rate(voice)

@@ -20,16 +20,8 @@ NAMES = {"ja": "Japanese", "en": "English", "zh": "Chinese"}
 
 _SHOTS = (
     {"ja": "今日は天気がいいです。", "en": "The weather is nice today.", "zh": "今天天气很好。"},
-    {
-        "ja": "駅はどこにありますか。",
-        "en": "Where is the station?",
-        "zh": "车站在哪里？",
-    },
-    {
-        "ja": "会議は三時に始まります。",
-        "en": "The meeting starts at three o'clock.",
-        "zh": "会议三点开始。",
-    },
+    {"ja": "駅はどこにありますか。", "en": "Where is the station?", "zh": "车站在哪里？"},
+    {"ja": "会議は三時に始まります。", "en": "The meeting starts at three o'clock.", "zh": "会议三点开始。"},
 )
 _TERM_SHOT = {
     "ja": "{0}を使ってデータを保存します。",

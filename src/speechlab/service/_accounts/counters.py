@@ -44,42 +44,27 @@ class Counters:
 
     def __init__(self) -> None:
         self._registry = registry = CollectorRegistry()
-        self._requests = Counter(
-            "speechlab_requests",
-            "Requests by route and status.",
-            ["route", "method", "status"],
-            registry=registry,
+
+        def counter(name: str, text: str, *labels: str) -> Counter:
+            return Counter(f"speechlab_{name}", text, labels, registry=registry)
+
+        def seconds(name: str, text: str, label: str) -> Histogram:
+            return Histogram(f"speechlab_{name}", text, [label], buckets=_BUCKETS_S, registry=registry)
+
+        self._requests = counter("requests", "Requests by route and status.", "route", "method", "status")
+        self._seconds = seconds(
+            "request_seconds", "Seconds from the head of a request to the end of its reply.", "route"
         )
-        self._seconds = Histogram(
-            "speechlab_request_seconds",
-            "Seconds from the head of a request to the end of its reply.",
-            ["route"],
-            buckets=_BUCKETS_S,
-            registry=registry,
+        self._first = seconds(
+            "first_audio_seconds", "Seconds from the admission of a text to its first sound.", "engine"
         )
-        self._first = Histogram(
-            "speechlab_first_audio_seconds",
-            "Seconds from the admission of a text to its first sound.",
-            ["engine"],
-            buckets=_BUCKETS_S,
-            registry=registry,
+        self._refused = counter(
+            "refused", "Operations that a rate limit refused, by whose limit it is.", "scope"
         )
-        self._refused = Counter(
-            "speechlab_refused",
-            "Operations that a rate limit refused, by whose limit it is.",
-            ["scope"],
-            registry=registry,
+        self._operations = counter(
+            "operations", "Operations that reached an engine, by key id.", *_WHOSE, "transport", "status"
         )
-        self._operations = Counter(
-            "speechlab_operations",
-            "Operations that reached an engine, by key id.",
-            [*_WHOSE, "transport", "status"],
-            registry=registry,
-        )
-        self._amounts = {
-            name: Counter(f"speechlab_{metric}", text, list(_WHOSE), registry=registry)
-            for name, (metric, text) in _AMOUNTS.items()
-        }
+        self._amounts = {name: counter(metric, text, *_WHOSE) for name, (metric, text) in _AMOUNTS.items()}
 
     def answered(self, route: str, method: str, status: int, seconds: float) -> None:
         self._requests.labels(route, method, str(status)).inc()

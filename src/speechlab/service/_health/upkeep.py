@@ -84,27 +84,24 @@ class Upkeep:
 
     def gauges(self) -> list[Metric]:
         """Measure the gauges of the metrics. Blocks for a moment; for worker threads."""
-        lanes = {lane.entry.name: lane for lane in self._engines.lanes}
         late_s, self._late_s = self._late_s, 0.0
-        readers = self._engines.readers
-        return [
-            *(
-                gauge(name, text, {engine: float(getattr(lane, what)) for engine, lane in lanes.items()})
-                for name, text, what in _OF_ENGINES
-            ),
-            gauge("speechlab_decoders", "Processes that decode recordings.", self._decoders.running),
-            gauge(
-                "speechlab_readers",
+        readers, lanes = self._engines.readers, self._engines.lanes
+        measured = {
+            "decoders": ("Processes that decode recordings.", self._decoders.running),
+            "readers": (
                 "Processes that read texts for the voices.",
                 0 if readers is None else readers.running,
             ),
-            gauge(
-                "speechlab_event_loop_late_seconds",
-                "The latest that the event loop was since the last scrape.",
-                late_s,
+            "event_loop_late_seconds": ("The latest that the event loop was since the last scrape.", late_s),
+            "held_bytes": ("Bodies, recordings and replies that are held.", self._budget.held),
+            "held_limit_bytes": ("Maximum of them.", self._budget.limit),
+        }
+        return [
+            *(
+                gauge(name, text, {lane.entry.name: float(getattr(lane, what)) for lane in lanes})
+                for name, text, what in _OF_ENGINES
             ),
-            gauge("speechlab_held_bytes", "Bodies, recordings and replies that are held.", self._budget.held),
-            gauge("speechlab_held_limit_bytes", "Maximum of them.", self._budget.limit),
+            *(gauge(f"speechlab_{name}", text, value) for name, (text, value) in measured.items()),
             *self._ledger(),
             *self._own(),
         ]
@@ -112,32 +109,25 @@ class Upkeep:
     def _ledger(self) -> list[Metric]:
         if self._database is None:
             return []
+        waiting, failing = self._database.waiting, float(self._database.failing)
         text = "Rows that could not be kept."
         return [
-            gauge("speechlab_ledger_waiting_rows", "Rows that are not written yet.", self._database.waiting),
-            gauge(
-                "speechlab_ledger_failing",
-                "Whether rows cannot be written now.",
-                float(self._database.failing),
-            ),
+            gauge("speechlab_ledger_waiting_rows", "Rows that are not written yet.", waiting),
+            gauge("speechlab_ledger_failing", "Whether rows cannot be written now.", failing),
             CounterMetricFamily("speechlab_ledger_lost_rows", text, value=self._database.lost),
         ]
 
     def _own(self) -> list[Metric]:
-        times = self._process.cpu_times()
-        used = "Processor time of the service's process."
+        times, memory = self._process.cpu_times(), self._process.memory_info().rss
+        text = "Processor time of the service's process."
         families: list[Metric] = [
-            gauge(
-                "process_resident_memory_bytes",
-                "Memory of the service's process.",
-                self._process.memory_info().rss,
-            ),
-            CounterMetricFamily("process_cpu_seconds", used, value=times.user + times.system),
+            gauge("process_resident_memory_bytes", "Memory of the service's process.", memory),
+            CounterMetricFamily("process_cpu_seconds", text, value=times.user + times.system),
             gauge("process_threads", "Threads of the service's process.", self._process.num_threads()),
         ]
         with contextlib.suppress(AttributeError, psutil.Error):  # not on every system
-            files = "Open files and sockets of the service's process."
-            families.append(gauge("process_open_fds", files, self._process.num_fds()))
+            text = "Open files and sockets of the service's process."
+            families.append(gauge("process_open_fds", text, self._process.num_fds()))
         return families
 
     async def _run(self) -> None:
