@@ -332,7 +332,7 @@ def test_japanese_homophones():
     kana = heard_as("明日は雨", {"x": "あしたは雨"}, language="ja", normalize="auto").voices.iloc[0]
     assert kana["spelling_errors"] == kana["errors"] == 3
     written = attribute(frame, language="ja").voices.set_index("voice")
-    assert written.loc["y", ["own_errors", "homophone_errors", "spelling_errors"]].tolist() == [0, 1, 1]
+    assert written.loc["y", ["own_errors", "homophone_errors", "spelling_errors"]].tolist() == [0, 2, 0]
     assert written.loc["x", ["own_errors", "homophone_errors", "spelling_errors"]].tolist() == [1, 1, 0]
 
 
