@@ -77,10 +77,13 @@ def test_pyannote_agrees(seed, collar, overlap):
         assert score.jaccard_error_rate == pytest.approx(abs(jer), abs=1e-9)
 
 
-def md_eval(folder, reference, hypothesis, *options):
-    """Seconds of speakers as NIST counts them."""
+def md_eval(folder, reference, hypothesis, *options, words=()):
+    """Seconds of speakers as NIST counts them, then words: scored, missed, wrong."""
     for name, table in (("ref", reference), ("sys", hypothesis)):
         segments.write(table, folder / f"{name}.rttm")
+    with (folder / "ref.rttm").open("a") as lines:
+        for row in words:
+            lines.write("LEXEME {file} 1 {start:.3f} {length:.3f} word lex {speaker} <NA>\n".format(**row))
     uem = "".join(f"{file} 1 0.000 {length:.3f}\n" for file, length in LENGTHS.items())
     (folder / "all.uem").write_text(uem)
     found = program("/usr/lib/sctk/bin/md-eval.pl", package="sctk")
@@ -88,7 +91,11 @@ def md_eval(folder, reference, hypothesis, *options):
     text = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False).stdout
     part = text[text.index("*** Performance analysis for Speaker Diarization for ALL") :]
     names = ("SCORED SPEAKER TIME", "MISSED SPEAKER TIME", "FALARM SPEAKER TIME", "SPEAKER ERROR TIME")
-    return [float(re.search(rf"{name}\s*=\s*([\d.]+) secs", part)[1]) for name in names]
+    times = [float(re.search(rf"{name}\s*=\s*([\d.]+) secs", part)[1]) for name in names]
+    if not words:
+        return times
+    names = ("SCORED WORDS", "MISSED WORDS", "SPEAKER ERROR WORDS")
+    return times, [int(re.search(rf"{name}\s*=\s*(\d+)", part)[1]) for name in names]
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -108,6 +115,28 @@ def test_nist_agrees(tmp_path, seed, overlap):
             assert ours[3] == pytest.approx(found[3], abs=0.006)
         else:
             assert ours[3] < found[3] + 0.006
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("overlap", [True, False])
+def test_nist_counts_the_same_words(tmp_path, seed, overlap):
+    generator = np.random.default_rng(100 + seed)
+    reference, hypothesis = talks(seed)
+    spoken = [
+        {"file": turn.file, "start": round(at, 3), "length": 0.021, "speaker": turn.speaker}
+        for turn in reference.itertuples()
+        for at in np.sort(generator.uniform(turn.start, turn.end, 12))
+    ]
+    table = pd.DataFrame(spoken)
+    table["end"] = table["start"] + table["length"]
+    options = {"extent": LENGTHS, "by_speaker": True, "overlap": overlap}
+    found = segments.score(reference, hypothesis, words=table, **options).diarization
+    rows = sorted(spoken, key=lambda row: (row["file"], row["start"]))
+    _, counts = md_eval(tmp_path, reference, hypothesis, "-c", "0", *([] if overlap else ["-1"]), words=rows)
+    assert [found.words, found.missed_words] == counts[:2]
+    if overlap:  # otherwise md-eval pairs the speakers by time that is not scored
+        assert found.wrong_words == counts[2]
+    assert found.speaker_word_error_rate == found.wrong_words / found.words
 
 
 def spoken(names):
@@ -220,6 +249,26 @@ def test_by_hand():
     assert repr(alone).endswith("without overlaps>")
     assert "diarization error rate" in result._repr_html_()
     assert "diarization error rate" not in segments.score(said, found)._repr_html_()
+
+
+def test_words_are_counted_at_their_middles():
+    said = segments.frame([(0, 2), (2, 4)], file="a").assign(speaker=["ann", "bob"])
+    found = segments.frame([(0, 2.5), (2.5, 3.5)], file="a").assign(speaker=["1", "2"])
+    starts = [0.2, 1.9, 2.1, 2.8, 3.6]
+    words = pd.DataFrame({"file": "a", "start": starts, "end": [at + 0.2 for at in starts], "word": "w"})
+    score = segments.score(said, found, extent=4.0, by_speaker=True, words=words, collar=0.25)
+    one = score.diarization
+    assert (one.words, one.missed_words, one.wrong_words) == (5, 1, 3)
+    assert one.speaker_word_error_rate == 0.6
+    lenient = score.lenient_diarization  # without what is within 0.25 s of 0, 2 and 4
+    assert (lenient.words, lenient.missed_words, lenient.wrong_words) == (3, 1, 1)
+    nobody = segments.score(said, found, by_speaker=True).diarization
+    assert nobody.words == 0
+    assert math.isnan(nobody.speaker_word_error_rate)
+    with pytest.raises(SegmentError, match="row 0 of the words is of '', of which there are no segments"):
+        segments.score(said, found, by_speaker=True, words=words.drop(columns="file"))
+    with pytest.raises(SegmentError, match="give by_speaker=True, too"):
+        segments.score(said, found, words=words)
 
 
 def test_what_is_refused():

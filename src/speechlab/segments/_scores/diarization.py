@@ -40,6 +40,10 @@ class DiarizationScore:
             speaker of the hypothesis; empty for none), ``reference_s``, ``hypothesis_s`` (of the assigned speaker),
             ``shared_s`` and ``jaccard_error_rate``.
         files: A row for each recording, with the seconds.
+        words: With ``words``, the number of words whose middle is scored.
+        missed_words: Words at whose middle the hypothesis has no speaker.
+        wrong_words: Words at whose middle the speakers of the hypothesis are not exactly the partners of those of the
+            reference; missed ones are among them.
 
     Example:
         >>> said = frame([(0.0, 2.0), (2.0, 4.0)], file="a.wav").assign(speaker=["ann", "bob"])
@@ -57,6 +61,14 @@ class DiarizationScore:
     confusion_s: float
     speakers: pd.DataFrame = field(compare=False)
     files: pd.DataFrame = field(compare=False)
+    words: int = 0
+    missed_words: int = 0
+    wrong_words: int = 0
+
+    @property
+    def speaker_word_error_rate(self) -> float:
+        """Words with wrong speakers over all scored words, as NIST's md-eval counts them; NaN without words."""
+        return self.wrong_words / self.words if self.words else math.nan
 
     @property
     def reference_s(self) -> float:
@@ -140,6 +152,7 @@ def diarized(
     collar: int,
     *,
     overlap: bool,
+    words: Stretches | None,
 ) -> DiarizationScore:
     """Compare the speakers of two tables within stretches (None for all time), with a collar in ticks."""
     import pandas as pd
@@ -160,7 +173,8 @@ def diarized(
         _sums(pieces.codes, pieces.lengths * number, count)
         for number in (np.maximum(many - heard, 0), np.maximum(heard - many, 0), np.minimum(many, heard))
     )
-    speakers, correct = _assigned(said, found, count)
+    speakers, correct, partner = _assigned(said, found, count)
+    counts = _words(words, kept, said, found, partner, count) if words is not None else (0, 0, 0)
     seconds = {
         "correct_s": correct / 1e6,
         "miss_s": miss / 1e6,
@@ -168,13 +182,32 @@ def diarized(
         "confusion_s": (both - correct) / 1e6,
     }
     speakers["file"] = pd.Series(np.array(files, dtype=object)[speakers["file"]], dtype="str")
-    totals = {name: float(values.sum()) for name, values in seconds.items()}
+    right, lost, made_up, wrong = (float(values.sum()) for values in seconds.values())
     by_file = pd.DataFrame({"file": pd.Series(files, dtype="str"), **seconds})
-    return DiarizationScore(collar / 1e6, overlap, **totals, speakers=speakers, files=by_file)
+    return DiarizationScore(collar / 1e6, overlap, right, lost, made_up, wrong, speakers, by_file, *counts)
 
 
-def _assigned(said: Turns, found: Turns, count: int) -> tuple[pd.DataFrame, NDArray[np.int64]]:
-    """The speakers of the reference with their partners, and the microseconds that partners share, by file."""
+def _words(
+    words: Stretches, kept: Stretches, said: Turns, found: Turns, partner: NDArray[np.int64], count: int
+) -> tuple[int, int, int]:
+    """The numbers of scored, missed and wrong words, by the speakers at their middles."""
+    middles = (words.starts + words.ends) // 2
+    points = Stretches(words.codes, middles, middles + 1)
+    scored = np.isin(np.arange(len(points)), partners(points, kept, count)[0])
+    ours, said_by = partners(points, said.spans, count)[:2]
+    theirs, found_by = partners(points, found.spans, count)[:2]
+    many, heard = (np.bincount(side, minlength=len(points)) for side in (ours, theirs))
+    size = len(found.names) + 1  # partners of those without one are the last, whom nobody is
+    wanted, there = ours * size + partner[said.who[said_by]], theirs * size + found.who[found_by]
+    right = np.bincount(ours[np.isin(wanted, there)], minlength=len(points))
+    wrong = (many != heard) | (right != many)
+    return int(scored.sum()), int((scored & (heard == 0)).sum()), int((scored & wrong).sum())
+
+
+def _assigned(
+    said: Turns, found: Turns, count: int
+) -> tuple[pd.DataFrame, NDArray[np.int64], NDArray[np.int64]]:
+    """The speakers of the reference with their partners; the time they share, by file; each speaker's partner."""
     import pandas as pd
 
     left, right, lengths = partners(said.spans, found.spans, count)
@@ -183,7 +216,7 @@ def _assigned(said: Turns, found: Turns, count: int) -> tuple[pd.DataFrame, NDAr
     ours, theirs = said.lengths, found.lengths
     files = np.arange(count + 1)
     mine, yours = (np.searchsorted(side.files, files).tolist() for side in (said, found))
-    rows, correct = [], np.zeros(count, dtype=np.int64)
+    rows, correct, partner = [], np.zeros(count, dtype=np.int64), np.full(len(said.names), len(found.names))
     for file in range(count):
         here = mine[file] + np.flatnonzero(ours[mine[file] : mine[file + 1]])
         there = np.arange(yours[file], yours[file + 1])
@@ -208,13 +241,13 @@ def _assigned(said: Turns, found: Turns, count: int) -> tuple[pd.DataFrame, NDAr
             name, heard = ("", 0.0)
             if time:
                 other = there[columns[row]]
-                name, heard = str(found.names[other]), theirs[other] / 1e6
+                name, heard, partner[who] = str(found.names[other]), theirs[other] / 1e6, other
             rows.append((file, str(said.names[who]), name, ours[who] / 1e6, heard, time / 1e6, error))
             correct[file] += time
     seconds = ["reference_s", "hypothesis_s", "shared_s", "jaccard_error_rate"]
     table = pd.DataFrame(rows, columns=["file", "speaker", "assigned", *seconds])
     kinds = {"file": "int64", "speaker": "str", "assigned": "str"} | dict.fromkeys(seconds, "float64")
-    return table.astype(kinds), correct
+    return table.astype(kinds), correct, partner
 
 
 def _sums(codes: NDArray[np.int64], ticks: NDArray[np.int64], count: int) -> NDArray[np.int64]:

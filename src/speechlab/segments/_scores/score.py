@@ -176,6 +176,7 @@ def score(
     collar: float = 0.25,
     by_speaker: bool = False,
     overlap: bool = True,
+    words: pd.DataFrame | None = None,
 ) -> SegmentScore:
     """Score detected segments against a reference, by their times and, if asked, their speakers.
 
@@ -201,10 +202,12 @@ def score(
         collar: Seconds on either side of an edge, as ``-c`` of md-eval. The collar of pyannote.metrics is twice that.
         by_speaker: Also compare who spoke (column ``speaker`` of both tables): diarization and Jaccard error rate.
         overlap: Whether these rates count the time in which several speakers of the reference speak at once.
+        words: The words of the reference, a table with ``start`` and ``end`` (and ``file``), to be counted by whether
+            the speakers at their middles are right; only with ``by_speaker``.
 
     Raises:
         SegmentError: A table is not a segment frame, a recording has no extent, the collar is not usable, or
-            ``by_speaker`` is set and a segment has no speaker.
+            ``by_speaker`` is set and a segment has no speaker, or ``words`` is given without it.
     """
     check_seconds(collar, "collar")
     for name, value in (("by_speaker", by_speaker), ("overlap", overlap)):
@@ -224,7 +227,12 @@ def score(
     speakers: list[DiarizationScore | None] = [None, None]
     if by_speaker:
         ours, theirs = spoken(tables[0], said, "reference"), spoken(tables[1], found, "hypothesis")
-        speakers = [diarized(ours, theirs, within, files, size, overlap=overlap) for size in (0, zone)]
+        points = None if words is None else _words_of(words, files)
+        speakers = [
+            diarized(ours, theirs, within, files, size, overlap=overlap, words=points) for size in (0, zone)
+        ]
+    elif words is not None:
+        raise SegmentError("words are counted by their speakers; give by_speaker=True, too")
 
     rows = [_inside(spans, within, count) for spans in (said, found)]
     said, found = said[rows[0]], found[rows[1]]
@@ -246,6 +254,17 @@ def score(
         diarization=speakers[0],
         lenient_diarization=speakers[1],
     )
+
+
+def _words_of(words: pd.DataFrame, files: list[str]) -> Stretches:
+    """The times of words, in files that are known."""
+    table = frame(words.rename(columns={"word": "text"}) if "text" not in words else words)
+    codes = table["file"].map({name: code for code, name in enumerate(files)})
+    if codes.isna().any():
+        row = int(np.argmax(codes.isna()))
+        message = f"row {row} of the words is of {table['file'].iloc[row]!r}, of which there are no segments"
+        raise SegmentError(message, column="file", rows=(row,))
+    return Stretches(codes.to_numpy().astype(np.int64), ticks_of(table["start"]), ticks_of(table["end"]))
 
 
 def _inside(spans: Stretches, within: Stretches | None, count: int) -> NDArray[np.int64]:
