@@ -108,12 +108,7 @@ class PaperFigure(Figure):
 
 
 def new_figure(width: float, height: float) -> PaperFigure:
-    """Make an empty figure.
-
-    Args:
-        width: Width in inches.
-        height: Height in inches.
-    """
+    """Make an empty figure."""
     figure = PaperFigure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure
@@ -125,10 +120,6 @@ def fonts(texts: str, language: str | None = None) -> list[str]:
     Many letters of Chinese and Japanese share a code point but differ in shape, so the language determines the font.
     Installed fonts come first. If they lack a letter, the font of the extra `fonts` is added, and fonts that were
     installed since matplotlib wrote its list; only then is there a warning.
-
-    Args:
-        texts: All texts of the figure.
-        language: ISO 639-1 code; None for Japanese shapes if a text has kana, and Chinese shapes otherwise.
     """
     code = language_code(language) if language else "ja" if any("぀" <= one <= "ヿ" for one in texts) else "zh"
     order = [code, *_WIDE] if code in _WIDE else list(_WIDE)
@@ -180,28 +171,14 @@ def _read_anew() -> str:
 
 
 def check_width(width: object) -> float:
-    """Check the width of a figure in inches, and return it.
-
-    Raises:
-        InvalidRequestError: The value is not a number from 2 to 50.
-    """
+    """Check the width of a figure in inches, and return it."""
     if not is_number(width) or not 2 <= width <= 50:
         raise refused("width", width, "a number of inches from 2 to 50")
     return float(width)
 
 
 def tidy(table: object, *columns: object, argument: str, hint: str) -> pd.DataFrame:
-    """Check that a value is a table with these columns and at least one row, and return it.
-
-    Args:
-        table: The value.
-        columns: Required columns.
-        argument: Name of the argument, for messages.
-        hint: Advice on what to pass, for messages.
-
-    Raises:
-        InvalidRequestError: The value is not such a table.
-    """
+    """Check that a value is a table with these columns and at least one row, and return it."""
     require_columns(table, *columns, argument=argument, hint=hint)
     if not len(table):  # type: ignore[arg-type]  # require_columns checks that it is a table
         raise InvalidRequestError(
@@ -211,11 +188,7 @@ def tidy(table: object, *columns: object, argument: str, hint: str) -> pd.DataFr
 
 
 def numbers(table: pd.DataFrame, column: Any) -> NDArray[np.float64]:
-    """Return a column of numbers, with NaN for missing ones.
-
-    Raises:
-        InvalidRequestError: The column has other values.
-    """
+    """Return a column of numbers, with NaN for missing ones."""
     try:
         found: NDArray[np.float64] = table[column].to_numpy(dtype=np.float64, na_value=np.nan)
     except (TypeError, ValueError):
@@ -233,15 +206,7 @@ def names_of(table: pd.DataFrame, columns: Sequence[Any]) -> list[str]:
 
 
 def legend_room(width: float, labels: Sequence[str]) -> tuple[int, float]:
-    """Return the number of columns and the height of a legend.
-
-    Args:
-        width: Width of the figure in inches.
-        labels: The labels; each column is as wide as the widest label.
-
-    Returns:
-        Number of columns, and height in inches.
-    """
+    """Return the number of columns and the height of a legend."""
     columns = max(1, min(len(labels), int(width / (0.5 + 0.075 * max(map(columns_of, labels))))))
     return columns, 0.1 + 0.2 * -(-len(labels) // columns)
 
@@ -273,13 +238,7 @@ def draw_scale(axes: Axes, label: str) -> None:
 
 
 def widen(axes: Axes, least: float, lowest: float = -np.inf) -> None:
-    """Widen a scale to a minimum span, so that small differences do not look large.
-
-    Args:
-        axes: Axes with the numbers drawn.
-        least: Minimum span of the scale.
-        lowest: Lower limit for the start of the scale.
-    """
+    """Widen a scale to a minimum span, so that small differences do not look large."""
     low, high = axes.get_xlim()
     if high - low < least:
         begin = max((low + high - least) / 2, lowest)
@@ -287,23 +246,13 @@ def widen(axes: Axes, least: float, lowest: float = -np.inf) -> None:
 
 
 def shortened(text: str, columns: int) -> str:
-    """Return a text on one line, shortened with an ellipsis if necessary.
-
-    Args:
-        text: The text.
-        columns: Maximum width in letters; wide letters count twice.
-    """
+    """Return a text on one line, shortened with an ellipsis if necessary."""
     line = " ".join(text.split())
     return line if columns_of(line) <= columns else line[: _fitting(line, columns - 1)].rstrip() + "…"
 
 
 def folded(name: str, lines: int = 2) -> str:
-    """Break a name into short lines, at spaces if there are any, so that the panel has enough width.
-
-    Args:
-        name: The name; it is shortened with an ellipsis if necessary.
-        lines: Maximum number of lines.
-    """
+    """Break a name into short lines, at spaces if there are any, so that the panel has enough width."""
     rest = " ".join(name.split())
     found: list[str] = []
     while rest:

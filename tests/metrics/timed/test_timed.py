@@ -150,7 +150,7 @@ def test_a_turn_under_a_wrong_name_costs_nothing_by_segments():
     assert found.streams[["assigned", "reference_length"]].values.tolist() == [["1", 2], ["2", 7]]
     empty = timed_error_rate(said, heard[:0], by_speaker=True, assign="segment")
     assert (empty.deletions, empty.errors) == (9, 9)
-    with pytest.raises(InvalidRequestError, match=r"assign='segment'; .* together with by_speaker=True"):
+    with pytest.raises(InvalidRequestError, match=r"assign is 'segment'; .* together with by_speaker=True"):
         timed_error_rate(said, heard, assign="segment")
     many = segments.frame([(0.0, 60.0, "a " * 400)] * 3, file="a").assign(speaker=["1", "2", "3"])
     with pytest.raises(InvalidRequestError, match="3 speakers have too many words near in time"):
@@ -299,7 +299,7 @@ def test_errors_count_for_their_segments():
 
 
 def test_an_alignment_too_large_for_memory_is_refused(monkeypatch):
-    monkeypatch.setattr("speechlab.metrics._timed.distance._MAX_CELLS", 100)
+    monkeypatch.setattr("speechlab.metrics._timed.distance.MAX_CELLS", 100)
     said = segments.frame([(0, 10, "a b c d e f g h i j k l m n")], file="a")
     with pytest.raises(InvalidRequestError, match="smaller collar"):
         timed_error_rate(said, said, by_segment=True, normalize=None)

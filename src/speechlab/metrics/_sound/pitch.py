@@ -33,17 +33,7 @@ _OCTAVE = 1.6  # a jump by more than this factor within 50 ms is an octave error
 def fundamental(
     samples: NDArray[np.float32], sample_rate: int, low_hz: float = 60.0, high_hz: float = 500.0
 ) -> NDArray[np.float64]:
-    """F0 every 10 ms, in Hz; NaN for frames without voice.
-
-    Args:
-        samples: Mono, shape (frames,).
-        sample_rate: Sample rate in Hz; at least 4 times ``high_hz``.
-        low_hz: Lowest pitch to search for, in Hz.
-        high_hz: Highest pitch to search for, in Hz.
-
-    Raises:
-        InvalidRequestError: The range of pitches is invalid, or too high for the sample rate.
-    """
+    """F0 every 10 ms, in Hz; NaN for frames without voice."""
     check_pitches((low_hz, high_hz), sample_rate)
     window, step = round(_WINDOW_S * sample_rate), round(STEP_S * sample_rate)
     longest = int(sample_rate / low_hz) + 2

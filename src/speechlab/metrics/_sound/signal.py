@@ -85,10 +85,6 @@ def integrated_loudness(samples: NDArray[np.float32], sample_rate: int) -> float
 
     Source: ITU-R BS.1770-4, annex 1; filters for any sample rate after B. De Man, Evaluation of implementations of
     the EBU R128 loudness measurement (AES 145, 2018).
-
-    Args:
-        samples: From -1 to 1, shape (frames,) or (frames, channels).
-        sample_rate: In Hz.
     """
     if len(samples) < _BLOCK_S * sample_rate:
         return math.nan

@@ -86,12 +86,7 @@ class Bootstrap:
             raise InvalidRequestError(message, parameter="seed")
 
     def on(self, frame: pd.DataFrame, argument: str = "frame") -> tuple[pd.DataFrame, Bootstrap]:
-        """The table with the block of each row in a separate column, and a bootstrap that uses this column.
-
-        Args:
-            frame: The table; ``groups`` is one of its columns, or has an entry for each of its rows.
-            argument: Name of the argument, for messages.
-        """
+        """The table with the block of each row in a separate column, and a bootstrap that uses this column."""
         if self.groups is None:
             return frame, self
         if isinstance(self.groups, Hashable) and not isinstance(self.groups, tuple):
@@ -110,11 +105,7 @@ class Bootstrap:
         return replace(self, groups=frame[column or self.groups].tolist())
 
     def blocks(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """Sums by block of the figures of utterances (one row each).
-
-        Raises:
-            InvalidRequestError: There is not one block name for each utterance, or one is missing.
-        """
+        """Sums by block of the figures of utterances (one row each)."""
         return rows if self.groups is None else _sum_blocks(self.groups, rows)
 
     def sizes(self, utterances: int) -> NDArray[Any]:
@@ -136,13 +127,7 @@ class Bootstrap:
     def _drawn(
         self, blocks: NDArray[Any], weights: Callable[[NDArray[np.int64], int], NDArray[Any]]
     ) -> NDArray[Any]:
-        """Weighted sums of the distinct blocks in each draw.
-
-        Args:
-            blocks: A row for each block.
-            weights: Function from the frequencies of the distinct blocks and a number of draws to the weights of all
-                blocks that are alike, shape (draws, distinct blocks).
-        """
+        """Weighted sums of the distinct blocks in each draw."""
         distinct, counts = np.unique(blocks, axis=0, return_counts=True)
         step = max(1, _CELLS_AT_ONCE // len(distinct))
         starts = range(0, self.draws, step)
@@ -155,10 +140,6 @@ class Bootstrap:
         normal distribution (Hesterberg, 2015): the middle 95 % of the draws of 10 blocks cover the truth in only 89 %
         of cases. Blocks of different sizes count as fewer blocks (Kish, 1965): 12 speakers, one of whom has half of
         the text, count as about four.
-
-        Args:
-            draws: The figure in each draw.
-            sizes: Size of each block, such as its number of reference tokens.
         """
         if not len(draws):
             return Interval(math.nan, math.nan)

@@ -18,12 +18,7 @@ if TYPE_CHECKING:
 
 
 def letters(names: Sequence[str], apart: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """The letters of each system.
-
-    Args:
-        names: Systems, the best first; the best has the letter a.
-        apart: Pairs that differ significantly.
-    """
+    """The letters of each system."""
     different = {frozenset(pair) for pair in apart}
     groups: list[set[str]] = []
     for one, other in combinations_with_replacement(names, 2):

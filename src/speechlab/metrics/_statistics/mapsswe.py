@@ -49,11 +49,7 @@ class SegmentTest(NamedTuple):
 
 
 def mapsswe(differences: NDArray[np.int64]) -> SegmentTest:
-    """Test two systems by their segments.
-
-    Args:
-        differences: Result of :func:`segment_differences`.
-    """
+    """Test two systems by their segments."""
     n = len(differences)
     if not differences.any():
         return SegmentTest(n, 0.0, 0.0 if n > 1 else math.nan, 0.0, 1.0)
@@ -64,12 +60,7 @@ def mapsswe(differences: NDArray[np.int64]) -> SegmentTest:
 
 
 def segment_differences(utterances: Iterable[tuple[Places, Places]]) -> NDArray[np.int64]:
-    """Errors of the first system minus those of the second, in each segment.
-
-    Args:
-        utterances: For each utterance, the results of :func:`errors_by_place` for the first and for the second
-            system.
-    """
+    """Errors of the first system minus those of the second, in each segment."""
     pairs = (pair for pair in utterances if any(pair))
     return np.array([one - other for pair in pairs for one, other in segments(*pair)], dtype=np.int64)
 
@@ -89,11 +80,7 @@ def errors_by_place(reference: Tokens, hypothesis: Tokens) -> Places:
 
 
 def segments(first: Places, second: Places) -> list[tuple[int, int]]:
-    """Errors of both systems in each segment of one utterance.
-
-    Returns:
-        One pair of counts for each segment. A segment ends with its utterance.
-    """
+    """Errors of both systems in each segment of one utterance."""
     found: list[tuple[int, int]] = []
     right = _BOUNDARY
     none = (0,) * max(len(first), len(second))

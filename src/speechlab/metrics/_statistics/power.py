@@ -25,16 +25,7 @@ if TYPE_CHECKING:
 
 
 def utterances_needed(differences: NDArray[np.int64], alpha: float, power: float) -> int | None:
-    """The number of utterances with which the test finds a difference of the observed size, at this power.
-
-    Args:
-        differences: For each utterance, the errors of one system minus those of the other.
-        alpha: Level of the test, such as 0.05 over the number of comparisons.
-        power: Probability of finding the difference, as a fraction.
-
-    Returns:
-        The number of utterances; None without a difference, or with fewer than two utterances.
-    """
+    """The number of utterances with which the test finds a difference of the observed size, at this power."""
     if len(differences) < 2 or not differences.sum():
         return None
     normal = NormalDist()

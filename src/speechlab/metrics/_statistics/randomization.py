@@ -25,11 +25,7 @@ _MAX_STEPS = 400_000_000  # of points times distinct differences: some seconds
 
 
 def sign_flip(differences: NDArray[np.int64]) -> float:
-    """Two-sided p-value of the hypothesis that the sign of each difference is random.
-
-    Args:
-        differences: For each block, the errors of one system minus those of the other.
-    """
+    """Two-sided p-value of the hypothesis that the sign of each difference is random."""
     sizes = np.abs(differences[differences != 0])
     if not len(sizes):
         return 1.0

@@ -41,11 +41,6 @@ class PairedDraws:
         """P-values of approximate randomisation, with and without the draws that equal the observed difference.
 
         sacrebleu leaves these draws out. Its p-value is too small for few blocks or coarse scores.
-
-        Args:
-            base: Statistics of one system, a row for each block, shape (blocks, figures).
-            other: Statistics of the other system, in the same shape.
-            score: Function from sums of the rows to a score.
         """
         observed, tolerance = _difference(base.sum(0), other.sum(0), score)
         as_large = larger = 0
@@ -65,13 +60,7 @@ class PairedDraws:
     def bootstrap(
         self, base: NDArray[Any], other: NDArray[Any], score: Callable[[Any], float]
     ) -> tuple[float, float]:
-        """P-value of the paired bootstrap as in sacrebleu, twice, in the shape of :meth:`randomization`.
-
-        Args:
-            base: Statistics of one system, a row for each block, shape (blocks, figures).
-            other: Statistics of the other system, in the same shape.
-            score: Function from sums of the rows to a score.
-        """
+        """P-value of the paired bootstrap as in sacrebleu, twice, in the shape of :meth:`randomization`."""
         observed, _ = _difference(base.sum(0), other.sum(0), score)
         found = []
         random = np.random.default_rng(self.seed)

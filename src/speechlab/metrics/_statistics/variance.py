@@ -33,16 +33,7 @@ class Components(NamedTuple):
 
 
 def components(means: NDArray[np.float64], spread: NDArray[np.float64], takes: float) -> Components | None:
-    """Components of variance of a full table.
-
-    Args:
-        means: Mean of each system (rows) in each utterance (columns).
-        spread: Variance between the takes of each cell; NaN for a cell with one take.
-        takes: Harmonic mean of the number of takes in a cell.
-
-    Returns:
-        The components; None for fewer than two systems or utterances.
-    """
+    """Components of variance of a full table."""
     systems, utterances = means.shape
     if systems < 2 or utterances < 2:
         return None

@@ -145,16 +145,7 @@ def causes(
     faulty: Mapping[str, set[_Place]],
     engines: Mapping[str, str],
 ) -> dict[str, list[list[ErrorRun]]]:
-    """The causes of the errors of one utterance.
-
-    Args:
-        takes: The takes of each voice.
-        faulty: The places at which each voice has an error, as from :func:`faulty_places`.
-        engines: The engine of each voice.
-
-    Returns:
-        For each voice the runs of errors of each of its takes.
-    """
+    """The causes of the errors of one utterance."""
 
     @cache
     def cause(voice: str, place: _Place) -> tuple[Cause, float]:

@@ -43,14 +43,7 @@ def chances(
     lengths: Mapping[Key, int],
     engines: Mapping[str, str],
 ) -> dict[ErrorPlace, float]:
-    """The probability that at least as many voices err at a place by chance, corrected by Holm over all places.
-
-    Args:
-        places: The places in question.
-        faulty: The places at which each voice has an error, by utterance; a place with the kind *sound* or another.
-        lengths: Tokens of each utterance.
-        engines: The engine of each voice.
-    """
+    """The probability that at least as many voices err at a place by chance, corrected by Holm over all places."""
     tokens: Counter[tuple[str, str]] = Counter()
     wrong: Counter[tuple[str, str, bool]] = Counter()
     for key, voices in faulty.items():

@@ -329,17 +329,7 @@ def _ranking(one: _Sums, pairs: pd.DataFrame, tests: int, power: float, bootstra
 
 
 def _common(done: pd.DataFrame, system: str, utterance: str, where: str) -> pd.DataFrame:
-    """Rows of the takes with scores of all systems, with the number of the take.
-
-    Args:
-        done: Rows with scores.
-        system: Column of the systems.
-        utterance: Column that identifies the utterances.
-        where: Description of the rows for messages, such as their condition.
-
-    Raises:
-        InvalidRequestError: No row has scores, or no utterance has scores of all systems.
-    """
+    """Rows of the takes with scores of all systems, with the number of the take."""
     if not len(done):
         message = (
             "no row has scores, so there is nothing to rank; look at 'score_error' and at the hypotheses"

@@ -28,21 +28,13 @@ MAX_CELLS = 50_000_000
 
 
 class TimedTokens(NamedTuple):
-    """A sequence of tokens with times.
+    """A sequence of tokens with times in seconds."""
 
-    Attributes:
-        codes: A number for each token; equal tokens have equal numbers.
-        starts: Start of the time in which a token may be aligned, in seconds.
-        ends: End of this time, in seconds.
-        middles: Middle of the token's time, in seconds.
-        rows: Position of the token's segment in its table.
-    """
-
-    codes: NDArray[np.int64]
-    starts: NDArray[np.float64]
+    codes: NDArray[np.int64]  # equal tokens have equal numbers
+    starts: NDArray[np.float64]  # of the time in which a token may be aligned
     ends: NDArray[np.float64]
-    middles: NDArray[np.float64]
-    rows: NDArray[np.int64]
+    middles: NDArray[np.float64]  # of the token's own time
+    rows: NDArray[np.int64]  # position of the token's segment in its table
 
     def part(self, which: slice) -> TimedTokens:
         """Return some of the tokens."""
@@ -82,15 +74,7 @@ def timed_counts(reference: TimedTokens, hypothesis: TimedTokens) -> TimedCounts
 
 
 def timed_edits(reference: TimedTokens, hypothesis: TimedTokens) -> tuple[Tokens, Tokens]:
-    """Return the counterpart of each token, in that of the best alignments whose tokens are nearest in time.
-
-    Returns:
-        For each reference token, the position of its hypothesis token, or -1 for a deletion; and for each hypothesis
-        token, the position of its reference token, or -1 for an insertion.
-
-    Raises:
-        InvalidRequestError: Too many pairs are near in time.
-    """
+    """Positions of the tokens' counterparts, or -1, in that of the best alignments with the nearest in time."""
     rows = [(0, np.zeros(1, dtype=np.int64))]
     cells = 0
     for low, row in _rows(reference, hypothesis, by_time=True):
@@ -121,12 +105,7 @@ def timed_edits(reference: TimedTokens, hypothesis: TimedTokens) -> tuple[Tokens
 
 
 def _rows(reference: TimedTokens, hypothesis: TimedTokens, *, by_time: bool) -> Iterator[tuple[int, Tokens]]:
-    """Rows of the table of costs, one for each reference token, limited to the places that are near in time.
-
-    Yields:
-        The first place of the row, and the lowest cost of each place from there on. Places before the first are not
-        needed again. Each place after the last costs one more insertion.
-    """
+    """The rows of the table of costs: the first place that is near in time, and the costs of the near places."""
     lows, highs = near_places(reference.starts, reference.ends, hypothesis)
     row, low, high = np.zeros(1, dtype=np.int64), 0, 0
     for number, (new_low, new_high) in enumerate(zip(lows.tolist(), highs.tolist(), strict=True)):
@@ -173,16 +152,7 @@ def after_token(
     *,
     by_time: bool = False,
 ) -> Tokens:
-    """Costs of the places of a hypothesis after one more token of the reference, along the last axis.
-
-    Args:
-        costs: Costs before the token, of the places before and after each near token.
-        reference: Tokens of the reference.
-        number: Position of the token.
-        hypothesis: Tokens of the hypothesis.
-        near: Tokens of the hypothesis that are near.
-        by_time: Whether the distance in time has a weight.
-    """
+    """Costs of the places of a hypothesis after one more token of the reference, along the last axis."""
     cost = np.where(hypothesis.codes[near] == reference.codes[number], 0, ERROR + _SUBSTITUTION)
     if by_time:
         apart = np.abs(hypothesis.middles[near] - reference.middles[number]) * 1000

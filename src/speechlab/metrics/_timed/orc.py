@@ -27,13 +27,6 @@ def cheapest_streams(segments: Sequence[TimedTokens], streams: Sequence[TimedTok
 
     The costs are a table with an axis for each stream. Source: T. von Neumann et al., On word error rate definitions
     and their efficient computation for multi-speaker speech recognition systems (ICASSP 2023).
-
-    Args:
-        segments: Tokens of the segments of a reference in order.
-        streams: Tokens of the streams of a hypothesis; at least one.
-
-    Raises:
-        InvalidRequestError: The tables would not fit into memory.
     """
     spoken = [number for number, segment in enumerate(segments) if len(segment.codes)]
     bounds = [_bounds([segments[number] for number in spoken], stream) for stream in streams]

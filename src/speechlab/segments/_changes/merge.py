@@ -188,15 +188,7 @@ def gathered(
     starts: NDArray[np.float64],
     ends: NDArray[np.float64],
 ) -> pd.DataFrame:
-    """Return a row for each run of rows: the given times, the joined texts, and the values that the rows share.
-
-    Args:
-        table: A segment frame.
-        order: Positions of its rows, run after run.
-        heads: Index of the first row of each run in that order.
-        starts: Start of each run in seconds.
-        ends: End of each run in seconds.
-    """
+    """Return a row for each run of rows: the given times, the joined texts, and the values that the rows share."""
     import pandas as pd
 
     rows = table.iloc[order]

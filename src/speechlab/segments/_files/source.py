@@ -36,11 +36,7 @@ class SourceFile:
     data: bytes
 
     def text(self, *, exact: bool = False) -> str:
-        """Decode the file: UTF-8, with or without a byte-order mark, and with any line ends, kept if ``exact``.
-
-        Raises:
-            SegmentFileError: The file is not UTF-8.
-        """
+        """Decode the file: UTF-8, with or without a byte-order mark, and with any line ends, kept if ``exact``."""
         try:
             text = self.data.decode("utf-8-sig")
         except UnicodeDecodeError as error:
@@ -58,11 +54,7 @@ class SourceFile:
         raise SegmentFileError(f"{where}: {message}", path=self.path, line=line, **facts)
 
     def seconds(self, text: str, line: int, what: str) -> float:
-        """Read a number of seconds, 0 or more.
-
-        Raises:
-            SegmentFileError: The text is not such a number.
-        """
+        """Read a number of seconds, 0 or more."""
         try:
             value = float(text)
         except ValueError:
@@ -72,15 +64,7 @@ class SourceFile:
         return value
 
     def table(self, rows: list[dict[str, Any]], lines: list[int]) -> pd.DataFrame:
-        """Return rows as a segment frame.
-
-        Args:
-            rows: The rows of the file.
-            lines: Line number of each row; may be empty.
-
-        Raises:
-            SegmentFileError: A row is not valid.
-        """
+        """Return rows as a segment frame."""
         try:
             return frame(rows, file=self.file)
         except SegmentError as error:
@@ -123,11 +107,7 @@ class Sink:
             self.notes.append(f"{count} {what}")
 
     def name_columns(self, table: pd.DataFrame) -> bool:
-        """Remember the columns of a piece, and return whether it is the first piece.
-
-        Raises:
-            SegmentFileError: An earlier piece had other columns.
-        """
+        """Remember the columns of a piece, and return whether it is the first piece."""
         names, first = list(table.columns), self.columns is None
         if self.columns not in (None, names):
             self.fault(
@@ -137,16 +117,7 @@ class Sink:
         return first
 
     def words(self, values: list[str], column: str, empty: str | None) -> list[str]:
-        """Return names for a line whose fields are separated by spaces.
-
-        Args:
-            values: The names.
-            column: Their column.
-            empty: Replacement of an empty name; None if the name is required.
-
-        Raises:
-            SegmentFileError: A name contains white space, begins with ``;;``, or is required and missing.
-        """
+        """Return names for a line whose fields are separated by spaces."""
         made = []
         for row, value in enumerate(values):
             if not value and empty is None:
@@ -160,11 +131,7 @@ class Sink:
         return made
 
     def checked(self, table: pd.DataFrame, columns: Iterable[str]) -> pd.DataFrame:
-        """Return a table whose texts a file of lines or tags can hold: carriage returns become line breaks.
-
-        Raises:
-            SegmentFileError: A text has a control character, which no reader of such files accepts.
-        """
+        """Return a table whose texts a file of lines or tags can hold: carriage returns become line breaks."""
         for name in columns:
             texts = column_of(table, name)
             for row, text in enumerate(texts):
@@ -213,12 +180,7 @@ class Sink:
         return changed
 
     def milliseconds(self, table: pd.DataFrame, step: int = 1) -> tuple[list[int], list[int]]:
-        """Return starts and ends in whole milliseconds, and note the number of segments that lose their length.
-
-        Args:
-            table: A segment frame.
-            step: Resolution of the format's times in milliseconds.
-        """
+        """Return starts and ends in whole milliseconds, and note the number of segments that lose their length."""
         start, end = ticks_of(table["start"]), ticks_of(table["end"])
         starts, ends = ((ticks + step * 500) // (step * 1_000) * step for ticks in (start, end))
         lost = int(((end > start) & (ends == starts)).sum())

@@ -238,11 +238,7 @@ def _read_manifest(source: SourceFile, names: dict[str, str], begin: str) -> pd.
 
 
 def json_lines(source: SourceFile) -> list[tuple[int, dict[str, Any]]]:
-    """Return the objects of a JSON Lines file, with their line numbers.
-
-    Raises:
-        SegmentFileError: A line is not a JSON object.
-    """
+    """Return the objects of a JSON Lines file, with their line numbers."""
     entries: list[tuple[int, dict[str, Any]]] = []
     for number, line in source.lines():
         try:

@@ -17,27 +17,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """Runs of rows with little or no silence between them.
+    """Runs of rows with little or no silence between them."""
 
-    Attributes:
-        order: Positions of the rows, by file, start and end.
-        heads: Index of the first row of each run in that order.
-        spans: The time from the first start to the last end of each run, by file and start.
-    """
-
-    order: NDArray[np.int64]
-    heads: NDArray[np.int64]
-    spans: Stretches
+    order: NDArray[np.int64]  # positions of the rows, by file, start and end
+    heads: NDArray[np.int64]  # index of the first row of each run in that order
+    spans: Stretches  # from the first start to the last end of each run, by file and start
 
 
 def runs_of(spans: Stretches, count: int, gap: int = 0) -> Runs:
-    """Find the runs of rows whose silences are at most ``gap``.
-
-    Args:
-        spans: Stretches in any order; they may overlap.
-        count: Number of files.
-        gap: Maximum silence within a run in microseconds; 0 joins rows that touch or overlap.
-    """
+    """Find the runs of rows whose silences are at most ``gap``."""
     line = Line([spans], count, room=max(gap, 0) + 1)
     starts = line.starts(spans)
     order = np.lexsort((spans.ends, starts))
@@ -61,15 +49,10 @@ def union(spans: Stretches, count: int) -> Stretches:
 
 @dataclass(frozen=True, slots=True)
 class Layers:
-    """The pieces between all edges of several sets of stretches, with the cover of each piece by each set.
+    """The pieces between all edges of several sets of stretches, with the cover of each piece by each set."""
 
-    Attributes:
-        spans: The pieces, by file and start.
-        depths: Number of stretches that cover a piece, shape (sets, pieces).
-    """
-
-    spans: Stretches
-    depths: NDArray[np.int64]
+    spans: Stretches  # by file and start
+    depths: NDArray[np.int64]  # number of stretches that cover a piece, shape (sets, pieces)
 
 
 def layers_of(sets: Sequence[Stretches], count: int) -> Layers:

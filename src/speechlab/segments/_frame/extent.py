@@ -21,15 +21,7 @@ Extent: TypeAlias = "float | Mapping[str, float] | pd.Series[float] | pd.DataFra
 
 
 def extent_frame(extent: Extent, files: Iterable[str]) -> pd.DataFrame:
-    """Return an extent as a segment frame.
-
-    Args:
-        extent: See :data:`Extent`.
-        files: The recordings that need an extent.
-
-    Raises:
-        SegmentError: A recording has no extent, or a duration is not a number of 0 or more.
-    """
+    """Return an extent as a segment frame."""
     import pandas as pd
 
     wanted = list(dict.fromkeys(files))

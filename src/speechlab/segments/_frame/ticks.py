@@ -35,11 +35,7 @@ def seconds_of(ticks: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 def check_seconds(value: object, name: str) -> None:
-    """Refuse a value that is not a duration.
-
-    Raises:
-        SegmentError: The value is not a finite number of 0 or more.
-    """
+    """Refuse a value that is not a duration."""
     if (
         isinstance(value, bool)
         or not isinstance(value, (int, float, np.number))
@@ -49,16 +45,7 @@ def check_seconds(value: object, name: str) -> None:
 
 
 def common_codes(tables: Sequence[pd.DataFrame], by: Sequence[str]) -> tuple[list[NDArray[np.int64]], int]:
-    """Number the groups of the rows of several tables.
-
-    Args:
-        tables: Tables that have the columns.
-        by: Columns whose values define a group; without columns, all rows are one group.
-
-    Returns:
-        The group number of each row, for each table, in order of first appearance (-1 where a value is missing); and
-        the number of groups.
-    """
+    """Number the groups of the rows of several tables."""
     import pandas as pd
 
     lengths = [len(table) for table in tables]
@@ -81,17 +68,11 @@ def common_codes(tables: Sequence[pd.DataFrame], by: Sequence[str]) -> tuple[lis
 
 @dataclass(frozen=True, slots=True)
 class Stretches:
-    """Stretches of time in numbered files: three integer arrays of one length.
+    """Stretches of time in numbered files: three integer arrays of one length."""
 
-    Attributes:
-        codes: Number of the file.
-        starts: Start in microseconds.
-        ends: End in microseconds, not before the start.
-    """
-
-    codes: NDArray[np.int64]
-    starts: NDArray[np.int64]
-    ends: NDArray[np.int64]
+    codes: NDArray[np.int64]  # of the files
+    starts: NDArray[np.int64]  # in microseconds
+    ends: NDArray[np.int64]  # not before the starts
 
     def __len__(self) -> int:
         return len(self.codes)

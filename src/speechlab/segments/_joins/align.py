@@ -91,13 +91,7 @@ def _largest(
 
 
 def _add_nearest(partner: NDArray[np.int64], sides: LaidTables, widened: LaidTables) -> None:
-    """Give rows without a partner the nearest row of their group.
-
-    Args:
-        partner: Position of each row's partner, -1 without one; changed in place.
-        sides: Both tables.
-        widened: The same tables, with a length for instants, which then share time with the segment around them.
-    """
+    """Give rows without a partner the nearest row of their group."""
     a_start, a_end, b_start, b_end = sides.keys
     a_rows, b_rows = sides.a.rows, sides.b.rows
     if not len(b_rows) or not len(a_rows):

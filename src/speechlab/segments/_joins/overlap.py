@@ -54,19 +54,12 @@ def overlap_join(a: pd.DataFrame, b: pd.DataFrame, by: str | Sequence[str] | Non
 
 
 class LaidTable(NamedTuple):
-    """One table: the times of all rows, and the rows that can have a pair.
+    """One table: the times of all rows in microseconds, and the rows that can have a pair."""
 
-    Attributes:
-        starts: Starts in microseconds, 0 if missing.
-        ends: Ends in microseconds, 0 if missing.
-        rows: Positions of the rows with times and a group.
-        spans: The stretches of these rows.
-    """
-
-    starts: NDArray[np.int64]
+    starts: NDArray[np.int64]  # 0 if missing
     ends: NDArray[np.int64]
-    rows: NDArray[np.int64]
-    spans: Stretches
+    rows: NDArray[np.int64]  # positions of the rows with times and a group
+    spans: Stretches  # of these rows
 
     def positions(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the positions in the table of some of ``rows``."""
@@ -74,18 +67,13 @@ class LaidTable(NamedTuple):
 
 
 class LaidTables(NamedTuple):
-    """Two tables, laid out on one line.
-
-    Attributes:
-        a: The first table.
-        b: The second table.
-        keys: Starts and ends on the line: of ``a.rows``, then of ``b.rows``.
-        groups: Number of groups.
-    """
+    """Two tables, laid out on one line."""
 
     a: LaidTable
     b: LaidTable
-    keys: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+    keys: tuple[
+        NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]
+    ]  # starts and ends of a, then of b
     groups: int
 
     def pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -102,14 +90,7 @@ class LaidTables(NamedTuple):
 def lay_out(
     a: pd.DataFrame, b: pd.DataFrame, by: str | Sequence[str] | None, *, instant: int = 0
 ) -> LaidTables:
-    """Lay two tables out on one line.
-
-    Args:
-        a: A table with times.
-        b: Another table with times.
-        by: Columns that have to be equal.
-        instant: Length of instants on the line in microseconds.
-    """
+    """Lay two tables out on one line."""
     check_table(a, "a")
     check_table(b, "b")
     columns = _common(a, b, by)
@@ -129,11 +110,7 @@ def lay_out(
 
 
 def check_table(table: object, which: str) -> None:
-    """Refuse a value that is not a table, or a table with two columns of one name.
-
-    Raises:
-        SegmentError: The value is not a table, or a column name occurs twice.
-    """
+    """Refuse a value that is not a table, or a table with two columns of one name."""
     import pandas as pd
 
     if not isinstance(table, pd.DataFrame):

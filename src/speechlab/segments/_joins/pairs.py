@@ -34,18 +34,7 @@ _BITS = 62
 
 
 def pairs(a_start: Numbers, a_end: Numbers, b_start: Numbers, b_end: Numbers) -> tuple[Numbers, Numbers]:
-    """Find all pairs of stretches that share time. Stretches without length share none.
-
-    Args:
-        a_start: Starts of the stretches of the first set, in any order.
-        a_end: Their ends.
-        b_start: Starts of the stretches of the second set, in any order.
-        b_end: Their ends.
-
-    Returns:
-        Positions in the first set and in the second set, sorted by position in the first set, then by start and
-        position in the second.
-    """
+    """Find all pairs of stretches that share time. Stretches without length share none."""
     a_rows, b_rows = _with_length(a_start, a_end), _with_length(b_start, b_end)
     if a_rows is not None:
         a_start, a_end = a_start[a_rows], a_end[a_rows]
@@ -107,11 +96,7 @@ def _and_earlier(
 
 
 def _expand(first: Numbers, counts: Numbers) -> tuple[Numbers, Numbers]:
-    """Pairs of each row with its ``counts`` places from ``first`` on.
-
-    Raises:
-        SegmentError: The pairs would need gigabytes.
-    """
+    """Pairs of each row with its ``counts`` places from ``first`` on."""
     if (count := int(counts.sum())) > _MOST_PAIRS:
         message = (
             f"{count:,} pairs of segments share time, more than the {_MOST_PAIRS:,} that a join keeps in memory; "

@@ -54,11 +54,7 @@ class MatchScore:
 def match_times(
     reference: Stretches, hypothesis: Stretches, count: int, collar: int
 ) -> tuple[MatchScore, MatchScore]:
-    """Match as many starts and as many ends as possible within a collar.
-
-    Returns:
-        The score of starts and the score of ends.
-    """
+    """Match as many starts and as many ends as possible within a collar."""
     line = Line([reference, hypothesis], count, room=collar + 1)
     starts = _matched(line.starts(reference), line.starts(hypothesis), collar)
     ends = _matched(line.ends(reference), line.ends(hypothesis), collar)

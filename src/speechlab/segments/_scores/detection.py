@@ -121,15 +121,7 @@ class Detected(NamedTuple):
 def detected(
     reference: Stretches, hypothesis: Stretches, extent: Stretches | None, count: int, collar: int
 ) -> Detected:
-    """Measure correct, missed and falsely detected speech in each file.
-
-    Args:
-        reference: Speech of the reference; stretches may overlap.
-        hypothesis: Detected speech.
-        extent: Stretches to score; None for all time.
-        count: Number of files.
-        collar: Ticks on either side of each edge of the reference's speech that do not count.
-    """
+    """Measure correct, missed and falsely detected speech in each file."""
     speech = union(reference, count)
     edges = np.concatenate([speech.starts, speech.ends])
     zones = Stretches(np.concatenate([speech.codes, speech.codes]), edges - collar, edges + collar)
