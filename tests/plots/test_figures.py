@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import itertools
+import re
 import subprocess
 import sys
 from io import BytesIO
@@ -469,3 +470,33 @@ def test_a_reliability_diagram_has_a_bar_for_each_bin():
     for nothing in (words, metrics.calibration(words[:0])):
         with pytest.raises(InvalidRequestError, match=r"pass what speechlab\.metrics\.calibration returned"):
             plots.reliability(nothing)
+
+
+def test_a_figure_for_a_phone_keeps_the_size_of_its_letters_and_drops_the_notes():
+    rows = pd.DataFrame(
+        {
+            "voice": ["a voice with a name of many words", "b"],
+            "unit": "word",
+            "utterances_scored": [30, 30],
+            "error_rate": [0.1, 0.2],
+            "error_rate_low": [0.05, 0.1],
+            "error_rate_high": [0.2, 0.3],
+        }
+    )
+    figure = plots.error_rates(rows, "voice")
+    wide, phone = figure.to_svg(), figure.to_phone_svg()
+    widths = [float(re.search(rb'width="([\d.]+)pt"', one)[1]) for one in (wide, phone)]
+    assert widths[1] == pytest.approx(3.9 * 72)
+    assert widths[0] > 1.5 * widths[1]
+    (axes,) = figure.axes
+    notes = [text for text in axes.texts if text.get_text()]
+    assert notes
+    assert not any(text.get_visible() for text in notes)
+    names = axes.get_yticklabels()
+    assert {label.get_fontsize() for label in names} == {8.0}
+    assert "\n" in names[0].get_text()
+    figure.draw_without_rendering()
+    renderer = figure.canvas.get_renderer()
+    edges = [one.get_window_extent(renderer) for one in (*names, axes)]
+    assert min(box.x0 for box in edges) >= 0
+    assert max(box.x1 for box in edges) <= 3.9 * figure.dpi

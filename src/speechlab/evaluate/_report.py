@@ -195,7 +195,7 @@ class Report(ABC):
         """
         return self._page(self._vectors(), max_bytes)
 
-    def _page(self, figures: Mapping[str, bytes], max_bytes: int) -> str:
+    def _page(self, figures: Mapping[str, tuple[bytes, bytes]], max_bytes: int) -> str:
         if not is_whole_number(max_bytes) or max_bytes < 1:
             raise refused("max_bytes", max_bytes, "a whole number of bytes from 1 on")
         return report_page(
@@ -211,10 +211,10 @@ class Report(ABC):
             max_bytes,
         )
 
-    def _vectors(self) -> dict[str, bytes]:
-        """The figures as SVG, by what they show."""
+    def _vectors(self) -> dict[str, tuple[bytes, bytes]]:
+        """The figures as SVG, by what they show, each also for a phone."""
         figures: Mapping[str, Any] = self.figures()
-        return {name: figure.to_svg() for name, figure in figures.items()}
+        return {name: (figure.to_svg(), figure.to_phone_svg()) for name, figure in figures.items()}
 
     def to_markdown(self) -> str:
         """Return the answer, the headline as a Markdown table, and the methods."""

@@ -14,6 +14,7 @@ from matplotlib import font_manager, rc_context
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, fontManager, get_font
+from matplotlib.ticker import MaxNLocator
 
 from speechlab._arguments import is_number, refused, require_columns
 from speechlab._require import require
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 INK, LINE, SHADE, BAR = "#1a1a1a", "#4d4d4d", "#ececec", "#c9d8e8"
 """Colours that have the same order of lightness in grey."""
 SMALL_PT = 8.0
+_NOTE = "note"
+"""Label of the notes at the right of rows, which a phone has no room for."""
 _NAME_COLUMNS = 36
 """Maximum width of a line of a name, in letters; wide letters of Chinese and Japanese count twice."""
 
@@ -89,6 +92,8 @@ _WIDE = {
     ),
 }
 _PROOF_DPI = 144
+_PHONE_INCHES = 3.9
+_PHONE_COLUMNS = 20
 
 
 class PaperFigure(Figure):
@@ -105,6 +110,29 @@ class PaperFigure(Figure):
         with rc_context({"svg.hashsalt": "speechlab", "svg.fonttype": "path"}):
             self.savefig(out, format="svg", metadata={"Date": None})
         return out.getvalue()
+
+    def to_phone_svg(self) -> bytes:
+        """Return the figure as SVG as wide as a phone, with letters as large, shorter names and no notes.
+
+        The figure itself stays so, so make other files of it first.
+        """
+        for axes in self.axes:
+            for note in axes.texts:
+                note.set_visible(note.get_label() != _NOTE)
+            if isinstance(axes.xaxis.get_major_locator(), MaxNLocator):
+                axes.locator_params(axis="x", nbins=5)
+            names = [(label.get_text(), label.get_fontfamily()) for label in axes.get_yticklabels()]
+            if any(columns_of(name) > _PHONE_COLUMNS for name, _ in names) and len(axes.get_yticks()) == len(
+                names
+            ):
+                short = [folded(name, columns=_PHONE_COLUMNS) for name, _ in names]
+                axes.set_yticks(axes.get_yticks(), short, fontfamily=names[0][1], fontsize=SMALL_PT)
+        for legend in self.legends:
+            labels = [text.get_text() for text in legend.get_texts()]
+            legend.set_ncols(legend_room(_PHONE_INCHES, labels)[0])
+        more = sum(0.2 * (len(one.get_texts()) - 1) for one in self.legends)
+        self.set_size_inches(_PHONE_INCHES, self.get_figheight() + more)
+        return self.to_svg()
 
 
 def new_figure(width: float, height: float) -> PaperFigure:
@@ -251,15 +279,15 @@ def shortened(text: str, columns: int) -> str:
     return line if columns_of(line) <= columns else line[: _fitting(line, columns - 1)].rstrip() + "…"
 
 
-def folded(name: str, lines: int = 2) -> str:
+def folded(name: str, lines: int = 2, columns: int = _NAME_COLUMNS) -> str:
     """Break a name into short lines, at spaces if there are any, so that the panel has enough width."""
     rest = " ".join(name.split())
     found: list[str] = []
     while rest:
         if len(found) == lines - 1:
-            found.append(shortened(rest, _NAME_COLUMNS))
+            found.append(shortened(rest, columns))
             break
-        end = _fitting(rest, _NAME_COLUMNS)
+        end = _fitting(rest, columns)
         space = rest.rfind(" ", 1, end + 1) if end < len(rest) else -1
         end = space if space > end // 2 else end
         found.append(rest[:end].rstrip())
@@ -294,5 +322,5 @@ def draw_names(axes: Axes, names: Sequence[str], notes: Sequence[str], families:
     for place, note in enumerate(notes):
         axes.annotate(
             note, (1.01, place), xycoords=("axes fraction", "data"), va="center", fontsize=SMALL_PT,
-            color=INK, annotation_clip=False, parse_math=False,
+            color=INK, annotation_clip=False, parse_math=False, label=_NOTE,
         )  # fmt: skip

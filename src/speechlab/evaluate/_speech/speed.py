@@ -273,7 +273,9 @@ def alone(speed: pd.DataFrame) -> pd.DataFrame:
 def under_load(speed: pd.DataFrame) -> pd.DataFrame:
     """The summary of timed calls by their number at the same time; the columns are those of a report."""
     by = [name for name in _WHOSE if name in speed.columns and (name != "system" or speed[name].any())]
-    return summary_of_calls(speed, [*by, "concurrency"])
+    found = summary_of_calls(speed, [*by, "concurrency"])
+    places = found.groupby(by, sort=False, dropna=False).ngroup()  # all loads of a voice stand together
+    return found.iloc[np.lexsort((found["concurrency"].to_numpy(dtype=np.int64), places.to_numpy()))]
 
 
 def callers_of(argument: str, given: object) -> list[int]:

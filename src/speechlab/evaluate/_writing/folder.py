@@ -84,7 +84,7 @@ def report_place(path: object) -> Path:
     return where
 
 
-def write_folder(path: Path, report: Any, *, html: str, figures: Mapping[str, bytes]) -> None:
+def write_folder(path: Path, report: Any, *, html: str, figures: Mapping[str, tuple[bytes, bytes]]) -> None:
     """Write a report to a folder. The recordings of its tables are copied, and the tables name the copies.
 
     Args:
@@ -111,7 +111,7 @@ def write_folder(path: Path, report: Any, *, html: str, figures: Mapping[str, by
                 written.add(f"{name}.parquet")
             elif field.name != "record":
                 plain[field.name] = value
-        for name, vectors in figures.items():
+        for name, (vectors, _) in figures.items():
             (path / "figures").mkdir(exist_ok=True)
             label = _UNSAFE.sub("-", name.lower()).strip("-")
             (path / "figures" / f"{label}.svg").write_bytes(vectors)

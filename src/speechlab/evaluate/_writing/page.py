@@ -25,7 +25,7 @@ def report_page(
     answer: Conclusion,
     sections: Iterable[Html],
     findings: Iterable[str],
-    figures: Mapping[str, bytes],
+    figures: Mapping[str, tuple[bytes, bytes]],
     rows: Any,
     methods: Methods,
     facts: Mapping[str, str],
@@ -39,7 +39,7 @@ def report_page(
         answer: The answer, which is the first heading.
         sections: Parts with tables and findings.
         findings: Findings that stand with the methods.
-        figures: Figures as SVG, by title.
+        figures: Figures as SVG by title, each also for a phone.
         rows: The widget with the rows.
         methods: The methods.
         facts: Facts for the interpretation of the numbers.
@@ -49,7 +49,7 @@ def report_page(
     told = "A click on the name of a column sorts."
     if rows.sound:
         told += " Sounds are previews (Opus)."
-    drawn = [_figure(name, vectors) for name, vectors in figures.items()]
+    drawn = [_figure(name, *vectors) for name, vectors in figures.items()]
     made = str(record.get("made", ""))[:10]
     sure = [element("p", answer.certainty, class_="sure", dir="auto")] if answer.certainty else []
     above = join(
@@ -94,13 +94,15 @@ def _heading(name: str) -> Html:
     return element("h2", name, id=name.lower())
 
 
-def _figure(name: str, vectors: bytes) -> Html:
+def _figure(name: str, vectors: bytes, phone: bytes) -> Html:
     """Return a figure as an image, with an alternative text."""
-    data = base64.b64encode(vectors).decode("ascii")
+    wide, narrow = (
+        f"data:image/svg+xml;base64,{base64.b64encode(one).decode('ascii')}" for one in (vectors, phone)
+    )
     shown = f"Figure: {name}. Its numbers stand in the tables above."
     # An image runs no scripts and loads nothing, whatever its content.
     image = Html(
-        f'<img src="data:image/svg+xml;base64,{data}" alt="{escape(shown)}" '
-        'style="display:block;max-width:100%;height:auto;background:#fff;border-radius:6px">'
+        f'<picture><source media="(max-width: 640px)" srcset="{narrow}">'
+        f'<img src="{wide}" alt="{escape(shown)}"></picture>'
     )
     return element("figure", image, element("figcaption", name), aria_label=name)

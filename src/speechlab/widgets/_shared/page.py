@@ -32,7 +32,7 @@ body { margin: 0; padding: 16px; background: #fff; }
 @media screen and (prefers-color-scheme: dark) { body { background: #14171d; } }
 """
 _WIDE = """
-@media screen { main { max-width: 1240px; } main > :not(#widget) { max-width: 960px; } }
+@media screen { main { max-width: 1040px; } }
 main > :is(p, ol, ul), main > div:not(#widget) > :is(p, ul) { max-width: 90ch; }
 .sl-more {
   min-height: 40px; margin: 8px 0; padding: 4px 14px; border: 1px solid var(--line); border-radius: 8px;
@@ -40,7 +40,12 @@ main > :is(p, ol, ul), main > div:not(#widget) > :is(p, ul) { max-width: 90ch; }
 }
 .sl-more:focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; }
 @media print { .sl-more { display: none; } }
-main figure { width: fit-content; max-width: 100%; margin: 12px 0; padding: 0; border: 0; background: none; }
+main figure { max-width: 100%; margin: 20px 0 28px; padding: 0; border: 0; background: none; }
+main figure img { display: block; width: 100%; max-width: 860px; height: auto; mix-blend-mode: multiply; }
+main figcaption { margin-top: 4px; color: var(--soft); font-size: .9rem; }
+@media screen and (prefers-color-scheme: dark) {
+  main figure img { filter: invert(.91) hue-rotate(180deg); mix-blend-mode: lighten; }
+}
 """
 _WITH_MORE = " style-src-attr 'unsafe-inline'; img-src data:;"
 """Additions to the policy for markup around the widget: style attributes and figures."""

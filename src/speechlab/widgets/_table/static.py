@@ -5,7 +5,10 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from speechlab.display import Html, diff, element, join
+import numpy as np
+
+from speechlab.audio import waveform_png
+from speechlab.display import Html, data_url, diff, element, join
 from speechlab.errors import AudioError
 from speechlab.widgets._table.columns import MAX_WHOLE, cell_value
 from speechlab.widgets._table.marks import marks_text
@@ -24,10 +27,14 @@ if TYPE_CHECKING:
 _MAX_BYTES = 600_000
 _MAX_CLIP_BYTES = 60_000
 _MAX_COLUMNS = 12
+_BINS = 150
 _ROW = "display:flex;flex-wrap:wrap;gap:2px 14px;padding:6px 0;border-top:1px solid rgba(128,128,128,.32)"
-_SOUND = "flex:0 0 230px;min-height:32px"
+_SOUND = "flex:0 0 190px;min-height:32px;display:flex;align-items:center;gap:8px"
 _TEXTS = "flex:1 1 300px;min-width:0;overflow-wrap:anywhere"
-_PLAYER = "display:block;width:100%;height:32px"
+_BUTTON = "flex:none;width:32px;height:32px;border-radius:16px;overflow:clip"
+_PLAYER = "display:block;width:150px;height:32px;margin-left:-11px"
+"""Without scripts only the browser's own player plays; of it, the round button shows its beginning alone."""
+_WAVE = "display:block;flex:1 1 auto;min-width:0;width:150px;height:28px"
 _SOFT = "opacity:.74"
 _NAME = "opacity:.74;font-size:.88em"
 
@@ -99,7 +106,12 @@ def _sound(rows: Rows, row: int, room: int) -> tuple[object, int]:
         return element("em", reason(error)), 0
     if not url:
         return None, 0
-    return element("audio", src=url, controls=True, preload="none", style=_PLAYER), len(url)
+    sound = element("audio", src=url, controls=True, preload="none", style=_PLAYER)
+    outline = rows.sounds.outline(row, _BINS)
+    peaks = np.frombuffer(outline.peaks, np.int8) / np.float32(127)
+    picture = data_url(waveform_png(peaks, width=_BINS, height=28, scale=1), "image/png")
+    wave = element("img", src=picture, alt=f"waveform, {outline.seconds:.1f} s", style=_WAVE)
+    return join("", [element("div", sound, style=_BUTTON), wave]), len(url) + len(picture)
 
 
 def _differences(rows: Rows, shown: Sequence[int], columns: list[ShownColumn]) -> _Differences:
