@@ -458,3 +458,12 @@ def test_a_study_of_two_functions(tmp_path):
     assert "right" in report.answer
     assert set(report.speed["system"]) == {"right", "wrong"}
     assert not again.table["status"].eq("error").any()
+
+
+def test_a_replay_of_a_service_takes_no_system_for_it(tmp_path):
+    store = Store(tmp_path)
+    with sl.system("later", transcribe=heard, version="1", store=store) as lab:
+        assert lab.transcribe(tone()).text
+    with sl.Client(mode="replay", store=store) as elsewhere, pytest.raises(sl.ReplayMiss):
+        elsewhere.identity()
+    store.close()

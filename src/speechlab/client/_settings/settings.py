@@ -15,7 +15,7 @@ from speechlab.client._clock import Clock, Random, SystemClock, default_random
 from speechlab.client._openai import OpenAIAdapter
 from speechlab.client._secret import shown
 from speechlab.client._settings.headers import check_no_authorization, checked_headers, is_sensitive
-from speechlab.client._settings.store_mode import EMBEDDED, PACES, with_mode
+from speechlab.client._settings.store_mode import EMBEDDED, FUNCTIONS, PACES, with_mode
 from speechlab.client._systems.functions import FunctionSystem
 from speechlab.client._systems.operations import fitted
 from speechlab.errors import ConfigurationError
@@ -125,7 +125,7 @@ class Settings:
         if self.adapter is None:
             return here
         if isinstance(self.adapter, FunctionSystem):
-            here = "this process"
+            return f"{FUNCTIONS}{self.adapter.identity}, voices {', '.join(self.adapter.voices) or 'none'}"
         return f"{self.adapter.identity}, voices {', '.join(self.adapter.voices) or 'none'}, at {here}"
 
     @property

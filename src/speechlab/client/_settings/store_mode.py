@@ -23,6 +23,9 @@ NOWHERE = "https://replay.invalid"
 EMBEDDED = "embedded service, engines "
 """Prefix of the name of a separate embedded service; the options of its engines follow as JSON."""
 
+FUNCTIONS = "functions, "
+"""Prefix of the name of a system of functions."""
+
 REMEDY = 'run it once with mode="auto" where the service can be reached'
 """Advice for a call that cannot be replayed."""
 

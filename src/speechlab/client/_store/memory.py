@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from speechlab.client._events import Timing
 from speechlab.client._operations.operation import key_of
-from speechlab.client._settings.store_mode import EMBEDDED
+from speechlab.client._settings.store_mode import EMBEDDED, FUNCTIONS
 from speechlab.client._store.misses import miss
 from speechlab.errors import StoreError
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
+_ALONE = (EMBEDDED, FUNCTIONS)
+"""Prefixes of names that stand for no other service."""
 _HEADERS = ("content-type", "x-speechlab-service")
 
 
@@ -158,7 +160,7 @@ class Memory:
     def catalogue(self, base_url: str) -> tuple[str, Any]:
         """The service to be replayed: that of this address, or else the one kept last.
 
-        A separate embedded service is found by its own name only.
+        A separate embedded service and a system of functions are found by their own names only.
 
         Returns:
             Its identity, and the body of its catalogue.
@@ -169,8 +171,8 @@ class Memory:
         found = self.remembered(base_url)
         if found is None:
             known = self.store.newest("voices", 100)
-            usual = [key for key, asked in known if not str(asked.get("base_url")).startswith(EMBEDDED)]
-            if not usual or base_url.startswith(EMBEDDED):
+            usual = [key for key, asked in known if not str(asked.get("base_url")).startswith(_ALONE)]
+            if not usual or base_url.startswith(_ALONE):
                 raise miss(self.store, "voices", {"base_url": base_url}, "")
             found = self._told(usual[0])
         return found

@@ -1,0 +1,52 @@
+"""The page on any system runs, with a real model where its weights are bundled; recipes of vendors load nothing."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import speechlab as sl
+
+PAGE = Path(__file__).parents[2] / "docs" / "any-system.md"
+
+
+def whisper_folder() -> Path:
+    engine = sl.engines.create("whisper")
+    engine.find()
+    return sl.engines.ModelStore().root / engine.model
+
+
+@pytest.mark.engines
+def test_the_page_runs(tmp_path, monkeypatch):
+    monkeypatch.setenv("SPEECHLAB_STORE", str(tmp_path))
+    names = {}
+    for block in re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL):
+        exec(compile(block, str(PAGE), "exec"), names)
+    assert names["mine"].transcribe(([0.9] * 800, 8_000)).text == "loud"
+    assert names["report"].summary.set_index("system")["wer"].to_dict() == {"week 1": 0.25, "week 2": 0.0}
+    systems = (
+        "mine",
+        "whisper",
+        "hugging_face",
+        "sherpa",
+        "lessac",
+        "azure",
+        "google",
+        "eleven_labs",
+        "deepgram",
+    )
+    for name in systems:
+        assert isinstance(names[name], sl.Client)
+        names[name].identity()  # known without the model
+    names["MODEL"] = str(whisper_folder())
+    recording = sl.datasets.zh_speech().iloc[0]
+    heard = names["whisper"].transcribe(recording["audio"], language="zh", hotwords=["天气"])
+    assert sl.metrics.error_rate([recording["text"]], [heard.text], unit="char", language="zh").rate < 0.5
+    assert heard.language == "zh"
+    assert len(heard.segments)
+    assert heard.words["confidence"].between(0, 1).all()
+    assert heard.words["end"].max() <= recording["duration_s"] + 1
+    for name in (*systems, "proxy"):
+        names[name].close()
