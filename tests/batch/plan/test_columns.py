@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 import pytest
 
-from speechlab import batch, segments
+import speechlab as sl
+from speechlab import batch, metrics, segments
 from speechlab.batch import Column
 from speechlab.errors import InvalidRequestError
 from support.batches import EN_JA
@@ -278,3 +280,40 @@ def test_lists_of_runs_and_of_differences_keep_their_types(reverser, store):
     for left, right in ((empty, full), (none, some)):
         assert not [name for name in left.columns if object in {left[name].dtype, right[name].dtype}]
         assert [str(kind) for kind in left.dtypes] == [str(kind) for kind in right.dtypes]
+
+
+def test_words_of_a_batch_are_what_word_times_and_calibration_take(tmp_path):
+    """A system that gives times and confidences of words; one of its answers has impossible ones."""
+    times = {"good": (0.1, 0.4, 0.9), "mourning": (0.5, 1.0, 0.4)}
+    answers = iter(
+        [
+            {"text": "good mourning", "words": [
+                {"word": word, "start": start, "end": end, "confidence": sure}
+                for word, (start, end, sure) in times.items()
+            ]},
+            {"text": "no words"},
+            {"text": "odd", "words": [{"word": "odd", "start": 2.0, "end": 1.0}]},
+        ]
+    )  # fmt: skip
+    clips = [sl.AudioClip(np.full(16_000, level, np.float32), 16_000) for level in (0.1, 0.2, 0.3)]
+    places = [str(clip.save(tmp_path / f"{number}.wav")) for number, clip in enumerate(clips)]
+    frame = pd.DataFrame({"audio": places}, index=["a", "b", "c"])
+    with sl.system("words", transcribe=lambda clip: next(answers), version="1") as lab:
+        heard = batch.transcribe(
+            frame, lab, store=tmp_path / "store", progress=False, concurrency=1, language="en"
+        )
+    with pytest.warns(
+        UserWarning, match="no words of 1 rows: .*2.wav: the service sent times that cannot be"
+    ):
+        words = batch.segments(heard, tmp_path / "store", words=True)
+    assert list(words) == ["file", "start", "end", "word", "confidence", "position", "row", "segment"]
+    assert words[["file", "word", "row"]].to_numpy().tolist() == [[places[0], word, "a"] for word in times]
+    said = pd.DataFrame(
+        {"start": [0.1, 0.5], "end": [0.4, 1.1], "word": ["good", "morning"], "file": places[0]}
+    )
+    found = metrics.word_times(said, words, language="en")
+    assert found.words["correct"].tolist() == [True, False]
+    assert found.within(0).matched == 1
+    assert metrics.calibration(found.words).ece == pytest.approx(0.25)
+    with pytest.raises(InvalidRequestError, match="words is 'yes'"):
+        batch.segments(heard, tmp_path / "store", words="yes")

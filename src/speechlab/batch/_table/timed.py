@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from speechlab import segments as frames
+from speechlab._arguments import is_bool, refused
 from speechlab._brief import briefly
 from speechlab._files import user_path
 from speechlab.batch._keeping import opened
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from speechlab.segments import Written
     from speechlab.store import Store
 
+_Kind: TypeAlias = Literal["segments", "words"]
 _FIELD = "{file}"
 _FEW = 3
 FAULTS_ATTRIBUTE = "speechlab_faults"
@@ -36,7 +38,12 @@ FAULTS_ATTRIBUTE = "speechlab_faults"
 
 @briefly
 def segments(
-    result: pd.DataFrame, store: StoreLike = None, *, prefix: str = "", audio: Any = None
+    result: pd.DataFrame,
+    store: StoreLike = None,
+    *,
+    prefix: str = "",
+    audio: Any = None,
+    words: bool = False,
 ) -> pd.DataFrame:
     """Return the timed segments of transcripts made with ``vad="segments"``, as one segment frame.
 
@@ -45,6 +52,9 @@ def segments(
         store: The store of the batch; None for the user's own store.
         prefix: The prefix of the batch's columns.
         audio: Column of the recordings; None for the column that the run used, or ``audio`` if the run is unknown.
+        words: Return the words of systems that give their times, which OpenAI's API and functions may: with ``word``
+            and ``confidence`` (NaN if unknown) in place of ``text``, as :func:`speechlab.metrics.word_times` takes
+            them.
 
     Returns:
         A segment frame of all recordings, see ``speechlab.segments``. It has ``file`` (path of the recording, or
@@ -61,12 +71,17 @@ def segments(
     """
     frame = as_frame(result)
     frame = result if frame is None else frame
-    table, faults = timed_pieces(frame, store, prefix=prefix, audio=audio)
-    if not len(table) and not faults:
+    if not is_bool(words):
+        raise refused("words", words, "True or False")
+    kind: _Kind = "words" if words else "segments"
+    table, faults = timed_pieces(frame, store, prefix=prefix, audio=audio, kind=kind)
+    if words:
+        table = table.rename(columns={"text": "word"})
+    elif not len(table) and not faults:
         _check_asked(frame[f"{prefix}key"], store)
     if faults:
         warnings.warn(
-            f"no segments of {len(faults)} rows: {listed(faults.values())}", stacklevel=calls_from_outside()
+            f"no {kind} of {len(faults)} rows: {listed(faults.values())}", stacklevel=calls_from_outside()
         )
         table.attrs[FAULTS_ATTRIBUTE] = faults
     return table
@@ -88,7 +103,7 @@ def _check_asked(keys: pd.Series[Any], store: StoreLike) -> None:
 
 
 def timed_pieces(
-    result: pd.DataFrame, store: StoreLike, *, prefix: str, audio: Any
+    result: pd.DataFrame, store: StoreLike, *, prefix: str, audio: Any, kind: _Kind = "segments"
 ) -> tuple[pd.DataFrame, dict[int, str]]:
     """Return the segment frame of :func:`segments`, and the reasons for rows without segments by position."""
     columns = getattr(result, "columns", ())
@@ -109,7 +124,9 @@ def timed_pieces(
     if recordings not in columns:
         message = f"the table has no column {recordings!r} of recordings; name it with audio="
         raise InvalidRequestError(message, parameter="audio")
-    pieces = {key: stored.response.get("segments") or () for key, stored in found.items()}
+    pieces = {key: stored.response.get(kind) or () for key, stored in found.items()}
+    if kind == "words":
+        pieces = {key: [{**word, "text": word["word"]} for word in each] for key, each in pieces.items()}
     reasons = _reasons(pieces)
     rows: list[tuple[Any, ...]] = []
     faults: dict[int, str] = {}
@@ -121,8 +138,9 @@ def timed_pieces(
             faults[position] = f"{name}: the service sent times that cannot be right ({reasons[key]})"
             continue
         for number, piece in enumerate(pieces[key]):
-            rows.append((name, piece["start"], piece["end"], piece["text"], position, label, number))
-    return _typed(rows, result.index), faults
+            known = [piece.get("confidence")] if kind == "words" else []
+            rows.append((name, piece["start"], piece["end"], piece["text"], position, label, number, *known))
+    return _typed(rows, result.index, kind), faults
 
 
 def _reasons(pieces: dict[str, Any]) -> dict[str, str]:
@@ -142,19 +160,21 @@ def _reasons(pieces: dict[str, Any]) -> dict[str, str]:
     return reasons
 
 
-def _typed(rows: list[tuple[Any, ...]], index: pd.Index[Any]) -> pd.DataFrame:
+def _typed(rows: list[tuple[Any, ...]], index: pd.Index[Any], kind: _Kind) -> pd.DataFrame:
     import pandas as pd
 
-    names = ("file", "start", "end", "text", "position", "row", "segment")
-    kinds = ("string", "float64", "float64", "string", "int64", "row", "int64")
+    names = ["file", "start", "end", "text", "position", "row", "segment"]
+    kinds = ["string", "float64", "float64", "string", "int64", "row", "int64"]
+    if kind == "words":
+        names, kinds = [*names, "confidence"], [*kinds, "float64"]
     empty = pd.RangeIndex(len(rows))
     made: dict[str, Any] = {}
-    for at, (name, kind) in enumerate(zip(names, kinds, strict=True)):
+    for at, (name, dtype) in enumerate(zip(names, kinds, strict=True)):
         values = [row[at] for row in rows]
-        if kind == "row":
+        if dtype == "row":
             made[name] = pd.Series(values, index=empty, dtype=index.dtype)
         else:
-            made[name] = make_column(values, kind, empty)
+            made[name] = make_column(values, dtype, empty)
     return frames.frame(pd.DataFrame(made))
 
 
