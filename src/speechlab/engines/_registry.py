@@ -119,7 +119,7 @@ def _kokoro(**options: Any) -> Synthesizer:
 
 
 def _expressive(**options: Any) -> Synthesizer:
-    from speechlab.engines._speech.expressive import ExpressiveEngine
+    from speechlab.engines._speech.kokoro import ExpressiveEngine
 
     return ExpressiveEngine(**options)
 
