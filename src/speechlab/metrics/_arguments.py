@@ -17,16 +17,7 @@ Groups: TypeAlias = Hashable | Iterable[Any] | None
 
 
 def as_texts(values: object, argument: str, remedy: str = "leave such pairs out") -> list[str]:
-    """Return one text or several as a list.
-
-    Args:
-        values: One text or many.
-        argument: Name of the argument, for messages.
-        remedy: Advice about missing texts, for messages.
-
-    Raises:
-        InvalidRequestError: ``values`` is not a list of texts, or an entry is not a text.
-    """
+    """Return one text or several as a list."""
     if isinstance(values, str):
         return [values]
     refuse_other_tables(values, argument)
@@ -50,21 +41,7 @@ def as_texts(values: object, argument: str, remedy: str = "leave such pairs out"
 def as_pairs(
     references: object, hypotheses: object, reference: str, hypothesis: str, remedy: str
 ) -> tuple[list[str], list[str], Any]:
-    """References and hypotheses as two lists of texts, from lists, Series, or a table with its columns.
-
-    Args:
-        references: One text or many; or a table.
-        hypotheses: One text for each reference; None for a table.
-        reference: Column of the references of a table.
-        hypothesis: Column of the hypotheses of a table.
-        remedy: Advice about missing texts, for messages.
-
-    Returns:
-        Both lists, and the table, the index of two Series, or None.
-
-    Raises:
-        InvalidRequestError: The arguments do not fit each other, a column is missing, or a value is not a text.
-    """
+    """References and hypotheses as two lists of texts, from lists, Series, or a table with its columns."""
     refuse_other_tables(references, "references")
     if is_frame(references):
         if hypotheses is not None:
@@ -128,13 +105,7 @@ def _cells(values: list[Any], index: Any) -> Any:
 
 
 def check_index(values: object, index: Any, argument: str) -> None:
-    """Refuse a Series whose index differs from that of its partner.
-
-    Args:
-        values: The values; anything but a Series is paired by position.
-        index: Index of the partner; anything but an index is paired by position.
-        argument: Name of the argument, for messages.
-    """
+    """Refuse a Series whose index differs from that of its partner."""
     own = getattr(values, "index", None)
     if own is None or index is None or callable(own) or callable(index):
         return

@@ -15,14 +15,7 @@ def with_columns(
     rows: Sequence[Mapping[str, Any]] | Mapping[str, Sequence[Any]],
     types: Mapping[str, str],
 ) -> pd.DataFrame:
-    """A new table with more columns, with the same index and order; columns of the same name are replaced.
-
-    Args:
-        frame: The table.
-        rows: For each row, a dict of its figures without missing ones; or for each new column, a list of its cells
-            with None for missing ones.
-        types: Names of the new columns and their pandas types.
-    """
+    """A new table with more columns, with the same index and order; columns of the same name are replaced."""
     import pandas as pd
 
     columns = {}

@@ -19,11 +19,7 @@ _WORDS = {"norm": "normaliser", "lang": "language"}
 
 
 def parts(signature: str) -> dict[str, str]:
-    """The parts of a signature by their keys.
-
-    Raises:
-        InvalidRequestError: A required part is missing.
-    """
+    """The parts of a signature by their keys."""
     found = dict(part.split(":", 1) for part in signature.split("|") if ":" in part)
     absent = [key for key in _NEEDED if not found.get(key)]
     if absent:
@@ -36,15 +32,7 @@ def parts(signature: str) -> dict[str, str]:
 
 
 def joined(signatures: Iterable[str], what: str = "these rows") -> str:
-    """One signature for the sum of several figures, with all their languages and the values of each.
-
-    Args:
-        signatures: The signatures of the figures.
-        what: Name of the figures, for messages.
-
-    Raises:
-        InvalidRequestError: Figures of one language were computed in different ways.
-    """
+    """One signature for the sum of several figures, with all their languages and the values of each."""
     unique = sorted(set(signatures))
     if len(unique) < 2:
         return unique[0] if unique else ""

@@ -38,17 +38,11 @@ _NAME_COLUMNS = 36
 
 
 class Style(NamedTuple):
-    """The style of a series; series differ even without colour.
+    """The style of a series; series differ even without colour."""
 
-    Attributes:
-        color: A colour of Okabe and Ito's palette, which is safe for colour blindness.
-        marker: Shape of the points.
-        dash: Style of the line.
-    """
-
-    color: str
-    marker: str
-    dash: str
+    color: str  # A colour of Okabe and Ito's palette, which is safe for colour blindness
+    marker: str  # shape of the points
+    dash: str  # style of the line
 
 
 STYLES = (

@@ -58,12 +58,7 @@ def errors_and_lengths(
 def edits_and_counts(
     said: list[str], heard: list[str], cut: Callable[[str], Tokens]
 ) -> tuple[list[Editops | None], NDArray[np.int64]]:
-    """The cheapest edits of many pairs of canonical texts, and their counts.
-
-    Returns:
-        The edits of each pair, None for equal texts; and the hits, substitutions, deletions and insertions (columns)
-        of each pair (rows), as counted by jiwer.
-    """
+    """The cheapest edits of many pairs of canonical texts, and their counts."""
     editops = Levenshtein.editops
     found: list[Editops | None] = []
     columns: tuple[list[int], list[int], list[int], list[int]] = ([], [], [], [])

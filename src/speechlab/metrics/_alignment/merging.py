@@ -27,12 +27,7 @@ _MOST = (
 def with_variants(
     normalize: Callable[[str], str], groups: Iterable[Iterable[str]]
 ) -> tuple[Callable[[str], str], str]:
-    """A function that also writes the words of each group as the first of them, and a hash of the groups.
-
-    Raises:
-        InvalidRequestError: A group has fewer than two texts, one is not a text or is empty after normalisation, or
-            one is in two groups.
-    """
+    """A function that also writes the words of each group as the first of them, and a hash of the groups."""
     forms: dict[str, str] = {}
     for group in groups:
         names = [] if isinstance(group, str) else [normalize(name) for name in group]

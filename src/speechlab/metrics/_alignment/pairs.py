@@ -109,17 +109,7 @@ class Pairs:
 def align_as(
     counts: Counts, texts: tuple[str, str], tokens: tuple[Tokens, Tokens], preparation: Preparation
 ) -> Alignment:
-    """Align two texts by the requested counts.
-
-    Args:
-        counts: As for :func:`speechlab.metrics.error_rate`.
-        texts: Reference and hypothesis as written.
-        tokens: Tokens of both texts, for texts without markings.
-        preparation: The conversion of texts into tokens.
-
-    Raises:
-        InvalidRequestError: sclite's markings are invalid, or the unit is not words.
-    """
+    """Align two texts by the requested counts."""
     if counts != "levenshtein":
         braced = [text for text in texts if "{" in text]
         if preparation.unit != "word" and braced:

@@ -30,19 +30,7 @@ _MAX_CELLS = 200_000_000  # one byte each
 
 
 def sclite_blocks(reference: Tokens, hypothesis: Tokens) -> tuple[Run, ...]:
-    """Align one pair as sclite does.
-
-    Args:
-        reference: Tokens of the reference.
-        hypothesis: Tokens of the hypothesis.
-
-    Returns:
-        Runs of one operation: ``(operation, start, end, start, end)``, first in the reference, then in the
-        hypothesis.
-
-    Raises:
-        InvalidRequestError: The pair is so long that its table would not fit into memory.
-    """
+    """Align one pair as sclite does."""
     if len(reference) * len(hypothesis) > _MAX_CELLS:
         message = (
             f"sclite's counts need a table of {len(reference)} x {len(hypothesis)} tokens, more than {_MAX_CELLS} "

@@ -34,21 +34,17 @@ _MAX_CELLS = 20_000_000  # about 12 bytes each
 
 @dataclass(frozen=True)
 class MarkedAlignment:
-    """The cheapest pair of paths through two networks.
+    """The cheapest pair of paths through two networks."""
 
-    Attributes:
-        reference: Words of the path through the reference; ``""`` for an inserted optional word, None for another
-            inserted word.
-        hypothesis: Words of the path through the hypothesis; ``""`` for a deleted optional word, None for another
-            deleted word.
-        correct: Whether each pair counts as correct: two matching words, or a single optional word.
-        places: Places of the words in the two texts as written.
-    """
-
+    # words of the path through the reference; ``""`` for an inserted optional word, None for another
+    # inserted word
     reference: tuple[str | None, ...]
+    # words of the path through the hypothesis; ``""`` for a deleted optional word, None for another deleted
+    # word
     hypothesis: tuple[str | None, ...]
+    # whether each pair counts as correct: two matching words, or a single optional word
     correct: tuple[bool, ...]
-    places: tuple[tuple[Place, ...], tuple[Place, ...]]
+    places: tuple[tuple[Place, ...], tuple[Place, ...]]  # places of the words in the two texts as written
 
 
 def _same(one: MarkedWord, other: MarkedWord, *, fragments: bool) -> bool:
@@ -77,17 +73,7 @@ def align_marked(
     *,
     fragments: bool = False,
 ) -> MarkedAlignment:
-    """Align two transcripts with sclite's markings.
-
-    Args:
-        reference: Reference as written.
-        hypothesis: Hypothesis as written; it may have markings too.
-        normal: Function that normalises the text between markings; None for no normalisation.
-        fragments: Count a word that matches the fragment ``wor-`` or ``-ord`` as correct (sclite's ``-F``).
-
-    Raises:
-        InvalidRequestError: Markings are invalid, or the texts are too long.
-    """
+    """Align two transcripts with sclite's markings."""
     one = read_side(reference, normal, fragments=fragments)
     other = read_side(hypothesis, normal, fragments=fragments)
     if len(one) * len(other) > _MAX_CELLS:

@@ -28,19 +28,12 @@ _FRAGMENT_TOKEN = re.compile(r"(-?)([^\s-](?:\S*[^\s-])?)(-?)")
 
 
 class MarkedWord(NamedTuple):
-    """One word of a marked transcript.
+    """One word of a marked transcript."""
 
-    Attributes:
-        text: The word for display, in parentheses if it is optional.
-        sound: The word for comparison, without parentheses.
-        optional: Whether the word may be left out without an error.
-        place: Place in the text as written, half open; None for an empty alternative.
-    """
-
-    text: str
-    sound: str
-    optional: bool
-    place: Place
+    text: str  # the word for display, in parentheses if it is optional
+    sound: str  # the word for comparison, without parentheses
+    optional: bool  # whether the word may be left out without an error
+    place: Place  # place in the text as written, half open; None for an empty alternative
 
 
 def is_marked(text: str, *, fragments: bool = False) -> bool:
@@ -245,14 +238,5 @@ class Side:
 
 
 def read_side(text: str, normal: Normal | None, *, fragments: bool) -> Side:
-    """The network of one transcript.
-
-    Args:
-        text: The transcript as written.
-        normal: Function that normalises the text between markings; None for no normalisation.
-        fragments: Whether words may be fragments.
-
-    Raises:
-        InvalidRequestError: Braces do not match, are inside a word, or are empty.
-    """
+    """The network of one transcript."""
     return Side(*_Reader(text, normal, fragments=fragments).network())

@@ -45,23 +45,14 @@ _LOOKED_AT = 100
 
 @dataclass(frozen=True)
 class Preparation:
-    """The conversion from a text to its tokens.
+    """The conversion from a text to its tokens."""
 
-    Attributes:
-        unit: The unit of counting.
-        language: ISO 639-1 code, or None if it was not given.
-        normalize: Function from text to comparable text.
-        normalizer: Name of this function in the signature.
-        variants: Hash of the words that count as one; empty for none.
-        merge_compounds: Words written together or apart are alike.
-    """
-
-    unit: Unit
-    language: str | None
-    normalize: Callable[[str], str] = field(repr=False)
-    normalizer: str
-    variants: str = ""
-    merge_compounds: bool = False
+    unit: Unit  # the unit of counting
+    language: str | None  # ISO 639-1 code, or None if it was not given
+    normalize: Callable[[str], str] = field(repr=False)  # function from text to comparable text
+    normalizer: str  # name of this function in the signature
+    variants: str = ""  # hash of the words that count as one; empty for none
+    merge_compounds: bool = False  # words written together or apart are alike
 
     @property
     def separator(self) -> str:
@@ -91,12 +82,7 @@ class Preparation:
         return normalized if self.unit == "word" else [_spoken(text, self.unit) for text in normalized]
 
     def signature(self, counts: Counts, *, also: Iterable[str] = ()) -> str:
-        """The computation of the figures of this unit, in one line.
-
-        Args:
-            counts: The rules of counting.
-            also: Other units with figures in the same row.
-        """
+        """The computation of the figures of this unit, in one line."""
         found = {
             "unit": self.unit,
             "lang": self.language or "any",
@@ -145,11 +131,7 @@ def prepare(
     *,
     merge_compounds: bool = False,
 ) -> Preparation:
-    """The preparation for a unit, a language and a normaliser.
-
-    Raises:
-        InvalidRequestError: The unit, language or normaliser is unknown, or the language does not have the unit.
-    """
+    """The preparation for a unit, a language and a normaliser."""
     check_choice(unit, _UNITS, "unit", "there is no unit")
     code = None if language is None else language_code(language)
     spoken = _SPOKEN.get(unit)
@@ -182,13 +164,7 @@ def check_counts(counts: str, *, merge_compounds: bool = False) -> None:
 
 
 def warn_if_unspaced(texts: Sequence[str], remedy: str, stacklevel: int = 3) -> None:
-    """Warn of texts without spaces between words if they are to be split at white space.
-
-    Args:
-        texts: The references; the first hundred non-empty ones of the first thousand are checked.
-        remedy: Advice for the warning.
-        stacklevel: Level of the caller to name, as for :func:`warnings.warn`.
-    """
+    """Warn of texts without spaces between words if they are to be split at white space."""
     some = [text for text in texts[: 10 * _LOOKED_AT] if text][:_LOOKED_AT]
     if 2 * sum(map(looks_unspaced, some)) > len(some):
         message = f"these texts have no spaces between words, and a sentence is taken for one word; {remedy}"

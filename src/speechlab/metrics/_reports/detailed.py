@@ -26,12 +26,7 @@ _FALSE = (
 
 
 def detailed(alignments: Iterable[Alignment], name: str) -> str:
-    """The report of alignments by words.
-
-    Args:
-        alignments: One for each utterance.
-        name: Name of the system in the report.
-    """
+    """The report of alignments by words."""
     utterances, words = Counter[str](), Counter[str]()
     pairs, inserted, deleted = Counter[str](), Counter[str](), Counter[str]()
     substituted, false = Counter[str](), Counter[str]()

@@ -20,11 +20,7 @@ _NAME = re.compile(r"[^()\s]+")
 
 
 def utf8_text(path: str | os.PathLike[str]) -> str:
-    """The text of a file.
-
-    Raises:
-        InvalidRequestError: The file is not in UTF-8.
-    """
+    """The text of a file."""
     file = user_path(path)
     try:
         return file.read_text(encoding="utf-8-sig")

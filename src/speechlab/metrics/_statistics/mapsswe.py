@@ -31,21 +31,14 @@ _BOUNDARY = 2  # words between two segments that both systems have right
 
 
 class SegmentTest(NamedTuple):
-    """Outcome of the test.
+    """Outcome of the test."""
 
-    Attributes:
-        segments: Number of segments.
-        mean: Mean over segments of the errors of the first system minus those of the second.
-        deviation: Standard deviation of these differences, with ``segments - 1``; NaN for fewer than two segments.
-        z: ``mean / (deviation / sqrt(segments))``; 0 if no segment differs, NaN if it cannot be computed.
-        p: Two-sided p-value under the normal distribution.
-    """
-
-    segments: int
-    mean: float
+    segments: int  # number of segments
+    mean: float  # mean over segments of the errors of the first system minus those of the second
+    # standard deviation of these differences, with ``segments - 1``; NaN for fewer than two segments
     deviation: float
-    z: float
-    p: float
+    z: float  # ``mean / (deviation / sqrt(segments))``; 0 if no segment differs, NaN if it cannot be computed
+    p: float  # two-sided p-value under the normal distribution
 
 
 def mapsswe(differences: NDArray[np.int64]) -> SegmentTest:

@@ -17,19 +17,13 @@ if TYPE_CHECKING:
 
 
 class Components(NamedTuple):
-    """Components of the variance of one take of one utterance by one system.
+    """Components of the variance of one take of one utterance by one system."""
 
-    Attributes:
-        system: Variance between systems.
-        utterance: Variance between utterances.
-        both: Interaction of systems and utterances; without repeated takes, it includes the variance between takes.
-        take: Variance between takes of one utterance by one system; NaN without repeated takes.
-    """
-
-    system: float
-    utterance: float
+    system: float  # variance between systems
+    utterance: float  # variance between utterances
+    # interaction of systems and utterances; without repeated takes, it includes the variance between takes
     both: float
-    take: float
+    take: float  # variance between takes of one utterance by one system; NaN without repeated takes
 
 
 def components(means: NDArray[np.float64], spread: NDArray[np.float64], takes: float) -> Components | None:

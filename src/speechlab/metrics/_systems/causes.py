@@ -36,28 +36,18 @@ Cause: TypeAlias = Literal["shared", "engine", "own"]
 
 
 class ErrorRun(NamedTuple):
-    """A run of errors of one kind and one cause.
+    """A run of errors of one kind and one cause."""
 
-    Attributes:
-        start: Index of its first token in the reference; for an insertion, index of the next token.
-        reference: Its tokens in the reference; may be empty.
-        hypothesis: Its tokens in the hypothesis; may be empty.
-        errors: Number of errors.
-        kind: Kind of the errors.
-        cause: Cause of the errors.
-        share: Share of the other voices with an error there, where each engine counts once; the smallest share of the
-            run; NaN without other voices.
-        at_end: Whether the last token of the reference is left out, not only spelled differently.
-    """
-
-    start: int
-    reference: str
-    hypothesis: str
-    errors: int
-    kind: ErrorKind
-    cause: Cause
+    start: int  # index of its first token in the reference; for an insertion, index of the next token
+    reference: str  # its tokens in the reference; may be empty
+    hypothesis: str  # its tokens in the hypothesis; may be empty
+    errors: int  # number of errors
+    kind: ErrorKind  # kind of the errors
+    cause: Cause  # cause of the errors
+    # share of the other voices with an error there, where each engine counts once; the smallest share of
+    # the run; NaN without other voices
     share: float
-    at_end: bool
+    at_end: bool  # whether the last token of the reference is left out, not only spelled differently
 
 
 class _Error(NamedTuple):

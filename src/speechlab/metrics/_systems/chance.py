@@ -22,19 +22,12 @@ Key = tuple[str, str]
 
 
 class ErrorPlace(NamedTuple):
-    """A token at which several voices err.
+    """A token at which several voices err."""
 
-    Attributes:
-        key: The utterance.
-        token: Index in the reference.
-        sound: Whether the errors are of the kind *sound*.
-        engine: The engine of the voices; None for all voices.
-    """
-
-    key: Key
-    token: int
-    sound: bool
-    engine: str | None
+    key: Key  # the utterance
+    token: int  # index in the reference
+    sound: bool  # whether the errors are of the kind *sound*
+    engine: str | None  # the engine of the voices; None for all voices
 
 
 def chances(

@@ -244,23 +244,14 @@ def rank_each(
 
 
 class _Sums(NamedTuple):
-    """Sums of the systems over their common utterances, the best system first.
+    """Sums of the systems over their common utterances, the best system first."""
 
-    Attributes:
-        tables: Rows of each system.
-        errors: Errors of each system (row) and utterance or block (column).
-        lengths: Reference tokens, in the same shape.
-        pairs: All pairs, as the table of :func:`compare_all`.
-        utterances: Number of common utterances.
-        excluded: Number of utterances that a system lacks.
-    """
-
-    tables: dict[str, pd.DataFrame]
-    errors: NDArray[np.int64]
-    lengths: NDArray[np.int64]
-    pairs: pd.DataFrame
-    utterances: int
-    excluded: int
+    tables: dict[str, pd.DataFrame]  # rows of each system
+    errors: NDArray[np.int64]  # errors of each system (row) and utterance or block (column)
+    lengths: NDArray[np.int64]  # reference tokens, in the same shape
+    pairs: pd.DataFrame  # all pairs, as the table of :func:`compare_all`
+    utterances: int  # number of common utterances
+    excluded: int  # number of utterances that a system lacks
 
 
 def _given(groups: str | None) -> list[str]:

@@ -108,14 +108,7 @@ def glossary_terms(
 def rows_and_sources(
     frame: pd.DataFrame, hypotheses: object, sources: Sequence[str] | None, *columns: str
 ) -> tuple[pd.DataFrame, Sequence[str] | None]:
-    """The rows of a table with a reference and a translation, and the source texts.
-
-    Args:
-        frame: The table.
-        hypotheses: Translations beside the table, which are refused.
-        sources: Source texts; None to take them from the table, if it has them.
-        columns: Columns of references, translations and sources.
-    """
+    """The rows of a table with a reference and a translation, and the source texts."""
     reference, hypothesis, source = columns
     require_columns(frame, reference, hypothesis, hint="Name the right one, as in reference='text'")
     if hypotheses is not None:

@@ -27,17 +27,7 @@ _OURS = {"self", "references", "tokenize", "trg_lang"}
 def make_metrics(
     names: Sequence[str], tokenize: str, options: Mapping[str, Mapping[str, Any]] | None, *, single: bool
 ) -> dict[str, Any]:
-    """Sacrebleu's metrics by their names.
-
-    Args:
-        names: Some of ``METRICS``.
-        tokenize: Tokeniser of BLEU.
-        options: For each metric, arguments of its class in sacrebleu.
-        single: Whether there is only one translation, which sacrebleu scores as a sentence.
-
-    Raises:
-        InvalidRequestError: There is no such metric or option.
-    """
+    """Sacrebleu's metrics by their names."""
     from sacrebleu.metrics.bleu import BLEU
     from sacrebleu.metrics.chrf import CHRF
     from sacrebleu.metrics.ter import TER
@@ -82,12 +72,7 @@ def _made(name: str, kind: Any, fixed: dict[str, Any], given: object) -> Any:
 
 
 def tokenizer(tokenize: str, language: str | None) -> str:
-    """The tokeniser for BLEU.
-
-    Raises:
-        InvalidRequestError: There is no such tokeniser or language.
-        MissingDependencyError: The tokeniser needs MeCab, which is not installed.
-    """
+    """The tokeniser for BLEU."""
     check_choice(tokenize, ("auto", *_TOKENIZERS), "tokenize", "there is no tokeniser")
     if tokenize != "auto":
         module, extra = _NEEDS.get(tokenize, ("sacrebleu", ""))

@@ -190,19 +190,12 @@ _TYPES = {
 
 @dataclass(frozen=True)
 class _Given:
-    """Texts to compare.
+    """Texts to compare."""
 
-    Attributes:
-        said: All references of each utterance.
-        systems: The translations of each system.
-        sources: Source texts; empty texts if unknown.
-        bootstrap: The blocks of the utterances.
-    """
-
-    said: list[list[str]]
-    systems: dict[str, list[str]]
-    sources: list[str]
-    bootstrap: Bootstrap
+    said: list[list[str]]  # all references of each utterance
+    systems: dict[str, list[str]]  # the translations of each system
+    sources: list[str]  # source texts; empty texts if unknown
+    bootstrap: Bootstrap  # the blocks of the utterances
 
     def scored(
         self, metrics: dict[str, Any], scorers: Mapping[str, Scorer] | None, system: str

@@ -18,15 +18,7 @@ Scorer: TypeAlias = Callable[[list[str], list[str], list[str]], Iterable[float]]
 
 
 def checked_scorers(scorers: object, names: Iterable[str]) -> Mapping[str, Scorer]:
-    """Return the scorers of the user.
-
-    Args:
-        scorers: None, or functions by their names.
-        names: Names of metrics, which no scorer may have.
-
-    Raises:
-        InvalidRequestError: ``scorers`` is not a dict of functions, or a scorer has the name of a metric.
-    """
+    """Return the scorers of the user."""
     if scorers is None:
         return {}
     if not isinstance(scorers, Mapping) or not all(
@@ -44,16 +36,7 @@ def checked_scorers(scorers: object, names: Iterable[str]) -> Mapping[str, Score
 def scored_by(
     scorer: Scorer, name: str, texts: tuple[list[str], list[str], list[str]]
 ) -> NDArray[np.float64]:
-    """Return the score of each translation.
-
-    Args:
-        scorer: The function.
-        name: Its name, for errors.
-        texts: Sources, translations and references.
-
-    Raises:
-        InvalidRequestError: The scorer does not return one finite number for each translation.
-    """
+    """Return the score of each translation."""
     given = scorer(*texts)
     try:
         values = np.array([float(value) for value in given], dtype=np.float64)

@@ -230,16 +230,7 @@ def scored(
     sources: list[str],
     rows: Any = None,
 ) -> TranslationScore:
-    """The scores of checked texts, without a glossary.
-
-    Args:
-        said: All references of each translation.
-        heard: The translations.
-        metrics: sacrebleu's metrics by their names.
-        scorers: Other metrics.
-        sources: Source texts, one for each translation.
-        rows: The table or the index of the texts, if any.
-    """
+    """The scores of checked texts, without a glossary."""
     score = _score(said, heard, metrics, rows)
     first = [texts[0] for texts in said]
     for name, scorer in checked_scorers(scorers, score.scores).items():

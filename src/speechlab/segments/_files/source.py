@@ -23,17 +23,11 @@ _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff]")
 
 @dataclass(frozen=True)
 class SourceFile:
-    """A file that is read.
+    """A file that is read."""
 
-    Attributes:
-        path: Path of the file, for error messages.
-        file: The recording of its segments, for formats that do not name it.
-        data: Bytes of the file.
-    """
-
-    path: str
-    file: str
-    data: bytes
+    path: str  # path of the file, for error messages
+    file: str  # the recording of its segments, for formats that do not name it
+    data: bytes  # bytes of the file
 
     def text(self, *, exact: bool = False) -> str:
         """Decode the file: UTF-8, with or without a byte-order mark, and with any line ends, kept if ``exact``."""
@@ -74,20 +68,13 @@ class SourceFile:
 
 @dataclass
 class Sink:
-    """A file that is written.
+    """A file that is written."""
 
-    Attributes:
-        path: Path of the file, for error messages.
-        notes: Descriptions of the changes that the writer had to make.
-        before: Number of rows in the pieces written so far.
-        columns: Columns of the pieces written so far, for formats that name them once.
-        numbers: Number of rows of each recording in these pieces, for formats that number them.
-    """
-
-    path: str
-    notes: list[str] = field(default_factory=list)
-    before: int = 0
-    columns: list[str] | None = None
+    path: str  # path of the file, for error messages
+    notes: list[str] = field(default_factory=list)  # descriptions of the changes that the writer had to make
+    before: int = 0  # number of rows in the pieces written so far
+    columns: list[str] | None = None  # columns of the pieces written so far, for formats that name them once
+    # number of rows of each recording in these pieces, for formats that number them
     numbers: Counter[str] = field(default_factory=Counter)
 
     def fault(self, message: str, row: int | None = None, column: str | None = None) -> NoReturn:
