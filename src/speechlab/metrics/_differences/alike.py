@@ -55,13 +55,7 @@ class Kinds:
             ]
 
     def of(self, places: Sequence[float], said: str, heard: str) -> list[ErrorKind]:
-        """The kinds of the errors of one run.
-
-        Args:
-            places: Index of the reference token of each error; for an insertion, half a token before the next one.
-            said: The tokens of the run in the reference, with spaces between words.
-            heard: Its tokens in the hypothesis.
-        """
+        """The kinds of the errors of one run."""
         kind = self._of_run(said, heard)
         return [self._at(place) if kind is None else kind for place in places]
 

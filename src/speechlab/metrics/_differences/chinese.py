@@ -36,14 +36,7 @@ _AROUND = 20  # characters of context: longer than a word, shorter than a long t
 
 
 def compare_chinese(reference: str, hypothesis: str, one: str, other: str) -> TextComparison:
-    """Class each difference between two texts with known normalised forms.
-
-    Args:
-        reference: Reference as written.
-        hypothesis: Hypothesis as written.
-        one: Reference after the normaliser ``zh``.
-        other: Hypothesis after the normaliser ``zh``.
-    """
+    """Class each difference between two texts with known normalised forms."""
     # In a fixed order, because classes must not depend on which side is the reference.
     swapped = other < one
     first, second = (other, one) if swapped else (one, other)

@@ -58,13 +58,5 @@ def compare_texts(reference: str, hypothesis: str, language: str) -> TextCompari
 
 
 def compared(reference: str, hypothesis: str, one: str, other: str, language: str) -> TextComparison:
-    """Class each difference between two texts with known normalised forms.
-
-    Args:
-        reference: Reference as written.
-        hypothesis: Hypothesis as written.
-        one: Reference after the normaliser of the language.
-        other: Hypothesis after it.
-        language: A key of ``CLASSES``.
-    """
+    """Class each difference between two texts with known normalised forms."""
     return _COMPARE[language](reference, hypothesis, one, other)

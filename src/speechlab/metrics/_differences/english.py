@@ -40,14 +40,7 @@ _LONG = 12  # words of a difference that is not cut further
 
 
 def compare_english(reference: str, hypothesis: str, one: str, other: str) -> TextComparison:
-    """Class each difference between two texts with known normalised forms.
-
-    Args:
-        reference: Reference as written.
-        hypothesis: Hypothesis as written.
-        one: Reference after the normaliser ``en``.
-        other: Hypothesis after the normaliser ``en``.
-    """
+    """Class each difference between two texts with known normalised forms."""
     if one == other:
         return TextComparison(reference, hypothesis, hypothesis, (), 0)
     # In a fixed order, because classes must not depend on which side is the reference.

@@ -60,14 +60,7 @@ _REACH = 8  # times that a part is widened to whole words; more are rare
 
 
 def compare_japanese(reference: str, hypothesis: str, one: str, other: str) -> TextComparison:
-    """Class each difference between two texts with known normalised forms.
-
-    Args:
-        reference: Reference as written.
-        hypothesis: Hypothesis as written.
-        one: Reference after the normaliser ``ja``.
-        other: Hypothesis after the normaliser ``ja``.
-    """
+    """Class each difference between two texts with known normalised forms."""
     if one == other:
         return TextComparison(one, other, other, (), 0)
     # In a fixed order, because classes must not depend on which side is the reference.

@@ -78,13 +78,7 @@ def _entry_readings(word: Morpheme) -> list[str]:
 def sound_alike_by_characters(
     one: Sequence[Morpheme], other: Sequence[Morpheme], sounds: tuple[str, str]
 ) -> bool:
-    """Whether a word that no dictionary has is the other one if its characters are read one by one.
-
-    Args:
-        one: The words of one side.
-        other: The words of the other.
-        sounds: Their readings.
-    """
+    """Whether a word that no dictionary has is the other one if its characters are read one by one."""
     texts = ["".join(word.surface for word in words) for words in (one, other)]
     unknown = [
         len(text) <= _LONGEST

@@ -159,23 +159,14 @@ def _names(names: object) -> tuple[str, str]:
 
 @dataclass(frozen=True, eq=False)
 class _System:
-    """A scored table, prepared for one or several comparisons.
+    """A scored table, prepared for one or several comparisons."""
 
-    Attributes:
-        keys: Identifier of each utterance.
-        scored: Whether each row has scores; rows without scores have zeros and empty texts.
-        errors: Errors of each row.
-        lengths: Reference tokens of each row.
-        texts: Other necessary columns, as texts.
-        blocks: Block of each row; None if each row is a block.
-    """
-
-    keys: pd.Index[Any]
-    scored: NDArray[np.bool_]
-    errors: NDArray[np.int64]
-    lengths: NDArray[np.int64]
-    texts: dict[str, NDArray[np.object_]]
-    blocks: list[Any] | None
+    keys: pd.Index[Any]  # identifier of each utterance
+    scored: NDArray[np.bool_]  # whether each row has scores; rows without scores have zeros and empty texts
+    errors: NDArray[np.int64]  # errors of each row
+    lengths: NDArray[np.int64]  # reference tokens of each row
+    texts: dict[str, NDArray[np.object_]]  # other necessary columns, as texts
+    blocks: list[Any] | None  # block of each row; None if each row is a block
 
     @cached_property
     def places(self) -> list[Places] | None:

@@ -304,16 +304,7 @@ def _forms(aliases: dict[str, list[str]], rules: str, what: str = "hotword") -> 
 def finder(
     aliases: dict[str, list[str]], unit: str, rules: str, *, what: str = "hotword"
 ) -> Callable[[str], list[str]]:
-    """A function from a normalised text to the hotwords in it, each as often as it occurs.
-
-    Args:
-        aliases: For each word, the spellings that count as the word. Of two overlapping spellings, the longer one is
-            found. Each word is searched separately, so a word inside another one is found too.
-        unit: ``"word"`` to find whole words only.
-        rules: Signature or id of the normaliser of the texts.
-        what: Name of a word in messages. Two hotwords must differ after normalisation. Glossary terms may share a
-            translation, which then counts for all of them.
-    """
+    """A function from a normalised text to the hotwords in it, each as often as it occurs."""
     spellings: dict[str, list[str]] = {}
     for form, owners in _forms(aliases, rules, what).items():
         for word in owners:

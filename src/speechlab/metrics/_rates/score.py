@@ -181,11 +181,7 @@ class _Scorers:
         return columns
 
     def of_language(self, tag: object) -> _Scorer:
-        """The scorer of rows in one language.
-
-        Raises:
-            InvalidRequestError: The language does not exist or does not have the unit.
-        """
+        """The scorer of rows in one language."""
         if not isinstance(tag, str):
             message = f"the language is {tag!r:.60} ({type(tag).__name__}), not a code such as 'ja'"
             raise InvalidRequestError(message, parameter="language")
@@ -376,11 +372,7 @@ def _languages(frame: pd.DataFrame, language: str) -> list[object]:
 def texts_by_language(
     frame: pd.DataFrame, reference: str, hypothesis: str, language: str
 ) -> dict[str, list[tuple[int, str, str]]]:
-    """Number, reference and hypothesis of the rows of each language that have both texts.
-
-    Raises:
-        InvalidRequestError: A column is missing, or a language does not exist.
-    """
+    """Number, reference and hypothesis of the rows of each language that have both texts."""
     require_columns(frame, reference, hypothesis, hint="Name the right one, as in reference='text'")
     rows: dict[str, list[tuple[int, str, str]]] = {}
     sides = zip(_languages(frame, language), frame[reference], frame[hypothesis], strict=True)

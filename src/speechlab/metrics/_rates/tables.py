@@ -28,18 +28,7 @@ _HOW = ("reference", "hypothesis", "language", "unit", "normalize", "counts", "v
 def as_scored(
     scored: Scorable, hypotheses: Iterable[str | None] | None, how: dict[str, Any], argument: str = "scored"
 ) -> pd.DataFrame:
-    """A scored table.
-
-    Args:
-        scored: A scored table or an error rate, which is used as it is; or a table or references without scores.
-        hypotheses: Hypotheses for references.
-        how: Arguments of :func:`score` for a table or references without scores; empty for a scored table.
-        argument: Name of the first argument, for messages.
-
-    Raises:
-        TypeError: ``how`` has an argument that :func:`score` does not have.
-        InvalidRequestError: The data have no scores and cannot be scored.
-    """
+    """A scored table."""
     unknown = [name for name in how if name not in _HOW]
     if unknown:
         message = (
@@ -88,19 +77,12 @@ def _text(tokens: object) -> str:
 
 
 class ScoredRow(NamedTuple):
-    """A row with scores.
+    """A row with scores."""
 
-    Attributes:
-        unit: The unit of counting.
-        signature: Signature of the scores.
-        reference: The compared reference.
-        hypothesis: The compared hypothesis.
-    """
-
-    unit: str
-    signature: str
-    reference: str
-    hypothesis: str
+    unit: str  # the unit of counting
+    signature: str  # signature of the scores
+    reference: str  # the compared reference
+    hypothesis: str  # the compared hypothesis
 
 
 def rows_of(scored: pd.DataFrame) -> Iterator[ScoredRow]:

@@ -227,12 +227,7 @@ def behind_figure(words: Sequence[str]) -> bool:
 
 
 def readings(words: Sequence[str], *, figure: bool) -> frozenset[str]:
-    """The ways to read words, without blanks.
-
-    Args:
-        words: Words in the form of the rules.
-        figure: Whether the word before the first one is a figure.
-    """
+    """The ways to read words, without blanks."""
     if len(words) == 1 and words[0].isalpha() and words[0] not in _WORDS and words[0] not in _UNITS:
         return frozenset(words)
     each = []
