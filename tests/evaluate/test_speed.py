@@ -15,8 +15,8 @@ import pytest
 from speechlab import Client, evaluate
 from speechlab.audio import AudioClip, leading_silence_s
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._speech.quantiles import quantile
 from speechlab.evaluate._speech.speed import summary_of_calls
+from speechlab.evaluate._statistics import quantile
 from support.http_server import FaultServer, chunked, reply
 from support.samples import VOICE
 

@@ -11,7 +11,7 @@ from speechlab._arguments import is_missing
 from speechlab.evaluate._changes.tested import paired
 from speechlab.evaluate._made import SIDES
 from speechlab.evaluate._report import ALIKE
-from speechlab.evaluate._student import paired_ratio
+from speechlab.evaluate._statistics import paired_ratio
 from speechlab.evaluate._writing.columns import Shown, View, chance, count, number, p_words, text
 from speechlab.metrics import holm
 

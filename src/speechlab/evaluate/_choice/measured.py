@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import hashlib
-import json
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from speechlab import batch
-from speechlab._arguments import is_number, refused
 from speechlab.evaluate._arguments import code_or_none, count_of
+from speechlab.evaluate._speech.scorers import kept_answers, opened
 from speechlab.metrics import speech_measures
-from speechlab.store import Store
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import numpy as np
     import pandas as pd
     from numpy.typing import NDArray
 
     from speechlab.batch import Progress
+    from speechlab.store import Store
 
 ClipMeasure: TypeAlias = Callable[["NDArray[np.float32]", int], float]
 """A function from the samples of a clip (mono, float32 in [-1, 1]) and their rate in Hz."""
@@ -57,30 +57,20 @@ def voice_keys(table: pd.DataFrame, language: str = "language") -> list[str]:
     return [*(["system"] if "system" in table.columns else []), "voice", language]
 
 
-def checked_measures(measures: Any) -> dict[str, ClipMeasure]:
-    """Return the measures of the user by the names of their columns."""
-    if measures is None:
-        return {}
-    if not isinstance(measures, Mapping) or not all(
-        isinstance(name, str) and callable(measure) for name, measure in measures.items()
-    ):
-        raise refused("measures", measures, "a dict from names to functions")
-    return {RATED + name: measure for name, measure in measures.items()}
-
-
 def _kept(name: str, measure: ClipMeasure, store: Store) -> ClipMeasure:
     """A measure whose answers are kept by its name and the sound."""
 
     def value(samples: NDArray[np.float32], rate: int) -> float:
         sound = hashlib.sha256(samples.tobytes()).hexdigest()
         about = {"measure": name, "sound": sound, "sample_rate": rate}
-        key = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()
-        if (known := store.get(key)) is not None:
-            return float(known.response["value"])
-        found = measure(samples, rate)
-        if is_number(found) and math.isfinite(found):
-            store.put(key, operation="measure", request=about, response={"value": float(found)})
-        return found
+        asked: list[float] = []
+
+        def ask(_: list[int]) -> list[float]:
+            asked.append(measure(samples, rate))
+            return asked
+
+        (known,) = kept_answers(store, [about], ask)
+        return asked[0] if known is None else known
 
     return value
 
@@ -103,9 +93,7 @@ def measured(
     places = given[usable].groupby(voice_keys(given, language), observed=True).cumcount()
     first = places.index[places < rated]
     parts = []
-    place: AbstractContextManager[Store | None] = nullcontext(None)
-    if measures:
-        place = nullcontext(store) if isinstance(store, Store) else Store(store or Store.default_path())
+    place: AbstractContextManager[Store | None] = opened(store) if measures else nullcontext(None)
     with place as keep, batch.counted(progress, len(given), "quality", unit="clip") as tell:
         own = {name: _kept(name, measure, keep) for name, measure in measures.items() if keep is not None}
         for part, with_dnsmos in ((given.loc[first], bool(rated)), (given.drop(index=first), False)):

@@ -9,13 +9,14 @@ from speechlab import batch
 from speechlab._arguments import is_whole_number, refused
 from speechlab._brief import briefly
 from speechlab.evaluate._arguments import check_client, columns_of, count_of, keep_free
-from speechlab.evaluate._choice.measured import checked_measures, measured, rated_clips
+from speechlab.evaluate._choice.measured import RATED, measured, rated_clips
 from speechlab.evaluate._choice.order import ordered
 from speechlab.evaluate._choice.report import VoicesReport
 from speechlab.evaluate._failed import tell_failed
 from speechlab.evaluate._made import VOICES
 from speechlab.evaluate._round_trip import recognisers_of, spoken_by
 from speechlab.evaluate._speech.rows import SEE, errors_of, heard_by_one, reported
+from speechlab.evaluate._speech.scorers import named_functions
 from speechlab.evaluate._speech.speed import callers_of, no_speed, timed_or_why, timed_voices
 from speechlab.evaluate._systems import services_of, told_gone
 from speechlab.evaluate._voices import cast_of, engines_of, recorded_voices
@@ -119,7 +120,7 @@ def voices(
     keep_free(frame, VOICES)
     turns = count_of("speed", speed, "texts for each voice, or 0 for none")
     clock = (turns, callers_of("speed_concurrency", speed_concurrency), stage_of(progress, "speed"))
-    rated, own = rated_clips(dnsmos), checked_measures(measures)
+    rated, own = rated_clips(dnsmos), named_functions(measures, "measures", RATED)
     if not is_whole_number(takes) or takes < 1:
         raise refused("takes", takes, "a whole number from 1 on")
     once = frame[~frame[[language, text]].map(repr).duplicated()]  # cells may be no texts, such as lists

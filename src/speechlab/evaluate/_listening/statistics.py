@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from speechlab.evaluate._student import student_p, student_quantile
+from speechlab.evaluate._statistics import student_p, student_quantile
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pandas as pd
 
 from speechlab._arguments import is_missing
-from speechlab.evaluate._student import FEWEST
+from speechlab.evaluate._statistics import FEWEST
 from speechlab.metrics import edits
 
 if TYPE_CHECKING:

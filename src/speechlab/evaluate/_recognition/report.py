@@ -16,7 +16,7 @@ from speechlab.evaluate._recognition.flags import flagged
 from speechlab.evaluate._recognition.hotwords import hotword_effects
 from speechlab.evaluate._recognition.order import ordered
 from speechlab.evaluate._recognition.speechless import speechless_table, told_of_nothing
-from speechlab.evaluate._recognition.tables import hotwords_view, pairs_view
+from speechlab.evaluate._recognition.tables import hotwords_view, measures_view, pairs_view
 from speechlab.evaluate._report import drawn
 from speechlab.evaluate._speech.report import SpeechReport
 from speechlab.evaluate._speech.summary import FLAGS, NO_SPEAKER, READING, ranking_units, summarized
@@ -57,6 +57,10 @@ class RecognitionReport(SpeechReport):
         speechless: One row for each recording without speech and system, where that was asked for: ``sound``,
             ``duration_s``, ``audio``, ``language``, ``system``, ``hypothesis``, ``hallucination``, ``status``,
             ``error``.
+        measures: With ``formatting``, ``entities`` or ``scorers``, one row for each ``system``, ``condition``,
+            ``language`` and ``measure``: ``utterances``, ``items`` (in the references), ``hits``, ``error_rate`` with
+            ``error_rate_low`` and ``error_rate_high``, ``precision``, ``recall``, ``f1``, as of
+            :func:`speechlab.metrics.formatting_rates` and :func:`speechlab.metrics.entity_scores`; ``score`` (mean).
         findings: What was found, in sentences; empty for one system and one condition.
         table: As of :class:`SpeechReport`; ``hallucination`` (text where nobody spoke, or a long insertion) and
             ``tail_lost`` (the last words are missing); with several systems or conditions ``recording`` (position
@@ -70,6 +74,7 @@ class RecognitionReport(SpeechReport):
     pairs: pd.DataFrame = field(default_factory=pd.DataFrame)
     hotwords: pd.DataFrame = field(default_factory=pd.DataFrame)
     speechless: pd.DataFrame = field(default_factory=pd.DataFrame)
+    measures: pd.DataFrame = field(default_factory=pd.DataFrame)
     findings: tuple[Finding, ...] = ()
 
     @classmethod
@@ -80,6 +85,7 @@ class RecognitionReport(SpeechReport):
         nothing: pd.DataFrame | None = None,
         notes: Sequence[str] = (),
         about: str = "",
+        measures: pd.DataFrame | None = None,
     ) -> RecognitionReport:
         """Flag the rows of a report, put its systems in order, and say what hotwords did.
 
@@ -89,6 +95,7 @@ class RecognitionReport(SpeechReport):
             nothing: What was recognised where nobody spoke.
             notes: What could not be done, in sentences.
             about: The speakers that findings are about; empty for all speakers.
+            measures: The measures beside the error rates.
         """
         kept = {one.name: getattr(report, one.name) for one in fields(SpeechReport)} | {"notes": tuple(notes)}
         effects = hotword_effects(flagged(report.table), systems, report.language)
@@ -97,6 +104,7 @@ class RecognitionReport(SpeechReport):
         kept |= {"table": effects.table, "summary": summary}
         said = [*effects.verdicts, *([] if nothing is None else told_of_nothing(nothing))]
         kept |= {"hotwords": effects.summary, "speechless": pd.DataFrame() if nothing is None else nothing}
+        kept |= {} if measures is None else {"measures": measures}
         if "condition" in report.table.columns:
             said += condition_findings(report.table, report.text, report.language)
         if "system" not in report.table.columns:
@@ -214,6 +222,7 @@ class RecognitionReport(SpeechReport):
         views = list(super()._views())
         more = [pairs_view(self.pairs)] if len(self.pairs) else []
         more += [hotwords_view(self.hotwords)] if len(self.hotwords) else []
+        more += [measures_view(self.measures)] if len(self.measures) else []
         return [views[0], *more, *views[1:]]
 
     def _quoted(self) -> Sequence[Finding]:

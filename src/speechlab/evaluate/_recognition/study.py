@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from collections import Counter
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from speechlab import batch
-from speechlab._arguments import refused
+from speechlab._arguments import refused, require_columns
 from speechlab._brief import briefly
 from speechlab.datasets import usual_columns
 from speechlab.evaluate._arguments import (
@@ -28,7 +29,9 @@ from speechlab.evaluate._recognition.flags import Blocks, blocks_of
 from speechlab.evaluate._recognition.report import RecognitionReport
 from speechlab.evaluate._recognition.speechless import heard_in_nothing, speechless_rows
 from speechlab.evaluate._recognition.systems import HAD, System, systems_of
+from speechlab.evaluate._recognition.tables import measures_of
 from speechlab.evaluate._speech.rows import SEE, SPEAK, errors_of, had_before, recognised, reported, unheard
+from speechlab.evaluate._speech.scorers import SCORE, Scorer, named_functions, with_scores
 from speechlab.evaluate._speech.speed import callers_of, no_speed, timed_or_why, timed_recognisers
 from speechlab.evaluate._speech.summary import BLOCK, NO_SPEAKER
 from speechlab.evaluate._systems import asked_of_each, existing_of, told_gone
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from speechlab.client import Client
+    from speechlab.evaluate._speech.report import SpeechReport
 
 _SPEAKERS = ("voice", "speaker")
 
@@ -62,6 +66,9 @@ def recognition(
     noise: Any = "speech",
     band_hz: Sequence[tuple[float, float]] = (),
     speechless: int = 0,
+    formatting: bool = False,
+    entities: str | None = None,
+    scorers: Mapping[str, Scorer] | None = None,
     speed: int = 0,
     speed_concurrency: int | Sequence[int] = 1,
     seed: int = 0,
@@ -110,6 +117,13 @@ def recognition(
         band_hz: Bands to limit the recordings to, as in ``[(300, 3400)]``, in Hz.
         speechless: Number of recordings without speech, of each kind and language, in which any text is a
             hallucination. Kinds are silence and white noise at -60, -40 and -25 dBFS, of 1 to 15 s.
+        formatting: Whether punctuation, capitals and digits get rates of their own, as of
+            :func:`speechlab.metrics.formatting_rates`.
+        entities: Column of the entities of the references, for rates by class, as of
+            :func:`speechlab.metrics.entity_scores`.
+        scorers: Functions by name from the lists of references and hypotheses to one number for each, such as a judge
+            or a semantic distance. ``{"judge": f}`` gives the column ``score_judge``, and its means. Answers are kept
+            in the store by the name and the texts, and taken from it again: give a changed function another name.
         speed: Number of recordings of each language (and speaker, if the summary has speakers) for the speed of each
             system; 0 measures none. The calls are separate: warmed up, one at a time, systems in turns, nothing from
             a store, recordings unchanged.
@@ -146,6 +160,8 @@ def recognition(
         frame, audio=audio, text=text, language=language, voice=voice, groups=named
     )
     keep_free(frame, RECOGNITION - GIVEN)
+    judges = named_functions(scorers, "scorers", SCORE, frame.columns)
+    wanted = _Beside(judges, formatting, entities, frame)
     blocks = blocks_of(frame, audio, text, groups, by_speaker=voice is not None)
     given, rows = _prepared(frame, audio, voice, blocks)
     rows = rows.assign(**outputs)
@@ -182,11 +198,35 @@ def recognition(
         record=record_of("recognition", store, *found.values(), **own),
         summary=False,
     )
+    scored, measures, unscored = wanted.of(scored, text, language, store)
     nothing = None if silent is None else heard_in_nothing(there, silent, how)
     notes = [*told_gone(gone), *untimed, *_told_unscored(skipped[0], len(rows), scored.table, text)]
-    report = RecognitionReport.of_rows(scored, systems, nothing, [*notes, *blocks.notes], blocks.about)
+    report = RecognitionReport.of_rows(
+        scored, systems, nothing, [*notes, *unscored, *blocks.notes], blocks.about, measures
+    )
     tell_failed(errors_of(report), len(report.table), SEE)
     return report
+
+
+class _Beside:
+    """What is measured beside the error rates: scorers of the user, formatting, and the entities of a column."""
+
+    def __init__(
+        self, scorers: dict[str, Scorer], formatting: bool, entities: str | None, frame: pd.DataFrame
+    ) -> None:
+        if entities is not None:
+            require_columns(frame, entities, argument="entities")
+        self._scorers, self._formatting, self._entities = scorers, formatting, entities
+
+    def of(
+        self, scored: SpeechReport, text: str, language: str, store: Store | str | None
+    ) -> tuple[SpeechReport, pd.DataFrame | None, list[str]]:
+        """The report with the answers of the scorers, the measures, and notes."""
+        if not (self._scorers or self._formatting or self._entities is not None):
+            return scored, None, []
+        table, notes = with_scores(scored.table, self._scorers, (text, "hypothesis"), store)
+        how: dict[str, Any] = {"formatting": self._formatting, "entities": self._entities}
+        return replace(scored, table=table), measures_of(table, text, language, **how), notes
 
 
 def _without_outputs(frame: pd.DataFrame, had: dict[str, str], audio: str | None) -> pd.DataFrame:

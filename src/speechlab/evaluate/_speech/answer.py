@@ -12,7 +12,7 @@ from speechlab.evaluate._finding import Conclusion
 from speechlab.evaluate._speech.speed import alone
 from speechlab.evaluate._speech.summary import ENOUGH, NO_SPEAKER, ranking_scores, ranking_units
 from speechlab.evaluate._speech.tables import UNITS, start_column
-from speechlab.evaluate._student import FEWEST
+from speechlab.evaluate._statistics import FEWEST
 from speechlab.evaluate._writing.columns import listed, p_words, plural
 from speechlab.metrics import rank
 from speechlab.text import language_name

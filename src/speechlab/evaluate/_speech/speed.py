@@ -13,7 +13,7 @@ from speechlab._arguments import is_missing, is_whole_number, refused
 from speechlab.client import asking_afresh
 from speechlab.errors import SpeechLabError
 from speechlab.evaluate._arguments import code_or_none
-from speechlab.evaluate._speech.quantiles import QUANTILES, quantile
+from speechlab.evaluate._statistics import QUANTILES, quantile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Mapping, Sequence

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from speechlab.errors import InvalidRequestError
+from speechlab.evaluate._speech.scorers import SCORE, Scorer, with_scores
 from speechlab.evaluate._speech.speed import summary_of_calls
 from speechlab.metrics import glossary_terms, translation_score
 from speechlab.text import loops, normalizer
@@ -13,6 +14,9 @@ from speechlab.text import loops, normalizer
 if TYPE_CHECKING:
     import pandas as pd
 
+    from speechlab.store import Store
+
+_NO_REFERENCE = "speechlab: no reference"
 _TERMS = ("terms_expected", "terms_found")
 _FLAGS = {"copies": "copied", "loops": "loop"}
 """Counts of the summary, and the columns of rows that they count."""
@@ -83,6 +87,16 @@ def measured(done: pd.DataFrame, columns: Columns, glossary: Mapping[str, Any]) 
     return done.assign(**found)
 
 
+def scored_translations(
+    table: pd.DataFrame, scorers: Mapping[str, Scorer], columns: Columns, store: Store | str | None
+) -> tuple[pd.DataFrame, list[str]]:
+    """The table with a column for each scorer of the user, and notes on those that failed."""
+    given = table if columns.reference else table.assign(**{_NO_REFERENCE: ""})
+    texts = (columns.text, "translation", columns.reference or _NO_REFERENCE)
+    scored, notes = with_scores(given, scorers, texts, store)
+    return scored.drop(columns=_NO_REFERENCE, errors="ignore"), notes
+
+
 def with_back(done: pd.DataFrame, back: pd.DataFrame, columns: Columns) -> pd.DataFrame:
     """Return rows with back-translations and their chrF against the source, which is missing for copied texts.
 
@@ -138,6 +152,7 @@ def summarized(done: pd.DataFrame, columns: Columns, speed: pd.DataFrame) -> pd.
                 **dict(zip(_TERMS, (expected, found), strict=True)),
                 "terms_kept": found / expected if expected else None,
             }
+        figures |= {name: part[name].mean() for name in part.columns if str(name).startswith(SCORE)}
         figures["processing_s"] = part["processing_s"].median()
         system = str(values[0]) if len(keys) == 3 else ""
         calls = timed.get((system, str(source), str(target)), {})

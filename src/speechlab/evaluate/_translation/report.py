@@ -13,6 +13,7 @@ from speechlab.display import element, table
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._made import TRANSLATION
 from speechlab.evaluate._report import Report, drawn
+from speechlab.evaluate._speech.scorers import SCORE
 from speechlab.evaluate._speech.tables import load_views
 from speechlab.evaluate._translation.answer import translation_answer
 from speechlab.evaluate._translation.effects import CHRF, effect_findings
@@ -45,9 +46,10 @@ class TranslationReport(Report):
             (with a glossary), ``back_translation``, ``back_chrf`` (against the text; missing where it was copied)
             and ``back_error`` (with ``back=True``), token counts, ``model``, ``status``, ``error``.
         summary: One row for each direction, of each system: ``utterances``, corpus ``chrf`` and ``back_chrf``,
-            ``length_ratio`` (median), ``copies``, ``loops``, ``terms_expected``, ``terms_found``, ``terms_kept`` (a
-            fraction), ``processing_s`` (median), and where speed was measured ``timed_calls``, ``first_word_s`` and
-            ``total_s`` as in :class:`SpeechReport`; ``signature``.
+            ``score_<name>`` (means of ``scorers``), ``length_ratio`` (median), ``copies``, ``loops``,
+            ``terms_expected``, ``terms_found``, ``terms_kept`` (a fraction), ``processing_s`` (median), and
+            where speed was measured ``timed_calls``, ``first_word_s`` and ``total_s`` as in
+            :class:`SpeechReport`; ``signature``.
         columns: Columns of ``table`` with the texts, the references (empty: there are none), and the languages of
             both.
         record: As for :class:`Report`.
@@ -96,6 +98,11 @@ class TranslationReport(Report):
             count("texts", "utterances"),
             number("chrF", "chrf", ".1f", strong=True, optional=self._score == "back_chrf"),
             number("chrF back", "back_chrf", ".1f", optional=True),
+            *(
+                number(str(name).removeprefix(SCORE), str(name), ".3f")
+                for name in self.summary
+                if str(name).startswith(SCORE)
+            ),
             number("length", "length_ratio"),
             count("copies", "copies", optional=True),
             count("loops", "loops", optional=True),

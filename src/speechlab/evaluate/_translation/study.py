@@ -11,6 +11,7 @@ from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._arguments import columns_of, count_of, keep_free
 from speechlab.evaluate._failed import tell_failed
 from speechlab.evaluate._made import TRANSLATION
+from speechlab.evaluate._speech.scorers import SCORE, Scorer, named_functions
 from speechlab.evaluate._speech.speed import callers_of, timed_or_why
 from speechlab.evaluate._systems import (
     UNUSABLE,
@@ -26,6 +27,7 @@ from speechlab.evaluate._translation.measures import (
     as_glossary,
     kept_terms,
     measured,
+    scored_translations,
     summarized,
     with_back,
 )
@@ -65,6 +67,7 @@ def translation(
     settings: Mapping[str, Mapping[str, Any]] | None = None,
     glossary: Mapping[str, str | Sequence[str]] | Sequence[str] = (),
     back: bool = False,
+    scorers: Mapping[str, Scorer] | None = None,
     speed: int = 0,
     speed_concurrency: int | Sequence[int] = 1,
     store: Store | str | None = None,
@@ -99,6 +102,10 @@ def translation(
         glossary: Terms that must be kept: a list of terms that stay unchanged, or for each source term its accepted
             translations, as in ``{"会議室": ["meeting room", "conference room"]}``.
         back: Whether translations are translated back.
+        scorers: Functions by name from the lists of texts, translations and references to one number for each, as of
+            COMET. ``{"comet": f}`` gives the column ``score_comet``, and its mean in the summary. Without references,
+            the third list is empty texts. Answers are kept in the store by the name and the texts: give a changed
+            function another name.
         speed: Number of texts of each direction and system for the time to the first word of a stream, warmed up, one
             call at a time; 0 measures none.
         speed_concurrency: As for :func:`round_trip`.
@@ -123,6 +130,7 @@ def translation(
     had = existing_of(frame, "hypotheses", hypotheses)
     outputs, frame = _outputs(frame, had)
     keep_free(frame, TRANSLATION)
+    own_scores = named_functions(scorers, "scorers", SCORE, frame.columns)
     columns = Columns(text, reference or "", source_lang, target_lang)
     terms = as_glossary(glossary)
     turns = count_of("speed", speed, "texts, or 0 for none")
@@ -154,7 +162,8 @@ def translation(
         parts.append(rows.assign(system=name) if several else rows.set_axis(frame.index))
     unasked = [_unasked(frame, columns, name, why) for name, why in gone.items()]
     table = pd.concat([*parts, *unasked], ignore_index=True) if several else parts[0]
-    notes = [*told_gone(gone), *([] if reference else _without_references(systems, back=back))]
+    table, unscored = scored_translations(table, own_scores, columns, store)
+    notes = [*unscored, *told_gone(gone), *([] if reference else _without_references(systems, back=back))]
     there = {name: systems[name] for name in asked}
     timed, untimed = timed_or_why(lambda: timed_translations(there, frame, columns, *clock), no_times())
     notes += [*lost, *untimed]

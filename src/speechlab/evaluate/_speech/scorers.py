@@ -1,0 +1,116 @@
+"""Functions of the user that score texts or sounds. Their answers are kept in the store, and taken from it again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from speechlab._arguments import is_number, refused
+from speechlab.errors import InvalidRequestError
+from speechlab.store import Store
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Scorer: TypeAlias = Callable[..., Iterable[float]]
+"""A function from lists of texts to one number for each."""
+SCORE = "score_"
+"""Beginning of the columns of scorers of the user."""
+
+
+def named_functions(functions: Any, argument: str, prefix: str, taken: Iterable[str] = ()) -> dict[str, Any]:
+    """The functions of the user by the names of their columns."""
+    if functions is None:
+        return {}
+    if not isinstance(functions, Mapping) or not all(
+        isinstance(name, str) and callable(function) for name, function in functions.items()
+    ):
+        raise refused(argument, functions, "a dict from names to functions")
+    named = {prefix + name: function for name, function in functions.items()}
+    if there := set(named) & set(map(str, taken)):
+        message = (
+            f"the table has a column {min(there)!r} already; rename it, or give the function another name"
+        )
+        raise InvalidRequestError(message, parameter=argument)
+    return named
+
+
+def opened(store: Store | str | None) -> AbstractContextManager[Store]:
+    """The store itself, or one that is opened for a while."""
+    return nullcontext(store) if isinstance(store, Store) else Store(store or Store.default_path())
+
+
+def kept_answers(
+    store: Store, abouts: Sequence[Mapping[str, Any]], ask: Callable[[list[int]], Iterable[Any]]
+) -> list[float | None]:
+    """The answers about each of many things, asked for only where the store does not have them.
+
+    Args:
+        store: Where answers are kept.
+        abouts: What identifies each answer.
+        ask: Function from the positions that are not known to their answers; those that are no finite numbers are
+            missing, and not kept.
+    """
+    keys = [hashlib.sha256(json.dumps(one, sort_keys=True).encode()).hexdigest() for one in abouts]
+    known = {key: store.get(key) for key in dict.fromkeys(keys)}
+    answers = {key: float(one.response["value"]) for key, one in known.items() if one is not None}
+    open_ = list({key: place for place, key in enumerate(keys) if key not in answers}.values())
+    if open_:
+        for place, value in zip(open_, ask(open_), strict=True):
+            if is_number(value) and math.isfinite(value):
+                answers[keys[place]] = float(value)
+                store.put(
+                    keys[place],
+                    operation="measure",
+                    request=dict(abouts[place]),
+                    response={"value": float(value)},
+                )
+    return [answers.get(key) for key in keys]
+
+
+def with_scores(
+    table: pd.DataFrame, scorers: Mapping[str, Scorer], columns: Sequence[str], store: Store | str | None
+) -> tuple[pd.DataFrame, list[str]]:
+    """The table with a column for each scorer, and notes on those that failed.
+
+    Args:
+        table: The rows; those without one of the texts are not scored.
+        scorers: The functions, which get the lists of the texts.
+        columns: Columns of the texts, in the order of the arguments.
+        store: Where answers are kept, by the name of the scorer and the texts.
+    """
+    import pandas as pd
+
+    texts = [table[column].tolist() for column in columns]
+    rows = [
+        place
+        for place, cells in enumerate(zip(*texts, strict=True))
+        if all(isinstance(c, str) for c in cells)
+    ]
+    found, notes = {}, []
+    for name, scorer in scorers.items():
+        sides = [[side[place] for place in rows] for side in texts]
+        abouts = [{"scorer": name, "texts": cells} for cells in zip(*sides, strict=True)]
+        values: list[float | None] = [None] * len(table)
+        try:
+            with opened(store) as kept:
+                answers = kept_answers(kept, abouts, _asking(scorer, sides))
+        except Exception as error:  # noqa: BLE001 - a function of the user must not cost the report
+            notes.append(f"{name.removeprefix(SCORE)} scored nothing: {type(error).__name__}: {error}")
+        else:
+            for place, value in zip(rows, answers, strict=True):
+                values[place] = value
+            if missing := answers.count(None):
+                notes.append(
+                    f"{name.removeprefix(SCORE)} gave no finite number for {missing:,} of {len(rows):,} rows."
+                )
+        found[name] = pd.array(values, dtype="Float64")
+    return table.assign(**found), notes
+
+
+def _asking(scorer: Scorer, sides: Sequence[Sequence[str]]) -> Callable[[list[int]], Iterable[Any]]:
+    return lambda places: list(scorer(*([side[place] for place in places] for side in sides)))
