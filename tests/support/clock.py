@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 class FakeClock:
@@ -40,3 +44,12 @@ def eventually(condition: Any, seconds: float = 10.0) -> bool:
             return True
         time.sleep(0.02)
     return bool(condition())
+
+
+@contextlib.contextmanager
+def ends_within(seconds: float) -> Iterator[None]:
+    """A block that must not hang: a bound far above its usual time, and far below the wait that it must not make."""
+    began = time.monotonic()
+    yield
+    took_s = time.monotonic() - began
+    assert took_s < seconds, f"took {took_s:.1f} s, and may take {seconds:g} s at most"
