@@ -46,7 +46,7 @@ window.model = new (class {
   set(name, value) { this.state[name] = value; this.emit(`change:${name}`); }
   save_changes() {}
   on(name, listener) { this.listeners.push([name, listener]); }
-  off() {}
+  off(name, listener) { this.listeners = this.listeners.filter((one) => one[0] !== name || one[1] !== listener); }
   emit(name, ...values) { for (const [one, listener] of this.listeners) if (one === name) listener(...values); }
   async send(content) {
     for (const [message, buffers] of await window.ask(content)) {

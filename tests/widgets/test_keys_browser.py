@@ -145,3 +145,16 @@ def test_the_keys_of_a_table_work_wherever_it_was_clicked(show_table):
     assert table.marked == [0, 1]
     assert table.frame["rating"].tolist() == [pd.NA, 3, pd.NA, pd.NA, pd.NA, 2]
     assert page.locator(".sl-panel").get_by_label("rate").is_checked()
+
+
+def test_a_notebook_that_moves_the_focus_to_its_cell_late_does_not_take_the_keys(show_table):
+    table = AudioTable(rows())
+    page = show_table(table)
+    page.evaluate("document.getElementById('cell').tabIndex = -1")
+    page.get_by_role("button", name="Mark row 1").click()
+    page.evaluate("document.getElementById('cell').focus()")
+    page.wait_for_function("document.querySelector('.speechlab-live').contains(document.activeElement)")
+    page.keyboard.press("4")
+    page.evaluate("model.answered()")
+    assert page.evaluate("leaked") == []
+    assert table.frame["rating"].tolist()[0] == 4

@@ -341,9 +341,12 @@ def test_a_file_that_is_gone_and_a_kernel_that_is_gone_are_words(show_player, pl
     page.get_by_role("button", name="Play", exact=True).click()
     page.get_by_text("No answer: the kernel is gone").wait_for()
     assert not state(page, "playing")
-    message = "{ type: 'sound', clip: 0, piece: 0, error: 'the file is gone' }"
-    page.evaluate(f"model.emit('msg:custom', {message}, [])")
-    assert page.get_by_role("status").text_content() == "the file is gone"
+    answer = "{ ask: content.ask, error: 'the file is gone' }"
+    page.evaluate(
+        f"void (model.send = (content) => void setTimeout(() => model.emit('msg:custom', {answer}, [])))"
+    )
+    page.get_by_role("button", name="Play", exact=True).click()
+    page.get_by_text("the file is gone").wait_for()
 
 
 def test_a_spectrogram_that_does_not_come_says_so(show_player, player):
@@ -351,7 +354,7 @@ def test_a_spectrogram_that_does_not_come_says_so(show_player, player):
     before = page.locator("canvas").screenshot()
     page.evaluate("void (model.send = () => { throw new Error('closed') })")
     page.get_by_role("button", name="Spectrogram").click()
-    page.wait_for_function("words.includes('No answer: the kernel is busy, or gone')")
+    page.wait_for_function("words.includes('No answer: the kernel is gone')")
     assert page.locator("canvas").screenshot() != before
 
 

@@ -81,6 +81,16 @@ def test_a_click_plays_a_row_and_another_click_pauses(show_table):
     assert page.evaluate("model.get('chosen')") == 1
 
 
+def test_a_sound_of_many_messages_is_put_together(show_table, monkeypatch):
+    monkeypatch.setattr("speechlab.widgets._shared.live._MAX_MESSAGE_BYTES", 3_000)
+    page = show_table(made(300))  # rows come in parts, too
+    page.get_by_text("300 rows", exact=True).wait_for()
+    page.wait_for_selector(".sl-row svg")
+    page.get_by_role("button", name="Play row 2", exact=True).click()
+    assert heard(page) == 1
+    page.get_by_text("/ 0:00.8").wait_for()
+
+
 def test_the_sound_of_the_next_row_is_there_before_it_is_asked_for(show_table):
     page = show_table(made())
     page.get_by_role("button", name="Play row 1", exact=True).click()

@@ -281,7 +281,7 @@ class ListeningTest(LiveWidget):
         except InvalidRequestError:
             # The message of the error names the system.
             data, error = b"", "The recording can no longer be read. Please tell the author of this test."
-        self.send({"type": "sound", "token": token, "error": error}, [data])
+        self._answer(asked, {"type": "sound", "token": token, "error": error}, data)
 
     def _begin(self, asked: dict[str, Any]) -> None:
         listener = str(asked.get("listener", "")).strip()[:100]

@@ -270,7 +270,7 @@ class Player(LiveWidget):
                 facts, data = {"error": "the file is gone"}, b""
             except OSError as error:
                 facts, data = {"error": f"the file cannot be read: {error.strerror or error}"}, b""
-            self.send({**content, **facts}, [data])
+            self._answer(content, {**content, **facts}, data)
 
     def _sound(self, asked: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
         piece = piece_of(self._sounds[asked["clip"]], int(asked["piece"]), self._format)

@@ -215,17 +215,17 @@ class Recorder(RefreshedWidget):
         answer = {"type": "sound", "take": told["take"]}
         clip = self._clips.get(told["take"])
         if clip is None:
-            self.send({**answer, "error": "this take is no longer in Python"})
+            self._answer(told, {**answer, "error": "this take is no longer in Python"})
             return
         try:
             data = clip.encode("flac")
         except AudioError as error:
-            self.send({**answer, "error": str(error)})
+            self._answer(told, {**answer, "error": str(error)})
             return
         if len(data) > _MAX_SENT_BYTES:
             data, seconds = sound_preview(clip)
             answer["note"] = f"A lossy preview, which plays the first {seconds:.0f} s only"
-        self.send(answer, [data])
+        self._answer(told, answer, data)
 
 
 def _take_s(given: object) -> float:

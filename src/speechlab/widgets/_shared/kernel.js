@@ -1,6 +1,12 @@
 // Messages to the kernel, which may be gone.
 
 export const PATIENCE_MS = 6_000;
+const GONE = "No answer: the kernel is gone";
+const LATE = "No answer: the kernel is busy, or gone";
+let questions = 0;
+
+/** The kernel has not answered. Its own errors are of the class Error. */
+export class Unanswered extends Error {}
 
 /** Sends a message to the kernel. Returns whether there still is one. @param {any} model @param {Record<string, any>} message @param {ArrayBufferLike[]} [buffers] */
 export function tell(model, message, buffers) {
@@ -9,5 +15,56 @@ export function tell(model, message, buffers) {
     return true;
   } catch {
     return false;
+  }
+}
+
+/**
+ * Asks the kernel for data, which come in messages below 5 MB.
+ * @param {any} model
+ * @param {Record<string, any>} message
+ * @returns {Promise<any>} The answer with its bytes as `data`; an error with its words and the `answer`, or Unanswered.
+ */
+export function ask(model, message) {
+  const id = `${performance.now()}-${Math.random()}-${(questions += 1)}`;
+  return new Promise((resolve, reject) => {
+    /** @type {Uint8Array[]} */
+    const parts = [];
+    let timer = 0;
+    const settle = (/** @type {() => void} */ act) => {
+      clearTimeout(timer);
+      model.off("msg:custom", take);
+      act();
+    };
+    const wait = () => {
+      clearTimeout(timer);
+      timer = window.setTimeout(() => settle(() => reject(new Unanswered(LATE))), PATIENCE_MS);
+    };
+    const take = (/** @type {any} */ answer, /** @type {DataView[]} */ [view]) => {
+      if (answer.ask !== id) return;
+      if (answer.error) {
+        settle(() => reject(Object.assign(new Error(answer.error), { answer })));
+        return;
+      }
+      const part = view ? new Uint8Array(view.buffer, view.byteOffset, view.byteLength) : new Uint8Array(0);
+      parts[answer.part ?? 0] = part;
+      wait();
+      if (parts.filter(Boolean).length < (answer.parts ?? 1)) return;
+      const data = new Uint8Array(parts.reduce((sum, one) => sum + one.length, 0));
+      parts.reduce((at, one) => (data.set(one, at), at + one.length), 0);
+      settle(() => resolve({ ...answer, data }));
+    };
+    model.on("msg:custom", take);
+    wait();
+    if (!tell(model, { ...message, ask: id })) settle(() => reject(new Unanswered(GONE)));
+  });
+}
+
+/** Asks for a sound and decodes it. @param {any} model @param {Record<string, any>} message @param {BaseAudioContext} context @returns {Promise<any>} The answer with its sound as `buffer`. */
+export async function askSound(model, message, context) {
+  const answer = await ask(model, message);
+  try {
+    return { ...answer, buffer: await context.decodeAudioData(answer.data.buffer) };
+  } catch (error) {
+    throw new Error(`This browser cannot play the sound: ${error instanceof Error ? error.message : error}`);
   }
 }

@@ -1,6 +1,8 @@
 // Who has the keys. Any click in a widget gives them to it, and they stay until the user goes elsewhere. No key that a
 // widget has then reaches the notebook, where "x" cuts the cell.
 
+/** Time after a press in which a notebook may still move the focus. */
+const PRESS_MS = 1_500;
 // With Ctrl, these edit a text. All other keys with Ctrl, such as the one that saves, are the notebook's.
 const EDITING = /^([acvxyzZ]|Enter|Backspace|Delete|Insert|Home|End|Arrow\w+)$/;
 
@@ -18,6 +20,7 @@ export function holdKeys(root) {
   root.tabIndex = -1;
   /** @type {AbortController | null} */
   let held = null;
+  let pressed = -Infinity;
   const release = () => {
     held?.abort();
     held = null;
@@ -31,6 +34,11 @@ export function holdKeys(root) {
   const outside = (/** @type {Event} */ event) => {
     const path = event.composedPath();
     if (path.includes(root)) return;
+    const { target } = event;
+    if (event.type === "focusin" && target instanceof Node && target.contains(root) && performance.now() - pressed < PRESS_MS) {
+      setTimeout(settle); // the notebook gives the focus to the cell of a press, and on a busy machine late
+      return;
+    }
     release();
     // JupyterLab leaves the focus in an output when its cell's prompt is clicked.
     if (event.type === "pointerdown") setTimeout(() => leave(path.find((node) => node instanceof HTMLElement && node.hasAttribute("tabindex"))));
@@ -56,6 +64,7 @@ export function holdKeys(root) {
     document.addEventListener("keydown", stray, options);
   };
   for (const name of ["pointerdown", "focusin"]) root.addEventListener(name, hold);
+  root.addEventListener("pointerdown", () => (pressed = performance.now()), { capture: true });
   root.addEventListener("focusout", ({ target, relatedTarget }) => {
     const there = target instanceof HTMLElement && !target.matches(":disabled") && target.checkVisibility();
     if (!relatedTarget && there) release(); // the user went elsewhere, as with Tab from the last element

@@ -15,6 +15,8 @@ import traitlets
 from speechlab.display import Html, notebook_output
 from speechlab.errors import InvalidRequestError
 
+_MAX_MESSAGE_BYTES = 4_000_000
+"""Connections of notebooks close without an error above ten million, some hosts at five."""
 _SETTLED_S = 1.5
 """Time without changes after which the HTML in the notebook is made anew."""
 
@@ -31,6 +33,17 @@ class LiveWidget(anywidget.AnyWidget):
     def __init__(self, **traits: Any) -> None:
         # in the first message, because the script in the browser looks for its place at once
         super().__init__(_place=f"speechlab-place-{uuid4().hex}", **traits)
+
+    def _answer(self, asked: dict[str, Any], answer: dict[str, Any], data: bytes | None = None) -> None:
+        """Send the answer to a question of the browser, in messages below 5 MB."""
+        told = {**answer, "ask": asked.get("ask")}
+        if data is None:
+            self.send(told)
+            return
+        firsts = range(0, max(len(data), 1), _MAX_MESSAGE_BYTES)
+        for part, first in enumerate(firsts):
+            piece = data[first : first + _MAX_MESSAGE_BYTES]
+            self.send({**told, "part": part, "parts": len(firsts)} if len(firsts) > 1 else told, [piece])
 
     def static_html(self) -> Html:
         """Return the HTML for the saved notebook."""

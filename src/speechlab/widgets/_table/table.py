@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from speechlab.display import Html
     from speechlab.widgets._table.rows import Rows
 
-_PIECE_BYTES = 4_000_000
-"""Maximum size of a message in bytes. Connections close without an error above ten million."""
 _FIRST_ROWS = 200
 _MAX_ASKED = 400
 _MAX_BINS = 2_000
@@ -287,46 +285,30 @@ class AudioTable(RefreshedWidget):
     def _send_rows(self, asked: dict[str, Any]) -> None:
         start = int(asked["start"])
         end = min(start + (_FIRST_ROWS if start == 0 else 5_000), len(self._rows))
-        while True:
-            data = orjson.dumps(self._rows.piece(start, end))
-            if len(data) <= _PIECE_BYTES or end - start <= 1:
-                break
-            end = start + (end - start) // 2
-        self.send({"type": "rows", "start": start, "end": end, "revision": self.revision}, [data])
+        self._answer(asked, {"start": start, "end": end}, orjson.dumps(self._rows.piece(start, end)))
 
     def _send_sound(self, asked: dict[str, Any]) -> None:
         row = int(asked["row"])
-        told = {"type": "sound", "row": row, "revision": self.revision}
         missing = self._rows.sounds.missing(row)
         if missing is not None:
             why = {"error": missing.words, "makeable": missing.makeable, "coming": missing.coming}
-            self.send({**told, **why})
+            self._answer(asked, why)
             return
         try:
             sound = self._rows.sounds.sound(row, preview=bool(asked.get("preview")))
         except (AudioError, OSError) as error:
-            self.send({**told, "error": reason(error)})
+            self._answer(asked, {"error": reason(error)})
             return
-        pieces = range(0, len(sound.data), _PIECE_BYTES)
-        for number, first in enumerate(pieces):
-            part = sound.data[first : first + _PIECE_BYTES]
-            facts = {
-                "content_type": sound.content_type,
-                "note": sound.note,
-                "piece": number,
-                "pieces": len(pieces),
-            }
-            self.send({**told, **facts}, [part])
+        self._answer(asked, {"content_type": sound.content_type, "note": sound.note}, sound.data)
 
     def _make(self, asked: dict[str, Any]) -> None:
         """Make the sound of a row, after a press of play."""
 
     def _send_outlines(self, asked: dict[str, Any]) -> None:
         bins = min(max(int(asked["bins"]), 1), _MAX_BINS)
-        for row in asked["rows"][:_MAX_ASKED]:
-            outline = self._rows.sounds.outline(int(row), bins)
-            facts = {"row": row, "bins": bins, "seconds": outline.seconds, "error": outline.error}
-            self.send({"type": "outline", "revision": self.revision, **facts}, [outline.peaks])
+        outlines = [self._rows.sounds.outline(int(row), bins) for row in asked["rows"][:_MAX_ASKED]]
+        facts = [[outline.seconds, outline.error, len(outline.peaks)] for outline in outlines]
+        self._answer(asked, {"facts": facts}, b"".join(outline.peaks for outline in outlines))
 
     def _send_differences(self, asked: dict[str, Any]) -> None:
         rows = [int(row) for row in asked["rows"][:_MAX_ASKED]]
@@ -335,8 +317,7 @@ class AudioTable(RefreshedWidget):
             for title in asked["columns"]
             for row, pieces in zip(rows, self._rows.differences(rows, asked["reference"], title), strict=True)
         ]
-        told = {"type": "differences", "reference": asked["reference"], "revision": self.revision}
-        self.send(told, [orjson.dumps(found)])
+        self._answer(asked, {}, orjson.dumps(found))
 
     def _keep_noted(self, noted: dict[str, Any]) -> None:
         name, row = noted["name"], int(noted["row"])

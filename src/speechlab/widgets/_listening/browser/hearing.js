@@ -1,6 +1,6 @@
 // The sounds of a question: requested, decoded and played one at a time. Counts plays and the seconds heard.
 
-import { PATIENCE_MS, tell } from "../../_shared/kernel.js";
+import { askSound, Unanswered } from "../../_shared/kernel.js";
 
 const ENOUGH_S = 1;
 
@@ -18,8 +18,8 @@ export class Hearing {
     this.buffers = new Map();
     /** @type {Map<string, string>} */
     this.errors = new Map();
-    /** @type {Map<string, number>} */
-    this.asked = new Map();
+    /** @type {Set<string>} */
+    this.asked = new Set();
     /** @type {Record<string, number>} */
     this.plays = {};
     /** @type {Map<string, number>} */
@@ -67,36 +67,19 @@ export class Hearing {
     for (const one of tokens) this.ask(one);
   }
 
-  /** @param {string} token */
-  ask(token) {
+  /** Requests and decodes a sound. @param {string} token */
+  async ask(token) {
     if (this.buffers.has(token) || this.asked.has(token)) return;
     this.errors.delete(token);
-    const gone = () => {
-      this.asked.delete(token);
-      this.errors.set(token, "The kernel does not answer, so there is no sound. Run the cell again.");
-      this.changed();
-    };
-    this.asked.set(token, window.setTimeout(gone, PATIENCE_MS));
-    if (!tell(this.model, { type: "sound", token })) {
-      clearTimeout(this.asked.get(token));
-      gone();
-    }
-  }
-
-  /** Decodes a sound that arrived. @param {{token: string, error?: string}} message @param {DataView[]} buffers */
-  async take({ token, error }, buffers) {
-    clearTimeout(this.asked.get(token));
-    this.asked.delete(token);
+    this.asked.add(token);
     try {
-      if (error) throw new Error(error);
       this.context ??= new AudioContext();
-      const [view] = buffers;
-      const data = /** @type {ArrayBuffer} */ (view.buffer).slice(view.byteOffset, view.byteOffset + view.byteLength);
-      this.buffers.set(token, await this.context.decodeAudioData(data));
-      this.errors.delete(token);
-    } catch (problem) {
-      this.errors.set(token, error ?? `This browser cannot play the sound: ${problem}`);
+      this.buffers.set(token, (await askSound(this.model, { type: "sound", token }, this.context)).buffer);
+    } catch (error) {
+      const words = "The kernel does not answer, so there is no sound. Run the cell again.";
+      this.errors.set(token, error instanceof Unanswered ? words : /** @type {Error} */ (error).message);
     }
+    this.asked.delete(token);
     if (this.wanted === token && this.buffers.has(token)) this.play(token, this.from);
     this.changed();
   }
@@ -150,7 +133,6 @@ export class Hearing {
 
   dispose() {
     this.stop();
-    for (const timer of this.asked.values()) clearTimeout(timer);
     void this.context?.close();
   }
 }

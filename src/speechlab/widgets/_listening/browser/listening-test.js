@@ -49,11 +49,10 @@ class TestView {
     this.practised = false;
     this.listeners = {
       "change:session": () => this.heed(this.model.get("session")),
-      /** @param {any} message @param {DataView[]} buffers */
-      "msg:custom": (message, buffers) => {
-        if (message.type === "sound") void this.hearing.take(message, buffers);
-        else if (message.view !== this.view) return;
-        else if (message.type === "kept") this.kept();
+      /** @param {any} message */
+      "msg:custom": (message) => {
+        if (message.view !== this.view) return;
+        if (message.type === "kept") this.kept();
         else if (message.type === "begun") this.begin(message.session, true);
       },
     };

@@ -77,7 +77,7 @@ const hearers = [];
 /** @param {string} name @param {any[]} values */
 function announce(name, ...values) {
   queueMicrotask(() => {
-    for (const [one, hearer] of hearers) if (one === name) hearer(...values);
+    for (const [one, hearer] of [...hearers]) if (one === name) hearer(...values);
   });
 }
 
@@ -91,9 +91,9 @@ const state = {
 };
 /** @type {Record<string, (message: any) => void>} */
 const replies = {
-  sound: ({ token }) => {
+  sound: ({ token, ask }) => {
     const bytes = Uint8Array.from(atob(carried.sounds[token]), (one) => one.charCodeAt(0));
-    announce("msg:custom", { type: "sound", token }, [new DataView(bytes.buffer)]);
+    announce("msg:custom", { type: "sound", token, ask }, [new DataView(bytes.buffer)]);
   },
   begin: ({ listener, view }) => {
     become(listener);
@@ -131,7 +131,8 @@ test.render({
     get: (name) => state[name],
     /** @param {string} name @param {(...values: any[]) => void} hearer */
     on: (name, hearer) => hearers.push([name, hearer]),
-    off: () => {},
+    /** @param {string} name @param {(...values: any[]) => void} hearer */
+    off: (name, hearer) => hearers.splice(hearers.findIndex((one) => one[1] === hearer) >>> 0, 1),
     /** @param {any} message */
     send: (message) => replies[message.type](message),
   },

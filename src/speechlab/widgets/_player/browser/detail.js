@@ -1,6 +1,6 @@
 // Outlines and spectrograms of the clips: a coarse outline of each whole clip, and finer data for the view on request.
 
-import { PATIENCE_MS, tell } from "../../_shared/kernel.js";
+import { ask, Unanswered } from "../../_shared/kernel.js";
 
 const SETTLED_MS = 80;
 const MOST_COLUMNS = 2_000;
@@ -16,7 +16,6 @@ export class Detail {
     this.model = model;
     this.changed = changed;
     this.timer = 0;
-    this.patience = 0;
     this.asked = "";
     /** @type {Outline[]} */
     this.fine = [];
@@ -55,44 +54,39 @@ export class Detail {
       this.whole.forEach((whole, index) => {
         const stop = Math.min(end, whole.end);
         const enough = ((stop - start) / whole.end) * (whole.values.length / 2) >= count;
-        if (start < stop && !enough) tell(this.model, { type: "peaks", clip: index, start, end: stop, count });
+        if (start < stop && !enough) void this.askOutline({ clip: index, start, end: stop, count });
       });
       const stop = Math.min(end, this.whole[clip].end);
-      if (spectrogram && start < stop) this.askPicture({ clip, start, end: stop, count });
+      if (spectrogram && start < stop) void this.askPicture({ clip, start, end: stop, count });
     }, SETTLED_MS);
   }
 
   /** @param {{clip: number, start: number, end: number, count: number}} wanted */
-  askPicture(wanted) {
-    const fail = () => this.picture?.image || this.showPicture({ ...wanted, image: null, top: 0, error: "No answer: the kernel is busy, or gone" });
-    clearTimeout(this.patience);
-    this.patience = setTimeout(fail, PATIENCE_MS);
-    if (!tell(this.model, { type: "spectrogram", ...wanted })) fail();
+  async askOutline(wanted) {
+    const answer = await ask(this.model, { type: "peaks", ...wanted }).catch(() => null); // the coarse one stays
+    if (!answer) return;
+    this.fine[wanted.clip] = { start: wanted.start, end: wanted.end, values: new Int8Array(answer.data.buffer) };
+    this.changed();
+  }
+
+  /** @param {{clip: number, start: number, end: number, count: number}} wanted */
+  async askPicture(wanted) {
+    const { start, end } = wanted;
+    const shown = { start, end, image: null, top: 0, error: "" };
+    try {
+      const { data, top } = await ask(this.model, { type: "spectrogram", ...wanted });
+      const image = await createImageBitmap(new Blob([data], { type: "image/png" }));
+      if (wanted.clip === this.model.get("heard")) this.showPicture({ ...shown, image, top });
+    } catch (error) {
+      const late = error instanceof Unanswered && this.picture?.image;
+      if (!late && wanted.clip === this.model.get("heard")) this.showPicture({ ...shown, error: /** @type {Error} */ (error).message });
+    }
   }
 
   /** @param {Picture} picture */
   showPicture(picture) {
     this.picture?.image?.close();
     this.picture = picture;
-    this.changed();
-  }
-
-  /** @param {any} message @param {DataView[]} buffers */
-  async take(message, buffers) {
-    const { start, end, error = "" } = message;
-    const view = buffers[0];
-    if (message.type === "peaks") {
-      if (error) return;
-      const values = new Int8Array(view.buffer, view.byteOffset, view.byteLength);
-      this.fine[message.clip] = { start, end, values };
-    } else {
-      if (message.clip !== this.model.get("heard")) return;
-      const bytes = new Uint8Array(/** @type {ArrayBuffer} */ (view.buffer), view.byteOffset, view.byteLength);
-      clearTimeout(this.patience);
-      const image = error ? null : await createImageBitmap(new Blob([bytes], { type: "image/png" }));
-      this.showPicture({ start, end, image, top: message.top, error });
-      return;
-    }
     this.changed();
   }
 
@@ -103,7 +97,6 @@ export class Detail {
 
   reset() {
     clearTimeout(this.timer);
-    clearTimeout(this.patience);
     this.asked = "";
     this.fine = [];
     this.forgetPicture();

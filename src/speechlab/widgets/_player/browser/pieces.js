@@ -1,6 +1,6 @@
 // The sound of the clips, requested in pieces during playback and decoded at one sample rate.
 
-import { PATIENCE_MS, tell } from "../../_shared/kernel.js";
+import { askSound, Unanswered } from "../../_shared/kernel.js";
 
 const KEPT_PIECES = 24;
 
@@ -36,8 +36,8 @@ export class Pieces {
     this.failed = failed;
     /** @type {Map<string, Piece>} */
     this.there = new Map();
-    /** @type {Map<string, number>} */
-    this.asked = new Map();
+    /** @type {Set<string>} */
+    this.asked = new Set();
   }
 
   /** @returns {Clip[]} */
@@ -74,39 +74,17 @@ export class Pieces {
     return ready;
   }
 
-  /** @param {number} clip @param {number} piece @param {boolean} ahead Whether the piece is requested in advance, so that a failure is not reported. */
-  ask(clip, piece, ahead) {
-    const key = `${clip}:${piece}`;
-    const now = performance.now();
-    if (now - (this.asked.get(key) ?? -Infinity) < PATIENCE_MS) return;
-    this.asked.set(key, now);
-    if (!tell(this.model, { type: "sound", clip, piece })) {
-      this.asked.delete(key);
-      if (!ahead) this.failed("No answer: the kernel is gone");
-      return;
-    }
-    setTimeout(() => {
-      if (this.asked.get(key) !== now) return;
-      this.asked.delete(key);
-      if (!ahead) this.failed("No answer: the kernel is busy, or gone");
-    }, PATIENCE_MS);
-  }
-
-  /** @param {any} message @param {DataView[]} buffers */
-  async take(message, buffers) {
-    const key = `${message.clip}:${message.piece}`;
-    this.asked.delete(key);
-    if (message.error) {
-      this.failed(message.error);
-      return;
-    }
-    const view = buffers[0];
-    const bytes = /** @type {ArrayBuffer} */ (view.buffer.slice(view.byteOffset, view.byteOffset + view.byteLength));
+  /** @param {number} clip @param {number} number @param {boolean} ahead Whether the piece is requested in advance, so that a kernel without an answer is not reported. */
+  async ask(clip, number, ahead) {
+    const key = `${clip}:${number}`;
+    if (this.asked.has(key)) return;
+    this.asked.add(key);
     try {
-      const buffer = await this.context.decodeAudioData(bytes);
-      this.there.set(key, { buffer, start: message.start, lead: message.lead });
+      const { buffer, start, lead } = await askSound(this.model, { type: "sound", clip, piece: number }, this.context);
+      if (!this.asked.delete(key)) return; // forgotten
+      this.there.set(key, { buffer, start, lead });
     } catch (error) {
-      this.failed(`This browser cannot play the sound: ${error instanceof Error ? error.message : error}`);
+      if (this.asked.delete(key) && !(ahead && error instanceof Unanswered)) this.failed(/** @type {Error} */ (error).message);
       return;
     }
     const most = KEPT_PIECES * this.clips.length;

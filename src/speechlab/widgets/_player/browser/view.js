@@ -367,11 +367,9 @@ export class PlayerView {
       "change:heard": () => (this.transport.mix(), this.detail.forgetPicture(), states()),
       "change:equal_level": () => (this.transport.mix(), states()),
       "change:current_time": () => model.get("current_time") !== this.reported && this.seek(model.get("current_time")),
-      "msg:custom": (message, buffers) => {
+      "msg:custom": (message) => {
         if (message.type === "play") this.start(message.start ?? this.transport.now(), message.end ?? this.duration);
         else if (message.type === "pause") this.transport.stop();
-        else if (message.type === "sound") this.transport.pieces.take(message, buffers);
-        else this.detail.take(message, buffers);
       },
     };
   }

@@ -52,7 +52,6 @@ class RecorderView {
       "change:title": () => this.describe(),
       "change:max_s": () => this.describe(),
       "change:takes": () => (this.takes.fill(), this.describe()),
-      "msg:custom": (message, buffers) => message.type === "sound" && this.takes.sound(message, buffers),
     };
     for (const [name, listener] of Object.entries(this.heard)) model.on(name, listener);
     this.sized = new ResizeObserver(() => (this.takes.draw(), this.ui.meter.show()));

@@ -1,6 +1,6 @@
 // The takes that Python has, each with its outline, its facts, and buttons to play and to delete it.
 
-import { PATIENCE_MS, tell } from "../../_shared/kernel.js";
+import { askSound, tell } from "../../_shared/kernel.js";
 import { make } from "../../_shared/dom.js";
 import { focusIn } from "../../_shared/keys.js";
 import { drawOutline } from "./meter.js";
@@ -90,7 +90,7 @@ export class Takes {
   }
 
   /** @param {string} take */
-  playOrStop(take) {
+  async playOrStop(take) {
     const on = this.playing === take;
     this.stop();
     if (on) return;
@@ -99,40 +99,19 @@ export class Takes {
     this.context.resume();
     this.playing = take;
     this.states();
-    if (!tell(this.model, { type: "sound", take })) {
-      this.stop();
-      this.say("No answer: the kernel is gone", true);
-      return;
-    }
-    setTimeout(() => {
-      if (this.playing !== take || this.node) return;
-      this.stop();
-      this.say("No answer: the kernel is busy, or gone", true);
-    }, PATIENCE_MS);
-  }
-
-  /** Plays the sound of a take that arrived. @param {any} message @param {DataView[]} buffers */
-  async sound(message, buffers) {
-    if (message.take !== this.playing || this.node || !this.context) return;
-    if (message.error) {
-      this.stop();
-      this.say(message.error, true);
-      return;
-    }
-    const view = buffers[0];
-    const bytes = /** @type {ArrayBuffer} */ (view.buffer.slice(view.byteOffset, view.byteOffset + view.byteLength));
     try {
-      const buffer = await this.context.decodeAudioData(bytes);
-      if (message.take !== this.playing || this.node) return;
+      const { buffer, note } = await askSound(this.model, { type: "sound", take }, this.context);
+      if (this.playing !== take || this.node) return;
       this.node = this.context.createBufferSource();
       this.node.buffer = buffer;
       this.node.connect(this.context.destination);
       this.node.onended = () => this.stop();
       this.node.start();
-      if (message.note) this.say(message.note);
+      if (note) this.say(note);
     } catch (error) {
+      if (this.playing !== take || this.node) return;
       this.stop();
-      this.say(`This browser cannot play the sound: ${error instanceof Error ? error.message : error}`, true);
+      this.say(/** @type {Error} */ (error).message, true);
     }
   }
 

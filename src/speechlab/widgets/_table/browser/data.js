@@ -1,6 +1,6 @@
 // The rows in the browser: cells by column, notes, and the order of the rows that the filters let through.
 
-import { tell } from "../../_shared/kernel.js";
+import { ask } from "../../_shared/kernel.js";
 
 /**
  * @typedef {{name: string, label: string, squeezed?: boolean, pinned?: boolean, kind: "text" | "label" | "category" | "list" | "number", shown: boolean, lang: string, compared: boolean,
@@ -52,19 +52,21 @@ export class TableData {
     this.order = new Int32Array(0);
   }
 
-  /** Requests the rows that are not loaded yet. */
-  ask() {
-    if (this.loaded < this.count) tell(this.model, { type: "rows", start: this.loaded, revision: this.revision });
+  /** Requests the rows that are not loaded yet. @param {() => void} arrived Called after each piece of them. */
+  async ask(arrived) {
+    const { revision } = this;
+    while (this.loaded < this.count) {
+      const { start, end, data } = await ask(this.model, { type: "rows", start: this.loaded, revision });
+      if (revision !== this.revision || start !== this.loaded) return;
+      this.take(JSON.parse(new TextDecoder().decode(data)));
+      this.loaded = end;
+      this.haystack = null;
+      arrived();
+    }
   }
 
-  /**
-   * Adds a piece of the rows. Returns whether it was the next one.
-   * @param {{start: number, end: number, revision: number}} message
-   * @param {DataView} buffer
-   */
-  take(message, buffer) {
-    if (message.revision !== this.revision || message.start !== this.loaded) return false;
-    const piece = JSON.parse(new TextDecoder().decode(buffer));
+  /** Adds a piece of the rows. @param {Record<string, any[]>} piece */
+  take(piece) {
     for (const [key, values] of Object.entries(piece)) {
       if (key === "lang") this.langs.push(...values);
       else if (key.startsWith("n:")) this.noted[key.slice(2)].push(...values);
@@ -74,10 +76,6 @@ export class TableData {
         this.cells.set(name, (this.cells.get(name) ?? []).concat(values.map((/** @type {any} */ cell) => cellOf(cell, column))));
       }
     }
-    this.loaded = message.end;
-    this.haystack = null;
-    this.ask();
-    return true;
   }
 
   /** @param {number} row @param {string} name */

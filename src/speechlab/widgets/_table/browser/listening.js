@@ -2,10 +2,11 @@
 
 import { waveform } from "./cells.js";
 import { make, shortClock, spoken } from "../../_shared/dom.js";
-import { PATIENCE_MS, tell } from "../../_shared/kernel.js";
+import { ask, tell, Unanswered } from "../../_shared/kernel.js";
 
 const KEPT_SOUNDS = 24;
 const MAKING_MS = 120_000;
+const WAVE_BINS = 600;
 const SPEEDS = [0.5, 0.75, 1, 1.25, 1.5, 2];
 
 /** A WAV file with a tenth of a second of silence. */
@@ -51,10 +52,8 @@ export class Listening {
     this.opened = false;
     /** @type {Map<number, {url: string, note: string}>} */
     this.sounds = new Map();
-    /** @type {Map<number, Uint8Array[]>} */
-    this.pieces = new Map();
-    /** @type {Map<number, number>} */
-    this.asked = new Map();
+    /** @type {Set<number>} */
+    this.asked = new Set();
     /** @type {Set<number>} */
     this.previews = new Set();
     for (const name of ["play", "pause", "ended", "seeked", "loadedmetadata"]) {
@@ -144,8 +143,21 @@ export class Listening {
     this.error = "";
     this.outline = undefined;
     this.prepare(row);
-    tell(this.model, { type: "outlines", rows: [row], bins: 600, revision: this.model.get("revision") });
+    this.askOutline();
     this.show();
+  }
+
+  /** Requests the waveform of the row for the slider. */
+  askOutline() {
+    const { row } = this;
+    ask(this.model, { type: "outlines", rows: [row], bins: WAVE_BINS, revision: this.model.get("revision") }).then(({ facts, data }) => {
+      if (row !== this.row) return;
+      const [[seconds, error]] = facts;
+      this.outline = { seconds, error };
+      this.slider.replaceChildren();
+      if (data.length) this.slider.append(waveform(new Int8Array(data.buffer)));
+      this.show();
+    }, () => {}); // the sound itself tells why it does not come
   }
 
   playOrPause() {
@@ -201,23 +213,27 @@ export class Listening {
   }
 
   /** @param {number} row @param {boolean} [preview] */
-  ask(row, preview = false) {
-    const now = performance.now();
-    if (now - (this.asked.get(row) ?? -Infinity) < PATIENCE_MS && !preview) return;
-    this.asked.set(row, now);
-    if (!tell(this.model, { type: "sound", row, preview, revision: this.model.get("revision") })) {
+  async ask(row, preview = false) {
+    if (this.asked.has(row) && !preview) return;
+    this.asked.add(row);
+    const revision = this.model.get("revision");
+    try {
+      const { data, content_type: type, note } = await ask(this.model, { type: "sound", row, preview, revision });
+      if (revision !== this.model.get("revision")) return;
+      const sound = { url: URL.createObjectURL(new Blob([data], { type })), note };
+      this.forget(row);
+      this.sounds.set(row, sound);
+      for (const old of [...this.sounds.keys()].slice(0, -KEPT_SOUNDS)) if (old !== this.row) this.forget(old);
+      if (this.wanted === row) this.start(sound);
+    } catch (error) {
+      const { message, answer } = /** @type {any} */ (error);
+      if (answer?.makeable && this.meant && this.wanted === row) this.make(row);
+      else if (answer?.coming) this.coming = row;
+      else if (row === (error instanceof Unanswered ? this.wanted : this.row) && this.coming !== row) this.fail(message);
+    } finally {
       this.asked.delete(row);
-      if (this.wanted === row) this.fail("No answer: the kernel is gone");
-      return;
     }
-    this.expect(row, PATIENCE_MS, () => this.coming !== row);
-  }
-
-  /** @param {number} row @param {number} time Milliseconds. @param {() => boolean} still Whether the sound still counts as late then. */
-  expect(row, time, still) {
-    setTimeout(() => {
-      if (this.wanted === row && still()) this.fail("No answer: the kernel is busy, or gone");
-    }, time);
+    this.show();
   }
 
   /** Requests the synthesis of a row's sound. @param {number} row */
@@ -225,7 +241,7 @@ export class Listening {
     this.meant = false;
     this.coming = row;
     if (!tell(this.model, { type: "make", row, revision: this.model.get("revision") })) this.fail("No answer: the kernel is gone");
-    else this.expect(row, MAKING_MS, () => this.coming === row);
+    else setTimeout(() => this.wanted === row && this.coming === row && this.fail("No answer: the kernel is busy, or gone"), MAKING_MS);
   }
 
   /** Discards the sound of a row, which has changed. @param {number} row */
@@ -233,7 +249,6 @@ export class Listening {
     this.forget(row);
     this.asked.delete(row);
     this.previews.delete(row);
-    this.pieces.delete(row);
     if (this.coming === row) this.coming = -1;
     if (row !== this.row) return;
     this.audio.pause();
@@ -241,35 +256,8 @@ export class Listening {
     this.error = "";
     this.outline = undefined;
     this.slider.replaceChildren();
-    tell(this.model, { type: "outlines", rows: [row], bins: 600, revision: this.model.get("revision") });
+    this.askOutline();
     this.ask(row);
-    this.show();
-  }
-
-  /** @param {any} message @param {DataView[]} buffers */
-  take(message, buffers) {
-    const { row } = message;
-    if (message.error) {
-      this.asked.delete(row);
-      if (message.makeable && this.meant && this.wanted === row) this.make(row);
-      else if (message.coming) this.coming = row;
-      else if (row === this.row) this.fail(message.error);
-      this.show();
-      return;
-    }
-    const view = buffers[0];
-    const part = new Uint8Array(view.buffer, view.byteOffset, view.byteLength);
-    const parts = message.piece === 0 ? [] : (this.pieces.get(row) ?? []);
-    parts[message.piece] = part;
-    this.pieces.set(row, parts);
-    if (parts.filter(Boolean).length < message.pieces) return;
-    this.pieces.delete(row);
-    this.asked.delete(row);
-    const url = URL.createObjectURL(new Blob(/** @type {BlobPart[]} */ (parts), { type: message.content_type }));
-    this.forget(row);
-    this.sounds.set(row, { url, note: message.note });
-    for (const old of [...this.sounds.keys()].slice(0, -KEPT_SOUNDS)) if (old !== this.row) this.forget(old);
-    if (this.wanted === row) this.start({ url, note: message.note });
     this.show();
   }
 
@@ -301,15 +289,6 @@ export class Listening {
     this.error = error;
     this.show();
     this.table.changed();
-  }
-
-  /** @param {{row: number, seconds: number, error: string}} message @param {Int8Array} peaks */
-  draw(message, peaks) {
-    if (message.row !== this.row) return;
-    this.outline = message;
-    this.slider.replaceChildren();
-    if (peaks.length) this.slider.append(waveform(peaks));
-    this.show();
   }
 
   /** @param {PointerEvent} event */

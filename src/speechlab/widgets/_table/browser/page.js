@@ -23,30 +23,26 @@ function bytesOf(text) {
   return new DataView(bytes.buffer);
 }
 
+const textOf = (value) => new DataView(new TextEncoder().encode(JSON.stringify(value)).buffer);
 const answers = {
-  rows: ({ revision }) => {
-    const piece = new TextEncoder().encode(JSON.stringify(held.rows));
-    answer({ type: "rows", start: 0, end: held.state.count, revision }, [new DataView(piece.buffer)]);
-  },
-  sound: async ({ row, revision }) => {
+  rows: ({ ask }) => answer({ ask, start: 0, end: held.state.count }, [textOf(held.rows)]),
+  sound: async ({ row, ask }) => {
     await whole; // the sounds come after the rows in the page
     sounds ??= parsed("sounds");
     const [data, note] = sounds[row];
-    if (!data) answer({ type: "sound", row, revision, error: note });
-    else answer({ type: "sound", row, revision, content_type: "audio/ogg", note, piece: 0, pieces: 1 }, [bytesOf(data)]);
+    if (!data) answer({ ask, error: note });
+    else answer({ ask, content_type: "audio/ogg", note }, [bytesOf(data)]);
   },
-  outlines: ({ rows, bins, revision }) => {
-    for (const row of rows) {
-      const [peaks, seconds, error] = held.outlines[row];
-      answer({ type: "outline", row, bins, seconds, error, revision }, [bytesOf(peaks)]);
-    }
+  outlines: ({ rows, ask }) => {
+    const peaks = rows.map((row) => new Uint8Array(bytesOf(held.outlines[row][0]).buffer));
+    const facts = rows.map((row, index) => [held.outlines[row][1], held.outlines[row][2], peaks[index].length]);
+    answer({ ask, facts }, [new DataView(Uint8Array.from(peaks.flatMap((one) => [...one])).buffer)]);
   },
-  differences: ({ rows, reference, columns, revision }) => {
+  differences: ({ rows, columns, ask }) => {
     const found = rows.flatMap((row) =>
       columns.map((column) => ({ row, column, pieces: held.differences[column]?.[row] ?? null })),
     );
-    const data = new TextEncoder().encode(JSON.stringify(found));
-    answer({ type: "differences", reference, revision }, [new DataView(data.buffer)]);
+    answer({ ask }, [textOf(found)]);
   },
   noted: ({ row, name, value }) => {
     noted[name][row] = value;
@@ -90,7 +86,7 @@ const state = { ...held.state, revision: 0, chosen: -1, exported: true };
 const listeners = [];
 function answer(message, buffers = []) {
   queueMicrotask(() => {
-    for (const [name, listener] of listeners) if (name === "msg:custom") listener(message, buffers);
+    for (const [name, listener] of [...listeners]) if (name === "msg:custom") listener(message, buffers);
   });
 }
 const model = {
@@ -100,7 +96,7 @@ const model = {
   },
   save_changes: () => {},
   on: (name, listener) => listeners.push([name, listener]),
-  off: () => {},
+  off: (name, listener) => listeners.splice(listeners.findIndex((one) => one[1] === listener) >>> 0, 1),
   send: (message) => answers[message.type](message),
 };
 table.render({ model, el: document.getElementById("widget") });

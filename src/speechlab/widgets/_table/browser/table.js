@@ -3,7 +3,7 @@
 
 import { make, makeRoot } from "../../_shared/dom.js";
 import { liveWidget } from "../../_shared/mount.js";
-import { PATIENCE_MS, tell } from "../../_shared/kernel.js";
+import { ask, PATIENCE_MS, tell } from "../../_shared/kernel.js";
 import { cellOf, TableData } from "./data.js";
 import { Cells } from "./cells.js";
 import { showControls } from "./controls.js";
@@ -60,7 +60,7 @@ export class AudioTableView {
     this.build(el);
     this.listen();
     this.narrowing.restore(this.model.get("view"));
-    this.data.ask();
+    this.load();
     this.layOut();
   }
 
@@ -114,7 +114,7 @@ export class AudioTableView {
 
   listen() {
     this.heard = {
-      "msg:custom": (/** @type {any} */ message, /** @type {DataView[]} */ buffers) => this.take(message, buffers),
+      "msg:custom": (/** @type {any} */ message) => this.take(message),
       "change:revision": () => this.another(),
       "change:reference": () => this.compare(),
       "change:chosen": () => this.chosenElsewhere(),
@@ -134,20 +134,11 @@ export class AudioTableView {
 
   // ------------------------------------------------------------------------------------------------ messages
 
-  /** @param {any} message @param {DataView[]} buffers */
-  take(message, buffers) {
+  /** @param {any} message */
+  take(message) {
     if (message.type === "warning") this.warn(message.words);
-    if (message.type !== "noted" && message.revision !== this.data.revision) return;
-    if (message.type === "rows") {
-      if (!this.data.take(message, buffers[0])) return;
-      this.narrow(true);
-      // A row may have been selected before this view started.
-      if (this.data.loaded === this.data.count && this.active < 0) this.chosenElsewhere();
-    } else if (message.type === "sound") this.listening.take(message, buffers);
-    else if (message.type === "outline") this.takeOutline(message, buffers[0]);
-    else if (message.type === "differences") this.takeDifferences(message, buffers[0]);
     else if (message.type === "noted") this.takeNoted(message);
-    else if (message.type === "changed") this.takeChanged(message);
+    else if (message.type === "changed" && message.revision === this.data.revision) this.takeChanged(message);
   }
 
   /** Updates a row whose sound has changed. @param {{row: number, cells: Record<string, any>}} message */
@@ -174,19 +165,22 @@ export class AudioTableView {
     this.header.fit();
   }
 
-  /** @param {any} message @param {DataView | undefined} view */
-  takeOutline(message, view) {
-    const peaks = view ? new Int8Array(view.buffer, view.byteOffset, view.byteLength) : new Int8Array(0);
-    if (message.bins !== THUMB_BINS) {
-      this.listening.draw(message, peaks);
-      return;
-    }
-    this.outlines.set(message.row, peaks);
-    if (message.error) this.troubles.set(message.row, message.error);
+  /** @param {number[]} rows */
+  async askOutlines(rows) {
+    const { revision } = this.data;
+    const { facts, data } = await ask(this.model, { type: "outlines", rows, bins: THUMB_BINS, revision });
+    if (revision !== this.data.revision) return;
+    let start = 0;
+    facts.forEach((/** @type {[number, string, number]} */ [, error, length], /** @type {number} */ index) => {
+      const row = rows[index];
+      this.outlines.set(row, new Int8Array(data.buffer, start, length));
+      start += length;
+      if (error) this.troubles.set(row, error);
+      const thumb = this.nodeOf(row)?.querySelector(".sl-thumb");
+      if (thumb) this.cells.showThumb(thumb, row, error);
+    });
     this.turns.show();
-    const thumb = this.nodeOf(message.row)?.querySelector(".sl-thumb");
-    if (thumb) this.cells.showThumb(thumb, message.row, message.error);
-    if (thumb && message.error) this.rows.settle();
+    if (this.troubles.size) this.rows.settle();
   }
 
   /** The element of a row, if it has one now. @param {number} row */
@@ -194,10 +188,13 @@ export class AudioTableView {
     return this.rows.there.get(this.positionOf(row));
   }
 
-  /** @param {any} message @param {DataView} view */
-  takeDifferences(message, view) {
-    if (message.reference !== this.reference) return;
-    for (const { row, column, pieces } of JSON.parse(new TextDecoder().decode(view))) {
+  /** @param {number[]} rows @param {string[]} columns */
+  async askDifferences(rows, columns) {
+    const { reference } = this;
+    const { revision } = this.data;
+    const { data } = await ask(this.model, { type: "differences", rows, reference, columns, revision });
+    if (reference !== this.reference || revision !== this.data.revision) return;
+    for (const { row, column, pieces } of JSON.parse(new TextDecoder().decode(data))) {
       this.differences.set(`${row}:${column}`, pieces);
       const cell = [...(this.nodeOf(row)?.children ?? [])].find((one) => one instanceof HTMLElement && one.dataset.label === column);
       const found = this.data.column(column);
@@ -231,7 +228,16 @@ export class AudioTableView {
     this.narrowing.reset();
     this.layOut();
     this.narrow();
-    this.data.ask();
+    this.load();
+  }
+
+  load() {
+    const arrived = () => {
+      this.narrow(true);
+      // A row may have been selected before this view started.
+      if (this.data.loaded === this.data.count && this.active < 0) this.chosenElsewhere();
+    };
+    this.data.ask(arrived).catch((error) => this.warn(`${error.message}. Run the cell again.`));
   }
 
   compare() {
@@ -253,16 +259,16 @@ export class AudioTableView {
     clearTimeout(this.askTimer);
     this.askTimer = window.setTimeout(() => {
       const rows = seen.map((position) => this.rowAt(position)).filter((row) => row >= 0);
-      const { revision } = this.data;
       const fresh = (/** @type {string} */ kind) => rows.filter((row) => {
         const key = `${kind}:${row}`;
         return !this.askedFor.has(key) && this.askedFor.add(key);
       });
       const outlines = this.sound ? fresh("outline") : [];
-      if (outlines.length) tell(this.model, { type: "outlines", rows: outlines, bins: THUMB_BINS, revision });
+      const late = (/** @type {Error} */ error) => this.warn(error.message);
+      if (outlines.length) this.askOutlines(outlines).catch(late);
       const columns = this.data.compared(this.reference);
       const differences = columns.length ? fresh(`differences:${columns}`) : [];
-      if (differences.length) tell(this.model, { type: "differences", rows: differences, reference: this.reference, columns, revision });
+      if (differences.length) this.askDifferences(differences, columns).catch(late);
     }, 60);
   }
 
