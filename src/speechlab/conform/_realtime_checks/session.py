@@ -16,8 +16,13 @@ if TYPE_CHECKING:
 _ODD_RATE = 12_345
 
 
+def _refused(t: Target, *rows: tuple[dict[str, Any], str]) -> None:
+    """Send settings with one fault each, on a connection of their own, which stays unconfigured."""
+    with Talk(t) as talk:
+        _all_refused(talk, *rows)
+
+
 def _all_refused(talk: Talk, *rows: tuple[dict[str, Any], str]) -> None:
-    """Send settings with one fault each, on one connection, which stays unconfigured."""
     for number, (session, code) in enumerate(rows):
         answer = talk.update(f"wrong-{number}", **session)
         if talk.refused(answer, code):
@@ -92,18 +97,12 @@ def _again(t: Target) -> None:
 
 @check("voice", 130, title="missing_voice_id and unknown_voice_id")
 def _voice(t: Target) -> None:
-    with Talk(t) as talk:
-        _all_refused(
-            talk, ({"voice_id": ...}, "missing_voice_id"), ({"voice_id": t.unknown_id()}, "unknown_voice_id")
-        )
+    _refused(t, ({"voice_id": ...}, "missing_voice_id"), ({"voice_id": t.unknown_id()}, "unknown_voice_id"))
 
 
 @check("voice-form", 130, title="a malformed voice_id is unknown, a null one missing", advisory=True)
 def _voice_form(t: Target) -> None:
-    with Talk(t) as talk:
-        _all_refused(
-            talk, ({"voice_id": "no-uuid"}, "unknown_voice_id"), ({"voice_id": None}, "missing_voice_id")
-        )
+    _refused(t, ({"voice_id": "no-uuid"}, "unknown_voice_id"), ({"voice_id": None}, "missing_voice_id"))
 
 
 @check("format", 131, title="unsupported_audio_format: missing, unknown, or not a format of the voice")
@@ -111,8 +110,7 @@ def _format(t: Target) -> None:
     rows = [({"format": value}, "unsupported_audio_format") for value in (..., "aac", "")]
     lacking = sorted({str(each) for each in AudioFormat} - set(formats_of(t.voice)))
     rows += [({"format": name}, "unsupported_audio_format") for name in lacking]
-    with Talk(t) as talk:
-        _all_refused(talk, *rows)
+    _refused(t, *rows)
 
 
 @check("streaming-format", 131, 33, title="unsupported_streaming_format if HTTP refuses to stream", metered=5)
@@ -122,14 +120,12 @@ def _streaming_format(t: Target) -> None:
     cannot = [name for name, status in with_http.items() if status == 400]
     if not cannot:
         raise Untried("the voice streams in each of its formats")
-    with Talk(t) as talk:
-        _all_refused(talk, *(({"format": name}, "unsupported_streaming_format") for name in cannot))
+    _refused(t, *(({"format": name}, "unsupported_streaming_format") for name in cannot))
 
 
 @check("rate", 132, title="unsupported_sample_rate: not listed, or negative")
 def _rate(t: Target) -> None:
-    with Talk(t) as talk:
-        _all_refused(talk, *(({"sample_rate": rate}, "unsupported_sample_rate") for rate in (_ODD_RATE, -1)))
+    _refused(t, *(({"sample_rate": rate}, "unsupported_sample_rate") for rate in (_ODD_RATE, -1)))
 
 
 @check("q-ogg", 132, title="unsupported_sample_rate: a rate and ogg on provider Q", needs="--q-voice")
@@ -154,23 +150,18 @@ def _q_ogg(t: Target) -> None:
 def _single_rate(t: Target) -> None:
     voice = t.voice_where(has_one_rate, "with one sample rate")
     session = {"voice_id": voice["id"], "format": formats_of(voice)[0], "sample_rate": unlisted_rate(voice)}
-    with Talk(t) as talk:
-        _all_refused(talk, (session, "unsupported_sample_rate"))
+    _refused(t, (session, "unsupported_sample_rate"))
 
 
 @check("transport", 133, title="unsupported_audio_transport: neither binary nor base64_json")
 def _transport(t: Target) -> None:
-    with Talk(t) as talk:
-        invalid = ("smoke", "BINARY", 5)
-        _all_refused(
-            talk, *(({"audio_transport": value}, "unsupported_audio_transport") for value in invalid)
-        )
+    invalid = ("smoke", "BINARY", 5)
+    _refused(t, *(({"audio_transport": value}, "unsupported_audio_transport") for value in invalid))
 
 
 @check("temperature", 134, title="a temperature that is not a number: invalid_message", advisory=True)
 def _temperature(t: Target) -> None:
-    with Talk(t) as talk:
-        _all_refused(talk, *(({"temperature": value}, "invalid_message") for value in ("hot", True)))
+    _refused(t, *(({"temperature": value}, "invalid_message") for value in ("hot", True)))
 
 
 @check("q-temperature", 134, title="provider Q accepts temperature 0.0", needs="--q-voice")
