@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 Found = dict[str, float]
 Random = np.random.Generator
+ALIKE = "no difference shown"
 WORDS = [f"w{number}" for number in range(30)]
 SAID = " ".join(WORDS)
 VOCABULARY = [
@@ -135,7 +136,10 @@ def of_several(systems: int, speakers: np.ndarray | None) -> Callable[[int], Ite
         for each in tables(errors, speaker=[names] * count):
             given = dict(zip("abcdef", each, strict=False))
             found = compare_all(given, draws=1, groups=None if speakers is None else "speaker")
-            yield {"significant": bool(found["significant"].any()), "(p)": bool((found["p"] < 0.05).any())}
+            yield {
+                "significant": bool((found["verdict"] != ALIKE).any()),
+                "(p)": bool((found["p"] < 0.05).any()),
+            }
 
     return run
 
@@ -259,9 +263,9 @@ def of_translations(
                 test=test,
             )
             found: Found = {}
-            for metric, part in table.groupby("metric", sort=False):
+            for metric, part in table.groupby("measure", sort=False):
                 if test == "randomization":
-                    found[str(metric)] = bool(part["significant"].fillna(value=False).any())
+                    found[str(metric)] = bool((part["verdict"] != ALIKE).any())
                 found[f"({metric} p)"] = bool((part["p"].dropna() < 0.05).any())
                 found[f"({metric} p_sacrebleu)"] = bool((part["p_sacrebleu"].dropna() < 0.05).any())
             verdicts = [value for name, value in found.items() if not name.startswith("(")]
@@ -305,14 +309,14 @@ def of_translation_intervals(n: int, documents: int | None) -> Callable[[int], I
             np.random.default_rng(10**9), 2, large, None if documents is None else large, 0.1
         )
         table = compare_translations(said, dict(zip("ab", texts, strict=True)), **how)
-        truth = dict(table.loc[table["system"] == "b", ["metric", "difference"]].to_numpy())
+        truth = dict(table[["measure", "difference"]].to_numpy())
         for seed in range(count):
             said, texts = translations(np.random.default_rng(seed), 2, n, documents, 0.1)
             groups = None if documents is None else (np.arange(n) * documents // n).tolist()
             table = compare_translations(
                 said, dict(zip("ab", texts, strict=True)), **how | {"draws": 500}, groups=groups
             )
-            ends = table.loc[table["system"] == "b", ["metric", "difference_low", "difference_high"]]
+            ends = table[["measure", "low", "high"]]
             yield {metric: not low <= truth[metric] <= high for metric, low, high in ends.to_numpy()}
 
     return run

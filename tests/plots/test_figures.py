@@ -19,6 +19,7 @@ from matplotlib.text import Text
 
 from speechlab import metrics, plots, segments
 from speechlab.errors import InvalidRequestError
+from speechlab.metrics import judge
 from speechlab.plots import _measures, _rates
 
 SAID = ["the cat sat", "a dog ran", "birds sing", "三時に会議", "精度が高い"] * 6
@@ -110,19 +111,25 @@ def test_several_rates_stand_in_one_row(drawn):
     assert " / " in rows_of(axes)["晓晓"]
 
 
+RATE = {"measure": "error rate", "unit": "word", "n": 9}
+
+
+def test_rates_scores_and_times_have_panels_of_their_own():
+    rows = [
+        {**RATE, "a": "one", "b": "two", "difference": 0.05, "p": 0.01},
+        {"a": "one", "b": "two", "measure": "chrF", "unit": "points", "n": 9, "difference": 2.0, "p": 0.5},
+        {"a": "one", "b": "two", "measure": "time", "unit": "ratio", "n": 9, "difference": 1.5, "p": None},
+    ]
+    panels = [rows_of(axes)["two − one"] for axes in plots.differences(judge(rows, by="measure")).axes]
+    assert panels == ["+5.0, p = 0.010", "+2.0, p = 0.500", "× 1.50, no test"]
+
+
 def test_significant_differences_are_full_and_others_empty():
-    table = pd.DataFrame(
-        {
-            "a": ["one", "one"],
-            "b": ["two", "three"],
-            "difference": [0.05, -0.01],
-            "difference_low": [0.02, -0.03],
-            "difference_high": [0.08, 0.01],
-            "significant": [True, False],
-            "p": [0.0002, 0.4],
-        }
-    )
-    (axes,) = plots.differences(table).axes
+    rows = [
+        {"a": "one", "b": "two", "difference": 0.05, "low": 0.02, "high": 0.08, "p": 0.0002},
+        {"a": "one", "b": "three", "difference": -0.01, "low": -0.03, "high": 0.01, "p": 0.4},
+    ]
+    (axes,) = plots.differences(judge([{**RATE, **row} for row in rows], by="b")).axes
     assert rows_of(axes) == {"two − one": "+5.0, p < 0.001", "three − one": "-1.0, p = 0.400"}
     faces = {round(line.get_xdata()[0], 6): line.get_markerfacecolor() for line in axes.lines[:2]}
     assert faces[-1.0] == "white" != faces[5.0]
@@ -245,11 +252,9 @@ def test_a_legend_of_wide_names_fits():
 
 
 def test_scales_make_nothing_large_that_is_not():
-    pair = pd.DataFrame(
-        {"a": ["one"], "b": ["two"], "difference": [-0.0001], "significant": [False], "p": [1.0]}
-    )
+    pair = judge([{**RATE, "a": "one", "b": "two", "difference": -0.0001, "p": 1.0}])
     for difference, note in ((-0.0001, "0.0, p = 1.000"), (np.nan, "–, p = 1.000")):
-        ends = dict.fromkeys(("difference", "difference_low", "difference_high"), difference)
+        ends = dict.fromkeys(("difference", "low", "high"), difference)
         (axes,) = plots.differences(pair.assign(**ends)).axes
         assert np.ptp(axes.get_xlim()) >= 2
         assert list(rows_of(axes).values()) == [note]
@@ -265,8 +270,8 @@ LONG = "とても長い名前の声その一・東京のスタジオで録音さ
 
 @pytest.mark.parametrize("count", [1, 3])
 def test_long_names_leave_room_for_what_is_drawn(count, summary, recwarn):
-    pairs = pd.DataFrame({"a": LONG[0], "b": list(LONG[:count]), "difference": 0.1, "significant": True})
-    pairs = pairs.assign(difference_low=0.05, difference_high=0.2, p=0.01)
+    ends = {"difference": 0.1, "low": 0.05, "high": 0.2, "p": 0.01}
+    pairs = judge([{**RATE, "a": LONG[0], "b": name, **ends} for name in LONG[:count]])
     rates = summary[summary["unit"] == "word"].head(count).assign(voice=list(LONG[:count]))
     for figure in (plots.differences(pairs), plots.error_rates(rates)):
         figure.draw_without_rendering()
@@ -314,10 +319,10 @@ def test_hostile_names_stand_in_the_figure_as_they_are(recwarn):
 
 
 def test_the_two_sides_of_a_difference_have_a_line_each_where_they_are_long():
-    pair = pd.DataFrame(
-        {"a": [LONG[0]], "b": [LONG[1]], "difference": [0.1], "significant": [True], "p": [0.01]}
+    pair = judge(
+        [{**RATE, "a": LONG[0], "b": LONG[1], "difference": 0.1, "low": 0.0, "high": 0.2, "p": 0.01}]
     )
-    (axes,) = plots.differences(pair.assign(difference_low=0.0, difference_high=0.2)).axes
+    (axes,) = plots.differences(pair).axes
     one, other = axes.get_yticklabels()[0].get_text().splitlines()
     assert one.startswith("one two three")
     assert other.startswith("− とても長い名前")

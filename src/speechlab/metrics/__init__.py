@@ -30,6 +30,19 @@ from speechlab.metrics._sound.measures import loudness, speech_measures
 from speechlab.metrics._sound.networks import Dnsmos, dnsmos, speaker_embedding, speaker_similarity
 from speechlab.metrics._statistics.bootstrap import Interval
 from speechlab.metrics._statistics.calibration import Calibration, calibration
+from speechlab.metrics._statistics.differences import (
+    ALIKE as ALIKE,
+    BETTER as BETTER,
+    DIFFERENCES as DIFFERENCES,
+    POINTS as POINTS,
+    RATIO as RATIO,
+    UNPAIRED as UNPAIRED,
+    WORSE as WORSE,
+    difference_text as difference_text,
+    is_shown as is_shown,
+    judge,
+    value_text as value_text,
+)
 from speechlab.metrics._statistics.randomization import holm
 from speechlab.metrics._statistics.sequential import sequential_test
 from speechlab.metrics._systems.attribution import Attribution, attribute
@@ -77,6 +90,7 @@ __all__ = [
     "hotword_counts",
     "hotword_error_rates",
     "hotword_scores",
+    "judge",
     "loudness",
     "rank",
     "rank_each",

@@ -9,6 +9,7 @@ from matplotlib.ticker import FuncFormatter
 
 from speechlab._arguments import column_names
 from speechlab.errors import InvalidRequestError
+from speechlab.metrics import POINTS, RATIO, difference_text, is_shown
 from speechlab.plots._figure import (
     INK,
     UNITS,
@@ -37,13 +38,13 @@ if TYPE_CHECKING:
     from speechlab.plots._figure import PaperFigure, Style
 
 _SUMMARIZED = "Pass what speechlab.metrics.summarize returned, or the summary of a report"
-_COMPARED = "Pass what speechlab.metrics.compare_all returned, or compare(...).frame()"
+_COMPARED = "Pass differences of a report, or what speechlab.metrics.compare_all or judge returned"
 _SCORED = "Pass what speechlab.metrics.score_translations returned"
 _ROW_INCHES = 0.3
 _STEP_INCHES = 0.066
 """Distance between the points of one row."""
-_LEAST_POINTS, _LEAST_SCORES = 2.0, 10.0
-"""Minimum span of the scales of differences and of scores."""
+_LEAST_POINTS, _LEAST_SCORES, _LEAST_RATIO = 2.0, 10.0, 0.2
+"""Minimum span of the scales of differences, of scores, and of ratios."""
 _LABELS = {
     "reading_cer": "reading error rate",
     "tolerant_cer": "tolerant character error rate",
@@ -186,13 +187,11 @@ def translation_scores(
     return figure
 
 
-def differences(
-    compared: pd.DataFrame, *, score: str | None = None, language: str | None = None, width: float = 7.0
-) -> PaperFigure:
-    """Draw the differences between systems, with their intervals and significance.
+def differences(compared: pd.DataFrame, *, language: str | None = None, width: float = 7.0) -> PaperFigure:
+    """Draw differences with their intervals and verdicts.
 
-    Each pair has a row. A filled mark is a significant difference; an empty mark is a difference that may be chance.
-    The p-value is the one that determines ``significant``: that of Holm's correction, if the table has it.
+    Each difference has a row; rates, scores and times have separate panels. A filled mark is a significant
+    difference; an empty mark is a difference that may be chance.
 
     >>> from speechlab import metrics, plots
     >>> systems = {
@@ -204,58 +203,60 @@ def differences(
     ['two − one']
 
     Args:
-        compared: The result of :func:`speechlab.metrics.compare_all`, or ``compare(...).frame()``: ``a``, ``b``,
-            ``difference``, ``difference_low``, ``difference_high`` (fractions), ``significant``, and ``p_holm`` or
-            ``p``.
-        score: Name of a compared score, such as ``"chrF"``, of which more is better and whose differences are drawn
-            in points; None for error rates.
+        compared: ``differences`` of a report, or what :func:`speechlab.metrics.compare_all`, ``compare(...).frame()``,
+            :func:`speechlab.metrics.compare_translations` or :func:`speechlab.metrics.judge` returned. Languages and
+            conditions are in the names of rows if there are several.
         language: ISO 639-1 code of the names, which determines the shapes of Chinese and Japanese letters.
         width: Width in inches; the height follows from the rows.
 
     Returns:
-        A matplotlib ``Figure``, as of :func:`segments`.
+        A matplotlib ``Figure``, as of :func:`segments`, with one axes for each measure.
 
     Raises:
         InvalidRequestError: A column is missing or is not numeric, or there are no rows.
     """
     check_width(width)
-    needed = ("a", "b", "difference", "difference_low", "difference_high", "significant")
-    tidy(compared, *needed, argument="compared", hint=_COMPARED)
-    p_column = "p_holm" if "p_holm" in compared.columns else "p"
-    tidy(compared, p_column, argument="compared", hint=_COMPARED)
-    figure, (axes,) = _panels(width, [len(compared)])
-    values, low, high = ((1 if score else 100) * numbers(compared, name) for name in needed[2:5])
-    sure = compared["significant"].fillna(value=False).to_numpy(dtype=bool)
-    _draw_points(axes, values, low, high, style_of(0), 0.0, full=sure)
-    axes.axvline(0, color=INK, linewidth=1)
-    widen(axes, _LEAST_POINTS)
-    notes = [
-        f"{_points(value)}, " + ("no test" if p != p else "p < 0.001" if p < 0.001 else f"p = {p:.3f}")
-        for value, p in zip(values, numbers(compared, p_column), strict=True)
-    ]
-    names = [f"{folded(str(b), lines=1)} − {a}" for a, b in zip(compared["a"], compared["b"], strict=True)]
-    draw_names(axes, names, notes, fonts("".join(names), language))
-    draw_scale(
-        axes,
-        f"difference in points of {score}; above 0, the first named is better"
-        if score
-        else "difference of error rates in percentage points; below 0, the first named makes fewer errors",
-    )
+    needed = ("difference", "low", "high", "p_holm")
+    tidy(compared, "a", "b", "measure", "unit", "verdict", *needed, argument="compared", hint=_COMPARED)
+    where = [name for name in ("condition", "language") if compared[name].nunique() > 1]
+    parts = [part for _, part in compared.groupby("measure", sort=False)]
+    figure, panels = _panels(width, [len(part) for part in parts])
+    for axes, part in zip(panels, parts, strict=True):
+        unit = part["unit"].iloc[0]
+        values, low, high = (
+            (1 if unit in {POINTS, RATIO} else 100) * numbers(part, name) for name in needed[:3]
+        )
+        _draw_points(axes, values, low, high, style_of(0), 0.0, full=is_shown(part))
+        axes.axvline(1 if unit == RATIO else 0, color=INK, linewidth=1)
+        widen(axes, _LEAST_RATIO if unit == RATIO else _LEAST_POINTS)
+        notes = [
+            f"{difference_text(value, unit)}, "
+            + ("no test" if p != p else "p < 0.001" if p < 0.001 else f"p = {p:.3f}")
+            for value, p in zip(numbers(part, "difference"), numbers(part, "p_holm"), strict=True)
+        ]
+        names = [
+            f"{folded(str(row['b']), lines=1)} − {row['a']}"
+            + "".join(f", {row[name]}" for name in where if row[name])
+            for row in part.to_dict("records")
+        ]
+        draw_names(axes, names, notes, fonts("".join(names), language))
+        draw_scale(axes, _difference_label(str(part["measure"].iloc[0]), str(unit)))
     return figure
+
+
+def _difference_label(measure: str, unit: str) -> str:
+    if unit == RATIO:
+        return f"ratio of the {measure}; below 1, the first named is faster"
+    if unit == POINTS:
+        return f"difference in points of {_SCORES.get(measure, measure)}"
+    what = "error rates" if measure == "error rate" else measure
+    return f"difference of {what} in percentage points; below 0, the first named has fewer"
 
 
 def _label(rate: str, unit: str) -> str:
     if rate in {"error_rate", "ranking_rate"}:
         return UNITS.get(unit, "error rate")
     return _LABELS.get(rate, str(rate))
-
-
-def _points(value: float) -> str:
-    """A difference with its sign; 0 has no sign, and a missing difference is a dash."""
-    if value != value:
-        return "–"
-    rounded = round(value, 1)
-    return f"{rounded:+.1f}" if rounded else "0.0"
 
 
 def _panels(

@@ -8,8 +8,7 @@ from itertools import combinations, pairwise, product
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics import (
@@ -167,7 +166,7 @@ def test_the_verdict_with_groups_is_that_of_the_groups():
         assert result.p == pytest.approx(sign_flip((errors[0] - errors[1]).astype(np.int64)))
         table = compare_all({"one": one, "other": other}, groups="speaker", draws=1)
         assert table["p_holm"].tolist() == [result.p]
-        assert table["significant"].tolist() == [result.significant]
+        assert (table["verdict"] != "no difference shown").tolist() == [result.significant]
         plain += compare(one, other, draws=1).significant
     assert plain >= 3  # without groups, effects of speakers count as effects of the system
 
@@ -239,7 +238,7 @@ def test_all_pairs_with_correction():
     assert len(table) == 3
     assert (table["p_holm"] >= table["p"]).all()
     assert table["p_holm"].is_monotonic_increasing
-    assert table["significant"].tolist() == [True, True, False]
+    assert table["verdict"].tolist() == ["worse", "worse", "no difference shown"]
 
 
 def test_holm():
@@ -365,7 +364,7 @@ def test_groups_decide_the_verdict():
     blocked = compare(one, other, groups="speaker")
     assert (blocked.p, blocked.significant, blocked.tested, blocked.blocks) == (1.0, False, "speaker", 10)
     assert compare(one, other, groups=one["speaker"]).p == 1.0
-    assert compare_all({"one": one, "other": other}, groups="speaker")["significant"].tolist() == [False]
+    assert compare_all({"one": one, "other": other}, groups="speaker")["verdict"][0] == "no difference shown"
     assert "by speaker" in repr(blocked)
 
 
@@ -469,12 +468,12 @@ def test_tables_in_any_order_and_of_any_keys_give_the_same():
     mixed = {name: table.sample(frac=1, random_state=3).iloc[:25] for name, table in tables.items()}
     for name, table in mixed.items():
         pair = compare(tables["x"], table, names=("x", name)).frame()
-        assert pair[["utterances", "utterances_excluded"]].to_numpy().tolist() == [[25, 5]]
-        assert pair["error_rate_b"][0] == summarize(table)["error_rate"][0]
+        assert pair[["n", "excluded"]].to_numpy().tolist() == [[25, 5]]
+        assert pair["value_b"][0] == summarize(table)["error_rate"][0]
     whole = compare_all(tables, on=["id"]).set_index(["a", "b"])
     for (a, b), row in whole.iterrows():
         alone = compare(tables[a], tables[b], names=(a, b)).frame().iloc[0]
-        figures = ["p", "difference_low", "z", "better_a"]
+        figures = ["p", "low", "z", "better_a"]
         assert row[figures].tolist() == alone[figures].tolist()
 
 

@@ -26,6 +26,8 @@ def corpus(seed, n=40):
     return said, {"base": system(0.4), "good": system(0.1), "like": system(0.4)}
 
 
+ALIKE = "no difference shown"
+
 OPTIONS = {
     "bleu": {"lowercase": True, "smooth_method": "floor", "max_ngram_order": 3},
     "chrf": {"beta": 3, "char_order": 4},
@@ -65,14 +67,14 @@ def test_paired_tests_are_sacrebleus(test, short, draws):
     metrics = {"BLEU": sacrebleu.BLEU(), "chrF2": sacrebleu.CHRF()}
     signatures, found = PairedTest(list(systems.items()), metrics, [said], short, n_samples=draws)()
     for metric, key in (("bleu", "BLEU"), ("chrf", "chrF2")):
-        rows = table[table["metric"] == metric]
-        assert rows["system"].tolist() == list(systems)
-        assert rows["score"].tolist() == [result.score for result in found[key]]
-        assert [None if pd.isna(p) else p for p in rows["p_sacrebleu"]] == [r.p_value for r in found[key]]
-        assert (rows["p"].iloc[1:] >= rows["p_sacrebleu"].iloc[1:]).all()
+        rows = table[table["measure"] == metric]
+        assert [rows["a"].iloc[0], *rows["b"]] == list(systems)
+        assert [rows["value_a"].iloc[0], *rows["value_b"]] == [result.score for result in found[key]]
+        assert [None, *rows["p_sacrebleu"]] == [r.p_value for r in found[key]]
+        assert (rows["p"] >= rows["p_sacrebleu"]).all()
         assert rows["signature"].iloc[0] == str(signatures[key])
-    good = table[table["system"] == "good"]
-    assert good["significant"].all() if short == "ar" else good["significant"].isna().all()
+    good = table[table["b"] == "good"]
+    assert (good["verdict"] == "better").all() if short == "ar" else good["verdict"].isna().all()
     frame = pd.DataFrame({"reference": said, **systems})
     columns = {name: name for name in systems}
     of_frame = compare_translations(frame, columns, test=test, draws=draws, metrics=["bleu", "chrf"])
@@ -91,8 +93,8 @@ def test_equal_systems_are_seldom_called_different():
             "metrics": ["chrf"],
             "options": {"chrf": {"char_order": 2}},
         }  # the shorter, the faster
-        verdicts += compare_translations(said, pair, **how)["significant"].iloc[1]
-        small += compare_translations(said, pair, test="bootstrap", **how)["p"].iloc[1] < 0.05
+        verdicts += compare_translations(said, pair, **how)["verdict"][0] != ALIKE
+        small += compare_translations(said, pair, test="bootstrap", **how)["p"][0] < 0.05
     assert verdicts / 150 <= 0.06
     assert small / 150 > 0.06
 
@@ -106,10 +108,10 @@ def test_three_utterances_show_no_difference():
     """sacrebleu leaves out draws that equal the observed difference: with three utterances, one draw in four."""
     said = ["a b c d", "e f g h", "i j k l"]
     table = compare_translations(said, {"old": ["x"] * 3, "new": said}, metrics=["chrf"], draws=400)
-    new = table.iloc[1]
+    new = table.iloc[0]
     assert new["p_sacrebleu"] < 0.05
     assert new["p"] == pytest.approx(0.25, abs=0.05)
-    assert not new["significant"]
+    assert new["verdict"] == ALIKE
 
 
 def test_blocks_decide_the_verdict():
@@ -120,12 +122,12 @@ def test_blocks_decide_the_verdict():
     frame.loc[40] = ["x", "1", 2, "?", None]
     how = {"metrics": ["chrf"], "scorers": {"numbers": numbers}, "draws": 300}
     systems = {"old": "old", "new": "new"}
-    plain = compare_translations(frame, systems, **how).set_index(["system", "metric"])
-    blocked = compare_translations(frame, systems, groups="document", **how).set_index(["system", "metric"])
+    plain = compare_translations(frame, systems, **how).set_index(["b", "measure"])
+    blocked = compare_translations(frame, systems, groups="document", **how).set_index(["b", "measure"])
     row, block = ("new", "numbers"), blocked.loc["new", "numbers"]
-    assert plain.loc[row, "significant"]
-    assert (plain.loc[row, "utterances"], plain.loc[row, "blocks"], block["blocks"]) == (40, 40, 4)
-    assert (block["difference"], block["p"], bool(block["significant"])) == (0.25, 1.0, False)
+    assert plain.loc[row, "verdict"] == "better"
+    assert (plain.loc[row, "n"], plain.loc[row, "blocks"], block["blocks"]) == (40, 40, 4)
+    assert (block["difference"], block["p"], block["verdict"]) == (0.25, 1.0, ALIKE)
     assert block["signature"].endswith("|seed:12345|ar:300|blocks:4")
     assert pd.isna(block["p_sacrebleu"])
     assert blocked["p_sacrebleu"].isna().all()
@@ -134,7 +136,7 @@ def test_blocks_decide_the_verdict():
     pd.testing.assert_frame_equal(again, blocked.reset_index()[again.columns])
     of_bootstrap = compare_translations(frame, systems, groups="document", test="bootstrap", **how)
     assert of_bootstrap["p"].between(0, 1).sum() == 2
-    assert of_bootstrap["significant"].isna().all()
+    assert of_bootstrap["verdict"].isna().all()
 
 
 @pytest.mark.slow
@@ -148,7 +150,7 @@ def test_equal_systems_are_seldom_called_different_despite_effects_of_documents(
         how = {"metrics": ["chrf"], "options": {"chrf": {"char_order": 1}}, "draws": 200}
         for place, groups in enumerate((None, documents.tolist())):
             table = compare_translations(["x"] * 50, pair, scorers={"x": numbers}, groups=groups, **how)
-            found[place] += bool(table["significant"].iloc[-1])
+            found[place] += table["verdict"].iloc[-1] != ALIKE
     assert found[0] > 12  # without blocks
     assert found[1] <= 6
 
@@ -201,15 +203,17 @@ def test_verdicts_on_several_systems_are_corrected_by_metric():
     said = ["the cat sat on the mat"] * 6
     systems = {"old": said, **{f"new{i}": ["the cat sat"] * 6 for i in range(3)}, "same": said}
     table = compare_translations(said, systems, metrics=["chrf", "ter"], draws=999)
-    for _, part in table.groupby("metric"):
-        p, corrected = part["p"].tolist()[1:4], part["p_holm"].tolist()[1:4]
+    for _, part in table.groupby("measure"):
+        p, corrected = part["p"].tolist()[:3], part["p_holm"].tolist()[:3]
         assert p[0] == pytest.approx(1 / 32, abs=0.015)
         assert corrected == pytest.approx([4 * value for value in p])
-        assert not part["significant"].iloc[1:].any()
-        assert part["p_holm"].iloc[4] == 1.0
+        assert set(part["verdict"]) == {ALIKE}
+        assert part["p_holm"].iloc[3] == 1.0
     two = compare_translations(said, dict(list(systems.items())[:2]), metrics=["chrf"], draws=999)
-    assert two["p_holm"].iloc[1] == two["p"].iloc[1]
-    assert two["significant"].iloc[1]
+    assert two["p_holm"].tolist() == two["p"].tolist()
+    assert two["verdict"].tolist() == ["worse"]
+    missed = compare_translations(said, dict(list(systems.items())[:2]), metrics=["ter"], draws=999)
+    assert (missed["difference"][0] > 0, missed["verdict"][0]) == (True, "worse")  # of TER, less is better
 
 
 @pytest.mark.slow
@@ -227,8 +231,8 @@ def test_one_of_several_equal_systems_is_seldom_called_different():
             scorers={"x": numbers},
             draws=199,
         )
-        judged = table[table["metric"] == "x"].iloc[1:]
-        found += [judged["significant"].any(), (judged["p"] < 0.05).any()]
+        judged = table[table["measure"] == "x"]
+        found += [(judged["verdict"] != ALIKE).any(), (judged["p"] < 0.05).any()]
     assert found[0] / 150 <= 0.06
     assert found[1] / 150 > 0.06
 
@@ -236,30 +240,23 @@ def test_one_of_several_equal_systems_is_seldom_called_different():
 def test_the_interval_of_a_difference_is_paired_and_covers_it():
     said, systems = corpus(5)
     table = compare_translations(said, systems, metrics=["chrf", "bleu"], draws=300)
-    ends = table.set_index(["system", "metric"])[["difference", "difference_low", "difference_high"]]
-    assert ends.loc["base"].iloc[:, 1:].isna().all(axis=None)
+    ends = table.set_index(["b", "measure"])[["difference", "low", "high"]]
     for metric in ("chrf", "bleu"):
         difference, low, high = ends.loc[("good", metric)]
         assert 0 < low < difference < high
-        low, high = ends.loc[("like", metric), ["difference_low", "difference_high"]]
+        low, high = ends.loc[("like", metric), ["low", "high"]]
         assert low < 0 < high
     # Two systems with the same errors have the same difference in every draw, unlike intervals of each system.
     twins = {"one": systems["base"], "two": [f"{text} x" for text in systems["base"]]}
-    row = compare_translations(said, twins, metrics=["chrf"], draws=300).iloc[1]
+    row = compare_translations(said, twins, metrics=["chrf"], draws=300).iloc[0]
     alone = translation_score(said, twins["one"]).confidence_interval("chrf", draws=300)
-    assert row["difference_high"] - row["difference_low"] < (alone.high - alone.low) / 4
-    bootstrap = compare_translations(said, twins, metrics=["chrf"], draws=300, test="bootstrap").iloc[1]
-    assert (bootstrap["difference_low"], bootstrap["difference_high"]) == (
-        row["difference_low"],
-        row["difference_high"],
-    )
-    blocks = compare_translations(said, systems, metrics=["chrf"], draws=300, groups=[0, 1] * 20).iloc[1]
-    assert blocks["difference_high"] - blocks["difference_low"] > 0
-    assert (
-        compare_translations(said[:1], {"a": ["x"], "b": ["y"]}, metrics=["chrf"])["difference_low"]
-        .isna()
-        .all()
-    )
+    assert row["high"] - row["low"] < (alone.high - alone.low) / 4
+    bootstrap = compare_translations(said, twins, metrics=["chrf"], draws=300, test="bootstrap").iloc[0]
+    assert (bootstrap["low"], bootstrap["high"]) == (row["low"], row["high"])
+    blocks = compare_translations(said, systems, metrics=["chrf"], draws=300, groups=[0, 1] * 20).iloc[0]
+    assert blocks["high"] - blocks["low"] > 0
+    one = compare_translations(said[:1], {"a": ["x"], "b": ["y"]}, metrics=["chrf"])
+    assert one["low"].isna().all()
 
 
 @pytest.mark.slow
@@ -268,13 +265,13 @@ def test_intervals_of_differences_cover_the_truth():
     large, both = corpus(99, 2_000)
     truth = compare_translations(
         large, {"base": both["base"], "good": both["good"]}, metrics=["chrf"], test="bootstrap", draws=1
-    )["difference"].iloc[1]
+    )["difference"][0]
     missed = 0
     for seed in range(40):
         said, systems = corpus(seed, 20)
         pair = {"base": systems["base"], "good": systems["good"]}
-        row = compare_translations(said, pair, metrics=["chrf"], test="bootstrap", draws=100).iloc[1]
-        missed += not row["difference_low"] <= truth <= row["difference_high"]
+        row = compare_translations(said, pair, metrics=["chrf"], test="bootstrap", draws=100).iloc[0]
+        missed += not row["low"] <= truth <= row["high"]
     assert missed < 8
 
 

@@ -18,8 +18,9 @@ from speechlab.metrics._rates.comparison import Comparison
 from speechlab.metrics._rates.tables import as_scored
 from speechlab.metrics._signatures import differing, joined
 from speechlab.metrics._statistics.bootstrap import BLOCK, Bootstrap, Interval
+from speechlab.metrics._statistics.differences import judge
 from speechlab.metrics._statistics.mapsswe import SegmentTest, errors_by_place, mapsswe, segment_differences
-from speechlab.metrics._statistics.randomization import holm, sign_flip
+from speechlab.metrics._statistics.randomization import sign_flip
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -101,15 +102,16 @@ def compare_all(
     Args:
         systems: Scored table of each system.
         on: Column or columns that identify the utterance in all tables; None for the index.
-        level: Confidence level; ``significant`` holds for all pairs together.
+        level: Confidence level; verdicts hold for all pairs together.
         draws: Bootstrap draws of each interval.
         seed: The same seed gives the same intervals.
         groups: Column of blocks in all tables; or a name for each row, if all tables have the same number of rows.
         **how: Arguments of :func:`score` for tables without scores.
 
     Returns:
-        One row for each pair, sorted by ``p_holm``: the columns of :meth:`Comparison.frame`, and ``p_holm``, the
-        p-value corrected by Holm's method. ``significant`` depends on it.
+        One row for each pair, sorted by ``p_holm``: the columns of :func:`judge`, then ``excluded`` and
+        ``empty_references`` (utterances), ``blocks``, ``better_a`` and ``better_b`` (utterances), ``segments``, ``z``
+        and ``p_mapsswe`` (the test of NIST), ``signature``.
 
     Raises:
         InvalidRequestError: There are fewer than two systems, or one of the errors of :func:`compare`.
@@ -118,12 +120,10 @@ def compare_all(
         >>> said = ["good morning", "see you there"] * 10
         >>> heard = {"one": said, "two": ["good mourning", "see you there"] * 10}
         >>> scored = {name: score(said, texts, language="en") for name, texts in heard.items()}
-        >>> compare_all(scored)[["a", "b", "significant"]]
-             a    b  significant
-        0  one  two         True
+        >>> compare_all(scored)[["a", "b", "verdict"]]
+             a    b verdict
+        0  one  two   worse
     """
-    import pandas as pd
-
     given: object = systems  # type hints are not enforced at run time
     if not isinstance(given, Mapping):
         message = (
@@ -143,11 +143,8 @@ def compare_all(
         blocks = bootstrap if place < len(systems) else None
         sides.append((str(name), _prepared(table, on, argument, blocks)))
     pairs = combinations(sides, 2)
-    found = [_compared(one, other, (a, b), bootstrap) for (a, one), (b, other) in pairs]
-    out = pd.concat([comparison.frame() for comparison in found], ignore_index=True)
-    out.insert(list(out.columns).index("p") + 1, "p_holm", holm(out["p"].to_numpy(dtype=np.float64)))
-    out["significant"] = out["p_holm"] < 1 - level
-    return out.sort_values("p_holm", kind="stable", ignore_index=True)
+    found = [_compared(one, other, (a, b), bootstrap).row() for (a, one), (b, other) in pairs]
+    return judge(found, level=level).sort_values("p_holm", kind="stable", ignore_index=True)
 
 
 def _names(names: object) -> tuple[str, str]:

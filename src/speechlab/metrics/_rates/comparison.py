@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from speechlab.display import table
+from speechlab.metrics._statistics.differences import judge
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -104,24 +105,26 @@ class Comparison:
         return found
 
     def frame(self) -> pd.DataFrame:
-        """The figures as a table of one row; rates are fractions."""
-        import pandas as pd
+        """The figures as a table of one row, as of :func:`judge`; rates are fractions."""
+        return judge([self.row()], level=self.level)
 
-        row = {
+    def row(self) -> dict[str, Any]:
+        """The figures by the names of their columns."""
+        return {
             "a": self.names[0],
             "b": self.names[1],
+            "measure": "error rate",
             "unit": self.unit,
-            "utterances": self.utterances,
-            "utterances_excluded": self.utterances_excluded,
-            "empty_references": self.empty_references,
-            "error_rate_a": self.error_rate_a,
-            "error_rate_b": self.error_rate_b,
+            "n": self.utterances,
+            "value_a": self.error_rate_a,
+            "value_b": self.error_rate_b,
             "difference": self.difference,
-            "difference_low": self.interval.low,
-            "difference_high": self.interval.high,
+            "low": self.interval.low,
+            "high": self.interval.high,
             "p": self.p,
-            "significant": self.significant,
-            "tested": self.tested,
+            "test": f"sign-flip by {self.tested}",
+            "excluded": self.utterances_excluded,
+            "empty_references": self.empty_references,
             "blocks": self.blocks,
             "better_a": self.better_a,
             "better_b": self.better_b,
@@ -130,7 +133,6 @@ class Comparison:
             "p_mapsswe": self.mapsswe.p,
             "signature": self.signature,
         }
-        return pd.DataFrame([row])
 
     def __repr__(self) -> str:
         first, second = self.names

@@ -14,9 +14,9 @@ from speechlab.metrics._rates.compare import compare_all
 from speechlab.metrics._rates.tables import as_scored
 from speechlab.metrics._signatures import joined_of
 from speechlab.metrics._statistics.bootstrap import Bootstrap
+from speechlab.metrics._statistics.differences import is_shown, judge
 from speechlab.metrics._statistics.letters import letters
 from speechlab.metrics._statistics.power import utterances_needed
-from speechlab.metrics._statistics.randomization import holm
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -173,8 +173,7 @@ def rank(
     """
     bootstrap = _bootstrap(level, power, draws, seed, groups)
     done = _done(as_scored(scored, None, how), system, utterance, *_given(groups))
-    one = _sums(done, system, utterance, bootstrap)
-    return _ranking(one, one.pairs, len(one.pairs), power, bootstrap)
+    return _rankings({"": _sums(done, system, utterance, bootstrap)}, power, bootstrap)[""]
 
 
 def rank_each(
@@ -230,17 +229,7 @@ def rank_each(
         str(key): _sums(part, system, utterance, bootstrap, f" where {by!r} is {key!r}")
         for key, part in done.groupby(by, sort=False)
     }
-    chances = [one.pairs["p"].to_numpy(dtype=np.float64) for one in parts.values() if len(one.pairs)]
-    corrected = holm(np.concatenate(chances)) if chances else np.empty(0)
-    found, at = {}, 0
-    for key, one in parts.items():
-        p_holm = corrected[at : at + len(one.pairs)]
-        at += len(one.pairs)
-        pairs = (
-            one.pairs.assign(p_holm=p_holm, significant=p_holm < 1 - level) if len(one.pairs) else one.pairs
-        )
-        found[key] = _ranking(one, pairs, len(corrected), power, bootstrap)
-    return found
+    return _rankings(parts, power, bootstrap)
 
 
 class _Sums(NamedTuple):
@@ -289,13 +278,27 @@ def _sums(done: pd.DataFrame, system: str, utterance: str, bootstrap: Bootstrap,
     return _Sums(ordered, errors[order], lengths[order], pairs, len(common), excluded)
 
 
+def _rankings(parts: dict[str, _Sums], power: float, bootstrap: Bootstrap) -> dict[str, Ranking]:
+    """The rankings, with p-values that are corrected for all of them together."""
+    import pandas as pd
+
+    both = pd.concat([one.pairs for one in parts.values()], ignore_index=True)
+    rows = [{str(name): cell for name, cell in row.items()} for row in both.to_dict("records")]
+    pairs = judge(rows, level=bootstrap.level)
+    found, at = {}, 0
+    for key, one in parts.items():
+        own = pairs.iloc[at : at + len(one.pairs)].reset_index(drop=True)
+        at += len(one.pairs)
+        found[key] = _ranking(one, own, len(pairs), power, bootstrap)
+    return found
+
+
 def _ranking(one: _Sums, pairs: pd.DataFrame, tests: int, power: float, bootstrap: Bootstrap) -> Ranking:
     """The ranking, from pairs with p-values that were corrected for the number of tests."""
     import pandas as pd
 
     names, errors, lengths = list(one.tables), one.errors, one.lengths
-    found = pairs[pairs["significant"].fillna(value=False).astype(bool)] if len(pairs) else pairs
-    groups = letters(names, found[["a", "b"]].itertuples(index=False) if len(found) else ())
+    groups = letters(names, pairs.loc[is_shown(pairs), ["a", "b"]].itertuples(index=False))
     firsts = _first_shares(errors, lengths, bootstrap)
     alpha = (1 - bootstrap.level) / max(1, tests)
     rows = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -13,7 +14,7 @@ from speechlab._arguments import has_column, is_frame, is_missing, refuse_other_
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._arguments import as_texts, check_choice, check_index
 from speechlab.metrics._statistics.bootstrap import Bootstrap
-from speechlab.metrics._statistics.randomization import holm
+from speechlab.metrics._statistics.differences import BETTER, POINTS, WORSE, judge
 from speechlab.metrics._statistics.resampling import PairedDraws
 from speechlab.metrics._translation.measures import make_metrics, tokenizer
 from speechlab.metrics._translation.scores import TranslationScore, as_references, scored
@@ -66,28 +67,24 @@ def compare_translations(
         draws: Number of draws; None for sacrebleu's default (10,000 trials, or 1,000 bootstrap draws). The seed is
             sacrebleu's: 12345, or the value of the environment variable ``SACREBLEU_SEED``. Intervals have the same
             number of draws, 1,000 by default.
-        level: Confidence level of intervals; ``significant`` is ``p_holm < 1 - level``.
+        level: Confidence level of intervals and verdicts.
         groups: Column of a table with blocks, such as documents, or a name for each reference. Blocks are swapped or
             drawn as wholes. The effect of one document on one system is then no evidence for other documents.
         reference: Column of the references of a table.
         source: Column of the sources of a table; used if it exists.
 
     Returns:
-        One row for each system and metric:
+        One row for each metric and system after the first: the columns of :func:`judge`, where ``a`` is
+        the baseline and ``measure`` the metric.
 
-        - ``system``, ``metric``, ``score``.
-        - ``difference`` from the baseline, with ``difference_low`` and ``difference_high``: a paired bootstrap
-          interval (Koehn, 2004), widened for few blocks as all intervals here; missing with fewer than two utterances
-          or blocks. Each interval is for one difference and is not corrected.
-        - ``p``, and ``p_holm``, which is corrected by Holm's method for the number of systems compared with the
-          baseline, for each metric separately.
-        - ``significant``: the verdict.
+        - ``low`` and ``high``: a paired bootstrap interval (Koehn, 2004), widened for few blocks as all intervals
+          here; missing with fewer than two utterances or blocks. Each is for one difference and is not corrected.
+        - ``p_holm`` is corrected for the number of systems, for each metric separately.
+        - ``verdict``: missing for ``test="bootstrap"``. More is better, but for TER.
         - ``p_sacrebleu``: the p-value of sacrebleu. ``p`` counts draws that equal the observed difference, which a
           randomisation test needs. ``p_sacrebleu`` leaves them out, and is too small for few utterances. It is
           missing for groups and scorers, for which sacrebleu has no test.
-        - ``utterances``, ``blocks``, and ``signature`` with the test, the draws and the seed.
-
-        All columns from ``difference_low`` to ``p_sacrebleu`` are missing for the baseline.
+        - ``blocks``, and ``signature`` with the test, the draws and the seed.
 
     Raises:
         InvalidRequestError: There are fewer than two systems, lists differ in length, or a column, metric, option,
@@ -99,8 +96,8 @@ def compare_translations(
         ...     {"old": ["a dog ran"] * 20, "new": ["the cat sat"] * 20},
         ...     metrics=["chrf"],
         ... )
-        >>> table["system"].tolist(), bool(table["significant"][1])
-        (['old', 'new'], True)
+        >>> table[["a", "b", "verdict"]].values.tolist()
+        [['old', 'new', 'better']]
     """
     import pandas as pd
 
@@ -116,27 +113,30 @@ def compare_translations(
     for metric in next(iter(scores.values())).scores:
         # A test needs the figures of each block, and the function from their sums to a score.
         blocks = {name: given.bootstrap.blocks(score._statistics[metric]) for name, score in scores.items()}  # noqa: SLF001 - of the same room
-        (base_name, base), *_ = blocks.items()
+        (base_name, base), *others = blocks.items()
         compute = scores[base_name]._compute[metric]  # noqa: SLF001 - its own sub-room
         paired = PairedDraws(len(base), bootstrap.draws, seed)
         signature = _signature(made.get(metric), scores[base_name].signatures[metric], test, paired, groups)
-        for system, statistics in blocks.items():
-            p = theirs = None
-            ends: tuple[float | None, float | None] = (None, None)
-            if system != base_name:
-                ends = _interval(base, statistics, compute, interval, sizes)
-                run = paired.randomization if test == "randomization" else paired.bootstrap
-                p, theirs = run(base, statistics, compute)
-            if groups is not None or metric not in made:
-                theirs = None
+        before = scores[base_name].scores[metric]
+        for system, statistics in others:
+            low, high = _interval(base, statistics, compute, interval, sizes)
+            run = paired.randomization if test == "randomization" else paired.bootstrap
+            p, theirs = run(base, statistics, compute)
             score = scores[system].scores[metric]
-            figures = (score, score - scores[base_name].scores[metric], *ends, p, theirs)
-            rows.append((system, metric, *figures, len(given.said), len(base), signature))
-    table = pd.DataFrame(rows, columns=[name for name in _TYPES if name not in {"p_holm", "significant"}])
-    table["p_holm"] = table.groupby("metric", sort=False)["p"].transform(holm)
-    judged = table["p_holm"].notna() & (test == "randomization")
-    table["significant"] = (table["p_holm"] < 1 - level).where(judged)
-    return table[list(_TYPES)].astype(_TYPES)
+            figures = {
+                "value_a": before,
+                "value_b": score,
+                "difference": score - before,
+                "low": low,
+                "high": high,
+            }
+            of_sacrebleu = theirs if groups is None and metric in made else math.nan
+            facts = {"p": p, "test": f"paired {test}", "p_sacrebleu": of_sacrebleu, "blocks": len(base)}
+            what = {"measure": metric, "unit": POINTS, "n": len(given.said), "signature": signature}
+            more = WORSE if metric == "ter" else BETTER
+            rows.append({"a": base_name, "b": system, **what, **figures, **facts, "more": more})
+    table = judge(rows, level=level, by="measure")
+    return table if test == "randomization" else table.assign(verdict=pd.array([None] * len(table), "string"))
 
 
 def _interval(
@@ -145,13 +145,13 @@ def _interval(
     compute: Callable[[list[Any]], float],
     bootstrap: Bootstrap,
     sizes: NDArray[Any],
-) -> tuple[float | None, float | None]:
+) -> tuple[float, float]:
     """The interval of the difference: both systems are scored on the same blocks, drawn with replacement."""
     figures = base.shape[1]
     sums = bootstrap.sums(np.hstack([base, other])).tolist()
     drawn = [compute(row[figures:]) - compute(row[:figures]) for row in sums]
     low, high = bootstrap.interval(np.array(drawn), sizes)
-    return (low, high) if drawn else (None, None)
+    return low, high
 
 
 def _seed() -> int | None:
@@ -169,23 +169,6 @@ def _signature(metric: Any, plain: str, test: str, paired: PairedDraws, groups: 
     for key, value in facts.items():
         signature.update(key, value)
     return f"{signature}{blocks}"
-
-
-_TYPES = {
-    "system": "string",
-    "metric": "string",
-    "score": "Float64",
-    "difference": "Float64",
-    "difference_low": "Float64",
-    "difference_high": "Float64",
-    "p": "Float64",
-    "p_holm": "Float64",
-    "significant": "boolean",
-    "p_sacrebleu": "Float64",
-    "utterances": "Int64",
-    "blocks": "Int64",
-    "signature": "string",
-}
 
 
 @dataclass(frozen=True)
