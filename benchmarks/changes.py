@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from speechlab.evaluate import SpeechReport
+from speechlab.evaluate import Report
 from speechlab.metrics import score
 
 if TYPE_CHECKING:
@@ -65,14 +65,14 @@ def bursts(random: Random, rows: int, factor: float) -> np.ndarray:
     return np.where(whole, len(WORDS), random.binomial(len(WORDS), 0.03 * factor, whole.shape))
 
 
-def report_of(errors: np.ndarray) -> SpeechReport:
+def report_of(errors: np.ndarray) -> Report:
     """The report of a run with so many errors."""
     rows = SCORED.iloc[errors.ravel()].reset_index(drop=True)
     count = errors.shape[1]
     names = np.repeat(VOICES, count)
     ids = [f"row {row}" for row in range(count)] * len(VOICES)
     made = {"id": ids, "voice": names, "voice_name": names, "gender": "", "audio": None, "duration_s": 6.0}
-    return SpeechReport.of("Run", rows.assign(**made, status="ok", error=None, loop=False))
+    return Report.of_scores("Run", rows.assign(**made, status="ok", error=None, loop=False))
 
 
 def of_errors(
@@ -90,7 +90,7 @@ def of_errors(
 NO_ERRORS = np.zeros((len(VOICES), 1), dtype=int)
 
 
-def timed(random: Random, calls: int, factor: float, correlation: float) -> SpeechReport:
+def timed(random: Random, calls: int, factor: float, correlation: float) -> Report:
     """The report of a run whose calls differ by 15 %, each as the call before it to some extent."""
     noise = random.normal(0, 0.15, calls * len(VOICES))
     for call in range(1, len(noise)):
@@ -111,7 +111,7 @@ def timed(random: Random, calls: int, factor: float, correlation: float) -> Spee
         }
     )
     base = report_of(NO_ERRORS)
-    return SpeechReport("Run", base.table, base.summary, speed=speed)
+    return Report.of_scores("Run", base.table, speed=speed)
 
 
 def of_times(calls: int, correlation: float = 0.0) -> Callable[[Random, float], Changes]:

@@ -36,7 +36,8 @@ async def serve() -> None:
 def measure(rows: int, pairs: int) -> None:
     """Run both ways in turns, and print the ratios."""
     import pandas as pd
-    from distributed import Client as Executor, LocalCluster
+    from distributed import Client as Executor
+    from distributed import LocalCluster
 
     from speechlab import batch
     from speechlab.client import Client

@@ -25,7 +25,7 @@ import pandas as pd
 
 from speechlab.audio import AudioClip, sound_preview
 from speechlab.datasets import zh_speech
-from speechlab.evaluate import SpeechReport
+from speechlab.evaluate import Report
 from speechlab.metrics import score
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ PLAYED = """
 FIRST = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
 
 
-def report_of(rows: int, folder: Path) -> SpeechReport:
+def report_of(rows: int, folder: Path) -> Report:
     """Rows of speech, each cut from another place."""
     bundled = zh_speech()
     joined = np.concatenate(
@@ -92,7 +92,7 @@ def report_of(rows: int, folder: Path) -> SpeechReport:
             "error": None,
         }
     )
-    return SpeechReport.of("A page of many rows", score(frame).assign(loop=False))
+    return Report.of_scores("A page of many rows", score(frame).assign(loop=False))
 
 
 def spectrum(samples: NDArray[np.float32]) -> NDArray[np.float64]:

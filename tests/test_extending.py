@@ -51,7 +51,7 @@ def test_a_metric():
 def test_a_study(at_work):
     names = run("study.md")
     assert names["report"].summary["count"].tolist() == [2, 2]
-    assert names["report"].facts()["rows that failed"] == "0"
+    assert names["report"].facts["rows that failed"] == "0"
     assert (at_work / "pace.html").read_text("utf-8").count("speaks fastest") == 1
     assert "Pace" in names["report"].to_markdown()
     names["lab"].close()

@@ -63,8 +63,8 @@ def test_recordings_of_speech_in_noise_and_in_bands(run):
     rates = report.summary.groupby("condition")["ranking_rate"].min()
     assert rates["as recorded"] <= rates["300 to 3400 Hz"] <= rates["noise 0 dB"]
     assert rates["noise 0 dB"] > rates["as recorded"]
-    assert len(report.speechless) == 4
-    assert report.speechless["hallucination"].notna().all()
+    assert len(report.tables["speechless"]) == 4
+    assert report.tables["speechless"]["hallucination"].notna().all()
     assert str(report.findings[-1]) in done.stdout
 
 

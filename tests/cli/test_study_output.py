@@ -137,7 +137,7 @@ def scored(right):
         voice="v", voice_name="v", gender="", audio=None, duration_s=1.0, error=None, status="ok",
         hypothesis=frame["text"] if right else "no",
     )  # fmt: skip
-    return evaluate.SpeechReport.of("Nightly", score(frame).assign(loop=False))
+    return evaluate.Report.of_scores("Nightly", score(frame).assign(loop=False))
 
 
 @pytest.mark.slow

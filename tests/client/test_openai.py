@@ -202,7 +202,7 @@ def test_ours_or_theirs_in_one_table(ours, theirs, counterpart, kept):
         evaluate.round_trip(client, texts, voice, store=store, progress=False, speed=1)
         for client, voice in ((ours, "heart"), (theirs, "alloy"))
     ]
-    both = evaluate.SpeechReport.joined("Ours or theirs", made).summary
+    both = evaluate.Report.joined("Ours or theirs", made).summary
     assert set(both["voice_name"]) == {"hibari: heart", "tts-1: alloy"}
     assert both["ranking_rate"].notna().all()
     assert both["rtf"].gt(0).all()

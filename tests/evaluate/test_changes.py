@@ -41,7 +41,7 @@ def made(heard, count=24, *, voice="v", normalize="auto", **columns):
     )
     frame["status"] = frame["hypothesis"].isna().map({True: "error", False: "ok"})
     scored = score(frame.assign(**columns), normalize=normalize)
-    return evaluate.SpeechReport.of(
+    return evaluate.Report.of_scores(
         "Nightly", scored.assign(loop=False), record={"made": "2026-11-01T00:00:00Z"}
     )
 
@@ -96,9 +96,9 @@ def test_p_values_are_corrected_for_their_number():
 
 def test_intervals_stand_where_they_are_sound():
     few = made(wrong).compare(made(right)).summary
-    assert few["difference_low"].isna().all()
+    assert few["low"].isna().all()
     many = made(wrong, count=40).compare(made(right, count=40))
-    assert many.summary["difference_low"].notna().all()
+    assert many.summary["low"].notna().all()
     assert "95 % interval" in "\n".join(map(str, many.findings))
     assert list(many.figures()) == ["Differences, with 95 % intervals"]
     assert "sign-flip" in many.methods().text
@@ -109,7 +109,7 @@ def test_rows_without_a_partner_are_told_and_not_tested():
     more = made(wrong, count=30)
     changes = more.compare(made(right))
     assert "6 rows are in this report alone and not compared." in "\n".join(map(str, changes.findings))
-    assert changes.summary["utterances"].sum() == 24
+    assert changes.summary["n"].sum() == 24
     other = made(wrong, text="another text")
     unpaired = other.compare(made(right))
     assert set(verdicts(unpaired).values()) == {"not paired"}
@@ -138,7 +138,7 @@ def test_rows_that_fail_are_a_change_of_their_own():
 
 def test_the_same_row_twice_has_partners_in_order():
     changes = made(wrong, id="same").compare(made(right, id="same"))
-    assert changes.summary["utterances"].tolist() == [12, 12]
+    assert changes.summary["n"].tolist() == [12, 12]
     assert not changes.worse  # twelve takes of one sentence say nothing of others
     takes = [f"r{row // 4}" for row in range(96)]
     repeated = made(wrong, count=96, id=takes).compare(made(right, count=96, id=takes)).summary
@@ -149,7 +149,7 @@ def test_the_same_row_twice_has_partners_in_order():
 def test_columns_of_other_names_are_those_of_the_study():
     def named(heard):
         rows = made(heard).table.rename(columns={"text": "said", "language": "code"})
-        return evaluate.SpeechReport.of(
+        return evaluate.Report.of_scores(
             "N", rows.assign(text="other", language="xx", group=1), text="said", language="code"
         )
 
@@ -172,9 +172,9 @@ def test_other_normalisers_are_refused_with_what_differs():
 
 def test_reports_without_scores_are_refused():
     rows = pd.DataFrame({"text": ["a"], "translation": ["b"], "status": "ok"})
-    translated = evaluate.TranslationReport("T", rows, rows)
+    translated = evaluate.Report("T", rows, rows, study="translation")
     changes = made(right).compare(made(wrong))
-    bare = evaluate.SpeechReport("S", rows, rows)
+    bare = evaluate.Report("S", rows, rows)
     for other in (translated, changes, bare):
         with pytest.raises(InvalidRequestError, match="holds no scores that could be compared"):
             made(right).compare(other)
@@ -237,7 +237,11 @@ def timed(report, slower=1.0, count=8):
         }
     )
     calls = calls.assign(rtf=calls["total_s"] / 2).sample(frac=1, random_state=1)
-    return evaluate.SpeechReport.of(report.title, report.table, speed=calls, record=report.record)
+    return evaluate.Report.of_scores(report.title, report.table, speed=calls, record=report.record)
+
+
+def ratios(changes):
+    return changes.differences[changes.differences["unit"] == "ratio"]
 
 
 @pytest.mark.slow
@@ -250,16 +254,17 @@ def test_a_change_of_speed_fails_a_ci_job_only_where_that_is_asked(tmp_path):
         error=["it broke", *[None] * 7],
     )
     changes = replace(fast, speed=noisy).compare(fast)
-    assert changes.speed["calls"].tolist() == [7, 7]
-    assert changes.speed["verdict"].tolist() == ["no difference shown"] * 2
-    assert changes.speed["ratio_low"].iloc[0] < 1 < changes.speed["ratio_high"].iloc[0]
+    of_speed = ratios(changes)
+    assert of_speed["n"].tolist() == [7, 7]
+    assert of_speed["verdict"].tolist() == ["no difference shown"] * 2
+    assert of_speed["low"].iloc[0] < 1 < of_speed["high"].iloc[0]
     few = timed(made(right), slower=1.5, count=5).compare(timed(made(right), count=5))
-    assert (few.slower, few.speed["ratio_low"].isna().all()) == (False, True)
-    assert few.speed["ratio"].tolist() == pytest.approx([1.5, 1.5])
+    assert (few.slower, ratios(few)["low"].isna().all()) == (False, True)
+    assert ratios(few)["difference"].tolist() == pytest.approx([1.5, 1.5])
     twins = [fast.speed, fast.speed.assign(voice="w", total_s=2 * fast.speed["total_s"])]
     one, other = (replace(fast, speed=pd.concat(pair)) for pair in (twins, twins[::-1]))
-    of_twins = one.compare(other).speed  # two voices of one name, asked in another order
-    assert of_twins[["ratio_low", "ratio_high"]].to_numpy() == pytest.approx(1)
+    of_twins = ratios(one.compare(other))  # two voices of one name, asked in another order
+    assert of_twins[["low", "high"]].to_numpy() == pytest.approx(1)
     for name, report in (("fast", fast), ("slow", slow), ("untimed", made(right))):
         report.save(tmp_path / name)
 

@@ -218,7 +218,7 @@ def test_the_report_says_who_was_excluded_and_why():
     assert "later sessions of listeners who had answered before are excluded: 'ann'" in told
     assert "'bob' is excluded: attention: 1 of 1 checks failed" in told
     assert "did not finish; their answers count: 'cid'" in told
-    listeners = report.listeners.set_index("listener")
+    listeners = report.tables["listeners"].set_index("listener")
     assert listeners["excluded"].tolist() == ["", "attention: 1 of 1 checks failed", ""]
     assert listeners.loc["ann", "answers"] == 2
     assert report.summary.set_index("system").loc["one", "answers"] == 2
@@ -235,7 +235,7 @@ def test_a_listener_who_finished_in_a_second_file_has_finished():
     told = "\n".join(map(str, report.findings))
     assert "1 of 2 listeners did not finish; their answers count: 'bob'" in told
     assert "1 of 7 answers were given twice and count once: 'ann'" in told
-    assert report.listeners["finished"].tolist() == [True, False]
+    assert report.tables["listeners"]["finished"].tolist() == [True, False]
 
 
 def test_agreement_is_of_the_answers_that_count():
@@ -245,7 +245,10 @@ def test_agreement_is_of_the_answers_that_count():
     once = rows_of(scores)
     later = rows_of({("0", item, "one"): 5 - item % 5 for item in range(8)}, session="t")
     found = [
-        evaluate.listening(frames, draws=200).listeners.set_index("listener")["agreement"].sort_index()
+        evaluate.listening(frames, draws=200)
+        .tables["listeners"]
+        .set_index("listener")["agreement"]
+        .sort_index()
         for frames in ([once], [later, once])
     ]
     assert found[0].round(6).tolist() == found[1].round(6).tolist()
@@ -274,17 +277,17 @@ def test_mushra_listeners_are_screened_by_the_recommendation():
     deaf = mushra("deaf", lambda item: 89 if item < 4 else 100, lambda _: 50)
     lavish = mushra("lavish", lambda _: 100, lambda item: 91 if item < 4 else 40)
     report = evaluate.listening([*fine, three, deaf, lavish], draws=200)
-    excluded = report.listeners.set_index("listener")["excluded"]
+    excluded = report.tables["listeners"].set_index("listener")["excluded"]
     assert excluded[excluded != ""].to_dict() == {
         "deaf": "hidden reference below 90 in 20% of the items (BS.1534-3)",
         "lavish": "anchor above 90 in 20% of the items (BS.1534-3)",
     }
-    assert set(report.pairs["first"]) == set()
+    assert len(report.differences) == 0
     assert report.summary["role"].tolist() == ["reference", "test", "anchor", "anchor"]
     # where more than a quarter rate an anchor so high, it excludes nobody
     same = [mushra(f"l{n}", lambda _: 95, lambda item: 95 if item < 4 else 40) for n in range(4)]
     report = evaluate.listening([*same, *fine[4:]], draws=200)
-    assert (report.listeners["excluded"] == "").all()
+    assert (report.tables["listeners"]["excluded"] == "").all()
     assert any("hardly worse than the reference" in str(one) for one in report.findings)
 
 
@@ -310,9 +313,9 @@ def test_agreement_is_krippendorff_s():
     }
     found = {}
     for method in ("mos", "mushra"):
-        found[method] = evaluate.listening(rows_of(scores, method), draws=100).agreement
+        found[method] = evaluate.listening(rows_of(scores, method), draws=100).record["agreement"]
     pairs = {(*names, "two"): value for names, value in scores.items()}
-    found["ab"] = evaluate.listening(rows_of(pairs, "ab"), draws=100).agreement
+    found["ab"] = evaluate.listening(rows_of(pairs, "ab"), draws=100).record["agreement"]
     assert {name: round(value, 3) for name, value in found.items()} == {
         "mos": 0.815,
         "mushra": 0.849,
@@ -327,7 +330,7 @@ def test_a_difference_of_listeners_alone_is_student_s_paired_t():
         for item in range(8):
             scores[listener, item, "one"] = 3 + difference
             scores[listener, item, "two"] = 3
-    (pair,) = evaluate.listening(rows_of(scores), draws=100).pairs.to_dict("records")
+    (pair,) = evaluate.listening(rows_of(scores), draws=100).differences.to_dict("records")
     assert pair["difference"] == pytest.approx(0.5)
     assert pair["p"] == pytest.approx(0.02546, abs=2e-5)  # t = 2.8284 with 7 degrees of freedom
     assert (pair["low"], pair["high"]) == pytest.approx((0.0820, 0.9180), abs=1e-4)
@@ -340,17 +343,17 @@ def test_holm_is_over_pairs_and_few_listeners_show_nothing():
         for item in range(10)
         for number, system in enumerate(["a", "b", "c"])
     }
-    pairs = evaluate.listening(rows_of(scores), draws=100).pairs
+    pairs = evaluate.listening(rows_of(scores), draws=100).differences
     assert pairs["p"].tolist() == [0.0625] * 3
     assert pairs["p_holm"].tolist() == [0.1875] * 3
-    assert not pairs["significant"].any()
-    assert pairs["first"].tolist() == ["c", "c", "b"]
+    assert set(pairs["verdict"]) == {"no difference shown"}
+    assert pairs["b"].tolist() == ["c", "c", "b"]
 
 
 def test_abx_is_the_exact_binomial_test():
     scores = {(n % 4, n // 4, "one", "two"): n < 15 for n in range(20)}
     report = evaluate.listening(rows_of(scores, "abx"), draws=100)
-    (pair,) = report.pairs.to_dict("records")
+    (pair,) = report.differences.to_dict("records")
     assert pair["p"] == pytest.approx(0.020695, abs=1e-6)  # 15 or more of 20 tosses
     assert pair["difference"] == pytest.approx(0.25)
     assert report.summary["system"].tolist() == ["one or two"]
@@ -362,7 +365,7 @@ def test_preference_counts_no_preference_as_half():
     scores = {(n, item, "one", "two"): [1, 1, 0, -1][n % 4] for n in range(8) for item in range(6)}
     report = evaluate.listening(rows_of(scores, "ab"), draws=200)
     assert report.summary.set_index("system")["mean"].to_dict() == {"one": 0.625, "two": 0.375}
-    assert report.pairs["difference"].tolist() == [0.25]
+    assert report.differences["difference"].tolist() == [0.25]
 
 
 @pytest.mark.parametrize(("method", "most"), [("ab", 1), ("mos", 4)])
@@ -373,7 +376,7 @@ def test_intervals_of_differences_stay_within_what_is_possible(method, most):
     scores |= {} if other else {(n, item, "two"): [1, 2][n] for n in range(2) for item in range(3)}
     if other:
         scores = {names: [1, -1, 1][value % 3] for names, value in scores.items()}
-    pair = evaluate.listening(rows_of(scores, method), draws=200).pairs.iloc[0]
+    pair = evaluate.listening(rows_of(scores, method), draws=200).differences.iloc[0]
     assert (pair["low"], pair["high"]) == (-most, most)
 
 
@@ -459,7 +462,7 @@ def test_no_number_of_listeners_makes_up_for_too_few_items():
         for item in range(5)
         for number, system in enumerate(["a", "b"])
     }
-    (pair,) = evaluate.listening(rows_of(scores), draws=100).pairs.to_dict("records")
+    (pair,) = evaluate.listening(rows_of(scores), draws=100).differences.to_dict("records")
     assert math.isinf(pair["more_listeners"])
     assert pair["more_items"] == 1
     assert math.isnan(pair["detectable"])

@@ -89,11 +89,11 @@ def test_settings_stand_beside_each_other_in_one_table_and_one_order(compared, t
     assert compared.table["recording"].tolist() == list(range(8)) * 2
     assert compared.summary["system"].tolist() == ["names", "plain"]
     assert compared.summary["ranking_rate"].tolist() == [0, 0.2]
-    assert compared.order["group"].tolist() == ["a", "b"]
-    (pair,) = compared.pairs.to_dict("records")
-    assert pair["significant"]
+    assert compared.tables["order"]["group"].tolist() == ["a", "b"]
+    (pair,) = of_systems(compared).to_dict("records")
+    assert pair["verdict"] == "worse"
     assert pair["p_holm"] == pytest.approx(2**-7)
-    assert pd.isna(pair["difference_low"])  # of eight recordings
+    assert pd.isna(pair["low"])  # of eight recordings
     assert str(compared.findings[0]).startswith(
         "en: names (0.0%) has the lowest word error rate of 2 on 8 utterances; plain"
     )
@@ -141,7 +141,7 @@ def test_what_changed_between_studies_of_several_systems(compared, lab, store, r
     with pytest.raises(InvalidRequestError, match="has the systems 'plain', 'names', the other one a single"):
         alone.compare(compared)
     same = alone.compare(compared.part("plain"))
-    assert same.summary["utterances"].tolist() == [8]
+    assert same.summary["n"].tolist() == [8]
     assert "system" not in same.table
 
 
@@ -181,8 +181,14 @@ def test_a_system_that_fails_has_no_place_and_the_others_keep_theirs(lab, record
     (finding,) = report.findings
     assert str(finding) == "en: boosted; more failed on all recordings, and have no place in the order."
     assert (finding.language, finding.systems) == ("en", ("boosted", "more"))
-    assert len(report.order) == 0
+    assert len(report.tables["order"]) == 0
     assert "boosted" in report.to_html()
+
+
+def of_systems(report):
+    """The differences of systems, without those of conditions and of hotwords."""
+    rows = report.differences[report.differences["measure"] == "error rate"]
+    return rows[~rows["a"].str.contains("as recorded")]
 
 
 @pytest.mark.slow
@@ -191,17 +197,18 @@ def test_systems_under_conditions_are_one_table_and_a_sentence_to_quote(lab, sto
     settings = {"plain": {}, "names": {"hotwords": ["Ada", "Bo"]}}
     how = {"store": store, "progress": False, "concurrency": 1, "settings": settings}
     report = evaluate.recognition(lab, recordings, noise_db=[0], **how)
-    assert report.pairs["condition"].tolist() == ["as recorded", "noise 0 dB"]
-    assert report.pairs["p"].tolist() == pytest.approx([2**-7] * 2)
-    assert report.pairs["p_holm"].tolist() == pytest.approx([2**-6] * 2)
+    assert of_systems(report)["condition"].tolist() == ["as recorded", "noise 0 dB"]
+    assert of_systems(report)["p"].tolist() == pytest.approx([2**-7] * 2)
+    assert of_systems(report)["p_holm"].tolist() == pytest.approx([2**-6] * 2)
     assert "en, noise 0 dB: names (0.0%) has the lowest" in "\n".join(map(str, report.findings))
     page = report.to_html()
     assert "en, as recorded: names (0.0%) has the lowest" in page
     assert "en, noise 0 dB: names" not in page
     assert page.count("names is better") == 2
-    named = report.hotwords.set_index(["condition", "system"])
-    assert named.loc[("noise 0 dB", "names"), "p_missed"] == 1
-    assert named.loc[("noise 0 dB", "plain")].isna()[["p_missed", "verdict"]].all()
+    named = report.tables["hotwords"].set_index(["condition", "system"])
+    missed = report.differences.query("measure == 'hotwords missed' and condition == 'noise 0 dB'")
+    assert (missed["b"].tolist(), missed["p_holm"].tolist()) == (["names"], [1])
+    assert pd.isna(named.loc[("noise 0 dB", "plain"), "verdict"])
     alone = evaluate.recognition(lab, recordings, noise_db=[0], **{**how, "settings": None})
     for rows in (report.rows(), alone.rows()):
         assert [one["name"] for one in rows.columns if one["shown"]][:2] == ["condition", "file"]
@@ -229,23 +236,23 @@ def test_recordings_of_one_speaker_are_one_block(lab, store, recordings, hears):
         return evaluate.recognition(lab, frame, settings=settings, store=store, progress=False, **how)
 
     by_speaker = study(six)
-    assert by_speaker.pairs["blocks"].tolist() == [6]
+    assert of_systems(by_speaker)["blocks"].tolist() == [6]
     assert by_speaker.table["block"].nunique() == 6
     assert by_speaker.summary["interval_needs"].tolist() == [14, 14]
     assert "takes\N{NO-BREAK SPACE}14\N{NO-BREAK SPACE}more\N{NO-BREAK SPACE}speakers" in by_speaker.to_html()
     assert by_speaker.record["settings"]["groups"] == "speaker"
-    assert by_speaker.order["utterances"].tolist() == [8, 8]
+    assert by_speaker.tables["order"]["utterances"].tolist() == [8, 8]
     assert "by block" in str(by_speaker.findings[0])
     assert "there are 6 blocks" in "\n".join(by_speaker.notes)
     each = study(six, groups=None)
     assert each.record["settings"]["groups"] is None
-    assert each.pairs["blocks"].tolist() == [8]
+    assert of_systems(each)["blocks"].tolist() == [8]
     assert "block" not in each.table
     assert each.summary["error_rate"].tolist() == by_speaker.summary["error_rate"].tolist()
     few = study(recordings)  # two speakers
-    assert few.pairs["blocks"].tolist() == [8]
+    assert of_systems(few)["blocks"].tolist() == [8]
     assert str(few.findings[0]).endswith("This is about these two speakers alone.")
-    assert study(recordings, groups="speaker").pairs["blocks"].tolist() == [2]
+    assert of_systems(study(recordings, groups="speaker"))["blocks"].tolist() == [2]
     with pytest.raises(InvalidRequestError, match="talk"):
         study(recordings, groups="talk")
 
@@ -278,9 +285,9 @@ def test_a_service_that_cannot_be_reached_stops_none_of_the_others(lab, recordin
             evaluate.recognition({"theirs": nobody, "others": nobody}, recordings.head(2), **how)
     done = report.table.groupby("system")["hypothesis"].count()
     assert done.to_dict() == {"ours, names": 2, "ours, plain": 2, "theirs, names": 0, "theirs, plain": 0}
-    assert report.order["system"].tolist() == ["ours, names", "ours, plain"]
+    assert report.tables["order"]["system"].tolist() == ["ours, names", "ours, plain"]
     assert "theirs, plain could not be asked: GET http://127.0.0.1:9" in "\n".join(report.notes)
-    assert set(report.speechless["system"]) == {"ours, plain", "ours, names"}
+    assert set(report.tables["speechless"]["system"]) == {"ours, plain", "ours, names"}
     assert len(report.record["runs"]) == 2
     assert "could not be asked" in report.to_html()
 
@@ -301,7 +308,7 @@ def test_what_are_no_systems(recordings, lab, how, message):
 
 @pytest.mark.slow
 def test_what_hotwords_help_and_what_they_cost(compared, lab, store, recordings, hears):
-    (plain, named) = compared.hotwords.sort_values("system", ascending=False).to_dict("records")
+    (plain, named) = compared.tables["hotwords"].sort_values("system", ascending=False).to_dict("records")
     assert (plain["hotwords_said"], plain["hotwords_hit"], plain["recall"]) == (2, 0, 0)
     assert (named["hotwords_said"], named["hotwords_hit"], named["recall"]) == (2, 2, 1)
     assert "hotwords that came through went from 0 to 2 of 2 said (p = 1.000), hotwords put" in "\n".join(
@@ -317,7 +324,7 @@ def test_what_hotwords_help_and_what_they_cost(compared, lab, store, recordings,
     settings = {"plain": {}, "all": {"hotwords": names}}
     how = {"store": store, "progress": False, "concurrency": 1}
     report = evaluate.recognition(lab, recordings, settings=settings, **how)
-    found = report.hotwords.set_index("system").loc["all"]
+    found = report.tables["hotwords"].set_index("system").loc["all"]
     assert (found["recall"], found["hotwords_added"], found["rest_rate"]) == (1, 8, 0)
     assert str(report.findings[-1]).endswith(
         "Hotwords help; they cost more hotwords put in. 8 recordings are too few to show much."
@@ -335,7 +342,7 @@ def test_hotwords_of_rows_of_two_languages(lab, store, recordings, hears):
     settings = {"plain": {}, "names": {"hotwords": ["API", "東京タワー", "Ada"]}}
     how = {"store": store, "progress": False, "concurrency": 1}
     report = evaluate.recognition(lab, rows, settings=settings, **how)
-    found = report.hotwords.set_index(["language", "system"])
+    found = report.tables["hotwords"].set_index(["language", "system"])
     counts = found[["hotwords_said", "hotwords_hit"]]
     assert counts.loc[("ja+en", "plain")].tolist() == [3, 2]
     assert counts.loc[("ja+en", "names")].tolist() == [3, 3]
@@ -411,13 +418,15 @@ def test_levels_of_noise_and_silence_are_a_study(lab, store, recordings, hears):
     names = ["as recorded", "noise 10 dB", "noise 0 dB", "300 to 3400 Hz"]
     assert report.summary["condition"].tolist() == names
     assert report.table["snr_db"].dropna().tolist() == [10, 10, 0, 0]
-    (axes,) = report.plot_noise().axes
+    (axes,) = report.plot("Error rate against noise").axes
     assert [label.get_text() for label in axes.get_xticklabels()] == ["10", "0", "as recorded"]
     assert "Error rate against noise" in report.figures()
-    assert report.speechless["sound"].tolist()[0] == "silence"
-    assert len(report.speechless) == 4
-    with pytest.raises(InvalidRequestError, match="added no noise"):
-        evaluate.recognition(lab, recordings.head(2), store=store, progress=False).plot_noise()
+    assert report.tables["speechless"]["sound"].tolist()[0] == "silence"
+    assert len(report.tables["speechless"]) == 4
+    with pytest.raises(InvalidRequestError, match="the title of a figure of this report"):
+        evaluate.recognition(lab, recordings.head(2), store=store, progress=False).plot(
+            "Error rate against noise"
+        )
 
 
 @pytest.mark.parametrize(
@@ -492,17 +501,19 @@ def test_speed_is_measured_by_calls_in_turns_and_its_change_is_told(staged, lab,
     assert "timed_calls" not in noisy.summary
     slow = replace(first, speed=first.speed.assign(total_s=2 * first.speed["total_s"]))
     changes = slow.compare(first)
-    assert changes.speed["group"].tolist() == [f"{one}, as recorded, all recordings, en" for one in services]
-    assert changes.speed["ratio"].tolist() == pytest.approx([2, 2])
-    assert changes.speed["verdict"].tolist() == ["slower"] * 2
+    of_speed = changes.differences[changes.differences["unit"] == "ratio"]
+    assert of_speed["group"].tolist() == [f"{one}, as recorded, all recordings, en" for one in services]
+    assert of_speed["difference"].tolist() == pytest.approx([2, 2])
+    assert of_speed["verdict"].tolist() == ["slower"] * 2
     assert (changes.slower, changes.worse) == (True, False)
-    assert first.compare(slow).speed["verdict"].tolist() == ["faster"] * 2
+    assert first.compare(slow).differences["verdict"].tolist()[-2:] == ["faster"] * 2
     assert first.compare(first).slower is False
     assert "time to the end × 2.00" in "\n".join(map(str, changes.findings))
     assert "machines, their load" in "\n".join(map(str, changes.findings))
     assert "machines, their load" in "".join(changes.sections(clips=0))
-    assert len(part.compare(first.part("ours")).speed) == 1
-    assert len(first.compare(evaluate.recognition(services, rows, **how)).speed) == 0
+    assert (part.compare(first.part("ours")).differences["unit"] == "ratio").sum() == 1
+    untimed = first.compare(evaluate.recognition(services, rows, **how))
+    assert not (untimed.differences["unit"] == "ratio").any()
 
 
 def test_calls_that_are_timed_ask_what_the_batch_asks(staged, lab, recordings, hears, store):

@@ -15,10 +15,12 @@ import pytest
 from speechlab import evaluate
 from speechlab.audio import AudioClip
 from speechlab.errors import InvalidRequestError, StoreError
+from speechlab.evaluate._translation.report import translation_report
 from speechlab.evaluate._writing.folder import write_folder
 from speechlab.evaluate._writing.texts import markdown_table
 from speechlab.metrics import score, score_translations
 from support.cells import cells
+from support.first_version import as_first_version
 
 HOSTILE = r"50% & <b>$x_1$</b> \input{secret} | `rm`"
 
@@ -45,7 +47,7 @@ def made(folder, rows=24, title="Two voices", **columns):
             "error": None,
         }
     ).assign(**columns)
-    return evaluate.SpeechReport.of(
+    return evaluate.Report.of_scores(
         title, score(frame).assign(loop=False), record={"study": "made", "runs": []}
     )
 
@@ -121,8 +123,20 @@ def test_a_folder_is_read_back_as_it_was(report, tmp_path):
     moved = tmp_path / "elsewhere"
     folder.rename(moved)
     again = evaluate.Report.load(moved)
-    assert type(again) is evaluate.SpeechReport
-    assert (again.title, again.text, again.record) == (report.title, report.text, report.record)
+    assert type(again) is evaluate.Report
+    for name in (
+        "title",
+        "columns",
+        "record",
+        "study",
+        "conclusion",
+        "findings",
+        "views",
+        "drawings",
+        "said",
+        "facts",
+    ):
+        assert getattr(again, name) == getattr(report, name), name
     pd.testing.assert_frame_equal(again.summary, report.summary, check_dtype=False)
     pd.testing.assert_frame_equal(
         again.table.drop(columns="audio"), report.table.drop(columns="audio"), check_dtype=False
@@ -139,13 +153,12 @@ def test_a_folder_is_read_back_as_it_was(report, tmp_path):
 @pytest.mark.slow
 def test_a_folder_holds_the_report_that_was_saved_last(tmp_path):
     report = made(tmp_path, rows=2)
-    timed = dataclasses.replace(
-        report, segments=pd.DataFrame({"position": [0], "file": ["x"], "text": ["a"]})
-    )
+    segments = pd.DataFrame({"position": [0], "file": ["x"], "text": ["a"]})
+    timed = dataclasses.replace(report, tables={**report.tables, "segments": segments})
     folder = timed.save(tmp_path / "out")
-    assert len(evaluate.Report.load(folder).segments) == 1
+    assert len(evaluate.Report.load(folder).tables["segments"]) == 1
     report.save(folder)
-    assert evaluate.Report.load(folder).segments.empty
+    assert evaluate.Report.load(folder).tables["segments"].empty
     write_folder(folder, dataclasses.replace(report, table=report.table.head(0)), html="", figures={})
     assert evaluate.Report.load(folder).table.empty
 
@@ -279,8 +292,8 @@ def test_what_is_no_report_or_cannot_be_written_says_so(report, tmp_path):
     for write in (lambda: odd.save(tmp_path / "odd"), lambda: odd.to_parquet(tmp_path / "odd.parquet")):
         with pytest.raises(StoreError, match="holds what Parquet cannot"):
             write()
-    broken = evaluate.SpeechReport("Twice", pd.DataFrame([[1, 2]], columns=["a", "a"]), report.summary)
-    huge = evaluate.SpeechReport("Huge", pd.DataFrame({"a": [2**80]}), report.summary)
+    broken = evaluate.Report("Twice", pd.DataFrame([[1, 2]], columns=["a", "a"]), report.summary)
+    huge = evaluate.Report("Huge", pd.DataFrame({"a": [2**80]}), report.summary)
     for odd in (broken, huge):
         with pytest.raises(StoreError, match="holds what Parquet cannot"):
             odd.to_parquet(tmp_path / "odd.parquet")
@@ -306,7 +319,7 @@ def test_methods_name_what_was_used_and_nothing_else(report, tmp_path):
     counted = score(
         report.table.drop(columns=["signature"]).query("language == 'en'"), counts="sclite", normalize="none"
     )
-    strict = evaluate.SpeechReport.of("Strict", counted).methods()
+    strict = evaluate.Report.of_scores("Strict", counted).methods()
     assert "not normalised: the substitutions, deletions and insertions of NIST's sclite" in strict.text
     assert not any("Levenshtein" in source for source in strict.sources)
 
@@ -360,7 +373,7 @@ def test_one_parquet_file_with_its_record(report, tmp_path):
     path = report.to_parquet(tmp_path / "rows.parquet")
     assert pd.read_parquet(path)["id"].tolist() == report.table["id"].tolist()
     kept = json.loads(pq.read_schema(path).metadata[b"speechlab_report"])
-    assert kept == {"kind": "SpeechReport", "title": "Two voices", "record": {"study": "made", "runs": []}}
+    assert kept == {"study": "made", "title": "Two voices", "record": {"study": "made", "runs": []}}
 
 
 @pytest.mark.slow
@@ -377,21 +390,33 @@ def test_a_report_in_which_all_rows_failed_has_a_page(tmp_path):
     assert evaluate.Report.load(report.save(tmp_path / "failed")).table["error"].tolist() == [HOSTILE] * 2
 
 
-def test_listening_tests_too(tmp_path):
-    answers = pd.DataFrame({"listener": ["x", "y"], "system": ["a", "a"], "answer": [4, 5], "excluded": None})
-    empty = pd.DataFrame({"first": ["a"], "second": ["b"], "p_holm": [0.01], "more_listeners": [3.0]})
-    report = evaluate.ListeningReport("Heard", answers, answers.head(1), pairs=empty, findings=("one left",))
-    folder = tmp_path / "out"
-    write_folder(folder, report, html="", figures={})
+def test_a_report_of_the_first_version_is_read(tmp_path):
+    """Its record names a class, and its tables have other names."""
+    report = made(tmp_path, rows=4)
+    folder = report.save(tmp_path / "speech")
+    pd.DataFrame({"language": ["en"], "voice_name": ["a"]}).to_parquet(folder / "choice.parquet")
+    timed = pd.DataFrame(
+        {"voice": ["a"], "voice_name": "a", "language": "en", "first_sound_s": 0.1, "error": None}
+    )
+    timed.to_parquet(folder / "speed.parquet")
+    as_first_version(folder, "VoicesReport", title="Old", text="text", language="language", notes=["a note"])
     again = evaluate.Report.load(folder)
-    assert (tuple(map(str, again.findings)), again.method) == (("one left",), "mos")
-    assert np.isnan(again.agreement)
-    assert again.pairs["p_holm"].tolist() == [0.01]
-    text, sources = report.methods()
-    assert "Holm" in text
-    assert "drawn by chance" in text
-    assert "ABX" not in text
-    assert [source[:8] for source in sources] == ["A. B. Ow", "A. C. Ca", "S. Holm,"]
+    assert (again.title, again.study, again.notes) == ("Old", "voices", ("a note",))
+    assert again.answer == report.answer
+    assert again.headline().equals(report.headline())
+    assert again.tables["choice"]["voice_name"].tolist() == ["a"]
+    assert again.speed["first_byte_s"].tolist() == [0.1]
+    assert not again.compare(report).worse
+    answers = pd.DataFrame({"listener": ["x", "y"], "system": ["a", "a"], "score": [4, 5]})
+    heard = tmp_path / "listening"
+    heard.mkdir()
+    for name in ("results", "summary"):
+        answers.to_parquet(heard / f"{name}.parquet")
+    as_first_version(heard, "ListeningReport", title="Heard", findings=["one left"], method="mos")
+    again = evaluate.Report.load(heard)
+    assert (again.answer, tuple(map(str, again.findings))) == ("one left", ("one left",))
+    assert again.headline()["listener"].tolist() == ["x", "y"]
+    assert "one left" in again.to_html()
 
 
 def test_translations_have_the_same_names(tmp_path):
@@ -418,7 +443,7 @@ def test_translations_have_the_same_names(tmp_path):
         }
     )
     assert len(scores)
-    report = evaluate.TranslationReport("Translations", rows, summary)
+    report = evaluate.Report.of(translation_report("Translations", rows, summary))
     again = evaluate.Report.load(report.save(tmp_path / "out"))
     assert again.columns == report.columns
     assert again.table["chrf"].tolist() == [100.0, 60.0]

@@ -32,7 +32,7 @@ def test_formatting_entities_and_scores_have_a_table_in_the_report(table, tmp_pa
         "entities": "entities",
     }
     report = evaluate.recognition(None, table, **how, scorers={"judge": judge})
-    found = report.measures.set_index(["system", "measure"])
+    found = report.tables["measures"].set_index(["system", "measure"])
     assert found.loc["good", "error_rate"].dropna().tolist() == [0.0] * 5
     assert found.loc[("bad", "punctuation"), ["items", "hits", "recall"]].tolist() == [48, 24, 0.5]
     assert found.loc[("bad", "capitals"), "f1"] == 0
@@ -45,9 +45,9 @@ def test_formatting_entities_and_scores_have_a_table_in_the_report(table, tmp_pa
     # The answers come from the store: nothing is asked again.
     again = evaluate.recognition(None, table, **how, scorers={"judge": judge})
     assert calls == [48]
-    pd.testing.assert_frame_equal(again.measures, report.measures)
+    pd.testing.assert_frame_equal(again.tables["measures"], report.tables["measures"])
     kept = evaluate.Report.load(report.save(tmp_path / "folder"))
-    assert kept.measures["score"].dropna().tolist() == [1.0, 0.0]
+    assert kept.tables["measures"]["score"].dropna().tolist() == [1.0, 0.0]
 
 
 def test_a_scorer_that_fails_costs_no_report_and_is_told(table, tmp_path):
@@ -61,7 +61,7 @@ def test_a_scorer_that_fails_costs_no_report_and_is_told(table, tmp_path):
     report = evaluate.recognition(None, table, **how, scorers={"judge": broken, "half": half})
     assert "judge scored nothing: RuntimeError: no key" in report.notes
     assert "half gave no finite number for 12 of 24 rows." in report.notes
-    assert report.measures.set_index("measure")["score"].dropna().to_dict() == {"half": 0.5}
+    assert report.tables["measures"].set_index("measure")["score"].dropna().to_dict() == {"half": 0.5}
     for wrong in ({"scorers": {"judge": 3}}, {"scorers": [broken]}, {"entities": "none"}):
         with pytest.raises(InvalidRequestError):
             evaluate.recognition(None, table, **how, **wrong)

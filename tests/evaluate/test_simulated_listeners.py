@@ -59,7 +59,7 @@ def test_answers_follow_the_model_and_the_report_says_that_nobody_listened():
     again = evaluate.simulated_listeners(key_of(), {"good": 3.6, "bad": 2.4}, **options)
     pd.testing.assert_frame_equal(answers, again)
     report = evaluate.listening(answers[answers["listener"] <= "simulated 020"])
-    assert not report.listeners["checks_failed"].any()
+    assert not report.tables["listeners"]["checks_failed"].any()
     assert "20 of 20 listeners are simulated" in str(report.findings[0])
     assert "true scores good 3.6, bad 2.4" in str(report.findings[0])
     assert "simulated" in report.methods()[0]
@@ -82,7 +82,7 @@ def test_power_grows_with_listeners_and_is_that_of_the_whole_analysis():
     assert power["found"].is_monotonic_increasing
     assert power["found"].iloc[0] < 0.6 < 0.8 < power["found"].iloc[-1]
     found = [
-        bool(evaluate.listening(simulated, draws=100).pairs["significant"].iloc[0])
+        evaluate.listening(simulated, draws=100).differences["verdict"][0] == "better"
         for simulated in (
             evaluate.simulated_listeners(key_of(), scores, listeners=12, seed=seed, **options)
             for seed in range(30)

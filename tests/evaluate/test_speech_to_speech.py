@@ -31,7 +31,7 @@ def steps(ideal, translation, again, count=12, **columns):
         }
     ).assign(**columns)
     reference = "reference" if "reference" in rows else None
-    return _summarized(rows, "text", "language", reference, "en").set_index("step")
+    return _summarized(rows, "text", "language", reference, "en")[0].set_index("step")
 
 
 @pytest.mark.slow

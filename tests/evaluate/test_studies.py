@@ -92,6 +92,7 @@ def test_files(report, tmp_path):
     assert {path.name for path in folder.iterdir()} == {
         "audio",
         "figures",
+        "rates.parquet",
         "record.json",
         "report.html",
         "results.csv",
@@ -123,8 +124,8 @@ def test_which_voice_of_real_engines(lab, store, report):
         lab, frame, ["heart", "mei"], store=store, progress=False, speed=1, dnsmos=0, title="Two voices"
     )
     assert found.table["status"].tolist() == ["cached", "cached"]
-    assert found.choice["language"].tolist() == ["en", "ja"]
-    assert found.choice["certainty"].tolist() == ["none", "none"]
+    assert found.tables["choice"]["language"].tolist() == ["en", "ja"]
+    assert found.tables["choice"]["certainty"].tolist() == ["none", "none"]
     summary = found.summary.set_index("voice_name")
     assert summary["timed_calls"].tolist() == [1, 1]
     assert summary["loudness_lufs"].between(-40, -5).all()
@@ -201,7 +202,7 @@ def test_segments_of_a_study(lab, store, report, tmp_path):
     said = report.table[["audio", "text", "language"]].iloc[::-1].reset_index(drop=True)
     said.loc[0, "language"] = None
     heard = evaluate.recognition(lab, said, voice=None, store=store, progress=False, vad="segments")
-    found = heard.segments
+    found = heard.tables["segments"]
     assert list(found) == ["file", "start", "end", "text", "position", "row", "segment"]
     assert segments.equal(found, segments.frame(found))
     assert len(found) >= 2
@@ -213,10 +214,18 @@ def test_segments_of_a_study(lab, store, report, tmp_path):
     saved = heard.save(tmp_path / "study")
     again = segments.read(saved / "segments.parquet")
     assert all((saved / file).is_file() for file in again["file"])
-    both = evaluate.SpeechReport.joined("both", [report, heard])
-    assert both.table["audio"].iloc[both.segments["position"]].tolist() == found["file"].tolist()
-    assert report.segments.columns.tolist() == ["file", "start", "end", "text", "position", "row", "segment"]
-    assert len(report.segments) == 0
+    both = evaluate.Report.joined("both", [report, heard])
+    assert both.table["audio"].iloc[both.tables["segments"]["position"]].tolist() == found["file"].tolist()
+    assert report.tables["segments"].columns.tolist() == [
+        "file",
+        "start",
+        "end",
+        "text",
+        "position",
+        "row",
+        "segment",
+    ]
+    assert len(report.tables["segments"]) == 0
 
 
 def test_an_empty_list_of_voices_is_refused(lab, store):

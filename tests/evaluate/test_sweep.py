@@ -117,7 +117,7 @@ def test_a_study_keeps_the_row_whose_segments_cannot_be_right(ears, tmp_path):
     with Client(base_url=ears) as lab:
         given = {"voice": None, "store": tmp_path / "store", "progress": False, "concurrency": 1}
         report = evaluate.recognition(lab, frame, vad="segments", **given)
-    assert report.segments["position"].tolist() == [0, 2]
+    assert report.tables["segments"]["position"].tolist() == [0, 2]
     assert report.table["hypothesis"].tolist() == ["word"] * 3
     assert report.table["status"].tolist() == ["ok"] * 3
     assert [error is not None and "cannot be right" in str(error) for error in report.table["error"]] == [

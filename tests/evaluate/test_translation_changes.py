@@ -9,11 +9,17 @@ import pytest
 
 from speechlab import evaluate
 from speechlab.errors import InvalidRequestError
+from speechlab.evaluate._translation.measures import Columns
+from speechlab.evaluate._translation.report import translation_report
 from speechlab.metrics import translation_score
 
 GOOD = "The meeting room is on the third floor of the building."
 BAD = "A room for the meeting can be found above."
 HOSTILE = "<img src=x onerror=alert(1)>"
+
+
+def translation(*values, **facts):
+    return evaluate.Report.of(translation_report(*values, **facts))
 
 
 def made(translated, count=12, *, text="会議室は{}階です。", **columns):
@@ -38,9 +44,7 @@ def made(translated, count=12, *, text="会議室は{}階です。", **columns):
         else float("nan")
         for row in frame.to_dict("records")
     ]
-    return evaluate.TranslationReport(
-        "Nightly", frame, frame.head(0), record={"made": "2026-11-01T00:00:00Z"}
-    )
+    return translation("Nightly", frame, frame.head(0), record={"made": "2026-11-01T00:00:00Z"})
 
 
 def good(row):
@@ -61,11 +65,11 @@ def test_a_direction_that_became_worse_is_said():
     assert verdicts(changes) == {"ja → en": "worse", "en → ja": "no difference shown"}
     assert (changes.worse, changes.better) == (True, False)
     row = changes.summary.set_index("group").loc["ja → en"]
-    assert row["score_earlier"] == 100
-    assert row["score"] < 60
-    assert row["difference"] == pytest.approx(row["score"] - row["score_earlier"])
+    assert row["value_a"] == 100
+    assert row["value_b"] < 60
+    assert row["difference"] == pytest.approx(row["value_b"] - row["value_a"])
     assert row["p_holm"] == pytest.approx(2 * row["p"])
-    assert math.isnan(row["difference_low"])  # of twelve pairs
+    assert math.isnan(row["low"])  # of twelve pairs
     assert "Worse: ja → en (chrF 100.0 to " in "\n".join(map(str, changes.findings))
     assert changes.table["score_difference"].iloc[0] < 0
     assert changes.table["score_difference"].iloc[-1] == 0
@@ -77,8 +81,8 @@ def test_a_direction_that_became_worse_is_said():
 def test_from_twenty_pairs_on_the_difference_has_an_interval():
     changes = made(worse_into_english, count=20).compare(made(good, count=20))
     row = changes.summary.set_index("group").loc["ja → en"]
-    assert row["difference_low"] < row["difference"] < row["difference_high"] < 0
-    told = f"95 % interval {row['difference_low']:+.1f} to {row['difference_high']:+.1f}"
+    assert row["low"] < row["difference"] < row["high"] < 0
+    told = f"95 % interval {row['low']:+.1f} to {row['high']:+.1f}"
     assert told in "\n".join(map(str, changes.findings))
     assert told.removeprefix("95 % interval ") in changes.headline()["95 % interval"].tolist()
     said = str(changes.methods())
@@ -94,7 +98,7 @@ def test_the_two_sides_are_called_by_the_names_given(tmp_path):
     assert str(changes.findings[0]).startswith("Worse, from ours to theirs: ja → en (chrF 100.0 to ")
     assert [said.count("ours") for said in "\n".join(map(str, changes.findings)).split(").\n")] == [1, 1]
     assert changes.headline().columns.tolist()[2:4] == ["ours", "theirs"]
-    assert set(changes.facts()) == {"speechlab", "ours", "theirs"}
+    assert set(changes.facts) == {"speechlab", "ours", "theirs"}
     assert changes.summary["a"].tolist() == ["ours", "ours"]
     page = "".join(changes.sections())
     assert "earlier" not in page
@@ -149,7 +153,7 @@ def test_columns_of_other_names():
         report = made(heard)
         names = {"text": "t", "reference": "r", "source_lang": "s", "target_lang": "z"}
         table = report.table.rename(columns=names).assign(text="other")
-        named.append(evaluate.TranslationReport("N", table, report.summary, tuple(names.values())))
+        named.append(translation("N", table, report.summary, Columns(*names.values())))
     plain = made(worse_into_english).compare(made(good))
     pd.testing.assert_frame_equal(named[0].compare(named[1]).summary, plain.summary)
 
@@ -157,7 +161,7 @@ def test_columns_of_other_names():
 def test_a_report_of_speech_is_another_thing(tmp_path):
     rows = pd.DataFrame({"text": ["a"], "status": "ok"})
     with pytest.raises(InvalidRequestError, match="compare two reports of translation"):
-        made(good).compare(evaluate.SpeechReport("S", rows, rows))
+        made(good).compare(evaluate.Report("S", rows, rows))
 
 
 @pytest.mark.slow
@@ -172,5 +176,5 @@ def test_it_is_saved_shown_and_read_back(tmp_path):
     assert "Riezler" in str(changes.methods())
     assert "sign-flip" not in str(changes.methods())
     (axes,) = changes.plot().axes
-    assert axes.get_xlabel() == "difference in points of chrF; above 0, the first named is better"
+    assert axes.get_xlabel() == "difference in points of chrF"
     assert changes.headline()["now"].tolist()[1] == "100.0"

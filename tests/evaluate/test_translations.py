@@ -8,7 +8,7 @@ import pytest
 from speechlab import evaluate
 from speechlab.client import Client, OpenAIAdapter
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._translation.effects import effect_findings, effects
+from speechlab.evaluate._translation.effects import difference_findings, translation_differences
 from speechlab.evaluate._translation.measures import Columns, measured, summarized
 from speechlab.evaluate._translation.speed import no_times
 from speechlab.store import Store
@@ -83,25 +83,25 @@ def test_what_a_glossary_helps_and_what_it_costs_elsewhere():
     without = rows([lost(row) for row in range(24)], "plain")
     costly = rows([clumsy(row) for row in range(24)], "keywords")
     harmless = rows([right(row) for row in range(24)], "context")
-    found = effects(pd.concat([without, costly, harmless], ignore_index=True), NAMES)
-    verdicts = found.set_index(["system", "texts", "measure"])["verdict"]
+    found = translation_differences(pd.concat([without, costly, harmless], ignore_index=True), NAMES)
+    verdicts = found.set_index(["b", "condition", "measure"])["verdict"]
     assert verdicts["keywords", "texts with terms", "terms kept"] == "better"
     assert verdicts["keywords", "texts with terms", "chrF"] == "better"
     assert verdicts["keywords", "texts without terms", "chrF"] == "worse"
     assert verdicts["context", "texts without terms", "chrF"] == "no difference shown"
-    assert found["utterances"].tolist() == [12] * 6
+    assert found["n"].tolist() == [12] * 6
     assert (found["p_holm"] >= found["p"]).all()
-    words = str(effect_findings(found)[0])
+    words = str(difference_findings(found)[0])
     assert words.startswith(
-        "keywords instead of plain, ja → en: terms kept in texts with terms went from 0.0% to 100.0% (better, "
+        "keywords instead of plain, ja → en: texts with terms, terms kept 0.0% to 100.0%, +100.0 points, p = "
     )
 
 
 def test_settings_of_few_texts_or_of_one_text_many_times_show_no_difference():
     few = [rows([say(row) for row in range(8)], name) for name, say in (("plain", lost), ("keywords", right))]
-    assert set(effects(pd.concat(few), NAMES)["verdict"]) == {"no difference shown"}
+    assert set(translation_differences(pd.concat(few), NAMES)["verdict"]) == {"no difference shown"}
     one = [part.assign(text="会議室です。", reference=right(1)) for part in few]
-    assert not effects(pd.concat(one), NAMES)["significant"].any()
+    assert set(translation_differences(pd.concat(one), NAMES)["verdict"]) == {"no difference shown"}
 
 
 def test_texts_that_one_setting_lacks_are_left_out():
@@ -109,8 +109,8 @@ def test_texts_that_one_setting_lacks_are_left_out():
         rows([right(row) for row in range(24)], "plain"),
         rows([None] * 2 + [right(row) for row in range(2, 24)], "b"),
     )
-    found = effects(pd.concat(parts, ignore_index=True), NAMES)
-    assert found["utterances"].tolist() == [11, 11, 11]
+    found = translation_differences(pd.concat(parts, ignore_index=True), NAMES)
+    assert found["n"].tolist() == [11, 11, 11]
 
 
 @pytest.mark.slow
@@ -118,14 +118,14 @@ def test_differences_have_intervals_from_twenty_texts_on():
     parts = [
         rows([say(row) for row in range(44)], name) for name, say in (("ours", right), ("theirs", clumsy))
     ]
-    found = effects(pd.concat(parts, ignore_index=True), NAMES).set_index(["texts", "measure"])
-    without = found.loc["texts without terms", "chrF"]
-    assert without["difference_low"] < without["difference"] < without["difference_high"] < 0
-    assert f"95 % interval of the difference {without['difference_low']:+.1f} to " in str(
-        effect_findings(found.reset_index())[0]
+    found = translation_differences(pd.concat(parts, ignore_index=True), NAMES).set_index(
+        ["condition", "measure"]
     )
-    few = effects(pd.concat([part.head(20) for part in parts], ignore_index=True), NAMES)
-    assert few["difference_low"].isna().all()
+    without = found.loc["texts without terms", "chrF"]
+    assert without["low"] < without["difference"] < without["high"] < 0
+    assert f"95 % interval {without['low']:+.1f} to " in str(difference_findings(found.reset_index())[0])
+    few = translation_differences(pd.concat([part.head(20) for part in parts], ignore_index=True), NAMES)
+    assert few["low"].isna().all()
 
 
 # The study on the embedded service
@@ -168,9 +168,9 @@ def test_a_study_without_references(report):
     assert answered["terms_expected"].tolist() == [1, 1] * 2
     kept = report.summary.set_index("system")
     assert kept.loc["keywords", "terms_found"] >= 1
-    assert set(report.effects["measure"]) == {"terms kept", "chrF of the translation back"}
-    assert report.effects["verdict"].eq("no difference shown").all()
-    assert report.terms["term"].tolist() == ["会議室", "Kubernetes"] * 2
+    assert set(report.differences["measure"]) == {"terms kept", "chrF of the translation back"}
+    assert report.differences["verdict"].eq("no difference shown").all()
+    assert report.tables["terms"]["term"].tolist() == ["会議室", "Kubernetes"] * 2
 
 
 @pytest.mark.engines
@@ -185,7 +185,7 @@ def test_the_first_word_is_timed_warmed_up_and_in_turns(report):
 @pytest.mark.engines
 def test_the_page_the_files_and_the_methods(report, tmp_path):
     again = evaluate.Report.load(report.save(tmp_path / "out"))
-    pd.testing.assert_frame_equal(again.effects, report.effects)
+    pd.testing.assert_frame_equal(again.differences, report.differences)
     assert again.findings == report.findings
     assert again.columns == report.columns
     assert again.compare(report).paired
@@ -220,7 +220,7 @@ def test_several_services_stand_in_one_table(lab, live_service, tmp_path):
     assert report.table["system"].tolist() == ["ours"] * 2 + ["theirs"] * 2
     assert report.summary["system"].tolist() == ["ours", "theirs"]
     assert report.speed["system"].tolist() == ["ours", "theirs"]
-    assert report.effects[["system", "baseline"]].to_numpy().tolist() == [["theirs", "ours"]]
+    assert report.differences[["b", "a"]].to_numpy().tolist() == [["theirs", "ours"]]
     assert str(report.findings[0]).startswith("theirs instead of ours, en → ja: ")
     assert "Each service translated its own translations back" in report.notes[0]
     assert report.record["settings"]["systems"] == ["ours", "theirs"]

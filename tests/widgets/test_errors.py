@@ -8,7 +8,7 @@ import pytest
 
 from speechlab import metrics
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate import SpeechReport
+from speechlab.evaluate import Report
 from speechlab.widgets import AudioTable, ErrorBrowser
 
 SAID = ["good morning", "this is a test", "明日の精度", None, "all is well"]
@@ -125,7 +125,7 @@ def test_of_two_systems_with_other_sounds_the_first_is_heard(small, large, audio
 def test_reports_of_studies_show_their_errors(small, large):
     facts = {"voice_name": "v", "gender": "f", "duration_s": 1.0, "tts_rtf": 0.1, "asr_rtf": 0.1}
     one, other = (
-        SpeechReport.of("t", table.assign(**facts).rename(columns={"text": "said"}), text="said")
+        Report.of_scores("t", table.assign(**facts).rename(columns={"text": "said"}), text="said")
         for table in (small, large)
     )
     assert one.errors().reference == "said"

@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 
 from speechlab.audio import AudioClip
-from speechlab.evaluate import SpeechReport, TranslationReport
+from speechlab.evaluate import Report
+from speechlab.evaluate._translation.report import translation_report
 from speechlab.metrics import score
 from support.browser import needs_axe, violations
 
@@ -41,7 +42,7 @@ def html(tmp_path_factory):
         }
     )
     record = {"study": HOSTILE, "runs": []}
-    return SpeechReport.of(HOSTILE, score(frame).assign(loop=False), record=record).to_html()
+    return Report.of_scores(HOSTILE, score(frame).assign(loop=False), record=record).to_html()
 
 
 @pytest.mark.parametrize("shown", ["light", "dark"], indirect=True)
@@ -147,7 +148,7 @@ def many():
             "error": None,
         }
     )
-    return SpeechReport.of("Many voices", score(frame).assign(loop=False)).to_html()
+    return Report.of_scores("Many voices", score(frame).assign(loop=False)).to_html()
 
 
 def test_a_table_is_short_on_a_phone_and_nothing_of_it_is_lost(shown, many):
@@ -293,7 +294,7 @@ def test_translations_have_such_a_page_without_sound(shown):
             "signature": ["nrefs:1"],
         }
     )
-    page = shown.show(TranslationReport("Translations", rows, summary).to_html())
+    page = shown.show(Report.of(translation_report("Translations", rows, summary)).to_html())
     page.locator(".sl-row ins").first.wait_for()
     assert page.locator(".sl-row").count() == 2
     assert page.get_by_role("button", name="Play").count() == 0

@@ -8,38 +8,25 @@ Notebooks and the command line use it.
 from __future__ import annotations
 
 from speechlab._door import name_after as _name_after
-from speechlab.evaluate._changes.report import Changes
-from speechlab.evaluate._choice.report import VoicesReport
 from speechlab.evaluate._choice.study import voices
-from speechlab.evaluate._finding import Conclusion, Finding
-from speechlab.evaluate._listening.report import ListeningReport
 from speechlab.evaluate._listening.simulated import listening_power, simulated_listeners
 from speechlab.evaluate._listening.study import listening, listening_answers
-from speechlab.evaluate._recognition.report import RecognitionReport
 from speechlab.evaluate._recognition.study import recognition
 from speechlab.evaluate._report import PAGE_BYTES, Report, combined_page
 from speechlab.evaluate._round_trip import round_trip
 from speechlab.evaluate._speech.latency import latency
-from speechlab.evaluate._speech.report import SpeechReport
 from speechlab.evaluate._sweep import vad_sweep
-from speechlab.evaluate._translation.report import TranslationReport
 from speechlab.evaluate._translation.spoken import speech_to_speech
-from speechlab.evaluate._translation.stages import SpeechToSpeechReport
 from speechlab.evaluate._translation.study import translation
 from speechlab.evaluate._voices import speaks, voice_name
+from speechlab.evaluate._writing.contents import Conclusion, Drawing, Finding
 
 __all__ = [
     "PAGE_BYTES",
-    "Changes",
     "Conclusion",
+    "Drawing",
     "Finding",
-    "ListeningReport",
-    "RecognitionReport",
     "Report",
-    "SpeechReport",
-    "SpeechToSpeechReport",
-    "TranslationReport",
-    "VoicesReport",
     "combined_page",
     "latency",
     "listening",

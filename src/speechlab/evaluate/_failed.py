@@ -13,18 +13,18 @@ _TOLD = 3
 _LONGEST = 200
 
 
-def tell_failed(errors: pd.Series[str], rows: int, see: str) -> None:
+def tell_failed(table: pd.DataFrame, see: str = "report.failed() has them", prefix: str = "") -> None:
     """Warn of failed rows, with the commonest reasons; no warning if none failed.
 
     Called by the study itself, which is decorated with ``briefly``.
 
     Args:
-        errors: Error of each failed row.
-        rows: Number of all rows.
-        see: Sentence about the place of these rows.
+        table: The rows, with ``status`` and ``error``.
+        see: Sentence about the place of the failed rows.
+        prefix: Beginning of the names of these columns.
     """
-    words = failures(errors, rows)
-    if words:
+    errors = table.loc[table[f"{prefix}status"] == "error", f"{prefix}error"]
+    if words := failures(errors, len(table)):
         warnings.warn(f"{words} {see}", stacklevel=4)
 
 

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import re
-from abc import ABC, abstractmethod
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from speechlab._arguments import is_frame, is_whole_number, refused
+from speechlab._arguments import is_whole_number, refused
 from speechlab._brief import briefly
 from speechlab._files import user_path, whole_file
 from speechlab.display import Html, document, element, join, notebook_output
 from speechlab.errors import InvalidRequestError
+from speechlab.evaluate._changes.earlier import report_of_01
+from speechlab.evaluate._changes.report import changes_between
 from speechlab.evaluate._failed import failures
+from speechlab.evaluate._speech.report import joined, speech_report
+from speechlab.evaluate._speech.sides import part_of, rows_of, side_by_side
 from speechlab.evaluate._writing.columns import View, plain_columns
+from speechlab.evaluate._writing.contents import Contents, Drawing
 from speechlab.evaluate._writing.folder import (
     PAGES,
     read_folder,
@@ -22,9 +27,9 @@ from speechlab.evaluate._writing.folder import (
     write_folder,
     write_parquet,
 )
-from speechlab.evaluate._writing.methods import Methods, methods_of
 from speechlab.evaluate._writing.page import report_page
 from speechlab.evaluate._writing.texts import latex_table, latex_text, markdown_table, markdown_text
+from speechlab.metrics import RATIO, UNPAIRED, WORSE
 
 if TYPE_CHECKING:
     import os
@@ -34,56 +39,95 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from speechlab.evaluate._finding import Conclusion, Finding
+    from speechlab.evaluate._writing.methods import Methods
     from speechlab.widgets import ShownTable
 
 PAGE_BYTES = 20_000_000
 """Largest page that a report writes unless it is told another size: mail and browsers take it at once."""
-WORSE, BETTER, ALIKE = "worse", "better", "no difference shown"
-"""What a test says of a difference."""
 _LABEL = re.compile(r"[A-Za-z0-9:.-]+")
 
 
-class Report(ABC):
-    """The answer of a study.
+@dataclass(frozen=True, eq=False, repr=False)
+class Report(Contents):
+    """The answer of a study, as values.
 
     Attributes:
         title: What was studied.
         table: One row for each item.
         summary: One row for each group.
-        record: When, with which versions and settings, and what the batches say of themselves; empty if nobody knows.
+        conclusion: The answer in two parts, which a page shows in two sizes.
+        study: Name of the study.
+        findings: The findings behind the answer; ``str()`` of each is its text.
         notes: What was left out or could not be done, and why.
+        differences: What was compared, one row for each difference: the columns of :func:`speechlab.metrics.judge`,
+            and for some studies others behind them.
+        speed: One row for each timed call; without rows if speed was not measured.
+        tables: Further tables by name; docs/evaluate.md has those of each study.
+        columns: The columns of ``table`` by their role, such as ``{"text": "sentence"}``.
+        views: Tables for people, the most important one first; without any, the summary is one.
+        drawings: Figures, the most important one first.
+        shown: How the rows are shown.
+        said: The methods.
+        facts: The facts behind the numbers: versions, signatures, counts.
+        record: When, with which versions and settings, and what the batches say of themselves; empty if nobody knows.
     """
 
-    title: str
-    table: pd.DataFrame
-    summary: pd.DataFrame
-    record: Mapping[str, Any] = MappingProxyType({})
-    notes: tuple[str, ...] = ()
-    _made: ClassVar[frozenset[str] | None] = None
-    """Columns of the table that the study makes; None for all of them."""
+    @classmethod
+    def of(cls, contents: Contents) -> Report:
+        """Return a report with these contents."""
+        return cls(**vars(contents))
+
+    @classmethod
+    @briefly
+    def of_scores(cls, title: str, scored: pd.DataFrame, **facts: Any) -> Report:
+        """Summarise rows of speech that were scored elsewhere, by voice and language.
+
+        Args:
+            title: Title of the report.
+            scored: What :func:`speechlab.metrics.score` returned, with ``voice``, ``voice_name``, ``gender``,
+                ``audio``, ``duration_s``, ``status`` and ``error``.
+            **facts: ``text`` and ``language``, names of columns; ``speed``, ``record`` and ``notes`` of the report.
+        """
+        return cls.of(speech_report(title, scored, **facts))
+
+    @classmethod
+    def joined(cls, title: str, reports: Sequence[Report]) -> Report:
+        """Put several reports of speech into one."""
+        return cls.of(joined(title, reports))
 
     @property
     def answer(self) -> str:
         """What to do, or what was learnt, and how sure that is; two sentences to quote."""
-        return str(self.conclude())
+        return str(self.conclusion)
 
     @property
-    def findings(self) -> tuple[Finding, ...]:
-        """The findings behind the answer; ``str()`` of each is its text."""
-        return ()
+    def worse(self) -> bool:
+        """Whether something is significantly worse; of two reports, what became worse."""
+        return WORSE in set(self.differences["verdict"])
 
-    @abstractmethod
-    def conclude(self) -> Conclusion:
-        """Return the answer in two parts, which the page shows in two sizes."""
+    @property
+    def better(self) -> bool:
+        """Whether something is significantly better."""
+        return "better" in set(self.differences["verdict"])
 
-    def _views(self) -> Sequence[View]:
-        """Return the tables for people, the most important one first."""
-        return [View(self.title, plain_columns(self.summary), self.summary.to_dict("records"))]
+    @property
+    def slower(self) -> bool:
+        """Whether something is significantly slower."""
+        return "slower" in set(self.differences["verdict"])
+
+    @property
+    def paired(self) -> bool:
+        """Whether anything but speed could be tested, since there were pairs of rows."""
+        own = self.differences[self.differences["unit"] != RATIO]
+        return bool((own["verdict"] != UNPAIRED).any())
 
     def headline(self) -> pd.DataFrame:
         """Return the most important table as texts, as the page, the notebook and the terminal show it."""
         return self._views()[0].frame()
+
+    def _views(self) -> Sequence[View]:
+        """The tables for people; the plain summary where a study has none."""
+        return self.views or (View.of(self.title, plain_columns(self.summary), self.summary),)
 
     def sections(self, *, clips: int | None = None) -> Sequence[Html]:
         """Return the parts of the report as plain HTML: the answer, tables, findings, and rows.
@@ -91,50 +135,53 @@ class Report(ABC):
         Args:
             clips: Maximum of rows with their recordings; None for all rows, 0 for none.
         """
-        rows = [] if clips == 0 else self._shown_rows(clips)
-        return [answer_html(self.conclude()), *self._parts(), *rows]
+        shown = [] if clips == 0 else [self._rows().static(clips)]
+        lead = element("strong", self.conclusion.text, style="font-size:1.25em;line-height:1.3")
+        sure = (
+            [element("br"), element("span", self.conclusion.certainty)] if self.conclusion.certainty else []
+        )
+        return [notebook_output(element("p", lead, *sure, dir="auto")), *self._below(), *shown]
 
-    def _parts(self) -> list[Html]:
-        """Return what stands below the answer: what failed, tables, and findings."""
-        tables = [view.html() for view in self._views() if view.rows]
-        return [*self._failures(), *tables, *self._stands_out()]
+    def _below(self) -> list[Html]:
+        """Return what stands below the answer: what failed, tables, findings and notes."""
+        told = failures(self.table["error"].dropna(), len(self.table)) if "error" in self.table else ""
+        parts = [element("p", told, dir="auto")] if told else []
+        parts += [view.html() for view in self._views() if len(view)]
+        if said := [*(str(one) for one in self.findings if one.shown == "page"), *self.notes]:
+            items = element("ul", *(element("li", words, dir="auto") for words in said))
+            parts.append(notebook_output(element("p", element("strong", "What stands out")), items))
+        return parts
 
-    def _shown_rows(self, clips: int | None) -> Sequence[Html]:
-        """Return rows with their sound, as plain HTML."""
-        del clips
-        return ()
-
-    def _quoted(self) -> Sequence[Finding]:
-        """Return the findings that no table shows."""
-        return self.findings
-
-    def _behind(self) -> Sequence[Finding]:
-        """Return the findings that stand with the methods."""
-        return [finding for finding in self.findings if finding not in self._quoted()]
-
-    def _stands_out(self) -> list[Html]:
-        """Return findings and notes as a list, if there are any."""
-        said = [*map(str, self._quoted()), *self.notes]
-        if not said:
-            return []
-        items = element("ul", *(element("li", words, dir="auto") for words in said))
-        return [notebook_output(element("p", element("strong", "What stands out")), items)]
-
-    @abstractmethod
-    def facts(self) -> Mapping[str, str]:
-        """Return the facts behind the numbers: versions, signatures, counts."""
-
-    @abstractmethod
-    def plot(self, **options: Any) -> Figure:
-        """Draw the summary as a matplotlib ``Figure``.
+    def plot(self, title: str | None = None, **options: Any) -> Figure:
+        """Draw a figure of the report as a matplotlib ``Figure``.
 
         Args:
+            title: Its title, as in ``figures()``; None for the first.
             **options: As for the function of :mod:`speechlab.plots` that draws it.
+
+        Raises:
+            InvalidRequestError: The report has no such figure.
         """
+        drawing = next((one for one in self.drawings if title in {None, one.title}), None)
+        if drawing is None:
+            known = ", ".join(repr(one.title) for one in self.drawings) or "none, as nothing has a score"
+            raise refused("title", title, f"the title of a figure of this report: {known}")
+        return self._drawn(drawing, **options)
+
+    def _drawn(self, drawing: Drawing, **options: Any) -> Figure:
+        from speechlab import plots
+
+        frames = [self.frame(name) for name in drawing.frames]
+        figure: Figure = getattr(plots, drawing.function)(*frames, **{**drawing.options, **options})
+        return figure
 
     def figures(self) -> Mapping[str, Figure]:
         """Return the figures of the page by their titles, without figures that would be empty."""
-        return drawn({"Scores": self.plot})
+        found = {}
+        for drawing in self.drawings:
+            with suppress(InvalidRequestError):  # no rows, or none with a rate
+                found[drawing.title] = self._drawn(drawing)
+        return found
 
     def rows(self, **options: Any) -> Any:
         """Return a :class:`speechlab.widgets.AudioTable` of the rows, to hear, search and sort them.
@@ -146,20 +193,65 @@ class Report(ABC):
 
         return AudioTable(self._rows(**options))
 
+    def errors(self, other: Report | None = None, **options: Any) -> Any:
+        """Hear the errors: a :class:`speechlab.widgets.ErrorBrowser` of the table.
+
+        Args:
+            other: Another system's report of the same rows, which are shown beside these.
+            **options: As for the browser, such as ``names=("small", "large")``.
+        """
+        from speechlab.widgets import ErrorBrowser
+
+        usual = {role: self.columns.get(role, role) for role in ("text", "language")}
+        roles = {"reference": usual["text"], "language": usual["language"]}
+        if other is not None:
+            return ErrorBrowser(self.table, other.table, **{**roles, **options})
+        own = self.shown.options if self.shown.scored and "names" not in self.shown.options else {}
+        return ErrorBrowser(self.table, **{**roles, **own, **options})
+
     def _rows(self, **options: Any) -> ShownTable:
         """Return the rows as the page and the widget show them, the worst first."""
-        from speechlab.widgets import ShownTable
+        from speechlab.widgets import ShownTable, shown_errors
 
-        return ShownTable(self.table, **options)
+        frame, given = self.frame(self.shown.frame), {**self.shown.options, **options}
+        if not self.shown.scored:
+            return ShownTable(frame, **given)
+        sides = [rows_of(frame, name) for name in given.get("names", ())] or [frame]
+        return shown_errors(*sides, **given)
+
+    def failed(self) -> pd.DataFrame:
+        """Return the rows that failed, or that nothing could be done for."""
+        return self.table[self.table["status"].isin(["error", "skipped"])]
+
+    def part(self, system: str, condition: str | None = None) -> Report:
+        """Return the report of one of several systems, such as for ``errors`` or ``compare``.
+
+        Args:
+            system: Its name.
+            condition: One of the conditions; None for all of them.
+
+        Raises:
+            InvalidRequestError: There is no such system or condition.
+        """
+        return self.of(part_of(self, system, condition))
+
+    def side_by_side(self) -> pd.DataFrame:
+        """Return one row for each recording, with what each system made of it.
+
+        Returns:
+            ``file``, text, language, ``audio`` and, of each system, ``hypothesis_<name>``, ``error_rate_<name>`` and
+            ``errors_<name>``; the rows first in which the systems differ most (``error_spread``, in errors).
+        """
+        return side_by_side(self)
 
     def methods(self) -> Methods:
         """Return the methods for a paper: sentences, and the source of each measure in the report."""
-        return methods_of(self.title, *self._measured())
+        return self.said
 
     @briefly
     def compare(
         self, earlier: Report | str | os.PathLike[str], *, names: Sequence[str] = ("earlier", "now")
-    ) -> Any:
+    ) -> Report:
         """Return the significant changes since an earlier report of the study, or the differences of two services.
 
         Rows match if they agree in voice, language and text, and in ``id`` and ``file`` if both reports have them.
@@ -172,15 +264,17 @@ class Report(ABC):
             names: Names of the two reports, the earlier one first, as in ``("ours", "theirs")``.
 
         Returns:
-            A :class:`Changes`, a report itself: ``findings``, ``worse``, ``better``, ``summary``, ``plot()`` ….
+            A report with the changes in ``summary`` and ``differences``: ``findings``, ``worse``, ``better``,
+            ``slower`` ….
 
         Raises:
             InvalidRequestError: The reports have no scores, or were scored in different ways; only one has several
                 systems; or ``names`` is not two names.
             StoreError: There is no report in that folder.
         """
-        changes: Any = _kinds(Report)["Changes"]  # a report too, in a module above this one
-        return changes.between(self, earlier, names)
+        return self.of(
+            changes_between(self, earlier if isinstance(earlier, Report) else self.load(earlier), names)
+        )
 
     @briefly
     def to_html(self, *, max_bytes: int = PAGE_BYTES) -> str:
@@ -198,18 +292,7 @@ class Report(ABC):
     def _page(self, figures: Mapping[str, tuple[bytes, bytes]], max_bytes: int) -> str:
         if not is_whole_number(max_bytes) or max_bytes < 1:
             raise refused("max_bytes", max_bytes, "a whole number of bytes from 1 on")
-        return report_page(
-            self.title,
-            self.conclude(),
-            self._parts(),
-            [str(finding) for finding in self._behind()],
-            figures,
-            self._rows(),
-            self.methods(),
-            self.facts(),
-            self.record,
-            max_bytes,
-        )
+        return report_page(self, self._below(), figures, self._rows(), max_bytes)
 
     def _vectors(self) -> dict[str, tuple[bytes, bytes]]:
         """The figures as SVG, by what they show, each also for a phone."""
@@ -218,11 +301,10 @@ class Report(ABC):
 
     def to_markdown(self) -> str:
         """Return the answer, the headline as a Markdown table, and the methods."""
-        methods = self.methods()
-        sources = [f"{number}. {markdown_text(source)}" for number, source in enumerate(methods.sources, 1)]
+        sources = [f"{number}. {markdown_text(source)}" for number, source in enumerate(self.said.sources, 1)]
         table = markdown_table(self.headline()).rstrip()
         said = [f"**{markdown_text(self.title)}**", markdown_text(self.answer)]
-        parts = [*said, table, markdown_text(methods.text), "\n".join(sources)]
+        parts = [*said, table, markdown_text(self.said.text), "\n".join(sources)]
         return "\n\n".join(part for part in parts if part) + "\n"
 
     @briefly
@@ -242,7 +324,7 @@ class Report(ABC):
                 f"label={label!r} is no label; use letters, digits, colons and hyphens, as in 'tab:voices'"
             )
             raise InvalidRequestError(message, parameter="label")
-        methods = self.methods()
+        methods = self.said
         items = [rf"\item {latex_text(source)}" for source in methods.sources]
         sources = [r"\begin{enumerate}", *items, r"\end{enumerate}"] if items else []
         table = latex_table(self.headline(), self.title, label)
@@ -256,7 +338,7 @@ class Report(ABC):
             StoreError: The file cannot be written, or the table has values that Parquet does not support.
         """
         file = user_path(path)
-        kept = {"kind": type(self).__name__, "title": self.title, "record": dict(self.record)}
+        kept = {"study": self.study, "title": self.title, "record": dict(self.record)}
         try:
             write_parquet(self.table, file, kept)
         except OSError as error:
@@ -307,74 +389,20 @@ class Report(ABC):
 
     @staticmethod
     @briefly
-    def load(folder: str | os.PathLike[str]) -> Any:
-        """Read a report back that :meth:`save` wrote into a folder.
-
-        Returns:
-            A report of the class that was saved.
+    def load(folder: str | os.PathLike[str]) -> Report:
+        """Read a report back that :meth:`save` wrote into a folder, also one of version 0.1.
 
         Raises:
             StoreError: It is no such folder, or a file of it is missing or damaged.
         """
-        return read_folder(folder, _kinds(Report))
-
-    def _frames(self) -> list[pd.DataFrame]:
-        """All tables of the report."""
-        return [value for value in vars(self).values() if is_frame(value)]
-
-    def _measured(self) -> list[pd.DataFrame]:
-        """All tables of the report, without columns that the study did not make."""
-        own = self._made
-        return [
-            table
-            if own is None or table is not self.table
-            else table[[name for name in table if name in own]]
-            for table in self._frames()
-        ]
+        return Report.of(read_folder(folder, report_of_01))
 
     def __repr__(self) -> str:
-        told = f"{type(self).__name__}({self.title!r}, {len(self.table)} rows)"
+        told = f"Report({self.title!r}, {len(self.table)} rows)"
         return "\n".join(line for line in (told, self.answer, *self.notes) if line)
 
     def _repr_html_(self) -> str:
         return str(join("", self.sections(clips=3)))
-
-    def _failures(self) -> list[Html]:
-        """The number of failed rows with the reasons, if any failed."""
-        if "error" not in self.table:
-            return []
-        words = failures(self.table["error"].dropna(), len(self.table))
-        return [element("p", words, dir="auto")] if words else []
-
-
-def drawn(figures: Mapping[str, Any]) -> dict[str, Any]:
-    """Draw figures by their functions; those that have nothing to draw are left out."""
-    found = {}
-    for name, draw in figures.items():
-        try:
-            found[name] = draw()
-        except InvalidRequestError:  # no rows, or none with a rate
-            continue
-    return found
-
-
-def verdicts_of(significant: pd.Series[bool], more_wrong: pd.Series[float]) -> Any:
-    """Return what tests say of differences, as an array of words.
-
-    Args:
-        significant: Whether each is significant.
-        more_wrong: The differences; above 0 is worse.
-    """
-    import numpy as np
-
-    return np.select([significant & (more_wrong > 0), significant], [WORSE, BETTER], ALIKE)
-
-
-def answer_html(answer: Conclusion) -> Html:
-    """Return the answer as a paragraph: what to do large, how sure that is below."""
-    lead = element("strong", answer.text, style="font-size:1.25em;line-height:1.3")
-    sure = [element("br"), element("span", answer.certainty)] if answer.certainty else []
-    return notebook_output(element("p", lead, *sure, dir="auto"))
 
 
 def combined_page(title: str, reports: Sequence[Report]) -> str:
@@ -383,14 +411,6 @@ def combined_page(title: str, reports: Sequence[Report]) -> str:
     facts: dict[str, str] = {}
     for report in reports:
         parts += [element("h2", report.title), *report.sections()]
-        facts |= report.facts()
+        facts |= report.facts
     footer = join(Html(" · "), [f"{name}: {value}" for name, value in facts.items()])
     return document(title, *parts, footer=footer)
-
-
-def _kinds(kind: type) -> dict[str, type]:
-    found = {kind.__name__: kind}
-    below: type
-    for below in kind.__subclasses__():
-        found |= _kinds(below)
-    return found

@@ -9,7 +9,9 @@ from speechlab._brief import briefly
 from speechlab.evaluate._arguments import check_client, columns_of, count_of, keep_free
 from speechlab.evaluate._failed import tell_failed
 from speechlab.evaluate._made import SPEECH
-from speechlab.evaluate._speech.rows import SEE, errors_of, heard_by_one, reported, spoken
+from speechlab.evaluate._report import Report
+from speechlab.evaluate._speech.report import speech_report
+from speechlab.evaluate._speech.rows import heard_by_one, scored_rows, spoken
 from speechlab.evaluate._speech.speed import callers_of, no_speed, timed_or_why, timed_voices
 from speechlab.evaluate._systems import asked_of_each, services_of, told_gone
 from speechlab.evaluate._voices import cast_of, recorded_voices
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
 
     from speechlab.client import Client
     from speechlab.contract import Voice
-    from speechlab.evaluate._speech.report import SpeechReport
     from speechlab.evaluate._voices import Cast
     from speechlab.store import Store
 
@@ -48,7 +49,7 @@ def round_trip(
     progress: StageProgress = True,
     title: str = "Round trip: text to speech and back",
     **options: Any,
-) -> SpeechReport:
+) -> Report:
     """Speak texts with voices, recognise the speech, and score the hypotheses.
 
     Japanese and Chinese are scored by characters, English by words. Japanese voices are ranked by the error rate of
@@ -129,20 +130,21 @@ def round_trip(
         ),
         no_speed(),
     )
-    report = reported(
-        title,
-        heard,
-        cast.unspoken,
-        [*frame.columns, *(["system"] if several else [])],
-        text,
-        language,
-        store=store,
-        speed=timed,
-        record=record_of("round_trip", store, *sounds, heard, identify=identify, speed=turns, **options),
-        notes=[*cast.told_skipped(language), *told_gone(cast.gone), *deaf, *untimed],
+    given = [*frame.columns, *(["system"] if several else [])]
+    scored, segments = scored_rows(heard, cast.unspoken, given, text, language, store)
+    tell_failed(scored)
+    return Report.of(
+        speech_report(
+            title,
+            scored,
+            text=text,
+            language=language,
+            segments=segments,
+            speed=timed,
+            record=record_of("round_trip", store, *sounds, heard, identify=identify, speed=turns, **options),
+            notes=[*cast.told_skipped(language), *told_gone(cast.gone), *deaf, *untimed],
+        )
     )
-    tell_failed(errors_of(report), len(report.table), SEE)
-    return report
 
 
 def spoken_by(cast: Cast, text: str, *, needed: bool = True, **how: Any) -> tuple[Cast, list[pd.DataFrame]]:

@@ -111,9 +111,8 @@ def vad_sweep(
             progress=progress,
             **{**options, **dict.fromkeys(_DERIVED, 0)},
         )
-    errors = heard.loc[heard[f"{_PREFIX}status"] == "error", f"{_PREFIX}error"]
     see = "A recording counts once for each min_silence_gap; the column 'failed' says how many are left out"
-    tell_failed(errors, len(heard), see)
+    tell_failed(heard, see, _PREFIX)
     speech = batch.segments(heard, store, prefix=_PREFIX, audio=audio)
     places = speech["position"].to_numpy() % max(1, len(frame))
     speech["file"] = pd.Series(names, dtype="str").iloc[places].to_numpy()

@@ -31,17 +31,17 @@ from speechlab.metrics._sound.networks import Dnsmos, dnsmos, speaker_embedding,
 from speechlab.metrics._statistics.bootstrap import Interval
 from speechlab.metrics._statistics.calibration import Calibration, calibration
 from speechlab.metrics._statistics.differences import (
-    ALIKE as ALIKE,
-    BETTER as BETTER,
-    DIFFERENCES as DIFFERENCES,
-    POINTS as POINTS,
-    RATIO as RATIO,
-    UNPAIRED as UNPAIRED,
-    WORSE as WORSE,
-    difference_text as difference_text,
-    is_shown as is_shown,
+    ALIKE,
+    BETTER,
+    DIFFERENCES,
+    POINTS,
+    RATIO,
+    UNPAIRED,
+    WORSE,
+    difference_text,
+    is_shown,
     judge,
-    value_text as value_text,
+    value_text,
 )
 from speechlab.metrics._statistics.randomization import holm
 from speechlab.metrics._statistics.sequential import sequential_test
@@ -111,4 +111,4 @@ __all__ = [
     "write_trn",
 ]
 
-_name_after(__name__, globals(), __all__)
+_name_after(__name__, globals())

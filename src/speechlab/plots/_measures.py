@@ -76,6 +76,7 @@ def error_by_measure(
     column: str | None = None,
     *,
     by: str | Sequence[str] = (),
+    ticks: Sequence[tuple[float, str]] = (),
     language: str | None = None,
     width: float = 6.0,
 ) -> PaperFigure:
@@ -90,6 +91,7 @@ def error_by_measure(
             edges or without a rate are left out.
         column: The measure; None for the only one of the table.
         by: Column or columns that identify a line, for the concatenated tables of several groups.
+        ticks: Places on the scale of the measure with their labels; empty for round numbers.
         language: ISO 639-1 code of the names, which determines the shapes of Chinese and Japanese letters.
         width: Width in inches.
 
@@ -126,6 +128,8 @@ def error_by_measure(
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.4g}%"))
         axes.set_ylabel(UNITS.get(unit, "error rate"), fontsize=SMALL_PT)
         axes.set_xlabel(_MEASURES.get(measure, measure), fontsize=SMALL_PT)
+        if ticks:
+            axes.set_xticks([place for place, _ in ticks], [label for _, label in ticks])
         axes.tick_params(labelsize=SMALL_PT)
         axes.grid(axis="y", color=SHADE, linewidth=0.8)
         axes.set_axisbelow(True)

@@ -203,9 +203,9 @@ def differences(compared: pd.DataFrame, *, language: str | None = None, width: f
     ['two − one']
 
     Args:
-        compared: ``differences`` of a report, or what :func:`speechlab.metrics.compare_all`, ``compare(...).frame()``,
-            :func:`speechlab.metrics.compare_translations` or :func:`speechlab.metrics.judge` returned. Languages and
-            conditions are in the names of rows if there are several.
+        compared: ``differences`` of a report, or what :func:`speechlab.metrics.compare_all`, its relatives or
+            :func:`speechlab.metrics.judge` returned. Languages and conditions are in the names of rows if there are
+            several.
         language: ISO 639-1 code of the names, which determines the shapes of Chinese and Japanese letters.
         width: Width in inches; the height follows from the rows.
 

@@ -1,7 +1,8 @@
 """Errors and their places in the original texts."""
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from speechlab.metrics import error_rate
 

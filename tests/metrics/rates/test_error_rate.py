@@ -8,7 +8,8 @@ import random
 import jiwer
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics import alignment_html, alignment_text, error_rate

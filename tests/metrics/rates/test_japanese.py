@@ -2,7 +2,8 @@
 
 import pandas as pd
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from speechlab.metrics import compare_texts, score, summarize
 from support.differences import class_of

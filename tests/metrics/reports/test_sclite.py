@@ -5,7 +5,8 @@ import subprocess
 
 import pandas as pd
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics import compare, read_sclite, read_trn, sclite_report, score, summarize, write_trn

@@ -7,10 +7,12 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics import holm, rank as rank_by, rank_each
+from speechlab.metrics import holm, rank_each
+from speechlab.metrics import rank as rank_by
 from speechlab.metrics._statistics.letters import letters
 from speechlab.metrics._statistics.power import utterances_needed
 from speechlab.metrics._statistics.randomization import sign_flip

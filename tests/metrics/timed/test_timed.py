@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from speechlab import segments
 from speechlab._assignment import cheapest_assignment

@@ -8,7 +8,8 @@ from importlib.util import find_spec
 import pandas as pd
 import pytest
 import sacrebleu
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from speechlab.errors import MissingDependencyError
 from speechlab.metrics import score_translations, translation_score

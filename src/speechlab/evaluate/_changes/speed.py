@@ -7,20 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from speechlab._arguments import is_missing
 from speechlab.evaluate._changes.tested import paired
 from speechlab.evaluate._made import SIDES
-from speechlab.evaluate._report import ALIKE
 from speechlab.evaluate._statistics import paired_ratio
-from speechlab.evaluate._writing.columns import Shown, View, chance, count, number, p_words, text
-from speechlab.metrics import holm
+from speechlab.metrics import RATIO
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping
+    from speechlab.evaluate._writing.contents import Contents
 
-    from speechlab.evaluate._report import Report
-
-SLOWER, FASTER = "slower", "faster"
 _LEVEL = 0.95
 _TIMES = {
     "first_byte_s": "time to the first samples",
@@ -30,43 +24,34 @@ _TIMES = {
 }
 _NAMES = ("voice_name", "language")
 _DIRECTION = ("source_lang", "target_lang")
-_COLUMNS = ("group", "measure", "calls", "earlier_s", "now_s", "ratio", "ratio_low", "ratio_high", "p")
-OF_THOSE_DAYS = (
-    "Intervals of speed are of these calls alone: machines, their load and the network may have been others."
-)
 
 
-def speed_changes(now: Report, earlier: Report) -> pd.DataFrame:
+def speed_changes(now: Contents, earlier: Contents) -> list[dict[str, Any]]:
     """Compare the calls that both reports timed, voice by voice or system by system.
 
     Returns:
-        One row for each group and time, as :class:`speechlab.evaluate.Changes` describes it; without rows where one
-        of the reports measured no speed.
+        A difference for each group and time: a ratio, tested by Student's t of the logarithms from 6 pairs on; none
+        where one of the reports measured no speed.
     """
     later, former = _calls(now), _calls(earlier)
-    found: list[dict[str, Any]] = []
-    if len(later) and len(former):
-        times = [name for name in _TIMES if name in later.columns and name in former.columns]
-        alike = _names_twice(later) or _names_twice(former)
-        keys = ("_group", *SIDES, *(["voice"] if alike else []), "file", "text")
-        both, _, _ = paired(later, former, keys, times)
-        for group, calls in both.groupby("_group", sort=False):
-            found += [
-                {"group": str(group), "measure": _TIMES[name], **_compared(calls, name)} for name in times
-            ]
-    out = pd.DataFrame(found, columns=list(_COLUMNS))
-    out = out[out["calls"] > 0].reset_index(drop=True)
-    out = out.astype({"calls": "int64"} | dict.fromkeys(_COLUMNS[3:], "float64"))
-    out["p_holm"] = holm(out["p"].to_numpy(dtype=np.float64))
-    sure = out["p_holm"] < 1 - _LEVEL
-    out["verdict"] = np.select([sure & (out["ratio"] > 1), sure], [SLOWER, FASTER], ALIKE)
-    return out
+    if not len(later) or not len(former):
+        return []
+    times = [name for name in _TIMES if name in later.columns and name in former.columns]
+    alike = _names_twice(later) or _names_twice(former)
+    keys = ("_group", *SIDES, *(["voice"] if alike else []), "file", "text")
+    both, _, _ = paired(later, former, keys, times)
+    rows = [
+        {"group": str(group), "measure": _TIMES[name], **_compared(calls, name)}
+        for group, calls in both.groupby("_group", sort=False)
+        for name in times
+    ]
+    return [row for row in rows if row["n"]]
 
 
-def _calls(report: Report) -> pd.DataFrame:
+def _calls(report: Contents) -> pd.DataFrame:
     """Timed calls without errors, each with its group."""
-    timed = getattr(report, "speed", None)
-    if not isinstance(timed, pd.DataFrame) or "error" not in timed.columns:
+    timed = report.speed
+    if "error" not in timed.columns or not len(timed):
         return pd.DataFrame()
     calls = timed[timed["error"].isna()]
     parts = [calls[name].astype(str) for name in (*SIDES, *_NAMES) if name in calls.columns]
@@ -113,57 +98,17 @@ def _compared(calls: pd.DataFrame, name: str) -> dict[str, Any]:
     both = both[(both > 0).all(axis=1)]
     now, before = (both[column].to_numpy() for column in both.columns)
     if not len(both):
-        return {"calls": 0}
+        return {"n": 0}
     found = paired_ratio(now, before, _LEVEL)
     return {
-        "calls": len(both),
-        "earlier_s": float(np.median(before)),
-        "now_s": float(np.median(now)),
-        "ratio": found.ratio,
-        "ratio_low": found.low,
-        "ratio_high": found.high,
+        "unit": RATIO,
+        "n": len(both),
+        "value_a": float(np.median(before)),
+        "value_b": float(np.median(now)),
+        "difference": found.ratio,
+        "low": found.low,
+        "high": found.high,
         "p": found.p,
+        "test": "Student's t of the logarithms",
+        "more": "slower",
     }
-
-
-def told_of_speed(speed: pd.DataFrame) -> str:
-    """The changes of speed in sentences; empty if no calls were compared."""
-    said = []
-    for verdict in (SLOWER, FASTER, ALIKE):
-        rows = [_words(row) for row in speed.to_dict("records") if row["verdict"] == verdict]
-        if rows:
-            named = f"{verdict} in speed" if verdict == ALIKE else verdict
-            said.append(f"{named.capitalize()}: {'; '.join(rows)}.")
-    return " ".join([*said, OF_THOSE_DAYS]) if said else ""
-
-
-def _words(row: Mapping[Hashable, Any]) -> str:
-    told = [f"{row['measure']} × {row['ratio']:.2f}"]
-    if interval := _interval(row):
-        told.append(f"95 % interval {interval}")
-    if not is_missing(row["p_holm"]):
-        told.append(p_words(row["p_holm"]))
-    told.append(f"{row['calls']} {'pair' if row['calls'] == 1 else 'pairs'} of calls")
-    return f"{row['group']} ({', '.join(told)})"
-
-
-def speed_view(speed: pd.DataFrame, names: tuple[str, str]) -> View:
-    """Return the times of both, and their ratios."""
-    columns = [
-        text("group", "group", strong=True),
-        text("time", "measure"),
-        count("calls", "calls"),
-        number(f"{names[0]} (s)", "earlier_s"),
-        number(f"{names[1]} (s)", "now_s"),
-        number("ratio", "ratio", strong=True),
-        Shown("95 % interval", _interval, figure=True),
-        chance("p (Holm)", "p_holm"),
-        text("verdict", "verdict"),
-    ]
-    note = f"Medians, and the geometric mean of the ratios of the same items. {OF_THOSE_DAYS}"
-    return View("Speed", columns, speed.to_dict("records"), note)
-
-
-def _interval(row: Mapping[Hashable, Any]) -> str | None:
-    low, high = row["ratio_low"], row["ratio_high"]
-    return None if is_missing(low) else f"{low:.2f} to {high:.2f}"

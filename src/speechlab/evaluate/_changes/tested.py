@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab.errors import InvalidRequestError, MissingDependencyError
 from speechlab.evaluate._made import SIDES
-from speechlab.evaluate._report import ALIKE, BETTER, WORSE, verdicts_of
-from speechlab.evaluate._speech.report import SpeechReport, plain_rows
-from speechlab.evaluate._speech.summary import ENOUGH, NO_SPEAKER
-from speechlab.evaluate._translation.effects import BACK, CHRF
-from speechlab.metrics import compare, holm, score
+from speechlab.evaluate._speech.summary import NO_SPEAKER
+from speechlab.evaluate._writing.differences import ENOUGH
+from speechlab.metrics import DIFFERENCES, WORSE, compare, score
 from speechlab.text import language_name
 
 if TYPE_CHECKING:
@@ -19,17 +17,12 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from speechlab.evaluate._report import Report
+    from speechlab.evaluate._writing.contents import Contents
 
-UNPAIRED = "not paired"
-VERDICTS = (WORSE, BETTER, ALIKE, UNPAIRED)
-_LEVEL = 0.95
 _KEYS = ("id", "file", *SIDES, "voice_name", "language", "text")
 _HOW = {"unit": "unit", "norm": "normaliser", "counts": "way of counting"}
 _FAILED = "rows that failed"
 NAMES = ("earlier", "now")
-SCORES = (CHRF, BACK)
-"""Units in which more is better."""
 _SCORED = (
     *("unit", "reference_normalized", "hypothesis_normalized", "error_rate", "errors", "reference_length"),
     *("hits", "substitutions", "deletions", "insertions"),
@@ -37,19 +30,13 @@ _SCORED = (
 """Columns of a scored table for :func:`speechlab.metrics.compare`, besides its signature."""
 _NEEDED = {"text", "language", "hypothesis", "status", "signature", "unit", "errors", "reference_length"}
 _ADDED = ("_group", "_block", "_key")
-_RATES = ("error_rate_earlier", "error_rate", "difference", "difference_low", "difference_high")
-_FIGURES = (*_RATES, "p", "p_holm")
-_SUMMARY = (
-    *("group", "language", "unit", "utterances", *_FIGURES, "tested", "significant", "paired", "verdict"),
-    *("only_now", "only_earlier", "a", "b"),
-)
 
 
-def changes(now: Report, earlier: Report) -> tuple[pd.DataFrame, pd.DataFrame]:
+def changes(now: Contents, earlier: Contents) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
     """Compare the rows of two reports.
 
     Returns:
-        The common rows, and the summary, as in :class:`speechlab.evaluate.Changes`.
+        The common rows, and the differences of each group.
 
     Raises:
         InvalidRequestError: The reports have no scores of speech, or were scored in different ways.
@@ -62,15 +49,15 @@ def changes(now: Report, earlier: Report) -> tuple[pd.DataFrame, pd.DataFrame]:
     check_scored(summary)
     found = pairs.assign(error_difference=pairs["errors"] - pairs["errors_earlier"])
     old = ("hypothesis_earlier", "errors_earlier", "status_earlier")
-    return changed_rows(found, old, "error_difference"), corrected(summary)
+    return changed_rows(found, old, "error_difference"), summary
 
 
-def _tidy(report: Report) -> pd.DataFrame:
+def _tidy(report: Contents) -> pd.DataFrame:
     """Rows of a report with the column names of studies, each with its group."""
-    rows = plain_rows(report) if isinstance(report, SpeechReport) else None
-    if rows is None or not set(rows.columns) >= _NEEDED:
+    rows = report.plain_rows()
+    if report.study == "changes" or not set(rows.columns) >= _NEEDED:
         message = (
-            f"{type(report).__name__} {report.title!r} holds no scores that could be compared with those of the "
+            f"the report {report.title!r} holds no scores that could be compared with those of the "
             "other; compare two reports of "
             "translation, or two of round_trip, recognition or voices"
         )
@@ -116,7 +103,7 @@ def _ways(rows: pd.DataFrame) -> dict[str, dict[str, set[str]]]:
     return found
 
 
-def check_systems(now: Report, earlier: Report) -> None:
+def check_systems(now: Contents, earlier: Contents) -> None:
     """Refuse to compare a report of several systems with a report of a single service.
 
     Raises:
@@ -182,35 +169,21 @@ def _groups(pairs: pd.DataFrame, new: pd.DataFrame, gone: pd.DataFrame) -> list[
 def _group(name: str, both: pd.DataFrame, new: pd.DataFrame, gone: pd.DataFrame) -> dict[str, Any]:
     """Return a row of the summary: tested if rows are paired, otherwise the rates only."""
     scored = next(part for part in (both, new, gone) if part["errors"].notna().any()).dropna(subset="errors")
-    facts = {
+    facts: dict[str, Any] = {
         "group": name,
         "language": str(scored["language"].iloc[0]),
-        "only_now": len(new),
-        "only_earlier": len(gone),
-        "a": NAMES[0],
-        "b": f"{name}: {NAMES[1]}",
+        "measure": "error rate",
     }
+    facts |= {"only_now": len(new), "only_earlier": len(gone)}
     if both.empty:
-        rates = {"error_rate_earlier": _pooled(gone), "error_rate": _pooled(new)}
-        difference = rates["error_rate"] - rates["error_rate_earlier"]
-        unit = str(scored["unit"].iloc[0])
-        return {**facts, **rates, "unit": unit, "utterances": 0, "difference": difference}
+        before, after = _pooled(gone), _pooled(new)
+        values = {"value_a": before, "value_b": after, "difference": after - before}
+        return {**facts, **values, "unit": str(scored["unit"].iloc[0]), "n": 0}
     # Takes of one sentence are not new sentences: they are swapped and drawn together.
     groups = None if both["_block"].is_unique else both["_block"].tolist()
-    found = compare(*_sides(both), names=NAMES, level=_LEVEL, groups=groups)
-    low, high = found.interval if found.blocks >= ENOUGH else (None, None)
-    return {
-        **facts,
-        "unit": found.unit,
-        "utterances": found.utterances,
-        "error_rate_earlier": found.error_rate_a,
-        "error_rate": found.error_rate_b,
-        "difference": found.difference,
-        "difference_low": low,
-        "difference_high": high,
-        "p": found.p,
-        "tested": found.tested,
-    }
+    found = compare(*_sides(both), groups=groups)
+    ends = {} if found.blocks >= ENOUGH else {"low": None, "high": None}
+    return {**{name: value for name, value in found.row().items() if name in DIFFERENCES}, **facts, **ends}
 
 
 def _sides(scored: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -245,36 +218,19 @@ def failed_rows(pairs: pd.DataFrame) -> list[dict[str, Any]]:
     return [
         {
             "group": _FAILED,
-            "language": "",
+            "measure": _FAILED,
             "unit": "row",
-            "utterances": len(pairs),
-            "error_rate_earlier": float(before.mean()),
-            "error_rate": float(now.mean()),
+            "n": len(pairs),
+            "value_a": float(before.mean()),
+            "value_b": float(now.mean()),
             "difference": float(now.mean() - before.mean()),
             "p": min(1.0, 2 * tail),
-            "tested": "row",
+            "test": "exact test of McNemar",
             "only_now": 0,
             "only_earlier": 0,
-            "a": NAMES[0],
-            "b": f"{_FAILED}: {NAMES[1]}",
+            "more": WORSE,
         }
     ]
-
-
-def corrected(rows: list[dict[str, Any]]) -> pd.DataFrame:
-    """Return the summary with corrected p-values and verdicts."""
-    import numpy as np
-    import pandas as pd
-
-    names = list(dict.fromkeys([*_SUMMARY, *(name for row in rows for name in row)]))
-    out = pd.DataFrame(rows, columns=names).astype(dict.fromkeys(_FIGURES, "float64"))
-    out["p_holm"] = holm(out["p"].to_numpy(dtype=np.float64))
-    out["significant"] = out["p_holm"] < 1 - _LEVEL
-    out["paired"] = out["p"].notna()
-    more = np.where(out["unit"].isin(SCORES), -out["difference"], out["difference"])
-    verdicts = verdicts_of(out["significant"], pd.Series(more, index=out.index))
-    out["verdict"] = np.where(out["paired"], verdicts, UNPAIRED)
-    return out
 
 
 def changed_rows(pairs: pd.DataFrame, old: Sequence[str], difference: str) -> pd.DataFrame:

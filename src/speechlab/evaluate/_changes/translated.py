@@ -5,34 +5,29 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from speechlab.evaluate._changes.tested import (
-    NAMES,
     changed_rows,
     check_scored,
     check_systems,
-    corrected,
     failed_rows,
     paired,
 )
-from speechlab.evaluate._translation.effects import BACK, CHRF, compared_difference
-from speechlab.evaluate._writing.methods import RANDOMIZATION
-from speechlab.metrics import compare_translations, translation_score
+from speechlab.evaluate._writing.differences import BACK, CHRF, of_study
+from speechlab.metrics import BETTER, POINTS, compare_translations, translation_score
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from speechlab.evaluate._translation.report import TranslationReport
+    from speechlab.evaluate._writing.contents import Contents
 
 _KEYS = ("id", "system", "source_lang", "target_lang", "text", "reference")
 _KEPT = ("translation", "back_translation", "chrf", "back_chrf", "status")
 
 
-def translation_changes(
-    now: TranslationReport, earlier: TranslationReport
-) -> tuple[pd.DataFrame, pd.DataFrame]:
+def translation_changes(now: Contents, earlier: Contents) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
     """Compare the rows of two reports of translations, by chrF; without references by the chrF of back-translations.
 
     Returns:
-        The common rows, and the summary, as in :class:`speechlab.evaluate.Changes`.
+        The common rows, and the differences of each direction.
 
     Raises:
         InvalidRequestError: The reports have no scores.
@@ -47,9 +42,8 @@ def translation_changes(
     score = "chrf" if unit[2] == CHRF else "back_chrf"
     found = pairs.assign(score_difference=_numbers(pairs, score) - _numbers(pairs, f"{score}_earlier"))
     old = ("translation_earlier", f"{score}_earlier", "status_earlier")
-    return changed_rows(
-        found, [name for name in old if name in found.columns], "score_difference"
-    ), corrected(summary)
+    kept = [name for name in old if name in found.columns]
+    return changed_rows(found, kept, "score_difference"), summary
 
 
 def _numbers(rows: pd.DataFrame, name: str) -> Any:
@@ -59,7 +53,7 @@ def _numbers(rows: pd.DataFrame, name: str) -> Any:
     return column.astype("float64")
 
 
-def _tidy(report: TranslationReport) -> pd.DataFrame:
+def _tidy(report: Contents) -> pd.DataFrame:
     """Rows with the column names of the study, each with its direction."""
     rows = report.plain_rows()
     group = rows["source_lang"].astype(object).map(str) + " → " + rows["target_lang"].astype(object).map(str)
@@ -75,25 +69,17 @@ def _groups(
     found = []
     for name in dict.fromkeys([*pairs["_group"], *new["_group"], *gone["_group"]]):
         here, alone, before = (rows[rows["_group"] == name] for rows in (pairs, new, gone))
-        facts = {
-            "group": name,
-            "language": str(
-                next(iter([*here["target_lang"], *alone["target_lang"], *before["target_lang"]]))
-            ),
-            "unit": unit,
-            "only_now": len(alone),
-            "only_earlier": len(before),
-            "a": NAMES[0],
-            "b": f"{name}: {NAMES[1]}",
-        }
+        code = next(iter([*here["target_lang"], *alone["target_lang"], *before["target_lang"]]))
+        facts = {"group": name, "language": str(code), "measure": unit, "more": BETTER}
+        facts |= {"only_now": len(alone), "only_earlier": len(before)}
         both = _answered(here, said, heard, f"{heard}_earlier")
         if len(both):
-            found.append({**facts, **_tested(both, said, heard)})
+            found.append({**_tested(both, said, heard), **facts})
             continue
         scores = [_score(_answered(rows, said, heard), said, heard) for rows in (before, alone)]
         if any(score == score for score in scores):
-            told = {"score_earlier": scores[0], "score": scores[1], "difference": scores[1] - scores[0]}
-            found.append({**facts, **told, "utterances": 0})
+            told = {"value_a": scores[0], "value_b": scores[1], "difference": scores[1] - scores[0]}
+            found.append({**facts, **told, "unit": POINTS, "n": 0})
     return found
 
 
@@ -104,20 +90,9 @@ def _answered(rows: pd.DataFrame, *names: str) -> pd.DataFrame:
 def _tested(both: pd.DataFrame, said: str, heard: str) -> dict[str, Any]:
     # A repeated text counts as one text: its translations are swapped together.
     groups = None if both["_block"].is_unique else both["_block"].tolist()
-    found = compare_translations(
-        both[said].tolist(),
-        {NAMES[0]: both[f"{heard}_earlier"].tolist(), NAMES[1]: both[heard].tolist()},
-        metrics=["chrf"],
-        groups=groups,
-    )
-    before, after = found.to_dict("records")
-    return {
-        "utterances": int(after["utterances"]),
-        "score_earlier": float(before["score"]),
-        "score": float(after["score"]),
-        **compared_difference(after),
-        "test": RANDOMIZATION,
-    }
+    sides = {"earlier": both[f"{heard}_earlier"].tolist(), "now": both[heard].tolist()}
+    found = of_study(compare_translations(both[said].tolist(), sides, metrics=["chrf"], groups=groups))
+    return {str(name): value for name, value in found.iloc[0].items()}
 
 
 def _score(rows: pd.DataFrame, said: str, heard: str) -> float:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -12,21 +12,16 @@ from speechlab.evaluate._choice.advice import choices
 from speechlab.evaluate._choice.measured import sounds, voice_keys
 from speechlab.evaluate._choice.order import full_names
 from speechlab.evaluate._choice.tables import errors_view, sound_view, voices_view
-from speechlab.evaluate._finding import Finding
-from speechlab.evaluate._made import VOICES
 from speechlab.evaluate._speech.answer import answer_of
-from speechlab.evaluate._speech.report import SpeechReport
-from speechlab.evaluate._speech.summary import summarized, with_sound_ends
+from speechlab.evaluate._speech.report import speech_methods, speech_report
+from speechlab.evaluate._speech.summary import summarized
 from speechlab.evaluate._speech.tables import load_views
+from speechlab.evaluate._writing.contents import Contents, Finding
+from speechlab.evaluate._writing.differences import of_study
+from speechlab.metrics import judge
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from matplotlib.figure import Figure
-
     from speechlab.evaluate._choice.order import Order
-    from speechlab.evaluate._finding import Conclusion
-    from speechlab.evaluate._writing.columns import View
 
 _ATTRIBUTED = (
     *("shared_rate", "engine_rate", "own_rate"),
@@ -37,107 +32,71 @@ _WHO = "speechlab: voice of a service"
 _RANKED = ("group", "first_share", "p_best", "needed")
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class VoicesReport(SpeechReport):
-    """Report of which voice to take.
+def voices_report(
+    title: str, table: pd.DataFrame, text: str, language: str, order: Order, **facts: Any
+) -> Contents:
+    """Report measured rows of voices that were put in order.
 
-    Attributes:
-        choice: The advice, one row for each language: ``language``, ``system`` (of several services), ``voice_name``,
-            ``certainty`` (*settled*: better than all others, significantly; *open*; *none*: there is no choice),
-            ``error_rate`` on the ``sentences`` that all voices have, ``more_sentences`` (that would tell it from the
-            runner-up), ``order`` and ``advice`` (in words).
-        pairs: One row for each pair of voices of a language: ``language``, and the columns of
-            :func:`speechlab.metrics.compare_all`.
-        attributed: One row for each run of errors: the column ``errors`` of
-            :class:`speechlab.metrics.Attribution`.
-        variance: One row for each language, as of :class:`speechlab.metrics.Attribution`.
-        patterns: What stands out among the errors, in sentences.
-        table: As of :class:`SpeechReport`, with ``take``, ``engine`` and the columns of
-            :func:`speechlab.metrics.speech_measures`.
-        summary: As of :class:`SpeechReport`; with ``group``, ``first_share``, ``p_best`` and ``needed`` of
-            :func:`speechlab.metrics.rank`; ``shared_rate``, ``engine_rate``, ``own_rate`` and more of
-            :func:`speechlab.metrics.attribute`; medians of the measures (``loudness_lufs``, ``morae_per_s``,
-            ``characters_per_s``, ``leading_silence_s``, ``trailing_silence_s``, ``longest_pause_s``,
-            ``dnsmos_overall`` and others), and how many clips are ``clipped``, ``truncated``, ``repeated`` or were
-            ``rated`` by DNSMOS.
+    Args:
+        title: Title of the report.
+        table: The rows.
+        text: Column of the sentences.
+        language: Column of the languages.
+        order: The order of the voices.
+        **facts: Segments, speed, record and notes, as for :func:`speech_report`.
     """
+    speed = facts["speed"]
+    summary = summarized(table, language, speed, groups=text, items=text)
+    summary = summary.merge(sounds(table, language), on=voice_keys(summary), how="left")
+    summary = _with_order(summary, order)
+    choice = _of_services(choices(order.rankings, order.open, _fully_named(speed)), table)
+    pairs = [of_study(one.pairs, language=code) for code, one in order.rankings.items()]
+    found = order.attribution
+    findings = [Finding(row["order"], row["language"], shown="method") for row in choice.to_dict("records")]
+    findings += [Finding(pattern) for pattern in (found.findings if found else ())]
+    named = choice.assign(voice_name=full_names(choice)) if "system" in choice.columns else choice
+    facts |= {"conclusion": answer_of(named.rename(columns={"voice_name": "name"})), "summary": summary}
+    report = speech_report(title, table, text=text, language=language, **facts)
+    rates = {"rates": ["ranking_rate", "own_rate"]}
+    bars = [
+        replace(one, options={**one.options, **rates}) for one in report.drawings if one.frames == ("rates",)
+    ]
+    timed = f"{len(speed)} calls, one at a time, voices in turns" if len(speed) else "not measured"
+    none = pd.DataFrame()
+    more = {"attributed": found.errors if found else none, "variance": found.variance if found else none}
+    return replace(
+        report,
+        study="voices",
+        findings=tuple(findings),
+        differences=pd.concat(pairs, ignore_index=True) if pairs else judge([]),
+        tables={**report.tables, "choice": choice, **more},
+        views=(
+            voices_view(summary),
+            errors_view(summary),
+            sound_view(summary, timed=len(speed) > 0),
+            *load_views(speed),
+        ),
+        drawings=(*bars, *(one for one in report.drawings if one.frames != ("rates",))),
+        said=speech_methods(
+            title, table, summary, speed, *_done(table, order, compared=any(map(len, pairs)))
+        ),
+        facts={
+            **report.facts,
+            "intervals": f"{report.facts['intervals']}, sentences drawn as wholes",
+            "order": "exact paired test by sentence, Holm, 5 % level",
+            "speed": timed,
+        },
+    )
 
-    _made: ClassVar = VOICES
-    choice: pd.DataFrame = field(default_factory=pd.DataFrame)
-    pairs: pd.DataFrame = field(default_factory=pd.DataFrame)
-    attributed: pd.DataFrame = field(default_factory=pd.DataFrame)
-    variance: pd.DataFrame = field(default_factory=pd.DataFrame)
-    patterns: tuple[str, ...] = ()
 
-    @classmethod
-    def ordered(cls, report: SpeechReport, order: Order, notes: Sequence[str]) -> VoicesReport:
-        """Summarise the measured rows of a report, whose voices were put in order."""
-        table, language, speed = report.table, report.language, report.speed
-        summary = summarized(table, language, speed, groups=report.text, items=report.text)
-        summary = summary.merge(sounds(table, language), on=voice_keys(summary), how="left")
-        pairs = [
-            with_sound_ends(one.pairs).assign(language=code)
-            for code, one in order.rankings.items()
-            if len(one.pairs)
-        ]
-        found = order.attribution
-        return cls(
-            title=report.title,
-            table=table,
-            summary=_with_order(summary, order),
-            text=report.text,
-            language=language,
-            segments=report.segments,
-            speed=speed,
-            record=report.record,
-            choice=_of_services(choices(order.rankings, order.open, _fully_named(speed)), table),
-            pairs=pd.concat(pairs, ignore_index=True) if pairs else pd.DataFrame(),
-            attributed=pd.DataFrame() if found is None else found.errors,
-            variance=pd.DataFrame() if found is None else found.variance,
-            patterns=() if found is None else tuple(found.findings),
-            notes=tuple(notes),
-        )
-
-    @property
-    def findings(self) -> tuple[Finding, ...]:
-        """The order in each language with its test, and what stands out among the errors."""
-        orders = [Finding(row["order"], row["language"]) for row in self.choice.to_dict("records")]
-        return (*orders, *map(Finding, self.patterns))
-
-    def _quoted(self) -> Sequence[Finding]:
-        return [Finding(pattern) for pattern in self.patterns]
-
-    def conclude(self) -> Conclusion:
-        choice = self.choice
-        if "system" in choice.columns:
-            choice = choice.assign(voice_name=full_names(choice))
-        return answer_of(choice.rename(columns={"voice_name": "name"}))
-
-    def _views(self) -> Sequence[View]:
-        return [
-            voices_view(self.summary),
-            errors_view(self.summary),
-            sound_view(self.summary, timed=len(self.speed) > 0),
-            *load_views(self.speed),
-        ]
-
-    def plot(self, **options: Any) -> Figure:
-        """Draw the rates that the voices are ranked by, and the part of each that is the voice's own.
-
-        Args:
-            **options: As for :func:`speechlab.plots.error_rates`.
-        """
-        return super().plot(**{"rates": ["ranking_rate", "own_rate"], **options})
-
-    def facts(self) -> Mapping[str, str]:
-        """Return versions, normalisers, counts, and how the voices were compared and timed."""
-        facts = super().facts()
-        timed = (
-            f"{len(self.speed)} calls, one at a time, voices in turns" if len(self.speed) else "not measured"
-        )
-        groups = "exact paired test by sentence, Holm, 5 % level"
-        intervals = f"{facts['intervals']}, sentences drawn as wholes"
-        return {**facts, "intervals": intervals, "order": groups, "speed": timed}
+def _done(table: pd.DataFrame, order: Order, *, compared: bool) -> list[str]:
+    """What the study did besides scoring, for the methods."""
+    rated = "dnsmos_overall" in table.columns and table["dnsmos_overall"].notna().any()
+    done = ["loudness", "pitch", *(["dnsmos"] if rated else [])]
+    if order.attribution is not None:
+        parted = order.attribution.variance["sd_utterance"].notna().any()
+        done += ["attribution", *(["variance"] if parted else [])]
+    return [*done, *(["groups", "sign-flip", "holm"] if compared else [])]
 
 
 def _with_order(summary: pd.DataFrame, order: Order) -> pd.DataFrame:

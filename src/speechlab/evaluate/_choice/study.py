@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from speechlab import batch
@@ -11,11 +10,12 @@ from speechlab._brief import briefly
 from speechlab.evaluate._arguments import check_client, columns_of, count_of, keep_free
 from speechlab.evaluate._choice.measured import RATED, measured, rated_clips
 from speechlab.evaluate._choice.order import ordered
-from speechlab.evaluate._choice.report import VoicesReport
+from speechlab.evaluate._choice.report import voices_report
 from speechlab.evaluate._failed import tell_failed
 from speechlab.evaluate._made import VOICES
+from speechlab.evaluate._report import Report
 from speechlab.evaluate._round_trip import recognisers_of, spoken_by
-from speechlab.evaluate._speech.rows import SEE, errors_of, heard_by_one, reported
+from speechlab.evaluate._speech.rows import heard_by_one, scored_rows
 from speechlab.evaluate._speech.scorers import named_functions
 from speechlab.evaluate._speech.speed import callers_of, no_speed, timed_or_why, timed_voices
 from speechlab.evaluate._systems import services_of, told_gone
@@ -60,7 +60,7 @@ def voices(
     progress: StageProgress = True,
     title: str = "Which voice?",
     **options: Any,
-) -> VoicesReport:
+) -> Report:
     """Recommend a voice: intelligibility, speed and sound of each voice, with the certainty of the ranking.
 
     All voices speak the same sentences, and one recogniser transcribes them. The voices of a language are ranked by
@@ -138,27 +138,18 @@ def voices(
         lambda: timed_voices(cast.services, cast.catalogues, first, text, language, *clock), no_speed()
     )
     told = {"takes": takes, "temperature": temperature, "speed": turns, "dnsmos": rated, "identify": identify}
-    scored = reported(
-        title,
-        heard,
-        cast.unspoken,
-        [*once.columns, "take", "engine", *(["system"] if several else [])],
-        text,
-        language,
-        store=store,
-        speed=timed,
-        record=record_of("voices", store, *sound, heard, **told, **options),
-        summary=False,
-    )
-    table = measured(scored.table, text, language, rated, stage_of(progress, "quality"), own, store)
+    given = [*once.columns, "take", "engine", *(["system"] if several else [])]
+    scored, segments = scored_rows(heard, cast.unspoken, given, text, language, store)
+    record = record_of("voices", store, *sound, heard, **told, **options)
+    table = measured(scored, text, language, rated, stage_of(progress, "quality"), own, store)
     order = ordered(table, text, language)
     notes = [*order.notes, *cast.told_skipped(language), *told_gone(cast.gone), *deaf, *untimed]
     if less := len(frame) - len(once):
         what = "1 row repeats a sentence" if less == 1 else f"{less} rows repeat sentences"
         notes.append(f"{what} of the table; each sentence counts once.")
-    report = VoicesReport.ordered(replace(scored, table=table), order, notes)
-    tell_failed(errors_of(report), len(report.table), SEE)
-    return report
+    tell_failed(table)
+    facts = {"segments": segments, "speed": timed, "record": record, "notes": notes}
+    return Report.of(voices_report(title, table, text, language, order, **facts))
 
 
 def _named(pairs: pd.DataFrame) -> pd.DataFrame:

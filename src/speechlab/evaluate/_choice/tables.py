@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab._arguments import is_missing
 from speechlab.evaluate._choice.measured import RATED
-from speechlab.evaluate._speech.summary import ENOUGH
 from speechlab.evaluate._speech.tables import interval_column, ranked_rows, rows_column, start_column
 from speechlab.evaluate._writing.columns import Shown, View, count, number, rate, text
+from speechlab.evaluate._writing.differences import ENOUGH
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,7 +39,7 @@ def voices_view(summary: pd.DataFrame) -> View:
         f"differences of notation. An interval takes {ENOUGH} sentences. Voices that share a letter cannot be told "
         "apart."
     )
-    return View("The voices", columns, ranked_rows(summary), note)
+    return View.of("The voices", columns, ranked_rows(summary), note)
 
 
 def errors_view(summary: pd.DataFrame) -> View:
@@ -58,7 +58,7 @@ def errors_view(summary: pd.DataFrame) -> View:
         "The recogniser's slips by chance are among a voice's own errors. Homophones, numbers and spellings only "
         "look wrong, and are in none of the three."
     )
-    return View("Whose the errors are", columns, summary.to_dict("records"), note)
+    return View.of("Whose the errors are", columns, summary, note)
 
 
 def sound_view(summary: pd.DataFrame, *, timed: bool) -> View:
@@ -84,7 +84,7 @@ def sound_view(summary: pd.DataFrame, *, timed: bool) -> View:
     note = (
         f"{speed}Sound: medians of the clips. DNSMOS hears noise and distortion, not how natural a voice is."
     )
-    return View("Speed and sound", columns, summary.to_dict("records"), note)
+    return View.of("Speed and sound", columns, summary, note)
 
 
 def _who(summary: pd.DataFrame) -> list[Shown]:

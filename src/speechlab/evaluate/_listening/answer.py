@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from speechlab.evaluate._finding import Conclusion
 from speechlab.evaluate._writing.columns import interval_text, p_words
+from speechlab.evaluate._writing.contents import Conclusion
 from speechlab.listening import METHODS
+from speechlab.metrics import ALIKE
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
@@ -24,7 +25,7 @@ _NUMBERS = ("no", "one", "two", "three", "four", "five")
 def listening_answer(
     method: str,
     summary: pd.DataFrame,
-    pairs: pd.DataFrame,
+    differences: pd.DataFrame,
     listeners: pd.DataFrame,
     who: str = "listener",
 ) -> Conclusion:
@@ -33,18 +34,18 @@ def listening_answer(
     Args:
         method: Method of the test.
         summary: Its systems.
-        pairs: Their differences.
+        differences: Their differences.
         listeners: The listeners.
         who: The noun for a listener, such as ``"simulated listener"``.
     """
-    if not len(pairs):
+    if not len(differences):
         return Conclusion("One system has nothing to be compared with.", "Give two or more.")
     odd = _odd(listeners)
     if method == "abx":
-        answer = _heard(pairs, who)
+        answer = _heard(differences, who)
     else:
         tested = summary[summary["role"] == "test"]["system"].tolist()
-        answer = _preferred(method, pairs, [str(name) for name in tested], who)
+        answer = _preferred(method, differences, [str(name) for name in tested], who)
     return Conclusion(answer.text, f"{answer.certainty}{odd}".strip())
 
 
@@ -52,23 +53,23 @@ def _preferred(method: str, pairs: pd.DataFrame, systems: list[str], noun: str) 
     """Compare the best system with the next one."""
     best, second = systems[0], systems[1]
     rows = pairs.to_dict("records")
-    own = [row for row in rows if {row["first"], row["second"]} == {best, second}]
+    own = [row for row in rows if {row["a"], row["b"]} == {best, second}]
     if not own:  # pairs that nobody heard in one question
         return Conclusion(
             f"{best} and {second} were not compared with each other.", "Their means are in the table."
         )
     row = own[0]
     who = _who(row, noun)
-    sign = 1 if row["first"] == best else -1
+    sign = 1 if row["b"] == best else -1
     digits = METHODS[method].digits
     points = "of preference" if method == "ab" else "points"
     gap = f"{sign * row['difference']:.{digits}f} {points}"
     ends = sorted((sign * row["low"], sign * row["high"]))
     span = interval_text(ends[0], ends[1], f".{digits}f")
     gap = f"{gap}, {span}" if span else gap
-    if row["significant"]:
-        others = pairs[(pairs["first"] == best) | (pairs["second"] == best)]
-        rest = len(others) - int(others["significant"].sum())
+    if row["verdict"] != ALIKE:
+        others = pairs[(pairs["a"] == best) | (pairs["b"] == best)]
+        rest = int((others["verdict"] == ALIKE).sum())
         more = f" Against {rest} of the others it is not shown to be better." if rest else ""
         return Conclusion(
             f"{best} is preferred to {second} by {who} ({gap}).",
@@ -88,11 +89,11 @@ def _preferred(method: str, pairs: pd.DataFrame, systems: list[str], noun: str) 
 def _heard(pairs: pd.DataFrame, noun: str) -> Conclusion:
     rows = sorted(pairs.to_dict("records"), key=lambda row: float(row["p_holm"]))
     first = rows[0]
-    names = f"{first['first']} and {first['second']}"
+    names = f"{first['a']} and {first['b']}"
     right = f"{0.5 + first['difference']:.0%} right, {p_words(first['p_holm'])}"
     who = _who(first, noun)
-    if first["significant"]:
-        heard = sum(bool(row["significant"]) for row in rows)
+    if first["verdict"] != ALIKE:
+        heard = sum(row["verdict"] != ALIKE for row in rows)
         more = f" Of {len(rows)} pairs, {heard} are told apart." if len(rows) > 1 else ""
         return Conclusion(
             f"{who[:1].upper()}{who[1:]} hear a difference between {names} ({right}).", more.strip()

@@ -12,8 +12,9 @@ import pandas as pd
 from speechlab._arguments import is_number, is_whole_number, refused
 from speechlab._brief import briefly
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._listening.summary import pairs_of
+from speechlab.evaluate._listening.summary import differences_of
 from speechlab.listening import COLUMNS, METHODS, read_key
+from speechlab.metrics import BETTER
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -120,9 +121,10 @@ def listening_power(
         seed: Seed of the draws.
 
     Returns:
-        One row for each number of listeners and pair of systems: ``listeners``, ``items``, ``first``, ``second``,
-        ``difference`` (of the true scores), ``found`` (the share of tests that find it, 0 to 1; for a difference of
-        0, the share of false alarms) and ``tests``. With 200 tests the share has an error of up to about 0.07.
+        One row for each number of listeners and pair of systems: ``listeners``, ``items``, ``a``, ``b``,
+        ``difference`` (of the true scores, of ``b`` from ``a``), ``found`` (the share of tests that find it, 0 to 1;
+        for a difference of 0, the share of false alarms) and ``tests``. With 200 tests the share has an error of up
+        to about 0.07.
 
     Raises:
         InvalidRequestError: As for :func:`simulated_listeners`.
@@ -144,15 +146,13 @@ def listening_power(
         table = _asked(asked, int(count))
         for _ in range(tests):
             table["score"] = _drawn(asked, means, int(count), spread, random).ravel()
-            pairs = pairs_of(table, read.method, METHODS[read.method].smallest)
-            for first, second in pairs.loc[pairs["significant"], ["first", "second"]].itertuples(index=False):
-                found[frozenset((first, second))] += means[first] >= means[second]
+            pairs = differences_of(table, read.method, METHODS[read.method].smallest)
+            for one, other in pairs.loc[pairs["verdict"] == BETTER, ["b", "a"]].itertuples(index=False):
+                found[frozenset((one, other))] += means[one] >= means[other]
         for one, other in combinations(sorted(means, key=lambda name: -means[name]), 2):
             share = found[frozenset((one, other))] / tests
-            rows.append((int(count), items, one, other, means[one] - means[other], share, tests))
-    return pd.DataFrame(
-        rows, columns=["listeners", "items", "first", "second", "difference", "found", "tests"]
-    )
+            rows.append((int(count), items, other, one, means[one] - means[other], share, tests))
+    return pd.DataFrame(rows, columns=["listeners", "items", "a", "b", "difference", "found", "tests"])
 
 
 def told_of_simulated(table: pd.DataFrame) -> list[str]:

@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING, Any
 from speechlab._arguments import is_number, is_whole_number, refused
 from speechlab._brief import briefly
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._finding import Finding
-from speechlab.evaluate._listening.report import ListeningReport
+from speechlab.evaluate._listening.report import listening_report
 from speechlab.evaluate._listening.screening import screened
 from speechlab.evaluate._listening.simulated import told_of_simulated
 from speechlab.evaluate._listening.summary import (
     agreement_of,
     counted,
+    differences_of,
     listeners_of,
-    pairs_of,
     summary_of,
 )
+from speechlab.evaluate._report import Report
+from speechlab.evaluate._writing.contents import Finding
 from speechlab.evaluate._writing.record import record_of
 from speechlab.listening import METHODS, read_key, tidy_answers
 
@@ -37,7 +38,7 @@ def listening(
     draws: int = 2_000,
     seed: int = 0,
     title: str = "",
-) -> ListeningReport:
+) -> Report:
     """Read the answers of a listening test, check them, and compare the systems.
 
     Listeners and items are both random samples, and all intervals and tests account for both. Means have intervals by
@@ -89,11 +90,11 @@ def listening(
             reasons += f"; give a max_failed_checks above {max_failed_checks} to count them all the same"
         raise InvalidRequestError(f"no answer counts: {reasons}", parameter="answers")
     matters = float(smallest or METHODS[method].smallest)
-    return ListeningReport(
+    contents = listening_report(
         title or (read.title if read else "") or "Listening test",
         table,
         summary_of(good, method, draws, seed),
-        pairs_of(good, method, matters),
+        differences_of(good, method, matters),
         listeners_of(table),
         agreement_of(good, method),
         tuple(map(Finding, told)),
@@ -101,6 +102,7 @@ def listening(
         matters,
         _record(table, read, max_failed_checks, matters, draws, seed),
     )
+    return Report.of(contents)
 
 
 def _record(

@@ -20,7 +20,7 @@ from speechlab.evaluate._listening.statistics import (
     two_way_bootstrap,
 )
 from speechlab.listening import METHODS
-from speechlab.metrics import holm
+from speechlab.metrics import BETTER, POINTS, judge
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,22 +31,6 @@ if TYPE_CHECKING:
 
 _LEVEL = 0.95
 _SUMMARY = ("system", "role", "measure", "mean", "low", "high", "median", "answers", "listeners", "items")
-_PAIRS = (
-    "first",
-    "second",
-    "difference",
-    "low",
-    "high",
-    "p",
-    "p_holm",
-    "significant",
-    "answers",
-    "listeners",
-    "items",
-    "detectable",
-    "more_listeners",
-    "more_items",
-)
 
 
 def counted(table: pd.DataFrame) -> pd.DataFrame:
@@ -84,8 +68,8 @@ def summary_of(table: pd.DataFrame, method: str, draws: int, seed: int) -> pd.Da
     return made.sort_values("mean", ascending=False, kind="stable", ignore_index=True)
 
 
-def pairs_of(table: pd.DataFrame, method: str, smallest: float) -> pd.DataFrame:
-    """Return a row for each pair of systems: the difference, and its significance.
+def differences_of(table: pd.DataFrame, method: str, smallest: float) -> pd.DataFrame:
+    """Return the difference of each pair of systems; of ABX, of right answers from guesses.
 
     Args:
         table: Counted answers.
@@ -98,10 +82,9 @@ def pairs_of(table: pd.DataFrame, method: str, smallest: float) -> pd.DataFrame:
         else _rated(first, second, part, method, smallest)
         for first, second, part in _compared(table, method)
     ]
-    made = pd.DataFrame(rows, columns=list(_PAIRS))
-    made["p_holm"] = holm(made["p"].to_numpy(dtype=np.float64))
-    made["significant"] = made["p_holm"] < 1 - _LEVEL
-    return made
+    measure = {"measure": METHODS[method].measure, "unit": "answer" if method == "abx" else POINTS}
+    more = "told apart" if method == "abx" else BETTER
+    return judge([{**row, **measure} for row in rows], level=_LEVEL, more=more)
 
 
 def _compared(table: pd.DataFrame, method: str) -> list[tuple[str, str, pd.DataFrame]]:
@@ -123,49 +106,20 @@ def _difference(part: pd.DataFrame, first: str) -> tuple[float, NDArray[np.float
     return float(means[0] - means[1]), shares
 
 
-def _pair(
-    first: str,
-    second: str,
-    found: TwoWay,
-    p: float,
-    answers: int,
-    finds: float,
-    more: tuple[float, float],
-    largest: float,
-) -> dict[str, Any]:
-    return {
-        "first": first,
-        "second": second,
-        "difference": found.mean,
-        "low": float(np.maximum(found.low, -largest)),
-        "high": float(np.minimum(found.high, largest)),
-        "p": p,
-        "answers": answers,
-        "listeners": found.listeners,
-        "items": found.items,
-        "detectable": finds,
-        "more_listeners": more[0],
-        "more_items": more[1],
-    }
-
-
 def _rated(first: str, second: str, part: pd.DataFrame, method: str, smallest: float) -> dict[str, Any]:
+    """Return how much better the first of two systems is than the second."""
     if method == "ab":
         mean = float(part["score"].mean())
-        shares = (part["score"].to_numpy() - mean) / len(part)
+        shares, values = (part["score"].to_numpy() - mean) / len(part), {}
     else:
         mean, shares = _difference(part, first)
+        means = part.groupby(part["system"].astype(str))["score"].mean()
+        values = {"value_a": means[second], "value_b": means[first]}
     found = two_way(mean, shares, _codes(part["listener"]), _codes(part["item"]), _LEVEL)
-    return _pair(
-        first,
-        second,
-        found,
-        found.p,
-        len(part),
-        detectable(found),
-        more_needed(found, smallest),
-        METHODS[method].largest,
-    )
+    listeners, items = more_needed(found, smallest)
+    more = {"detectable": detectable(found), "more_listeners": listeners, "more_items": items}
+    test = {"p": found.p, "test": "Student's t, two-way clustered"}
+    return {"a": second, "b": first, **values, **_facts(found, part, method), **test, **more}
 
 
 def _told_apart(first: str, second: str, part: pd.DataFrame, smallest: float) -> dict[str, Any]:
@@ -174,18 +128,26 @@ def _told_apart(first: str, second: str, part: pd.DataFrame, smallest: float) ->
     shares = (part["score"].to_numpy() - right / asked) / asked
     found = two_way(right / asked - 0.5, shares, _codes(part["listener"]), _codes(part["item"]), _LEVEL)
     needed = answers_needed(smallest)
-    listeners, items = found.listeners, found.items
-    more = (max(math.ceil(needed / items) - listeners, 0), max(math.ceil(needed / listeners) - items, 0))
-    return _pair(
-        first,
-        second,
-        found,
-        binomial_p(right, asked),
-        asked,
-        guesses_told_apart(asked),
-        more,
-        METHODS["abx"].largest,
-    )
+    more = {
+        "detectable": guesses_told_apart(asked),
+        "more_listeners": max(math.ceil(needed / found.items) - found.listeners, 0),
+        "more_items": max(math.ceil(needed / found.listeners) - found.items, 0),
+    }
+    values = {"value_a": 0.5, "value_b": right / asked}
+    test = {"p": binomial_p(right, asked), "test": "exact binomial, one-sided"}
+    return {"a": first, "b": second, **values, **_facts(found, part, "abx"), **test, **more}
+
+
+def _facts(found: TwoWay, part: pd.DataFrame, method: str) -> dict[str, Any]:
+    largest = METHODS[method].largest
+    return {
+        "n": len(part),
+        "difference": found.mean,
+        "low": float(np.maximum(found.low, -largest)),
+        "high": float(np.minimum(found.high, largest)),
+        "listeners": found.listeners,
+        "items": found.items,
+    }
 
 
 def listeners_of(table: pd.DataFrame) -> pd.DataFrame:

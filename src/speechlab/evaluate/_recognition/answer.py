@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from speechlab.display import percent
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._finding import Conclusion, Finding
 from speechlab.evaluate._recognition.conditions import AS_RECORDED
 from speechlab.evaluate._recognition.order import FEWEST
 from speechlab.evaluate._speech.answer import advised, answer_of, named
 from speechlab.evaluate._speech.summary import ranking_scores
 from speechlab.evaluate._writing.columns import listed, plural
-from speechlab.metrics import compare, holm
+from speechlab.evaluate._writing.contents import Conclusion, Finding
+from speechlab.evaluate._writing.differences import difference_words
+from speechlab.metrics import compare, judge
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,12 +41,12 @@ def systems_answer(order: pd.DataFrame, speed: pd.DataFrame, findings: Sequence[
     return answer_of(pd.DataFrame(rows))
 
 
-def condition_findings(table: pd.DataFrame, text: str, language: str) -> tuple[Finding, ...]:
+def condition_differences(table: pd.DataFrame, text: str, language: str) -> pd.DataFrame:
     """Compare each condition with the recordings as they are, by the exact test paired by recording.
 
     Returns:
-        A finding for each system, language and condition, with ``before``, ``after`` (error rates), ``p`` (Holm) and
-        ``recordings`` as its numbers.
+        A row for each system, language and condition, as of :func:`speechlab.metrics.judge`; ``system``, empty for a
+        single one, stands behind.
     """
     tested = []
     sides = ["system"] if "system" in table.columns else []
@@ -55,16 +56,33 @@ def condition_findings(table: pd.DataFrame, text: str, language: str) -> tuple[F
             for name, part in rows.groupby("condition", observed=True, sort=False)
         }
         plain = parts.pop(AS_RECORDED, None)
+        *system, code = key
         for name, part in parts.items():
+            names = tuple(", ".join([*map(str, system), one]) for one in (AS_RECORDED, name))
             try:
-                found = compare(plain, part, on="recording", names=(AS_RECORDED, name), draws=2)  # type: ignore[arg-type]
+                found = compare(plain, part, on="recording", names=names, draws=2)  # type: ignore[arg-type]
             except InvalidRequestError:  # no recording has a score under both conditions
                 continue
-            tested.append((key, name, found))
-    chances: Any = holm([found.p for *_, found in tested]) if tested else []
-    return tuple(
-        _finding(key, name, found, float(p)) for (key, name, found), p in zip(tested, chances, strict=True)
-    )
+            facts = {"language": str(code), "condition": name, "system": "".join(map(str, system))}
+            tested.append({**found.row(), **facts, "low": None, "high": None})
+    return judge(tested)
+
+
+def condition_findings(differences: pd.DataFrame) -> tuple[Finding, ...]:
+    """Return what conditions do as findings, with ``before``, ``after`` (error rates), ``p`` and ``recordings``."""
+    found = []
+    for row in differences.to_dict("records"):
+        system = tuple(filter(None, [str(row["system"])]))
+        label = ", ".join([*system, named(str(row["language"])), str(row["condition"])])
+        words = f"{label}: {difference_words(row)} ({row['verdict']})."
+        numbers = {
+            "before": row["value_a"],
+            "after": row["value_b"],
+            "p": row["p_holm"],
+            "recordings": row["n"],
+        }
+        found.append(Finding(words, str(row["language"]), str(row["condition"]), system, numbers, ""))
+    return tuple(found)
 
 
 def conditions_answer(findings: Sequence[Finding], conditions: Sequence[str]) -> Conclusion:
@@ -93,20 +111,6 @@ def conditions_answer(findings: Sequence[Finding], conditions: Sequence[str]) ->
     else:
         certainty = f"On {on}, that may be chance."
     return Conclusion(lead[:1].upper() + lead[1:], certainty)
-
-
-def _finding(key: Any, condition: str, found: Any, p: float) -> Finding:
-    *system, code = key
-    label = ", ".join([*map(str, system), named(str(code)), condition])
-    before, after = found.error_rate_a, found.error_rate_b
-    verdict = "worse" if before < after else "better"
-    told = verdict if p < _LEVEL else "no difference shown"
-    words = (
-        f"{label}: {percent(before)} as recorded, {percent(after)} so ({told}, "
-        f"p {'< 0.001' if p < 0.001 else f'= {p:.3f}'}, {plural(found.utterances, 'recording')})."
-    )
-    numbers = {"before": before, "after": after, "p": p, "recordings": found.utterances}
-    return Finding(words, str(code), condition, tuple(map(str, system)), numbers)
 
 
 def _called(condition: str) -> str:

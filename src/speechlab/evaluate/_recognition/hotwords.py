@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
 
 from speechlab.display import percent
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._finding import Finding
 from speechlab.evaluate._speech.mixed import languages_of_rows, mixed_normalizer
 from speechlab.evaluate._speech.summary import BLOCK
-from speechlab.evaluate._writing.columns import listed, p_words
-from speechlab.metrics import compare, holm, hotword_counts
+from speechlab.evaluate._writing.columns import View, count, listed, p_words, rate, text
+from speechlab.evaluate._writing.contents import Finding
+from speechlab.metrics import BETTER, WORSE, compare, hotword_counts, judge
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from speechlab.evaluate._recognition.systems import System
 
-_LEVEL = 0.05
 _GROUP = "speechlab: language and condition"
 _COUNTS = ("hotwords_said", "hotwords_hit", "hotwords_added", "unbiased_errors", "unbiased_length")
-_MEASURES = ("missed", "added", "rest")
+_MISSED, _ADDED, _REST = _MEASURES = ("hotwords missed", "hotwords put in", "errors of the rest")
 
 
 class Hotwords(NamedTuple):
@@ -31,11 +31,13 @@ class Hotwords(NamedTuple):
     Attributes:
         table: The rows, with the counts of :func:`speechlab.metrics.hotword_counts`.
         summary: One row for each language, condition and system.
+        differences: Each setting with hotwords against the one without.
         verdicts: Benefits and costs, in sentences.
     """
 
     table: pd.DataFrame
     summary: pd.DataFrame
+    differences: pd.DataFrame
     verdicts: tuple[Finding, ...]
 
 
@@ -49,7 +51,7 @@ def hotword_effects(table: pd.DataFrame, systems: Sequence[System], language: st
     """
     words = list(dict.fromkeys(word for one in systems for word in one.words))
     if not words:
-        return Hotwords(table, pd.DataFrame(), ())
+        return Hotwords(table, pd.DataFrame(), judge([]), ())
     counted = table.assign(**_counted(table, words, language))
     sides = [name for name in ("condition", "system") if name in table.columns]
     keys = [language, *sides]
@@ -64,37 +66,37 @@ def hotword_effects(table: pd.DataFrame, systems: Sequence[System], language: st
         rest_rate=(sums["unbiased_errors"] / sums["unbiased_length"].clip(lower=1)).astype("Float64"),
     )
     tests = [
-        (group, base.name, one.name, measure, found)
+        {
+            **found.row(),
+            "more": WORSE,
+            "measure": what,
+            "language": str(group[0]),
+            "condition": str((*group, "")[1]),
+        }
         for group, part in done.groupby(
             [name for name in keys if name != "system"], observed=True, sort=False
         )
         for base, one in _pairs(systems)
-        for measure in _MEASURES
-        if (found := _test(part, base.name, one.name, measure)) is not None
+        for what in _MEASURES
+        if (found := _test(part, base.name, one.name, what)) is not None
     ]
-    chances: Any = holm([found.p for *_, found in tests]) if tests else []
-    grouped: dict[Any, dict[str, Any]] = {}
-    for (group, base_name, name, measure, found), p in zip(tests, chances, strict=True):
-        grouped.setdefault((group, base_name, name), {})[measure] = (found, float(p))
-    verdicts = []
-    columns = (*(f"p_{measure}" for measure in _MEASURES), "verdict")
-    told: dict[str, list[Any]] = {column: [None] * len(summary) for column in columns}
-    for (group, base_name, name), found in grouped.items():
-        part = summary[(summary["language"] == group[0])]
-        if len(group) > 1:
-            part = part[part["condition"] == group[1]]
+    differences = judge([{**row, "low": None, "high": None} for row in tests])
+    findings: list[Finding] = []
+    verdicts: dict[Any, str] = {}
+    for key, rows in differences.groupby(["language", "condition", "a", "b"], sort=False):
+        code, condition, base_name, name = map(str, key)
+        part = summary[summary["language"] == code]
+        part = part[part["condition"] == condition] if condition else part
         before, after = (part[part["system"] == one].iloc[0] for one in (base_name, name))
-        verdict, few = _verdict(found), _few(found)
-        for column, value in zip(columns, (*(found[one][1] for one in _MEASURES), verdict), strict=True):
-            told[column][summary.index.get_loc(after.name)] = value
-        label = ", ".join(map(str, group))
-        sentence = f"{label}: {name} against {base_name}: {_told(before, after, found)}. {verdict}{few}"
-        chances_of = {f"p_{measure}": found[measure][1] for measure in _MEASURES}
-        condition = str(group[1]) if len(group) > 1 else ""
-        verdicts.append(Finding(sentence, str(group[0]), condition, (name, base_name), chances_of))
-    kinds: Any = dict(zip(columns, (*["Float64"] * len(_MEASURES), "string"), strict=True))
-    summary = summary.assign(**{name: pd.array(told[name], dtype=kinds[name]) for name in columns})
-    return Hotwords(counted, summary, tuple(verdicts))
+        verdict, p = _verdict(rows), rows.set_index("measure")["p_holm"]
+        label = ", ".join(filter(None, (code, condition)))
+        sentence = f"{label}: {name} against {base_name}: {_told(before, after, p)}. {verdict}{_few(rows)}"
+        numbers = {str(what): float(value) for what, value in p.items()}
+        findings.append(Finding(sentence, code, condition, (name, base_name), numbers))
+        verdicts[after.name] = verdict
+    summary = summary.assign(verdict=pd.array([verdicts.get(at) for at in summary.index], dtype="string"))
+    shown = tuple(findings) if len(findings) < 2 else tuple(replace(one, shown="") for one in findings)
+    return Hotwords(counted, summary, differences, shown)
 
 
 def _counted(table: pd.DataFrame, words: Sequence[str], language: str) -> pd.DataFrame:
@@ -125,9 +127,9 @@ def _test(part: pd.DataFrame, base: str, name: str, measure: str) -> Any:
     sides = [part[part["system"] == one].set_index("recording") for one in (base, name)]
     counted = []
     for side in sides:
-        if measure == "missed":
+        if measure == _MISSED:
             errors, length = side["hotwords_said"] - side["hotwords_hit"], side["hotwords_said"]
-        elif measure == "added":
+        elif measure == _ADDED:
             errors, length = side["hotwords_added"], side["hotwords_said"] * 0 + 1
         else:
             errors, length = side["unbiased_errors"], side["unbiased_length"]
@@ -139,40 +141,52 @@ def _test(part: pd.DataFrame, base: str, name: str, measure: str) -> Any:
         return None
 
 
-def _told(before: Any, after: Any, found: dict[str, Any]) -> str:
+def _told(before: Any, after: Any, p: Any) -> str:
     said, words = int(after["hotwords_said"]), []
-    p_missed, p_added, p_rest = (found[name][1] for name in _MEASURES)
     if said:
         went = _went(before, after, "hotwords_hit")
-        words.append(f"hotwords that came through went {went} of {said} said ({p_words(p_missed)})")
+        words.append(f"hotwords that came through went {went} of {said} said ({p_words(p[_MISSED])})")
     else:
         words.append("no hotword is said in these recordings")
     verb = "" if said else "went "
     added = _went(before, after, "hotwords_added")
-    words.append(f"hotwords put where nobody said them {verb}{added} ({p_words(p_added)})")
+    words.append(f"hotwords put where nobody said them {verb}{added} ({p_words(p[_ADDED])})")
     rates = f"from {percent(before['rest_rate'])} to {percent(after['rest_rate'])}"
-    return listed([*words, f"the error rate of the rest {rates} ({p_words(p_rest)})"])
+    return listed([*words, f"the error rate of the rest {rates} ({p_words(p[_REST])})"])
 
 
 def _went(before: Any, after: Any, name: str) -> str:
     return f"from {int(before[name])} to {int(after[name])}"
 
 
-def _verdict(found: dict[str, Any]) -> str:
-    good = [name for name, (one, p) in found.items() if p < _LEVEL and one.difference < 0]
-    bad = [name for name, (one, p) in found.items() if p < _LEVEL and one.difference > 0]
-    names = {"missed": "hotwords come through", "added": "hotwords put in", "rest": "errors of the rest"}
-    helps = (
-        "Hotwords help"
-        if "missed" in good
-        else "Hotwords make it worse"
-        if "missed" in bad
-        else "No help is shown"
+def _verdict(rows: pd.DataFrame) -> str:
+    verdicts = rows.set_index("measure")["verdict"]
+    helps = {BETTER: "Hotwords help", WORSE: "Hotwords make it worse"}.get(
+        verdicts[_MISSED], "No help is shown"
     )
-    costs = " and ".join(names[name] for name in bad if name != "missed")
+    costs = " and ".join(name for name in (_ADDED, _REST) if verdicts[name] == WORSE)
     return f"{helps}; {f'they cost more {costs}' if costs else 'no cost is shown'}."
 
 
-def _few(found: dict[str, Any]) -> str:
-    least = min(one.blocks for one, _ in found.values())
+def _few(rows: pd.DataFrame) -> str:
+    least = int(rows["blocks"].min())
     return f" {least} recording{' is' if least == 1 else 's are'} too few to show much." if least < 20 else ""
+
+
+def hotwords_view(hotwords: pd.DataFrame) -> View:
+    """Return the counts of hotwords and the error rates of the rest."""
+    sides = [name for name in ("language", "condition", "system") if name in hotwords.columns]
+    columns = [
+        *(text(name, name) for name in sides),
+        count("hotwords said", "hotwords_said"),
+        count("came through", "hotwords_hit"),
+        rate("recall", "recall", strong=True),
+        count("put in", "hotwords_added"),
+        rate("errors of the rest", "rest_rate"),
+        text("verdict", "verdict", optional=True),
+    ]
+    note = (
+        "How many hotwords of those said came through, and how many were put where nobody said them. The verdict is "
+        "against the setting without them, by exact tests paired by recording, corrected together."
+    )
+    return View.of("Hotwords", columns, hotwords, note)

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pandas as pd
 
-from speechlab.evaluate._finding import Finding
-from speechlab.evaluate._speech.summary import BLOCK, ranking_scores, with_sound_ends
-from speechlab.metrics import rank_each
+from speechlab.evaluate._recognition.conditions import AS_RECORDED
+from speechlab.evaluate._speech.summary import BLOCK, ranking_scores
+from speechlab.evaluate._writing.contents import Finding
+from speechlab.evaluate._writing.differences import of_study
+from speechlab.metrics import judge, rank_each
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,12 +27,12 @@ class SystemOrder(NamedTuple):
 
     Attributes:
         systems: One row for each language, condition and system, the best first.
-        pairs: All pairs of each language and condition.
+        differences: All pairs of each language and condition.
         verdicts: The order, in sentences.
     """
 
     systems: pd.DataFrame
-    pairs: pd.DataFrame
+    differences: pd.DataFrame
     verdicts: tuple[Finding, ...]
 
 
@@ -63,13 +65,15 @@ def ordered(table: pd.DataFrame, text: str, language: str, about: str = "") -> S
         for name, one in found.items():
             facts = {"language": code, **({_CONDITION: name} if _CONDITION in table.columns else {})}
             places.append(one.systems[list(_PLACES)].assign(**facts))
-            pairs.append(with_sound_ends(one.pairs).assign(**facts))
+            pairs.append(of_study(one.pairs, **facts))
             label = ", ".join(map(str, facts.values()))
             words = f"{label}: {one.sentence}{_few(one)}{_excluded(one.excluded)}{only}"
             names = tuple(one.systems["system"].tolist())
             count = {"recordings": int(one.systems["utterances"].iloc[0])}
-            verdicts.append(Finding(words, str(code), name if _CONDITION in facts else "", names, count))
-    return SystemOrder(_joined(places), _joined(pairs), tuple(verdicts))
+            where = str(facts.get(_CONDITION, ""))
+            shown = "method" if where in {"", AS_RECORDED} else ""
+            verdicts.append(Finding(words, str(code), where, names, count, shown))
+    return SystemOrder(_joined(places, pd.DataFrame()), _joined(pairs, judge([])), tuple(verdicts))
 
 
 def _rankable(
@@ -81,6 +85,7 @@ def _rankable(
     conditions = rows.groupby(_CONDITION, observed=True, sort=False) if _CONDITION in rows else [("", rows)]
     for condition, part in conditions:
         label = ", ".join(filter(None, (code, str(condition))))
+        shown = "page" if condition in {"", AS_RECORDED} else ""
         done = ranking_scores(
             part, text, language, ["system", "recording", *([BLOCK] if BLOCK in part.columns else [])]
         )
@@ -89,13 +94,13 @@ def _rankable(
         if failed:
             has = "has" if len(failed) == 1 else "have"
             words = f"{label}: {'; '.join(failed)} failed on all recordings, and {has} no place in the order."
-            said.append(Finding(words, code, str(condition), tuple(failed)))
+            said.append(Finding(words, code, str(condition), tuple(failed), shown=shown))
         count = alive["system"].nunique()
         if count < 2:
             continue
         if not (alive.groupby("recording")["system"].nunique() == count).any():
             words = f"{label}: no recording was recognised by all; run the study again for the others."
-            said.append(Finding(words, code, str(condition)))
+            said.append(Finding(words, code, str(condition), shown=shown))
             continue
         found[str(condition)] = alive
     return found, said
@@ -110,8 +115,8 @@ def _parts(parts: dict[str, pd.DataFrame]) -> Iterator[str]:
 _CONDITION, _PART = "condition", "speechlab: condition"
 
 
-def _joined(tables: list[pd.DataFrame]) -> pd.DataFrame:
-    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
+def _joined(tables: list[pd.DataFrame], none: pd.DataFrame) -> pd.DataFrame:
+    return pd.concat(tables, ignore_index=True) if tables else none
 
 
 def _few(order: Ranking) -> str:

@@ -9,12 +9,10 @@ import pandas as pd
 
 from speechlab._arguments import is_missing
 from speechlab.audio import AudioClip
-from speechlab.display import Html, element, table
-from speechlab.evaluate._finding import Finding
 from speechlab.evaluate._recognition.conditions import RATE, white_noise
-from speechlab.evaluate._speech.html import player
 from speechlab.evaluate._speech.rows import HEAR, recognised, unheard
 from speechlab.evaluate._systems import asked_of_each
+from speechlab.evaluate._writing.contents import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -104,25 +102,3 @@ def told_of_nothing(found: pd.DataFrame) -> list[Finding]:
             Finding(words, systems=(str(name),), numbers={"texts": int(known.sum()), "of": len(known)})
         )
     return said
-
-
-def speechless_table(speechless: pd.DataFrame, *, clips: int | None = None) -> Html:
-    """Return the recordings without speech in which a text was recognised, with their sound."""
-    found = speechless[speechless["hallucination"].fillna(value=False).astype(bool)]
-    shown = found if clips is None else found.head(clips)
-    rows = [
-        [
-            row["system"] or "–",
-            row["language"],
-            row["sound"],
-            f"{row['duration_s']:.1f}",
-            player(str(row["audio"])),
-            "" if is_missing(row["hypothesis"]) else element("span", row["hypothesis"], lang=row["language"]),
-        ]
-        for row in shown.to_dict("records")
-    ]
-    heads = ("system", "language", "sound", "length (s)", "sound (Opus preview)", "what was recognised")
-    caption = (
-        f"Recordings in which nobody speaks: a text was recognised in {len(found)} of {len(speechless)}."
-    )
-    return table(heads, rows, caption=caption, right=(3,))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections import Counter
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,11 +25,12 @@ from speechlab.evaluate._failed import tell_failed
 from speechlab.evaluate._made import GIVEN, RECOGNITION, WHY
 from speechlab.evaluate._recognition.conditions import AS_RECORDED, conditions_of, under
 from speechlab.evaluate._recognition.flags import Blocks, blocks_of
-from speechlab.evaluate._recognition.report import RecognitionReport
+from speechlab.evaluate._recognition.measures import measures_of
+from speechlab.evaluate._recognition.report import recognition_report
 from speechlab.evaluate._recognition.speechless import heard_in_nothing, speechless_rows
 from speechlab.evaluate._recognition.systems import HAD, System, systems_of
-from speechlab.evaluate._recognition.tables import measures_of
-from speechlab.evaluate._speech.rows import SEE, SPEAK, errors_of, had_before, recognised, reported, unheard
+from speechlab.evaluate._report import Report
+from speechlab.evaluate._speech.rows import SPEAK, had_before, recognised, scored_rows, unheard
 from speechlab.evaluate._speech.scorers import SCORE, Scorer, named_functions, with_scores
 from speechlab.evaluate._speech.speed import callers_of, no_speed, timed_or_why, timed_recognisers
 from speechlab.evaluate._speech.summary import BLOCK, NO_SPEAKER
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from speechlab.client import Client
-    from speechlab.evaluate._speech.report import SpeechReport
 
 _SPEAKERS = ("voice", "speaker")
 
@@ -79,7 +78,7 @@ def recognition(
     progress: StageProgress = True,
     title: str = "Recognition",
     **options: Any,
-) -> RecognitionReport:
+) -> Report:
     """Recognise recordings and score the hypotheses of one system, or of several systems side by side.
 
     A row may contain several languages, as in ``ja+en``. The recogniser then identifies the language, and the score
@@ -186,26 +185,23 @@ def recognition(
     there = [one for one in systems if one.name in found and one.lab is not None]
     clock = (turns, at_once, stage_of(progress, "speed"))
     timed, untimed = _timed(there, rows[known_language], text, language, *clock)
-    scored = reported(
-        title,
+    scored, segments = scored_rows(
         _below(_all_heard(systems, found, gone, rows[known_language]), len(rows)),
         _below(skipped, len(rows)),
         [*given, *made],
         text,
         language,
-        store=store,
-        speed=timed,
-        record=record_of("recognition", store, *found.values(), **own),
-        summary=False,
+        store,
     )
     scored, measures, unscored = wanted.of(scored, text, language, store)
     nothing = None if silent is None else heard_in_nothing(there, silent, how)
-    notes = [*told_gone(gone), *untimed, *_told_unscored(skipped[0], len(rows), scored.table, text)]
-    report = RecognitionReport.of_rows(
-        scored, systems, nothing, [*notes, *unscored, *blocks.notes], blocks.about, measures
-    )
-    tell_failed(errors_of(report), len(report.table), SEE)
-    return report
+    notes = [*told_gone(gone), *untimed, *_told_unscored(skipped[0], len(rows), scored, text)]
+    notes += [*unscored, *blocks.notes]
+    tell_failed(scored)
+    facts: dict[str, Any] = {"segments": segments, "speed": timed, "systems": systems, "nothing": nothing}
+    facts["measures"] = measures
+    facts |= {"record": record_of("recognition", store, *found.values(), **own), "notes": notes}
+    return Report.of(recognition_report(title, scored, text, language, about=blocks.about, **facts))
 
 
 class _Beside:
@@ -219,14 +215,14 @@ class _Beside:
         self._scorers, self._formatting, self._entities = scorers, formatting, entities
 
     def of(
-        self, scored: SpeechReport, text: str, language: str, store: Store | str | None
-    ) -> tuple[SpeechReport, pd.DataFrame | None, list[str]]:
-        """The report with the answers of the scorers, the measures, and notes."""
+        self, scored: pd.DataFrame, text: str, language: str, store: Store | str | None
+    ) -> tuple[pd.DataFrame, pd.DataFrame | None, list[str]]:
+        """The rows with the answers of the scorers, the measures, and notes."""
         if not (self._scorers or self._formatting or self._entities is not None):
             return scored, None, []
-        table, notes = with_scores(scored.table, self._scorers, (text, "hypothesis"), store)
+        table, notes = with_scores(scored, self._scorers, (text, "hypothesis"), store)
         how: dict[str, Any] = {"formatting": self._formatting, "entities": self._entities}
-        return replace(scored, table=table), measures_of(table, text, language, **how), notes
+        return table, measures_of(table, text, language, **how), notes
 
 
 def _without_outputs(frame: pd.DataFrame, had: dict[str, str], audio: str | None) -> pd.DataFrame:

@@ -8,12 +8,14 @@ from speechlab._arguments import is_missing, is_number
 from speechlab.display import percent
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._arguments import code_or_none
-from speechlab.evaluate._finding import Conclusion
+from speechlab.evaluate._made import SIDES
 from speechlab.evaluate._speech.speed import alone
-from speechlab.evaluate._speech.summary import ENOUGH, NO_SPEAKER, ranking_scores, ranking_units
+from speechlab.evaluate._speech.summary import NO_SPEAKER, ranking_scores, ranking_units
 from speechlab.evaluate._speech.tables import UNITS, start_column
 from speechlab.evaluate._statistics import FEWEST
 from speechlab.evaluate._writing.columns import listed, p_words, plural
+from speechlab.evaluate._writing.contents import Conclusion
+from speechlab.evaluate._writing.differences import ENOUGH
 from speechlab.metrics import rank
 from speechlab.text import language_name
 
@@ -224,7 +226,7 @@ def _ends_differ(lines: pd.DataFrame, table: pd.DataFrame, text: str, language: 
 
     They were chosen of all voices, so the p-value is that of the exact paired test times the number of pairs.
     """
-    names = [name for name in ("system", "voice") if name in lines.columns]
+    names = [name for name in (*SIDES, "voice") if name in lines.columns]
     best, worst = (tuple(lines[names].iloc[at]) for at in (0, -1))
     keys = table[names].apply(tuple, axis=1)
     scores = ranking_scores(
@@ -235,7 +237,7 @@ def _ends_differ(lines: pd.DataFrame, table: pd.DataFrame, text: str, language: 
         pair = rank(scores, system=_WHO, utterance=text).pairs.iloc[0]
     except InvalidRequestError:
         return f"{len(lines)} voices, which were not compared, because they said different sentences"
-    count = plural(int(pair["utterances"]), "sentence")
+    count = plural(int(pair["n"]), "sentence")
     if is_missing(pair["p"]) or pair["blocks"] < FEWEST:
         return f"{count} of both {'is' if count.startswith('1 ') else 'are'} too few to tell them apart"
     p = min(1.0, float(pair["p"]) * len(lines) * (len(lines) - 1) / 2)

@@ -10,13 +10,12 @@ from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.evaluate._arguments import code_or_none
 from speechlab.evaluate._made import WHY
 from speechlab.evaluate._speech.mixed import is_mixed, languages_of_rows, mixed_normalizer
-from speechlab.evaluate._speech.report import SpeechReport
 from speechlab.evaluate._systems import UNUSABLE
 from speechlab.metrics import score
 from speechlab.text import loops
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     import pandas as pd
 
@@ -28,8 +27,6 @@ _PLACES = "speechlab: places"
 SPEAK, HEAR = "speechlab: spoken ", "speechlab: heard "
 """Prefixes of the columns of batches, which no column of a user has."""
 _NAMES = {f"{HEAR}{name}": name for name in ("hypothesis", "hypothesis_language", "confidence")}
-SEE = "report.failed() has them"
-"""Sentence about the place of failed rows."""
 
 
 def spoken(lab: Client, pairs: pd.DataFrame, text: str, **how: Any) -> pd.DataFrame:
@@ -133,24 +130,15 @@ def _heard(
     return heard, str(run.manifest.get("reason")) if run.status == "stopped" else None
 
 
-def reported(
-    title: str,
+def scored_rows(
     heard: pd.DataFrame,
     skipped: pd.DataFrame,
     given: list[str],
     text: str,
     language: str,
-    *,
     store: Store | str | None,
-    speed: pd.DataFrame | None = None,
-    record: Mapping[str, Any] | None = None,
-    notes: Sequence[str] = (),
-    summary: bool = True,
-) -> SpeechReport:
-    """Score the recognised rows, and join them with the rows that were not spoken or not recognised.
-
-    Without ``summary``, the summary of the report is empty, for studies that add columns to the rows first.
-    """
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Score the recognised rows, joined with the rows that were not spoken or not recognised; and their segments."""
     import pandas as pd
 
     timed = _timed(heard, store)
@@ -170,23 +158,7 @@ def reported(
         ],
         dtype="boolean",
     )
-    facts: dict[str, Any] = {
-        "text": text,
-        "language": language,
-        "segments": timed,
-        "speed": speed,
-        "record": record,
-        "notes": tuple(notes),
-    }
-    if summary:
-        return SpeechReport.of(title, scored, **facts)
-    known = {name: value for name, value in facts.items() if value is not None}
-    return SpeechReport(title, scored, pd.DataFrame(), **known)
-
-
-def errors_of(report: SpeechReport) -> pd.Series[str]:
-    """The errors of the rows that failed."""
-    return report.table.loc[report.table["status"] == "error", "error"]
+    return scored, timed
 
 
 def _timed(heard: pd.DataFrame, store: Store | str | None) -> pd.DataFrame:

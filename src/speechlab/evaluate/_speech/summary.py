@@ -8,13 +8,12 @@ from speechlab.evaluate._arguments import code_or_none
 from speechlab.evaluate._made import SIDES
 from speechlab.evaluate._speech.mixed import is_mixed
 from speechlab.evaluate._speech.speed import summary_of_calls
+from speechlab.evaluate._writing.differences import ENOUGH
 from speechlab.metrics import compare_texts, score, summarize
 
 if TYPE_CHECKING:
     import pandas as pd
 
-ENOUGH = 20
-"""Utterances from which 95 % intervals cover the truth in 95 % of simulated corpora (docs/statistics.md)."""
 _ENDS = ("error_rate_low", "error_rate_high")
 READING, _READING_ERRORS = "reading_cer", "reading_errors"
 _RANKED = {
@@ -124,12 +123,6 @@ def ranking_units(summary: pd.DataFrame) -> pd.Series[str]:
     """The unit of the rate that ranks voices; missing for rows without a language, which have no rate."""
     units = summary["unit"].mask((summary["ranked_by"] == READING).fillna(value=False), "reading")
     return units.mask(summary["language"].map(is_mixed).astype(bool), "mixed")
-
-
-def with_sound_ends(pairs: pd.DataFrame) -> pd.DataFrame:
-    """Remove the intervals of differences of too few blocks from a table of pairs."""
-    rough = pairs["blocks"] < ENOUGH
-    return pairs.assign(**{end: pairs[end].mask(rough) for end in ("difference_low", "difference_high")})
 
 
 def _block_unit(spoken: pd.DataFrame, groups: str | None) -> str | None:

@@ -8,8 +8,9 @@ from speechlab._arguments import is_missing
 from speechlab.display import percent
 from speechlab.evaluate._made import SIDES
 from speechlab.evaluate._speech.speed import under_load
-from speechlab.evaluate._speech.summary import ENOUGH, FLAGS, NO_SPEAKER, ranking_units
+from speechlab.evaluate._speech.summary import FLAGS, NO_SPEAKER, ranking_units
 from speechlab.evaluate._writing.columns import Shown, View, count, number, plural, rate, text
+from speechlab.evaluate._writing.differences import ENOUGH
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
@@ -47,7 +48,7 @@ def rates_view(summary: pd.DataFrame) -> View:
         f"differences of notation. An interval takes {ENOUGH} clips."
         + (f" No {' or '.join(none)} found." if none else "")
     )
-    return View("Error rates", columns, ranked_rows(summary), note)
+    return View.of("Error rates", columns, ranked_rows(summary), note)
 
 
 def speed_view(summary: pd.DataFrame) -> View:
@@ -70,12 +71,12 @@ def speed_view(summary: pd.DataFrame) -> View:
     what = "text, for one second of recording" if hears else "last sound, for one second of sound"
     note = f"Medians of calls made one at a time, in turns, with their range. RTF: seconds until the {what}."
     timed = summary[summary["timed_calls"].fillna(0) > 0]
-    return View("Speed", columns, timed.to_dict("records"), note)
+    return View.of("Speed", columns, timed, note)
 
 
 def load_views(speed: pd.DataFrame) -> list[View]:
     """The speed by the number of calls under way; nothing if that was one number."""
-    if not len(speed) or speed["concurrency"].nunique() < 2:
+    if not len(speed) or "concurrency" not in speed.columns or speed["concurrency"].nunique() < 2:
         return []
     columns = [
         text("system", "system", strong=True, optional=True),
@@ -96,7 +97,7 @@ def load_views(speed: pd.DataFrame) -> list[View]:
         "Medians with their range, by the number of calls that begin together. A call stalls if its player has to "
         "wait for sound."
     )
-    return [View("Speed under load", columns, under_load(speed).to_dict("records"), note)]
+    return [View.of("Speed under load", columns, under_load(speed), note)]
 
 
 def ranked_rows(summary: pd.DataFrame) -> list[dict[Hashable, Any]]:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from speechlab._arguments import is_missing
-from speechlab.evaluate._finding import Conclusion
-from speechlab.evaluate._report import BETTER, WORSE
-from speechlab.evaluate._translation.effects import KEPT
 from speechlab.evaluate._writing.columns import listed, p_words, plural
+from speechlab.evaluate._writing.contents import Conclusion
+from speechlab.metrics import BETTER, WORSE, value_text
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping
-
     import pandas as pd
 
     from speechlab.evaluate._translation.measures import Columns
@@ -21,7 +18,7 @@ _FEWEST = 6
 
 
 def translation_answer(
-    summary: pd.DataFrame, effects: pd.DataFrame, table: pd.DataFrame, columns: Columns
+    summary: pd.DataFrame, differences: pd.DataFrame, table: pd.DataFrame, columns: Columns
 ) -> Conclusion:
     """Return which system to take for each direction; for one system, how close its translations are."""
     lost = int(table["translation"].isna().sum())
@@ -30,8 +27,8 @@ def translation_answer(
         if lost
         else ""
     )
-    if len(effects):
-        answer = _choice(effects)
+    if len(differences):
+        answer = _choice(differences)
     elif len(summary):
         answer = _scores(summary, columns)
     else:
@@ -39,25 +36,25 @@ def translation_answer(
     return Conclusion(answer.text, f"{answer.certainty}{missing}".strip())
 
 
-def _choice(effects: pd.DataFrame) -> Conclusion:
+def _choice(differences: pd.DataFrame) -> Conclusion:
     leads, sure = [], []
-    directions = effects.groupby(["source_lang", "target_lang"], sort=False)
-    for (source, target), rows in directions:
-        where = f" for {source} → {target}" if directions.ngroups > 1 else ""
-        baseline = str(rows["baseline"].iloc[0])
-        good = {str(name): part for name, part in rows.groupby("system", sort=False) if _helps(part)}
+    directions = differences.groupby("language", sort=False)
+    for way, rows in directions:
+        where = f" for {way}" if directions.ngroups > 1 else ""
+        baseline = str(rows["a"].iloc[0])
+        good = {str(name): part for name, part in rows.groupby("b", sort=False) if _helps(part)}
         if good:
             best = max(good, key=lambda name: float(good[name]["difference"].max()))
             leads.append(f"take {best}{where}")
             sure.append(_told(best, baseline, good[best]))
             continue
         leads.append(f"keep {baseline}{where}")
-        count = int(rows["utterances"].max())
+        count = int(rows["n"].max())
         few = (
             f"; {count} texts are too few to show any" if count < _FEWEST else f" on {plural(count, 'text')}"
         )
         worse = [
-            str(name) for name, part in rows.groupby("system", sort=False) if (part["verdict"] == WORSE).any()
+            str(name) for name, part in rows.groupby("b", sort=False) if (part["verdict"] == WORSE).any()
         ]
         harm = f", and {listed(worse)} {'is' if len(worse) == 1 else 'are'} worse" if worse else ""
         sure.append(f"nothing is shown to be better than {baseline}{few}{harm}")
@@ -72,15 +69,14 @@ def _helps(rows: pd.DataFrame) -> bool:
 
 
 def _told(system: str, baseline: str, rows: pd.DataFrame) -> str:
-    parts = [_effect(row) for row in rows[rows["verdict"] == BETTER].to_dict("records")]
+    better = rows[rows["verdict"] == BETTER].to_dict("records")
+    parts = [
+        f"{row['measure']} ({value_text(row['value_a'], row['unit'])} to {value_text(row['value_b'], row['unit'])}, "
+        f"{p_words(row['p_holm'])}, {plural(int(row['n']), 'text')})"
+        for row in better
+    ]
     rest = "" if (rows["verdict"] == BETTER).all() else ", and no loss is shown elsewhere"
     return f"{system} is better than {baseline} in {listed(parts)}{rest}"
-
-
-def _effect(row: Mapping[Hashable, Any]) -> str:
-    unit = "%" if row["measure"] == KEPT else ""
-    change = f"{row['score_baseline']:.1f}{unit} to {row['score']:.1f}{unit}"
-    return f"{row['measure']} ({change}, {p_words(row['p_holm'])}, {plural(int(row['utterances']), 'text')})"
 
 
 def _scores(summary: pd.DataFrame, columns: Columns) -> Conclusion:

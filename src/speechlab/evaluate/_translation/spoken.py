@@ -14,15 +14,14 @@ from speechlab.errors import APIConnectionError, InvalidRequestError
 from speechlab.evaluate._arguments import code_or_none, columns_of, keep_free
 from speechlab.evaluate._failed import tell_failed
 from speechlab.evaluate._made import SPEECH_TO_SPEECH
-from speechlab.evaluate._report import verdicts_of
+from speechlab.evaluate._report import Report
 from speechlab.evaluate._systems import UNUSABLE, services_of
-from speechlab.evaluate._translation.effects import compared_difference
-from speechlab.evaluate._translation.stages import STEPS, SpeechToSpeechReport
+from speechlab.evaluate._translation.stages import STEPS, stages_report
 from speechlab.evaluate._voices import by_service, one_voice, speaks, voice_name
-from speechlab.evaluate._writing.methods import RANDOMIZATION
+from speechlab.evaluate._writing.differences import of_study
 from speechlab.evaluate._writing.progress import StageProgress, stage_of
 from speechlab.evaluate._writing.record import record_of
-from speechlab.metrics import compare_translations, holm, score, translation_score
+from speechlab.metrics import BETTER, compare_translations, judge, score, translation_score
 from speechlab.text import normalizer
 
 if TYPE_CHECKING:
@@ -33,15 +32,11 @@ if TYPE_CHECKING:
     from speechlab.store import Store
 
 _STEP = "speechlab: step "
-_LEVEL = 0.95
 _COUNTS = {
     "error_rate": ("errors", "reference_length"),
     "reading_cer": ("reading_errors", "reading_length"),
 }
-_ENDS = ("difference_low", "difference_high")
-_SUMMARY = (
-    *("language", "step", "utterances", "chrf", "lost", *_ENDS, "error_rate", "reading_cer", "p", "test"),
-)
+_SUMMARY = ("language", "step", "utterances", "chrf", "lost", "error_rate", "reading_cer", "test")
 
 
 @briefly
@@ -61,7 +56,7 @@ def speech_to_speech(
     progress: StageProgress = True,
     title: str = "Speech to speech",
     **options: Any,
-) -> SpeechToSpeechReport:
+) -> Report:
     """Recognise recordings, translate, speak the translation and recognise it, with the loss of each step.
 
     The references are translated as well. Their loss is the translator's. The further loss of the translated
@@ -140,17 +135,16 @@ def speech_to_speech(
         **_rates(table, text, "hypothesis", language),
         **_rates(table, "translation", "again", target_lang, prefix="again_"),
     )
-    report = SpeechToSpeechReport(
-        title,
-        rows,
-        _summarized(rows, text, language, reference, target_lang),
-        (audio, text, language, reference or ""),
-        target_lang,
-        record_of("speech_to_speech", store, *batches, target_lang=target_lang),
-    )
-    wrong = rows[rows["status"] == "error"]
-    tell_failed(wrong["error"], len(rows), "The report's table has them, with the step in 'failed_at'")
-    return report
+    roles = {
+        "audio": audio,
+        "text": text,
+        "language": language,
+        **({"reference": reference} if reference else {}),
+    }
+    summary, differences = _summarized(rows, text, language, reference, target_lang)
+    record = record_of("speech_to_speech", store, *batches, target_lang=target_lang)
+    tell_failed(rows, "The report's table has them, with the step in 'failed_at'")
+    return Report.of(stages_report(title, rows, summary, differences, roles, target_lang, record))
 
 
 def _untold(speakers: Mapping[str, Voice | str], language: str) -> list[str]:
@@ -273,44 +267,39 @@ def _pooled(rows: pd.DataFrame, said: str, heard: str, language: str) -> dict[st
 
 def _summarized(
     rows: pd.DataFrame, text: str, language: str, reference: str | None, target: str
-) -> pd.DataFrame:
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return a row for each service, language and step; and the losses of the steps as differences."""
     plain = normalizer(target if target in {"ja", "en", "zh"} else "basic")
     given = reference or "ideal"
     heard = {"translation": (text, "hypothesis"), "again": ("translation", "again")}
-    found = []
+    found, tested = [], []
     whole = rows.dropna(subset=[given, *STEPS])
     keys = [*(["system"] if "system" in rows.columns else []), language]
     for key, part in whole.groupby(keys, sort=False):
         said = [plain(one) for one in part[given]]
         texts = {name: [plain(one) for one in part[name]] for name in STEPS}
-        before: float | None = None
+        scores = {
+            name: translation_score(said, texts[name], language=target, metrics=["chrf"]).chrf
+            for name in STEPS
+        }
+        names = dict(zip(("language", "system"), map(str, key[::-1]), strict=False))
         for number, (name, step) in enumerate(STEPS.items()):
-            chrf = translation_score(said, texts[name], language=target, metrics=["chrf"]).chrf
-            tested: dict[str, Any] = {}
+            facts = {**names, "step": step, "utterances": len(part), "chrf": scores[name], "lost": None}
             if number:
-                sides = {"before": texts[list(STEPS)[number - 1]], "after": texts[name]}
+                before = list(STEPS)[number - 1]
+                sides = {STEPS[before]: texts[before], step: texts[name]}
                 compared = compare_translations(said, sides, metrics=["chrf"], groups=part[text].tolist())
-                tested = compared_difference(compared.to_dict("records")[1]) | {"test": RANDOMIZATION}
-            found.append(
-                {
-                    **dict(zip(("language", "system"), map(str, key[::-1]), strict=False)),
-                    "step": step,
-                    "utterances": len(part),
-                    "chrf": chrf,
-                    "lost": None if before is None else before - chrf,
-                    **(
-                        _pooled(part, *heard[name], target if name == "again" else language) if number else {}
-                    ),
-                    **tested,
-                }
-            )
-            before = chrf
-    out = pd.DataFrame(found, columns=[*(["system"] if len(keys) > 1 else []), *_SUMMARY]).astype(
-        dict.fromkeys(("chrf", "lost", *_ENDS, "error_rate", "reading_cer", "p"), "float64")
-    )
-    out["p_holm"] = holm(out["p"].to_numpy())
-    out["significant"] = out["p_holm"] < 1 - _LEVEL
-    verdicts = pd.Series(verdicts_of(out["significant"], out["lost"]), index=out.index, dtype="str")
-    out["verdict"] = verdicts.where(out["p"].notna(), None)
-    ends = -out[list(_ENDS)]  # of the loss, so the lower end is the upper one
-    return out.assign(**ends).rename(columns=dict(zip(_ENDS, ("lost_high", "lost_low"), strict=True)))
+                (row,) = compared.to_dict("records")
+                where = {"language": f"{names['language']} → {target}", "condition": names.get("system", "")}
+                tested.append(
+                    {**{str(column): cell for column, cell in row.items()}, **where, "measure": "chrF"}
+                )
+                facts |= {"lost": scores[before] - scores[name], "test": len(tested) - 1}
+                facts |= _pooled(part, *heard[name], target if name == "again" else language)
+            found.append(facts)
+    differences = of_study(judge(tested, more=BETTER))
+    out = pd.DataFrame(found, columns=[*(["system"] if len(keys) > 1 else []), *_SUMMARY])
+    out = out.astype(dict.fromkeys(("chrf", "lost", "error_rate", "reading_cer"), "float64"))
+    known = differences.reindex(out.pop("test").fillna(-1).astype(int)).set_axis(out.index)
+    ends = {"lost_low": -known["high"], "lost_high": -known["low"]}
+    return out.assign(**ends, **known[["p", "p_holm", "verdict", "test"]]), differences

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from os import PathLike
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from speechlab._arguments import is_missing
 from speechlab._platform import package_version
-from speechlab.display import Html, element, join, percent, table
-from speechlab.evaluate._finding import Conclusion
-from speechlab.evaluate._made import SPEECH_TO_SPEECH
-from speechlab.evaluate._report import Report
-from speechlab.evaluate._speech.html import player
+from speechlab.display import percent
 from speechlab.evaluate._writing.columns import (
     Shown,
     View,
@@ -26,13 +20,12 @@ from speechlab.evaluate._writing.columns import (
     plural,
     text,
 )
+from speechlab.evaluate._writing.contents import Conclusion, Contents, Drawing, ShownRows
+from speechlab.evaluate._writing.methods import methods_of
+from speechlab.metrics import ALIKE
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping, Sequence
-
-    from matplotlib.figure import Figure
-
-    from speechlab.widgets import ShownTable
+    from collections.abc import Hashable, Mapping
 
 STEPS = {
     "ideal": "text translated",
@@ -42,183 +35,132 @@ STEPS = {
 """Columns of the table that are compared with the reference, and the steps before them."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class SpeechToSpeechReport(Report):
-    """Report on the loss in each step from speech to speech.
+def stages_report(
+    title: str,
+    table: pd.DataFrame,
+    summary: pd.DataFrame,
+    differences: pd.DataFrame,
+    columns: Mapping[str, str],
+    target_lang: str,
+    record: Mapping[str, Any],
+) -> Contents:
+    """Report what is lost at each step.
 
-    Attributes:
-        title: Title of the page.
-        table: One row for each recording, and for each service (``system``) if there are several: the input's
-            columns, ``hypothesis`` (the transcript), ``error_rate`` (against the text of the recording;
-            ``reading_cer`` by readings for Japanese), ``translation`` (of the hypothesis), ``ideal`` (the translation
-            of the text), ``spoken`` (the recording of the translation), ``again`` (its transcript),
-            ``again_error_rate`` and ``again_reading_cer`` (against the translation), ``status``, ``failed_at`` (the
-            step) and ``error``.
-        summary: One row for each service, language and step: ``system`` (of several), ``language``, ``step``,
-            ``utterances`` (rows without a failed step), ``chrf`` (against the references; without references, against
-            the translation of the text), ``lost`` (points lost in this step; a negative number is a gain) with
-            ``lost_low`` and ``lost_high`` (95 %, from 20 texts on), ``error_rate`` and ``reading_cer``
-            (of the recogniser in this step, over all rows), ``p``, ``p_holm``, ``significant``, ``verdict`` and
-            ``test``.
-        columns: Columns of ``table`` with the recordings, their texts, their languages, and the references (empty
-            without references).
+    Args:
+        title: Title of the report.
+        table: One row for each recording.
+        summary: One row for each service, language and step.
+        differences: The losses.
+        columns: Columns of audio, text, language and reference.
         target_lang: Code of the language translated into.
-        record: As for :class:`Report`.
+        record: The record of the study.
     """
+    view = [
+        text("system", "system", optional=True),
+        Shown("language", lambda row: f"{row['language']} → {target_lang}"),
+        text("step", "step"),
+        count("utterances", "utterances"),
+        number("chrF", "chrf", ".1f", strong=True),
+        number("lost", "lost", "+.1f"),
+        Shown(
+            "95 % interval", lambda row: interval_text(row["lost_low"], row["lost_high"], "+.1f"), figure=True
+        ),
+        Shown("error rate", _rate, figure=True),
+        chance("p (Holm)", "p_holm"),
+        text("verdict", "verdict"),
+    ]
+    against = "references" if columns.get("reference") else "translation of what was said"
+    note = f"chrF against the {against}, texts normalised; more is closer."
+    rows, options = _stages(table, columns, target_lang)
+    done = ["steps", *(["chrf"] if len(summary) else [])]
+    done += ["randomization", "holm"] if summary["p"].notna().any() else []
+    done += ["paired intervals"] if summary["lost_low"].notna().any() else []
+    whole = int(table["again"].notna().sum())
+    by = [*(["system"] if "system" in summary.columns else []), "language", "step"]
+    return Contents(
+        title,
+        table,
+        summary,
+        _answer(table, summary, target_lang),
+        "speech_to_speech",
+        differences=differences,
+        tables={"stages": rows},
+        columns=columns,
+        views=(View.of("What is lost at each step", view, summary, note),),
+        drawings=(Drawing("Scores", "translation_scores", ("summary",), {"by": by}),),
+        shown=ShownRows("stages", options=options),
+        said=methods_of(title, *done),
+        facts={"speechlab": package_version(), "rows": f"{whole:,} of {len(table):,} went all the way"},
+        record=record,
+    )
 
-    title: str
-    table: pd.DataFrame
-    summary: pd.DataFrame
-    columns: tuple[str, str, str, str] = ("audio", "text", "language", "reference")
-    target_lang: str = ""
-    record: Mapping[str, Any] = field(default_factory=dict)
 
-    _made: ClassVar = SPEECH_TO_SPEECH
+def _answer(table: pd.DataFrame, summary: pd.DataFrame, target_lang: str) -> Conclusion:
+    lost = int(table["again"].isna().sum())
+    missing = f" {lost:,} of {plural(len(table), 'row')} did not go all the way." if lost else ""
+    steps = summary[summary["lost"].notna()] if len(summary) else summary
+    if not len(steps):
+        return Conclusion("What is lost on the way could not be measured.", missing.strip())
+    worst = max(steps.to_dict("records"), key=lambda row: float(row["lost"]))
+    before = worst["chrf"] + worst["lost"]
+    names = {STEPS["translation"]: "recognition", STEPS["again"]: "the voice, or recognition of it,"}
+    system = f"{worst['system']}: " if "system" in steps.columns else ""
+    way = f"{worst['language']} → {target_lang}"
+    lead = f"{system}{names[worst['step']]} loses most on the way {way}: chrF {before:.1f} to {worst['chrf']:.1f}."
+    if worst["lost"] <= 0:
+        lead = f"{system}nothing is lost after the translation, {way}: chrF {worst['chrf']:.1f}."
+    sure = "which may be chance" if worst["verdict"] == ALIKE else "beyond chance"
+    told = f"On {plural(int(worst['utterances']), 'recording')}, {sure} ({p_words(worst['p_holm'])})."
+    return Conclusion(lead[:1].upper() + lead[1:], f"{told}{missing}")
 
-    def conclude(self) -> Conclusion:
-        lost = int(self.table["again"].isna().sum())
-        missing = f" {lost:,} of {plural(len(self.table), 'row')} did not go all the way." if lost else ""
-        steps = self.summary[self.summary["lost"].notna()] if len(self.summary) else self.summary
-        if not len(steps):
-            return Conclusion("What is lost on the way could not be measured.", missing.strip())
-        worst = max(steps.to_dict("records"), key=lambda row: float(row["lost"]))
-        before = worst["chrf"] + worst["lost"]
-        whose = {STEPS["translation"]: "recognition", STEPS["again"]: "the voice, or recognition of it,"}[
-            worst["step"]
-        ]
-        system = f"{worst['system']}: " if "system" in steps.columns else ""
-        way = f"{worst['language']} → {self.target_lang}"
-        lead = f"{system}{whose} loses most on the way {way}: chrF {before:.1f} to {worst['chrf']:.1f}."
-        if worst["lost"] <= 0:
-            lead = f"{system}nothing is lost after the translation, {way}: chrF {worst['chrf']:.1f}."
-        count = plural(int(worst["utterances"]), "recording")
-        sure = "beyond chance" if worst["significant"] else "which may be chance"
-        told = f"On {count}, {sure} ({p_words(worst['p_holm'])})."
-        return Conclusion(lead[:1].upper() + lead[1:], f"{told}{missing}")
 
-    def _views(self) -> Sequence[View]:
-        columns = [
-            text("system", "system", optional=True),
-            Shown("language", lambda row: f"{row['language']} → {self.target_lang}"),
-            text("step", "step"),
-            count("utterances", "utterances"),
-            number("chrF", "chrf", ".1f", strong=True),
-            number("lost", "lost", "+.1f"),
-            Shown(
-                "95 % interval",
-                lambda row: interval_text(row.get("lost_low"), row.get("lost_high"), "+.1f"),
-                figure=True,
-            ),
-            Shown("error rate", _rate, figure=True),
-            chance("p (Holm)", "p_holm"),
-            text("verdict", "verdict"),
-        ]
-        against = "references" if self.columns[3] else "translation of what was said"
-        note = f"chrF against the {against}, texts normalised; more is closer."
-        return [View("What is lost at each step", columns, self.summary.to_dict("records"), note)]
+def _stages(
+    table: pd.DataFrame, columns: Mapping[str, str], target_lang: str
+) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """Return of each recording what was said, and below it what was spoken.
 
-    def _shown_rows(self, clips: int | None) -> Sequence[Html]:
-        audio, said, language, _ = self.columns
-        shown = self.table if clips is None else self.table.head(clips)
-        rows = [
-            [
-                _texts(row, str(row[language]), (said, "hypothesis")),
-                _texts(row, self.target_lang, tuple(STEPS)),
-                join(Html("<br>"), [_sound(row[audio]), _sound(row["spoken"])]),
-                _rate(row),
-                _rate(row, "again_"),
-                None if is_missing(row["error"]) else f"{row['failed_at']}: {row['error']}",
-            ]
-            for row in shown.to_dict("records")
-        ]
-        ways = "translated: the text; what was recognised; that, spoken and recognised"
-        heads = ("said, and recognised", ways, "said, and spoken", "errors", "errors at the end", "failed")
-        return [table(heads, rows, caption="Rows")]
-
-    def plot(self, **options: Any) -> Figure:
-        """Draw the score after each step: :func:`speechlab.plots.translation_scores` of the summary."""
-        from speechlab.plots import translation_scores
-
-        by = [*_sides(self.summary), "language", "step"]
-        return translation_scores(self.summary, **{"by": by, **options})
-
-    def _rows(self, **options: Any) -> ShownTable:
-        """Return of each recording what was said, and below it what was spoken.
-
-        What was recognised is compared with what was said, or with the translation that was to be spoken.
-        """
-        from speechlab.widgets import ShownTable
-
-        audio, text, language, reference = self.columns
-        target = [self.target_lang] * len(self.table)
-        sides = self.table.groupby("system", sort=False) if "system" in self.table else None
-        numbers = range(1, len(self.table) + 1) if sides is None else (sides.cumcount() + 1).to_numpy()
-        stages = {
-            "said": (audio, text, "hypothesis", "error_rate", "reading_cer", self.table[language]),
-            "spoken": ("spoken", "translation", "again", "again_error_rate", "again_reading_cer", target),
+    What was recognised is compared with what was said, or with the translation that was to be spoken.
+    """
+    audio, text, language = (columns[name] for name in ("audio", "text", "language"))
+    reference = columns.get("reference")
+    sides = ["system"] if "system" in table.columns else []
+    numbers = table.groupby(sides, sort=False).cumcount() + 1 if sides else range(1, len(table) + 1)
+    parts = []
+    for stage, (sound, wanted, heard, prefix) in {
+        "said": (audio, text, "hypothesis", ""),
+        "spoken": ("spoken", "translation", "again", "again_"),
+    }.items():
+        later = stage == "spoken"
+        reading = f"{prefix}reading_cer"
+        cells = {
+            "row": numbers,
+            **{name: table[name] for name in sides},
+            "stage": stage,
+            "audio": table[sound],
+            "text": table[wanted],
+            "recognised": table[heard],
+            "error_rate": table[f"{prefix}error_rate"],
+            "reading_cer": table.get(reading),
+            "translation of what was said": table["ideal"] if later else None,
+            "reference": table[reference] if reference and later else None,
+            "language": target_lang if later else table[language],
+            "failed_at": None if later else table["failed_at"],
+            "error": None if later else table["error"],
         }
-        parts = [
-            pd.DataFrame(
-                {
-                    "row": numbers,
-                    **{name: self.table[name] for name in _sides(self.table)},
-                    "stage": stage,
-                    "audio": self.table[sound].to_numpy(),
-                    "text": self.table[wanted].to_numpy(),
-                    "recognised": self.table[heard].to_numpy(),
-                    "error_rate": self.table[rate].to_numpy(),
-                    "reading_cer": self.table[reading].to_numpy() if reading in self.table else None,
-                    "translation of what was said": self.table["ideal"].to_numpy()
-                    if stage == "spoken"
-                    else None,
-                    "reference": self.table[reference].to_numpy()
-                    if reference and stage == "spoken"
-                    else None,
-                    "language": codes,
-                    "failed_at": self.table["failed_at"].to_numpy() if stage == "said" else None,
-                    "error": self.table["error"].to_numpy() if stage == "said" else None,
-                }
-            )
-            for stage, (sound, wanted, heard, rate, reading, codes) in stages.items()
-        ]
-        both = pd.concat([part.astype(object).reset_index(drop=True) for part in parts])
-        both = both.sort_index(kind="stable").sort_values("row", kind="stable")
-        both = both.dropna(axis="columns", how="all") if len(both) else both
-        both = both.reset_index(drop=True)
-        rates = {name: "float64" for name in ("error_rate", "reading_cer") if name in both}
-        usual = {
-            "reference": "text",
-            "hypotheses": "recognised",
-            "language": "language",
-            **({"audio": "audio"} if "audio" in both else {}),
-            "columns": [name for name in both.columns if name != "language"],
-        }
-        if "recognised" not in both:
-            del usual["reference"], usual["hypotheses"]
-        return ShownTable(both.astype({"row": "int64", **rates}), **{**usual, **options})
-
-    def facts(self) -> Mapping[str, str]:
-        """Return versions, and how many rows went all the way."""
-        whole = int(self.table["again"].notna().sum())
-        return {"speechlab": package_version(), "rows": f"{whole:,} of {len(self.table):,} went all the way"}
+        parts.append(pd.DataFrame(cells, index=table.index).astype(object).reset_index(drop=True))
+    both = pd.concat(parts).sort_index(kind="stable").sort_values("row", kind="stable").reset_index(drop=True)
+    both = both.dropna(axis="columns", how="all") if len(both) else both
+    rates = {name: "float64" for name in ("error_rate", "reading_cer") if name in both}
+    options: dict[str, Any] = {"columns": [name for name in both.columns if name != "language"]}
+    if "recognised" in both:
+        options |= {"reference": "text", "hypotheses": "recognised", "language": "language"}
+    options |= {"audio": "audio"} if "audio" in both else {}
+    return both.astype({"row": "int64", **rates}), options
 
 
-def _texts(row: Mapping[Hashable, Any], code: str, names: Sequence[str]) -> Html:
-    lines = [element("div", row[name] if isinstance(row[name], str) else "–", lang=code) for name in names]
-    return element("div", *lines)
-
-
-def _sides(frame: pd.DataFrame) -> list[str]:
-    return ["system"] if "system" in frame.columns else []
-
-
-def _sound(recording: object) -> Html:
-    return player(str(recording)) if isinstance(recording, str | PathLike) else element("span", "–")
-
-
-def _rate(row: Mapping[Hashable, Any], prefix: str = "") -> str | None:
+def _rate(row: Mapping[Hashable, Any]) -> str | None:
     """The error rate of a row; for Japanese that of readings, with that of characters in brackets."""
-    rate, reading = row[f"{prefix}error_rate"], row.get(f"{prefix}reading_cer")
+    rate, reading = row["error_rate"], row.get("reading_cer")
     if is_missing(rate):
         return None
     return percent(rate) if is_missing(reading) else f"{percent(reading)} ({percent(rate)} of characters)"

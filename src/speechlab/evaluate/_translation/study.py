@@ -11,6 +11,7 @@ from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._arguments import columns_of, count_of, keep_free
 from speechlab.evaluate._failed import tell_failed
 from speechlab.evaluate._made import TRANSLATION
+from speechlab.evaluate._report import Report
 from speechlab.evaluate._speech.scorers import SCORE, Scorer, named_functions
 from speechlab.evaluate._speech.speed import callers_of, timed_or_why
 from speechlab.evaluate._systems import (
@@ -21,7 +22,6 @@ from speechlab.evaluate._systems import (
     told_gone,
     without_settings,
 )
-from speechlab.evaluate._translation.effects import effects
 from speechlab.evaluate._translation.measures import (
     Columns,
     as_glossary,
@@ -31,7 +31,7 @@ from speechlab.evaluate._translation.measures import (
     summarized,
     with_back,
 )
-from speechlab.evaluate._translation.report import TranslationReport
+from speechlab.evaluate._translation.report import translation_report
 from speechlab.evaluate._translation.speed import no_times, timed_translations
 from speechlab.evaluate._writing.progress import StageProgress, stage_of
 from speechlab.evaluate._writing.record import record_of
@@ -76,7 +76,7 @@ def translation(
     progress: StageProgress = True,
     title: str = "Translation",
     **options: Any,
-) -> TranslationReport:
+) -> Report:
     """Translate texts and measure the quality of the translations, with or without references.
 
     With references, translations are scored by chrF. Without, ``back=True`` translates them back and compares the
@@ -168,20 +168,19 @@ def translation(
     timed, untimed = timed_or_why(lambda: timed_translations(there, frame, columns, *clock), no_times())
     notes += [*lost, *untimed]
     names = [*systems, *had] if several else []
-    report = TranslationReport(
-        title,
-        table,
-        summarized(table, columns, timed),
-        (*columns,),
-        record_of("translation", store, *batches, back=back, speed=turns, systems=names),
-        effects(table, columns),
-        kept_terms(table, columns, terms) if terms else pd.DataFrame(),
-        timed,
-        tuple(notes),
+    tell_failed(table, "The report's table has them, with status 'error'")
+    return Report.of(
+        translation_report(
+            title,
+            table,
+            summarized(table, columns, timed),
+            columns,
+            terms=kept_terms(table, columns, terms) if terms else None,
+            speed=timed,
+            record=record_of("translation", store, *batches, back=back, speed=turns, systems=names),
+            notes=notes,
+        )
     )
-    wrong = table[table["status"] == "error"]
-    tell_failed(wrong["error"], len(table), "The report's table has them, with status 'error'")
-    return report
 
 
 def _systems_of(

@@ -39,55 +39,85 @@ class Shown(NamedTuple):
 
 
 @dataclass(frozen=True)
+class TextColumn:
+    """A column as texts.
+
+    Attributes:
+        head: Its heading.
+        texts: The text of each row; ``–`` for a missing value.
+        details: A small second line of each row for pages; None for none.
+        figure: Whether its texts are numbers, which are aligned right.
+        strong: Whether the page prints it in bold.
+    """
+
+    head: str
+    texts: tuple[str, ...]
+    details: tuple[str | None, ...]
+    figure: bool = False
+    strong: bool = False
+
+
+@dataclass(frozen=True)
 class View:
     """A table for people.
 
     Attributes:
         title: What it shows.
-        columns: Its columns.
-        rows: The values of each row.
+        columns: Its columns, without those that have nothing in them.
         note: How to read it.
     """
 
     title: str
-    columns: Sequence[Shown]
-    rows: Sequence[Row]
+    columns: tuple[TextColumn, ...]
     note: str = ""
 
-    def shown(self) -> list[tuple[Shown, list[str]]]:
-        """Return the columns that are not left out, with the texts of their cells."""
-        cells = [(column, [column.cell(row) or "–" for row in self.rows]) for column in self.columns]
-        return [
-            (column, texts)
-            for column, texts in cells
-            if not column.optional or any(text not in _NOTHING for text in texts)
+    @classmethod
+    def of(
+        cls, title: str, columns: Sequence[Shown], rows: Sequence[Row] | pd.DataFrame, note: str = ""
+    ) -> View:
+        """Return the table of some rows."""
+        each: Sequence[Row] = rows if isinstance(rows, list) else rows.to_dict("records")  # type: ignore[union-attr]
+        shown = []
+        for column in columns:
+            texts = tuple(column.cell(row) or "–" for row in each)
+            details = tuple(None if column.detail is None else column.detail(row) for row in each)
+            if not column.optional or any(text not in _NOTHING for text in texts):
+                shown.append(TextColumn(column.head, texts, details, column.figure, column.strong))
+        return cls(title, tuple(shown), note)
+
+    @classmethod
+    def read(cls, kept: Mapping[str, Any]) -> View:
+        """Return the table from its plain form in a saved report."""
+        columns = [
+            TextColumn(**{**one, "texts": tuple(one["texts"]), "details": tuple(one["details"])})
+            for one in kept["columns"]
         ]
+        return cls(kept["title"], tuple(columns), kept["note"])
+
+    def __len__(self) -> int:
+        return len(self.columns[0].texts) if self.columns else 0
 
     def frame(self) -> pd.DataFrame:
         """Return the table as texts, None where a value is missing; ``attrs["figures"]`` names columns of numbers."""
         import pandas as pd
 
-        shown = self.shown()
-        texts = {column.head: [None if text == "–" else text for text in texts] for column, texts in shown}
+        texts = {one.head: [None if text == "–" else text for text in one.texts] for one in self.columns}
         frame = pd.DataFrame(texts, dtype=object)
-        frame.attrs["figures"] = [column.head for column, _ in shown if column.figure]
+        frame.attrs["figures"] = [one.head for one in self.columns if one.figure]
         return frame
 
     def html(self) -> Html:
         """Return the table with its note below it, outside of what scrolls."""
-        shown = self.shown()
-        lines = [
-            [_cell(column, texts[at], row) for column, texts in shown] for at, row in enumerate(self.rows)
-        ]
-        right = [place for place, (column, _) in enumerate(shown) if column.figure]
-        made = table([column.head for column, _ in shown], lines, caption=f"{self.title}.", right=right)
+        lines = [[_cell(column, at) for column in self.columns] for at in range(len(self))]
+        right = [place for place, column in enumerate(self.columns) if column.figure]
+        made = table([column.head for column in self.columns], lines, caption=f"{self.title}.", right=right)
         return join("", [made, element("p", element("small", self.note))]) if self.note else made
 
 
-def _cell(column: Shown, text: str, row: Row) -> Html:
+def _cell(column: TextColumn, at: int) -> Html:
+    text, detail = column.texts[at], column.details[at]
     plain = text.replace(" ", "\N{NO-BREAK SPACE}") if column.figure else text
     main = element("strong" if column.strong else "span", plain)
-    detail = None if column.detail is None else column.detail(row)
     if detail is None:
         return main
     return join(Html("<br>"), [main, element("small", detail.replace(" ", "\N{NO-BREAK SPACE}"))])

@@ -12,20 +12,23 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from speechlab._arguments import is_frame, is_missing, refused
+from speechlab._arguments import is_missing, refused
 from speechlab._files import user_path, whole_file
 from speechlab.audio import AudioClip, sniff
 from speechlab.errors import AudioError, InvalidRequestError, StoreError
-from speechlab.evaluate._finding import findings_of
+from speechlab.evaluate._writing.columns import View
+from speechlab.evaluate._writing.contents import Conclusion, Contents, Drawing, ShownRows, findings_of
+from speechlab.evaluate._writing.methods import Methods
+from speechlab.metrics import judge
 from speechlab.tables import guarded
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Hashable, Mapping
+    from collections.abc import Callable, Collection, Hashable, Mapping
 
     import pandas as pd
 
 _RECORD = "record.json"
-_FORMAT = 1
+_FORMAT = 2
 _SOUNDS = ("audio", "spoken")
 """Columns of recordings, and folders of their copies."""
 _UNSAFE = re.compile(r"[^\w.-]+")
@@ -33,14 +36,12 @@ _OURS = re.compile(r"[\w-]+\.parquet|figures/[\w.-]+\.svg")
 """Files that a record may name; none of them is outside the folder."""
 _MAX_NAME_BYTES = 120
 """Maximum length of a recording's name without its suffix; file systems allow 255 in all."""
+_FRAMES = ("table", "summary", "differences", "speed")
+"""Fields of a report that are tables."""
 _NAMES = {"table": "results"}
 """Names of files that differ from those of the field."""
 _FOR_PEOPLE = {"results", "summary"}
 """Tables that are always written, also as CSV."""
-_TIMED = {"speed", "summary"}
-"""Tables with times of calls."""
-_TIMES_OF_01 = {"first_sound_s": "first_byte_s", "result_s": "total_s"}
-"""Their columns in reports of version 0.1, and the names of today."""
 PAGES = (".html", ".htm")
 _NEITHER = (".csv", ".json", ".md", ".parquet", ".pdf", ".svg", ".tex", ".tsv", ".xlsx", ".zip")
 """Suffixes of files in whose formats a report cannot be saved."""
@@ -84,7 +85,9 @@ def report_place(path: object) -> Path:
     return where
 
 
-def write_folder(path: Path, report: Any, *, html: str, figures: Mapping[str, tuple[bytes, bytes]]) -> None:
+def write_folder(
+    path: Path, report: Contents, *, html: str, figures: Mapping[str, tuple[bytes, bytes]]
+) -> None:
     """Write a report to a folder. The recordings of its tables are copied, and the tables name the copies.
 
     Args:
@@ -101,16 +104,10 @@ def write_folder(path: Path, report: Any, *, html: str, figures: Mapping[str, tu
         earlier, written = _files_of(path), set()
         (path / _RECORD).touch()  # marks an incomplete folder as that of a report
         moved = {name: _sounds(report.table, path, name) for name in _SOUNDS if name in report.table.columns}
-        plain: dict[str, Any] = {}
-        for field in dataclasses.fields(report):
-            value = getattr(report, field.name)
-            if is_frame(value):
-                frame = _pointing(value, moved, rows=field.name == "table")
-                name = _NAMES.get(field.name, field.name)
-                _write(frame, path / name)
-                written.add(f"{name}.parquet")
-            elif field.name != "record":
-                plain[field.name] = value
+        frames = {_NAMES.get(name, name): getattr(report, name) for name in _FRAMES} | dict(report.tables)
+        for name, frame in frames.items():
+            _write(_pointing(frame, moved, rows=name == _NAMES["table"]), path / name)
+            written.add(f"{name}.parquet")
         for name, (vectors, _) in figures.items():
             (path / "figures").mkdir(exist_ok=True)
             label = _UNSAFE.sub("-", name.lower()).strip("-")
@@ -118,19 +115,28 @@ def write_folder(path: Path, report: Any, *, html: str, figures: Mapping[str, tu
             written.add(f"figures/{label}.svg")
         with whole_file(path / "report.html") as draft:
             draft.write_text(html, encoding="utf-8")
+        plain = {field.name: getattr(report, field.name) for field in dataclasses.fields(Contents)}
         kept = {
             "format": _FORMAT,
-            "kind": type(report).__name__,
-            "fields": plain,
+            "study": report.study,
+            "fields": {
+                name: value for name, value in plain.items() if name not in {*_FRAMES, "tables", "record"}
+            },
+            "tables": list(report.tables),
             "record": dict(report.record),
             "files": sorted(written),
         }
         with whole_file(path / _RECORD) as draft:
-            draft.write_bytes(orjson.dumps(kept, option=orjson.OPT_INDENT_2, default=str))
+            draft.write_bytes(orjson.dumps(kept, option=orjson.OPT_INDENT_2, default=_plain))
         for gone in earlier - written:
             (path / gone).unlink(missing_ok=True)
     except OSError as error:
         raise unwritten(path, error) from error
+
+
+def _plain(value: Any) -> Any:
+    """The form of a value in the record: tuples with names as lists, and what has no other form as text."""
+    return list(value) if isinstance(value, tuple) else value.item() if hasattr(value, "item") else str(value)
 
 
 def _files_of(folder: Path) -> set[str]:
@@ -189,19 +195,17 @@ def _fits(cells: pd.Series[Any]) -> bool:
     return True
 
 
-def read_folder(folder: str | PathLike[str], kinds: Mapping[str, type]) -> Any:
+def read_folder(folder: str | PathLike[str], old: Callable[..., Contents]) -> Contents:
     """Read a report that :func:`write_folder` wrote. Its tables have the current paths of the recordings.
 
     Args:
         folder: The folder.
-        kinds: The classes of reports, by name.
+        old: Function that makes a report of version 0.1, from its kind, fields and tables.
 
     Raises:
         InvalidRequestError: The value is not a path.
         StoreError: The folder is not that of a report, or one of its files is missing or damaged.
     """
-    import pandas as pd
-
     if not isinstance(folder, str | PathLike):
         raise refused("folder", folder, "a folder that report.save wrote")
     path = user_path(folder)
@@ -210,18 +214,30 @@ def read_folder(folder: str | PathLike[str], kinds: Mapping[str, type]) -> Any:
         raise StoreError(f"{path} holds no report: it {found}; name a folder that report.save wrote")
     try:
         kept = orjson.loads((path / _RECORD).read_bytes())
-        kind, fields = kinds[kept["kind"]], {**kept["fields"], "record": kept["record"]}
-        known = {field.name: field for field in dataclasses.fields(kind)}
-        given = {name: _value(value) for name, value in fields.items() if name in known}
-        if "findings" in given:
-            given["findings"] = findings_of(given["findings"])
-        for name in known.keys() - given.keys():
-            file = path / f"{_NAMES.get(name, name)}.parquet"
-            if file.is_file():
-                given[name] = _absolute(pd.read_parquet(file), path)
-        for name in _TIMED & given.keys():
-            given[name] = given[name].rename(columns=_as_now)
-        return kind(**given)
+        fields = {**kept["fields"], "record": kept["record"]}
+        if kept["format"] == 1:
+            names = [Path(name).stem for name in kept["files"] if "/" not in name]
+            return old(kept["kind"], fields, {name: _read(path, name) for name in names})
+        frames = {name: _read(path, _NAMES.get(name, name), empty=name not in _NAMES) for name in _FRAMES}
+        if not len(frames["differences"]):
+            frames["differences"] = judge([])
+        tables = {name: _read(path, name, empty=True) for name in kept["tables"]}
+        return Contents(
+            **fields
+            | frames
+            | {
+                "tables": tables,
+                "conclusion": Conclusion(*fields["conclusion"]),
+                "findings": findings_of(fields["findings"]),
+                "notes": tuple(fields["notes"]),
+                "views": tuple(map(View.read, fields["views"])),
+                "drawings": tuple(
+                    Drawing(**{**one, "frames": tuple(one["frames"])}) for one in fields["drawings"]
+                ),
+                "shown": ShownRows(**fields["shown"]),
+                "said": Methods(fields["said"][0], tuple(fields["said"][1])),
+            }
+        )
     except FileNotFoundError as error:
         missing = Path(error.filename or _RECORD).name
         message = f"{path} holds no report: {missing} is missing; name a folder that report.save wrote"
@@ -231,17 +247,17 @@ def read_folder(folder: str | PathLike[str], kinds: Mapping[str, type]) -> Any:
         raise StoreError(message) from error
 
 
-def _as_now(column: str) -> str:
-    """Return the name of a column of times that has another name in reports of version 0.1."""
-    for earlier, now in _TIMES_OF_01.items():
-        if column in {earlier, f"{earlier}_low", f"{earlier}_high"}:
-            return now + column.removeprefix(earlier)
-    return column
+def _read(folder: Path, name: str, *, empty: bool = False) -> pd.DataFrame:
+    """Read a table; a table without rows has no file if ``empty``."""
+    import pandas as pd
 
-
-def _value(kept: Any) -> Any:
-    """Restore a value from JSON, which has no tuples and no NaN."""
-    return tuple(kept) if isinstance(kept, list) else float("nan") if kept is None else kept
+    file = folder / f"{name}.parquet"
+    if empty and not file.is_file():
+        return pd.DataFrame()
+    try:
+        return _absolute(pd.read_parquet(file), folder)
+    except FileNotFoundError as error:
+        raise ValueError(f"{file.name} is missing") from error
 
 
 def _write(frame: pd.DataFrame, path: Path) -> None:

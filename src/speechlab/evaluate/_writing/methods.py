@@ -1,7 +1,4 @@
-"""The methods paragraph of a report, with the source of each measure.
-
-Measures that are not in the tables are not mentioned.
-"""
+"""The methods paragraph of a report: what the study says it did, with the source of each measure."""
 
 from __future__ import annotations
 
@@ -12,6 +9,8 @@ from speechlab.errors import InvalidRequestError
 from speechlab.text import language_name
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import pandas as pd
 
 
@@ -62,10 +61,6 @@ _HESTERBERG = (
     "T. C. Hesterberg, What teachers should know about the bootstrap, The American Statistician 69 (2015)"
 )
 _FISHER = "R. A. Fisher, The Design of Experiments (1935), section 21"
-_GILLICK = (
-    "L. Gillick, S. J. Cox, Some statistical issues in the comparison of speech recognition algorithms "
-    "(ICASSP 1989)"
-)
 _HOLM = (
     "S. Holm, A simple sequentially rejective multiple test procedure, "
     "Scandinavian Journal of Statistics 6 (1979)"
@@ -150,7 +145,6 @@ _PAIRED_INTERVALS = (
     "Intervals of differences of translations are of 95 %, by the paired bootstrap over texts with a fixed seed, "
     "widened for few."
 )
-_WITH_INTERVALS = ("error_rate_low", "ranking_rate_low", "difference_low", "lost_low")
 _PIEPHO = (
     "H.-P. Piepho, An algorithm for a letter-based representation of all-pairwise comparisons, "
     "Journal of Computational and Graphical Statistics 13 (2004)"
@@ -168,7 +162,6 @@ _CAMERON = (
 _KRIPPENDORFF = "K. Krippendorff, Computing Krippendorff's alpha-reliability (2011)"
 _CHRF = "M. Popović, chrF: character n-gram F-score for automatic MT evaluation (WMT 2015)"
 _POST = "M. Post, A call for clarity in reporting BLEU scores (WMT 2018)"
-_BLEU = "K. Papineni et al., BLEU: a method for automatic evaluation of machine translation (ACL 2002)"
 _RIEZLER = (
     "S. Riezler, J. T. Maxwell, On some pitfalls in automatic evaluation and significance testing for MT "
     "(ACL 2005 workshop)"
@@ -189,144 +182,82 @@ _STREAMED = (
 RANDOMIZATION = "approximate randomisation"
 """Value of the column ``test`` in comparisons of translations."""
 _RANDOMIZED = f"Differences of translations were tested by paired {RANDOMIZATION}, 10,000 draws."
-_TER = "M. Snover et al., A study of translation edit rate with targeted human annotation (AMTA 2006)"
 
-_MEASURES: tuple[tuple[tuple[str, ...], str, tuple[str, ...]], ...] = (
-    (
-        ("reading_cer",),
+_SAID: dict[str, tuple[str, tuple[str, ...]]] = {
+    "pooled": ("Rates are errors over the length of the references, added up over utterances first.", ()),
+    "readings": (
         _SPOKEN,
         (_OPEN_JTALK, "K. Takaoka et al., Sudachi: a Japanese tokenizer for business (LREC 2018)"),
     ),
-    (
-        ("tolerant_cer",),
-        "The tolerant character error rate forgives differences of spelling.",
-        (),
-    ),
-    (
-        ("pinyin_error_rate", "toneless_error_rate"),
-        "Chinese was also compared by syllables, from pypinyin {pypinyin}.",
-        (),
-    ),
-    (
-        ("match_error_rate", "word_information_lost"),
-        "Match error rate and word information lost stand beside the rate.",
-        ("A. C. Morris, V. Maier, P. Green, From WER and RIL to MER and WIL (Interspeech 2004)",),
-    ),
-    (
-        ("chrf", "score_earlier"),
-        "Translations were scored by chrF with sacrebleu {sacrebleu}.",
-        (_CHRF, _POST),
-    ),
-    (("back_chrf",), _BACK, (_SOMERS,)),
-    (("terms_expected",), _TERMS, ()),
-    (("first_word_s",), _STREAMED, ()),
-    (("bleu",), "BLEU is sacrebleu's, {sacrebleu}.", (_BLEU, _POST)),
-    (("ter",), "TER is sacrebleu's, {sacrebleu}.", (_TER, _POST)),
-    (
-        ("loudness_lufs",),
+    "spellings": ("The tolerant character error rate forgives differences of spelling.", ()),
+    "syllables": ("Chinese was also compared by syllables, from pypinyin {pypinyin}.", ()),
+    "chrf": ("Translations were scored by chrF with sacrebleu {sacrebleu}.", (_CHRF, _POST)),
+    "back": (_BACK, (_SOMERS,)),
+    "terms": (_TERMS, ()),
+    "streams": (_STREAMED, ()),
+    "loudness": (
         "Loudness was measured in LUFS.",
         ("ITU-R BS.1770-4, Algorithms to measure audio programme loudness (2015)",),
     ),
-    (
-        ("f0_median_hz", "f0_mean_hz"),
-        "Pitch was estimated by YIN.",
-        (_YIN,),
-    ),
-    (
-        ("dnsmos_overall",),
+    "pitch": ("Pitch was estimated by YIN.", (_YIN,)),
+    "dnsmos": (
         "Quality was estimated by DNSMOS P.835.",
         ("C. K. A. Reddy et al., DNSMOS P.835 (ICASSP 2022)",),
     ),
-    (
-        ("si_sdr_db",),
-        "Recordings were compared with references by SI-SDR.",
-        ("J. Le Roux et al., SDR - half-baked or well done? (ICASSP 2019)",),
-    ),
-    (
-        ("rtf",),
-        _TIMED,
-        (),
-    ),
-    (("ratio_low",), _TIMES_COMPARED, ()),
-    (("snr_db",), _NOISY, (_P56,)),
-    (("again_error_rate",), _ON_THE_WAY, (_LEVENSHTEIN,)),
-    (("loop",), _LOOPS, ()),
-    (("hallucination",), _MADE_UP, ()),
-    (("tail_lost",), _LOST, ()),
-    (("sound",), _SILENT, ()),
-    (
-        ("tested",),
-        "Differences were tested by the exact sign-flip test, paired by utterance.",
-        (_FISHER,),
-    ),
-    (
-        ("first_share",),
-        _GROUPED,
-        (_PIEPHO, _LACHIN),
-    ),
-    (
-        ("shared_rate",),
-        _ATTRIBUTED,
-        (),
-    ),
-    (
-        ("sd_utterance",),
-        "Variance was parted by a two-way layout with random effects.",
-        (_SEARLE,),
-    ),
-    (("p_missed",), _HOTWORDS, (_FISHER,)),
-    (("p_mapsswe",), "The matched-pair test of NIST stands beside it.", (_GILLICK,)),
-    (
-        ("more_listeners",),
-        _LISTENED,
-        (_OWEN, _CAMERON),
-    ),
-    (("agreement",), "Agreement of all listeners is Krippendorff's alpha.", (_KRIPPENDORFF,)),
-    (("p_holm",), "P-values were corrected for their number by Holm's method.", (_HOLM,)),
-)
-"""Columns, the sentence for tables with a value in one of them, and its sources."""
+    "calls": (_TIMED, ()),
+    "ratios": (_TIMES_COMPARED, ()),
+    "noise": (_NOISY, (_P56,)),
+    "bands": (_BANDS, ()),
+    "steps": (_ON_THE_WAY, (_LEVENSHTEIN,)),
+    "loops": (_LOOPS, ()),
+    "made up": (_MADE_UP, ()),
+    "lost ends": (_LOST, ()),
+    "silence": (_SILENT, ()),
+    "sign-flip": ("Differences were tested by the exact sign-flip test, paired by utterance.", (_FISHER,)),
+    "groups": (_GROUPED, (_PIEPHO, _LACHIN)),
+    "attribution": (_ATTRIBUTED, ()),
+    "variance": ("Variance was parted by a two-way layout with random effects.", (_SEARLE,)),
+    "hotwords": (_HOTWORDS, (_FISHER,)),
+    "listeners": (_LISTENED, (_OWEN, _CAMERON)),
+    "alpha": ("Agreement of all listeners is Krippendorff's alpha.", (_KRIPPENDORFF,)),
+    "abx": ("Right answers in ABX were tested by the exact binomial test instead.", ()),
+    "simulated": ("Listeners are simulated: nobody heard what they rated.", ()),
+    "holm": ("P-values were corrected for their number by Holm's method.", (_HOLM,)),
+    "randomization": (_RANDOMIZED, (_RIEZLER,)),
+    "intervals": (_INTERVALS, (_BISANI, _HESTERBERG, _RUBIN)),
+    "paired intervals": (_PAIRED_INTERVALS, (_KOEHN, _HESTERBERG)),
+}
+"""What studies do, the sentence for it, and its sources, in the order of a paragraph."""
 
 
-def methods_of(title: str, *tables: pd.DataFrame, noise: str = "speech") -> Methods:
-    """Describe the methods behind the figures of some tables.
+def methods_of(title: str, *done: str, signatures: Iterable[str] = (), noise: str = "speech") -> Methods:
+    """Describe the methods of a study.
 
     Args:
         title: Title of the study.
-        *tables: Tables of the study; columns without values are ignored.
+        *done: What it did, by the names above; the empty name for nothing.
+        signatures: How texts were scored.
         noise: ``"speech"``, ``"white"``, or another value for recorded noise; used if noise was added.
     """
-    said: list[tuple[str, tuple[str, ...]]] = []
-    signatures = sorted({one for table in tables for one in _values(table, "signature") if "unit:" in one})
-    said += [
+    said = [
         _scored(dict(part.split(":", 1) for part in signature.split("|") if ":" in part))
-        for signature in signatures
+        for signature in sorted(set(signatures))
     ]
-    if signatures:
-        pooled = "Rates are errors over the length of the references, added up over utterances first."
-        said.append((pooled, ()))
-    for names, words, sources in _MEASURES:
-        if any(_holds(table, name) for table in tables for name in names):
-            told = _NOISY.format(noise=_NOISES.get(noise, _OWN_NOISE)) if words == _NOISY else words
-            said.append((_with_versions(told), sources))
-    if any(value.endswith(" Hz") for table in tables for value in _values(table, "condition")):
-        said.append((_BANDS, ()))
-    if any("abx" in _values(table, "method") for table in tables):
-        said.append(("Right answers in ABX were tested by the exact binomial test instead.", ()))
-    if any(value.startswith("simulated: ") for table in tables for value in _values(table, "session")):
-        said.append(("Listeners are simulated: nobody heard what they rated.", ()))
-    for table in tables:
-        translated = RANDOMIZATION in _values(table, "test")
-        if translated:
-            said.append((_RANDOMIZED, (_RIEZLER,)))
-        if any(_holds(table, name) for name in _WITH_INTERVALS):
-            paired = (_PAIRED_INTERVALS, (_KOEHN, _HESTERBERG))
-            said.append(paired if translated else (_INTERVALS, (_BISANI, _HESTERBERG, _RUBIN)))
-    sources = tuple(dict.fromkeys(source for _, cited in said for source in cited))
+    for name, (words, sources) in _SAID.items():
+        if name in done:
+            known = words.replace("{noise}", _NOISES.get(noise, _OWN_NOISE))
+            said.append((_with_versions(known), sources))
+    cited = tuple(dict.fromkeys(source for _, sources in said for source in sources))
     sentences = [f"“{title}”: figures by speechlab {package_version()}."]
-    for words, cited in dict.fromkeys(said):
-        marks = ", ".join(str(sources.index(source) + 1) for source in cited)
+    for words, sources in dict.fromkeys(said):
+        marks = ", ".join(str(cited.index(source) + 1) for source in sources)
         sentences.append(f"{words[:-1]} [{marks}]." if marks else words)
-    return Methods(" ".join(sentences), sources)
+    return Methods(" ".join(sentences), cited)
+
+
+def values_of(table: pd.DataFrame, column: str) -> list[str]:
+    """The different values of a column as texts; none without the column."""
+    return sorted(set(table[column].dropna().astype(str))) if column in table.columns else []
 
 
 def _scored(parts: dict[str, str]) -> tuple[str, tuple[str, ...]]:
@@ -361,11 +292,3 @@ def _with_versions(words: str) -> str:
     for name in ("pyopenjtalk-plus", "sudachidict-core", "pypinyin", "sacrebleu"):
         words = words.replace(f"{{{name}}}", installed_version(name) or "(not installed here)")
     return words
-
-
-def _values(table: pd.DataFrame, column: str) -> set[str]:
-    return set(table[column].dropna().astype(str)) if column in table.columns else set()
-
-
-def _holds(table: pd.DataFrame, column: str) -> bool:
-    return column in table.columns and bool(table[column].notna().any())

@@ -13,61 +13,52 @@ from speechlab.display import Html, details, element, escape, join
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from speechlab.evaluate._finding import Conclusion
-    from speechlab.evaluate._writing.methods import Methods
-
+    from speechlab.evaluate._writing.contents import Contents
 
 _TURNING = re.compile(r"[\u202a-\u202e\u2066-\u2069]")
 
 
 def report_page(
-    title: str,
-    answer: Conclusion,
-    sections: Iterable[Html],
-    findings: Iterable[str],
+    report: Contents,
+    above: Iterable[Html],
     figures: Mapping[str, tuple[bytes, bytes]],
     rows: Any,
-    methods: Methods,
-    facts: Mapping[str, str],
-    record: Mapping[str, Any],
     max_bytes: int,
 ) -> str:
     """Return the page.
 
     Args:
-        title: Title, which stands small above the answer.
-        answer: The answer, which is the first heading.
-        sections: Parts with tables and findings.
-        findings: Findings that stand with the methods.
-        figures: Figures as SVG by title, each also for a phone.
-        rows: The widget with the rows.
-        methods: The methods.
-        facts: Facts for the interpretation of the numbers.
-        record: The record of the run.
+        report: The report.
+        above: Tables and findings, which stand above the rows.
+        figures: Figures as SVG, by title, each also for a phone.
+        rows: The rows, as :class:`speechlab.widgets.ShownTable`.
         max_bytes: Maximum size of the page in bytes; the sound gets the remaining space.
     """
+    answer, record, methods = report.conclusion, report.record, report.said
     told = "A click on the name of a column sorts."
     if rows.sound:
         told += " Sounds are previews (Opus)."
     drawn = [_figure(name, *vectors) for name, vectors in figures.items()]
     made = str(record.get("made", ""))[:10]
     sure = [element("p", answer.certainty, class_="sure", dir="auto")] if answer.certainty else []
-    above = join(
+    head = join(
         "",
         [
             element(
-                "p", join(Html(" · "), [element("strong", title), *([made] if made else [])]), class_="kicker"
+                "p",
+                join(Html(" · "), [element("strong", report.title), *([made] if made else [])]),
+                class_="kicker",
             ),
             element("h1", answer.text, dir="auto"),
             *sure,
             *drawn[:1],
-            *sections,
+            *above,
             *drawn[1:],
             _heading("Rows"),
             element("p", told),
         ],
     )
-    found = [element("p", words, dir="auto") for words in findings]
+    found = [element("p", str(one), dir="auto") for one in report.findings if one.shown == "method"]
     sources = (
         element("ol", *(element("li", source) for source in methods.sources)) if methods.sources else None
     )
@@ -78,10 +69,12 @@ def report_page(
             _heading("Method"),
             details("How this was found", *found, element("p", methods.text), sources),
             details("Record of the run", element("pre", kept)) if kept else None,
-            element("footer", join(Html(" · "), [f"{name}: {value}" for name, value in facts.items()])),
+            element(
+                "footer", join(Html(" · "), [f"{name}: {value}" for name, value in report.facts.items()])
+            ),
         ],
     )
-    page: str = rows.page(_unturned(title), Html(_unturned(above)), Html(_unturned(below)), max_bytes)
+    page: str = rows.page(_unturned(report.title), Html(_unturned(head)), Html(_unturned(below)), max_bytes)
     return page
 
 

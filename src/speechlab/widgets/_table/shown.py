@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from speechlab.widgets._shared.module import module_source, style_sheet
 from speechlab.widgets._table.columns import layout_of
 from speechlab.widgets._table.page import table_page
 from speechlab.widgets._table.rows import NOTED, Rows
+from speechlab.widgets._table.static import static_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -104,6 +106,12 @@ class ShownTable:
             "reference": layout.reference,
             "sound": self.sound,
         }
+
+    def static(self, count: int | None = None) -> Html:
+        """Return the first rows as plain HTML with their sound; all rows, with all sounds, without a number."""
+        if count is None:
+            return static_table(self.rows, len(self.rows), self.title, max_bytes=sys.maxsize)
+        return static_table(self.rows, count, self.title)
 
     def page(
         self,

@@ -40,7 +40,12 @@ _NAME = "opacity:.74;font-size:.88em"
 
 
 def static_table(
-    rows: Rows, count: int, title: str, first: Sequence[int] = (), view: Mapping[str, Any] | None = None
+    rows: Rows,
+    count: int,
+    title: str,
+    first: Sequence[int] = (),
+    view: Mapping[str, Any] | None = None,
+    max_bytes: int = _MAX_BYTES,
 ) -> Html:
     """Return the first rows, with at most half a megabyte of sound, and all marks, ratings and notes.
 
@@ -52,9 +57,10 @@ def static_table(
         title: Title above the rows.
         first: Positions of rows that come before the others; by default those with a mark, a rating or a note.
         view: The order and the filters of the browser: ``rows`` (the first positions), ``count`` and ``words``.
+        max_bytes: Maximum size of all sounds.
     """
     shown = [column for column in rows.layout.columns if column.shown][:_MAX_COLUMNS]
-    room = _MAX_BYTES
+    room = max_bytes
     lines = []
     if view and view.get("words"):
         order = [row for row in view["rows"] if 0 <= row < len(rows)]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from speechlab.evaluate import Changes, Report
+    from speechlab.evaluate import Report
 
 WORSE = 4
 """Exit status where ``--fail-if`` has found something: it goes before 2 (nothing can be said) and 1 (rows failed)."""
@@ -129,10 +129,7 @@ def _systems(study: str, settings: Mapping[str, object] | None, services: Sequen
 
 def _check_comparable(earlier: Report, study: str, systems: set[str]) -> None:
     """Refuse an earlier report, before the work, whose rows no row of this study can be compared with."""
-    from speechlab import evaluate
-
-    kind = evaluate.TranslationReport if study == "translation" else evaluate.SpeechReport
-    if not isinstance(earlier, kind):
+    if ("target_lang" if study == "translation" else "language") not in earlier.columns:
         message = (
             f"the earlier report ({earlier.title}) is of another study; give --earlier a report of this one"
         )
@@ -202,7 +199,7 @@ def _end(report: Report, out: Path, earlier: Report | None, fail_if: Sequence[st
         raise typer.Exit(1)
 
 
-def ended_with(changes: Changes, out: Path | None, fail_if: Sequence[str]) -> None:
+def ended_with(changes: Report, out: Path | None, fail_if: Sequence[str]) -> None:
     """Print the changes, and end with their exit status."""
     say(changes.answer)
     headline("What changed", changes.headline())
@@ -211,7 +208,7 @@ def ended_with(changes: Changes, out: Path | None, fail_if: Sequence[str]) -> No
     if out is not None:
         console.print(f"report: {escape(str(changes.save(out)))}", soft_wrap=True)
     unknown = [_UNPAIRED] if "worse" in fail_if and not changes.paired else []
-    unknown += [_UNTIMED] if "slower" in fail_if and not len(changes.speed) else []
+    unknown += [_UNTIMED] if "slower" in fail_if and "ratio" not in set(changes.differences["unit"]) else []
     if ("worse" in fail_if and changes.worse) or ("slower" in fail_if and changes.slower):
         for message in unknown:
             errors.print(f"[yellow]{escape(message)}[/]", soft_wrap=True)

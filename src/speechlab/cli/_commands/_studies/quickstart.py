@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from speechlab.client import Client
-    from speechlab.evaluate import SpeechReport, TranslationReport
+    from speechlab.evaluate import Report
 
 _NEEDED_BYTES = 50_000_000
 _SENTENCES = 3
@@ -56,7 +56,7 @@ def quickstart(
     _print_end(speech, translated, out, time.perf_counter() - started)
 
 
-def _work(out: Path, sentences: int | None) -> tuple[SpeechReport, TranslationReport]:
+def _work(out: Path, sentences: int | None) -> tuple[Report, Report]:
     """Make all calls, and write what came of them into the folder."""
     from speechlab import batch
     from speechlab.evaluate import combined_page
@@ -104,7 +104,7 @@ def _check_space(out: Path) -> None:
 
 def _study(
     lab: Client, sentences: int, told: Callable[[str, int, int], None], *, concurrency: int
-) -> tuple[SpeechReport, TranslationReport]:
+) -> tuple[Report, Report]:
     import pandas as pd
 
     from speechlab import datasets, evaluate
@@ -132,7 +132,7 @@ def _study(
         title="Translations",
         progress=lambda _, done, total: told("translating", done, total),
     )
-    return evaluate.SpeechReport.joined("Voices and what was understood", [spoken, chinese]), translated
+    return evaluate.Report.joined("Voices and what was understood", [spoken, chinese]), translated
 
 
 def _spread(frame: pd.DataFrame, count: int) -> pd.DataFrame:
@@ -151,7 +151,7 @@ def _to_translate(chosen: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _print_results(speech: SpeechReport, translated: TranslationReport) -> None:
+def _print_results(speech: Report, translated: Report) -> None:
     from speechlab.text import language_name
 
     numbers = ("n", "error rate", "95 % interval", "characters")
@@ -184,7 +184,7 @@ def _print_results(speech: SpeechReport, translated: TranslationReport) -> None:
     console.print(scores)
 
 
-def _print_end(speech: SpeechReport, translated: TranslationReport, out: Path, seconds: float) -> None:
+def _print_end(speech: Report, translated: Report, out: Path, seconds: float) -> None:
     rows, failed = len(speech.table), len(speech.failed())
     reused = int((speech.table["status"] == "cached").sum()) + int(
         (translated.table["status"] == "cached").sum()

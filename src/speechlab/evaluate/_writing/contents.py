@@ -1,0 +1,152 @@
+"""What a report consists of: an answer to decide by, findings as records, and further values that studies fill in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pandas as pd
+
+from speechlab._platform import package_version
+from speechlab.evaluate._writing.methods import Methods
+from speechlab.metrics import judge
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from speechlab.evaluate._writing.columns import View
+
+
+class Conclusion(NamedTuple):
+    """The answer of a study.
+
+    Attributes:
+        text: What to do, or what was learnt: one sentence.
+        certainty: How sure that is, and the runner-up: one sentence; empty if there is nothing to add.
+
+    Example:
+        >>> str(Conclusion("Take heart.", "It is first on ten sentences, too narrowly to be sure."))
+        'Take heart. It is first on ten sentences, too narrowly to be sure.'
+    """
+
+    text: str
+    certainty: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.text} {self.certainty}".strip()
+
+
+_NOTHING = Conclusion("")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A finding of a study.
+
+    Attributes:
+        text: The finding in sentences to quote.
+        language: Code of the language that it is about; empty if it is about all.
+        condition: The condition of the recordings; empty if it is about all.
+        systems: The voices, services or settings that it compares.
+        numbers: The numbers in its text, by name.
+        shown: Where a page has it: ``page`` for what stands out, ``method`` behind the methods, empty where a table
+            says the same.
+
+    Example:
+        >>> str(Finding("Three of 20 listeners did not finish."))
+        'Three of 20 listeners did not finish.'
+    """
+
+    text: str
+    language: str = ""
+    condition: str = ""
+    systems: tuple[str, ...] = ()
+    numbers: Mapping[str, Any] = field(default_factory=dict)
+    shown: str = "page"
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def findings_of(values: Iterable[Any]) -> tuple[Finding, ...]:
+    """Return findings from findings, texts (of reports of 0.1) or their plain form in a saved report."""
+    return tuple(
+        value
+        if isinstance(value, Finding)
+        else Finding(**{**value, "systems": tuple(value.get("systems", ()))})
+        if isinstance(value, Mapping)
+        else Finding(str(value))
+        for value in values
+    )
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure, which is drawn when it is looked at.
+
+    Attributes:
+        title: What it shows.
+        function: The function of :mod:`speechlab.plots` that draws it.
+        frames: Names of the tables of the report that it draws.
+        options: Arguments of the function.
+    """
+
+    title: str
+    function: str
+    frames: tuple[str, ...]
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ShownRows:
+    """How the rows are shown, to be heard, searched and sorted.
+
+    Attributes:
+        frame: Name of the table of the report.
+        scored: Whether its rows are scored, so that they come with their errors, the worst first.
+        options: Arguments of :class:`speechlab.widgets.AudioTable`, or of :class:`speechlab.widgets.ErrorBrowser`;
+            ``names`` of two systems puts these side by side.
+    """
+
+    frame: str = "table"
+    scored: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Contents:
+    """The values of a report; :class:`speechlab.evaluate.Report` says what each is."""
+
+    title: str
+    table: pd.DataFrame
+    summary: pd.DataFrame
+    conclusion: Conclusion = _NOTHING
+    study: str = ""
+    findings: Sequence[Finding] = ()
+    notes: Sequence[str] = ()
+    differences: pd.DataFrame = field(default_factory=lambda: judge([]))
+    speed: pd.DataFrame = field(default_factory=pd.DataFrame)
+    tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    columns: Mapping[str, str] = field(default_factory=dict)
+    views: Sequence[View] = ()
+    drawings: Sequence[Drawing] = ()
+    shown: ShownRows = field(default_factory=ShownRows)
+    said: Methods = field(default_factory=lambda: Methods("", ()))
+    facts: Mapping[str, str] = field(default_factory=lambda: {"speechlab": package_version()})
+    record: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def systems(self) -> list[str]:
+        """The names of the systems, in the order that was given; empty if there is one."""
+        return list(dict.fromkeys(self.table["system"].astype(str))) if "system" in self.table.columns else []
+
+    def plain_rows(self) -> pd.DataFrame:
+        """Return the rows with the names of columns that studies have, where the table has others."""
+        names = {own: role for role, own in self.columns.items()}
+        others = set(names.values()) - set(names)
+        return self.table.drop(columns=list(others), errors="ignore").rename(columns=names)
+
+    def frame(self, name: str) -> pd.DataFrame:
+        """Return a table of the report by its name."""
+        return self.tables[name] if name in self.tables else getattr(self, name)

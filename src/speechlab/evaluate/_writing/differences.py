@@ -1,0 +1,136 @@
+"""Differences for people: one table, and one sentence for each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from speechlab._arguments import is_missing
+from speechlab.evaluate._writing.columns import Shown, View, chance, count, p_words, plural, text
+from speechlab.metrics import (
+    ALIKE,
+    BETTER,
+    DIFFERENCES,
+    RATIO,
+    UNPAIRED,
+    WORSE,
+    difference_text,
+    judge,
+    value_text,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pandas as pd
+
+ENOUGH = 20
+"""Utterances from which 95 % intervals cover the truth in 95 % of simulated corpora (docs/statistics.md)."""
+CHRF, BACK = "chrF", "chrF of the translation back"
+"""Measures of translations; more is better."""
+_OF_THOSE_DAYS = "Speed is of these calls alone: machines, their load and the network may have been others."
+
+
+def of_study(compared: pd.DataFrame, **facts: Any) -> pd.DataFrame:
+    """Return differences for a report: with their place and ``blocks``, and with intervals of enough blocks alone."""
+    if not len(compared):
+        return judge([])
+    rough = compared["blocks"] < ENOUGH
+    ends = {end: compared[end].mask(rough) for end in ("low", "high")}
+    return compared.assign(**ends, **facts)[[*DIFFERENCES, "blocks"]]
+
+
+def differences_view(
+    differences: pd.DataFrame,
+    title: str = "Differences",
+    note: str = "",
+    names: tuple[str, str] = ("from", "to"),
+) -> View:
+    """Return differences as a table.
+
+    Args:
+        differences: As of :func:`speechlab.metrics.judge`; ``group`` names rows that are not pairs of systems.
+        title: What the table shows.
+        note: What to add to how it is read.
+        names: Headings of the values of ``a`` and of ``b``.
+    """
+    rows = differences.to_dict("records")
+    several = {name for name in ("language", "condition", "measure") if differences[name].nunique() > 1}
+    grouped = "group" in differences.columns
+    columns = [
+        *(text(name, name) for name in ("language", "condition") if name in several and not grouped),
+        Shown("group" if grouped else "compared", _compared, strong=True),
+        *([text("measure", "measure")] if "measure" in several else []),
+        count("pairs", "n"),
+        Shown(names[0], lambda row: value_text(row["value_a"], row["unit"]), figure=True),
+        Shown(names[1], lambda row: value_text(row["value_b"], row["unit"]), figure=True),
+        Shown(
+            "difference",
+            lambda row: difference_text(row["difference"], row["unit"]),
+            figure=True,
+            strong=True,
+        ),
+        Shown("95 % interval", _interval, figure=True),
+        chance("p (Holm)", "p_holm"),
+        Shown("verdict", lambda row: str(row["verdict"]) if grouped else _verdict(row)),
+    ]
+    units = set(differences["unit"])
+    told = "P is corrected by Holm's method. An interval takes 20 pairs."
+    told += f" {_OF_THOSE_DAYS}" if RATIO in units else ""
+    return View.of(title, columns, rows, f"{note} {told}".strip())
+
+
+def difference_words(row: Mapping[Any, Any]) -> str:
+    """Return a difference in words: ``17.0% to 34.0%, +17.0 points, p = 0.012, 20 pairs``."""
+    unit, change = row["unit"], difference_text(row["difference"], row["unit"])
+    measure = "" if row["measure"] in {"error rate", "rows that failed"} else f"{row['measure']} "
+    values = f"{value_text(row['value_a'], unit)} to {value_text(row['value_b'], unit)}"
+    if row["verdict"] == UNPAIRED:
+        return f"{measure}{values}, of other rows"
+    told = [f"{measure}{change}"] if unit == RATIO else [f"{measure}{values}", f"{change} points"]
+    told += [f"95 % interval {ends}" for ends in [_interval(row)] if ends]
+    told += [] if is_missing(row["p_holm"]) else [p_words(row["p_holm"])]
+    return ", ".join(
+        [*told, plural(int(row["n"]), "pair of calls" if unit == RATIO else "pair", _pairs(unit))]
+    )
+
+
+def changes_words(differences: pd.DataFrame, way: str = "") -> list[tuple[str, list[str]]]:
+    """Return a sentence for each verdict, with the groups that it is about.
+
+    Args:
+        differences: Differences with ``group``.
+        way: What to add to the verdict, such as the names of two services.
+    """
+    said = []
+    for verdict in (WORSE, BETTER, "slower", "faster", ALIKE, UNPAIRED):
+        for timed in (False, True):
+            own = differences[(differences["verdict"] == verdict) & ((differences["unit"] == RATIO) == timed)]
+            if not len(own):
+                continue
+            rows = own.to_dict("records")
+            parts = "; ".join(f"{row['group']} ({difference_words(row)})" for row in rows)
+            head = f"{verdict} in speed" if timed and verdict == ALIKE else verdict
+            more = f" {_OF_THOSE_DAYS}" if timed else ""
+            said.append((f"{head.capitalize()}{way}: {parts}.{more}", [str(row["group"]) for row in rows]))
+    return said
+
+
+def _pairs(unit: object) -> str:
+    return "pairs of calls" if unit == RATIO else "pairs"
+
+
+def _compared(row: Mapping[Any, Any]) -> str:
+    return str(row["group"]) if "group" in row else f"{row['b']} − {row['a']}"
+
+
+def _interval(row: Mapping[Any, Any]) -> str | None:
+    if is_missing(row["low"]):
+        return None
+    low, high = (difference_text(row[end], row["unit"]).removeprefix("× ") for end in ("low", "high"))
+    return f"{low} to {high}"
+
+
+def _verdict(row: Mapping[Any, Any]) -> str:
+    if row["verdict"] not in {WORSE, BETTER}:
+        return str(row["verdict"])
+    return f"{row['a'] if row['verdict'] == WORSE else row['b']} is better"
