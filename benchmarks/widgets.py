@@ -1,6 +1,6 @@
 """How quickly a table with sound is there, by the browser's own clock: ``python benchmarks/widgets.py [--quick]``.
 
-Chromium shows, one after the other in one run and each in a browser of its own: an AudioTable of 1,000 and of 10,000
+Chromium shows, one after the other in one run and each in a browser of its own: an AudioTable of 1,000, of 10,000 and of 100,000
 rows, 1,000 audio elements as IPython.display.Audio makes them, and itables of 1,000 and of 10,000 rows (without
 sound, since it has none). The AudioTable asks Python over the channel that steers the browser, which stands in for
 the kernel's. For each: the times from the start of the page to the first rows on the screen and to all of the page;
@@ -238,7 +238,7 @@ def main() -> None:
     from playwright.sync_api import sync_playwright
 
     cases = [audio_table(1_000), audio_elements(1_000)]
-    cases += [] if quick else [audio_table(10_000)]
+    cases += [] if quick else [audio_table(10_000), audio_table(100_000)]
     if find_spec("itables") is None:
         print("itables is not installed")
     else:

@@ -393,3 +393,8 @@ def test_a_page_holds_everything_under_a_policy_that_lets_nothing_else_run(frame
     assert data["rows"]["c:text"][2] == HOSTILE
     sounds = json.loads(re.search(r'id="sounds">(.*?)</script>', page, re.DOTALL)[1])
     assert decode(base64.b64decode(sounds[0][0])).duration_s == pytest.approx(0.3, abs=0.05)
+
+
+def test_labels_of_marked_rows_are_plain_numbers():
+    frame = pd.DataFrame({"audio": [tone()] * 2, "mark": [False, True]}, index=[3, 7])
+    assert repr(AudioTable(frame).marked) == "[7]"

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import orjson
 import traitlets
 from ipywidgets import Widget, widget_serialization
@@ -249,7 +250,10 @@ class AudioTable(RefreshedWidget):
 
     def _label(self, row: int) -> Any:
         index = self._rows.frame.index
-        return index[row] if index.is_unique else row
+        if not index.is_unique:
+            return row
+        label = index[row]
+        return label.item() if isinstance(label, np.generic) else label
 
     def _position(self, label: Any) -> int:
         index = self._rows.frame.index
