@@ -1,12 +1,12 @@
 """How quickly a table with sound is there, by the browser's own clock: ``python benchmarks/widgets.py [--quick]``.
 
-Chromium shows, one after the other in one run and each in a browser of its own: an AudioTable of 1,000, of 10,000 and
-of 100,000 rows, 1,000 audio elements as IPython.display.Audio makes them, and itables of 1,000 and of 10,000
-rows (without sound, since it has none). The AudioTable asks Python over the channel that steers the browser, which stands in for
-the kernel's. For each: the times from the start of the page to the first rows on the screen and to all of the page;
-the middle and the worst frame while its rows are scrolled from end to end in two seconds; the times from a click to
-the sound, for rows that nothing had prepared, with the pointer at the head of the page; and the memory of the page's
-process. What is not installed is named.
+Chromium shows, one after the other in one run and each in a browser of its own: an AudioTable of 1,000, of
+10,000 and of 100,000 rows, 1,000 audio elements as IPython.display.Audio makes them, and itables of 1,000 and
+of 10,000 rows (without sound, since it has none). The AudioTable asks Python over the channel that steers the
+browser, which stands in for the kernel's. For each: the times from the start of the page to the first rows on
+the screen and to all of the page; the middle and the worst frame while its rows are scrolled from end to end
+in two seconds; the times from a click to the sound, for rows that nothing had prepared, with the pointer at
+the head of the page; and the memory of the page's process. What is not installed is named.
 
 Times of different machines cannot be compared, and those of a busy machine say little.
 """
