@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from speechlab import batch
-from speechlab._arguments import refused, require_columns
+from speechlab._arguments import require_columns
 from speechlab._brief import briefly
 from speechlab.datasets import usual_columns
 from speechlab.evaluate._arguments import (
@@ -23,7 +22,7 @@ from speechlab.evaluate._arguments import (
 )
 from speechlab.evaluate._failed import tell_failed
 from speechlab.evaluate._made import GIVEN, RECOGNITION, WHY
-from speechlab.evaluate._recognition.conditions import AS_RECORDED, conditions_of, under
+from speechlab.evaluate._recognition.conditions import AS_RECORDED, Condition, conditions_of, under
 from speechlab.evaluate._recognition.flags import Blocks, blocks_of
 from speechlab.evaluate._recognition.measures import measures_of
 from speechlab.evaluate._recognition.report import recognition_report
@@ -31,20 +30,20 @@ from speechlab.evaluate._recognition.speechless import heard_in_nothing, speechl
 from speechlab.evaluate._recognition.systems import HAD, System, systems_of
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._speech.rows import SPEAK, had_before, recognised, scored_rows, unheard
-from speechlab.evaluate._speech.scorers import SCORE, Scorer, named_functions, with_scores
+from speechlab.evaluate._speech.scorers import SCORE, Scorer, named_functions, opened, with_scores
 from speechlab.evaluate._speech.speed import callers_of, no_speed, timed_or_why, timed_recognisers
 from speechlab.evaluate._speech.summary import BLOCK, NO_SPEAKER
 from speechlab.evaluate._systems import asked_of_each, existing_of, told_gone
 from speechlab.evaluate._writing.progress import StageProgress, stage_of
 from speechlab.evaluate._writing.record import record_of
-from speechlab.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     import pandas as pd
 
     from speechlab.client import Client
+    from speechlab.store import Store
 
 _SPEAKERS = ("voice", "speaker")
 
@@ -159,12 +158,11 @@ def recognition(
         frame, audio=audio, text=text, language=language, voice=voice, groups=named
     )
     keep_free(frame, RECOGNITION - GIVEN)
-    judges = named_functions(scorers, "scorers", SCORE, frame.columns)
-    wanted = _Beside(judges, formatting, entities, frame)
+    wanted = _Beside(scorers, formatting, entities, frame)
     blocks = blocks_of(frame, audio, text, groups, by_speaker=voice is not None)
     given, rows = _prepared(frame, audio, voice, blocks)
     rows = rows.assign(**outputs)
-    with _opened(store) as kept:
+    with opened(store) as kept:
         if conditions:
             rows = under(rows, conditions, noise, seed, kept)
         codes = sorted({code for cell in rows[language] if (code := code_or_none(cell)) is not None})
@@ -177,11 +175,7 @@ def recognition(
     found, gone = _heard_by(systems, rows[known_language], language, how)
     skipped = _left_out(rows[~known_language], language, systems)
     own = _recorded(systems, {"identify": identify, **options}) | ({"speed": turns} if turns else {})
-    own["groups"] = blocks.column
-    if conditions or nobody:
-        sort = noise if isinstance(noise, str) else type(noise).__name__
-        added = [one.name for one in conditions]
-        own |= {"conditions": added, "noise": sort, "seed": seed, "speechless": nobody}
+    own |= {"groups": blocks.column, **_changed(conditions, noise, seed, nobody)}
     there = [one for one in systems if one.name in found and one.lab is not None]
     clock = (turns, at_once, stage_of(progress, "speed"))
     timed, untimed = _timed(there, rows[known_language], text, language, *clock)
@@ -208,11 +202,16 @@ class _Beside:
     """What is measured beside the error rates: scorers of the user, formatting, and the entities of a column."""
 
     def __init__(
-        self, scorers: dict[str, Scorer], formatting: bool, entities: str | None, frame: pd.DataFrame
+        self,
+        scorers: Mapping[str, Scorer] | None,
+        formatting: bool,
+        entities: str | None,
+        frame: pd.DataFrame,
     ) -> None:
         if entities is not None:
             require_columns(frame, entities, argument="entities")
-        self._scorers, self._formatting, self._entities = scorers, formatting, entities
+        self._scorers = named_functions(scorers, "scorers", SCORE, frame.columns)
+        self._formatting, self._entities = formatting, entities
 
     def of(
         self, scored: pd.DataFrame, text: str, language: str, store: Store | str | None
@@ -286,6 +285,19 @@ def _recorded(systems: Sequence[System], options: dict[str, Any]) -> dict[str, A
     if len(systems) == 1:
         return options
     return {"systems": {one.name: {"identify": one.identify, **one.options} for one in systems}}
+
+
+def _changed(conditions: Sequence[Condition], noise: Any, seed: int, speechless: int) -> dict[str, Any]:
+    """The options of conditions and of recordings without speech, for the record."""
+    if not (conditions or speechless):
+        return {}
+    sort = noise if isinstance(noise, str) else type(noise).__name__
+    return {
+        "conditions": [one.name for one in conditions],
+        "noise": sort,
+        "seed": seed,
+        "speechless": speechless,
+    }
 
 
 def _prepared(
@@ -366,17 +378,6 @@ def _below(tables: list[pd.DataFrame], rows: int) -> pd.DataFrame:
     import pandas as pd
 
     return pd.concat([table.set_axis(table.index + at * rows) for at, table in enumerate(tables)])
-
-
-@contextmanager
-def _opened(store: Store | str | None) -> Iterator[Store]:
-    if isinstance(store, Store):
-        yield store
-        return
-    if not (store is None or isinstance(store, str | os.PathLike)):
-        raise refused("store", store, "a store, the path of its folder, or None for your own")
-    with Store.default() if store is None else Store(store) as mine:
-        yield mine
 
 
 def _files(cells: Sequence[object], labels: Sequence[object]) -> list[str]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from speechlab._arguments import is_number, refused
@@ -39,9 +40,16 @@ def named_functions(functions: Any, argument: str, prefix: str, taken: Iterable[
     return named
 
 
-def opened(store: Store | str | None) -> AbstractContextManager[Store]:
+@contextmanager
+def opened(store: Store | str | None) -> Iterator[Store]:
     """The store itself, or one that is opened for a while."""
-    return nullcontext(store) if isinstance(store, Store) else Store(store or Store.default_path())
+    if isinstance(store, Store):
+        yield store
+        return
+    if not (store is None or isinstance(store, str | os.PathLike)):
+        raise refused("store", store, "a store, the path of its folder, or None for your own")
+    with Store.default() if store is None else Store(store) as mine:
+        yield mine
 
 
 def kept_answers(

@@ -42,6 +42,11 @@ _UNIT_NAMES = {
     "pinyin": "syllable with tone",
     "toneless": "syllable without tone",
 }
+_FIGURES = (
+    *("mean_error_rate", "sentence_error_rate", "match_error_rate"),
+    *("word_information_lost", "word_information_preserved"),
+    *("errors", "hits", "substitutions", "deletions", "insertions", "reference_length"),
+)
 
 
 class ErrorRate:
@@ -249,17 +254,7 @@ class ErrorRate:
             "error_rate": self.rate,
             "error_rate_low": low,
             "error_rate_high": high,
-            "mean_error_rate": self.mean_error_rate,
-            "sentence_error_rate": self.sentence_error_rate,
-            "match_error_rate": self.match_error_rate,
-            "word_information_lost": self.word_information_lost,
-            "word_information_preserved": self.word_information_preserved,
-            "errors": self.errors,
-            "hits": self.hits,
-            "substitutions": self.substitutions,
-            "deletions": self.deletions,
-            "insertions": self.insertions,
-            "reference_length": self.reference_length,
+            **{name: getattr(self, name) for name in _FIGURES},
             "signature": self.signature,
         }
         return pd.DataFrame([row])
@@ -317,10 +312,7 @@ class ErrorRate:
             ("95 % interval (bootstrap by utterance)", interval),
             ("Mean of utterances", _shown(self.mean_error_rate)),
             ("Utterances with an error", _shown(self.sentence_error_rate)),
-            (
-                "Substitutions, deletions, insertions",
-                f"{self.substitutions}, {self.deletions}, {self.insertions}",
-            ),
+            ("Substitutions, deletions, insertions", ", ".join(map(str, self._totals[1:]))),
             ("Hits of reference length", f"{self.hits} of {self.reference_length}"),
             ("Utterances (empty references)", f"{self.utterances} ({self.empty_references})"),
             ("Signature", self.signature),
