@@ -28,6 +28,7 @@ from speechlab.evaluate._writing.folder import (
     write_parquet,
 )
 from speechlab.evaluate._writing.page import report_page
+from speechlab.evaluate._writing.sharing import Shared
 from speechlab.evaluate._writing.texts import latex_table, latex_text, markdown_table, markdown_text
 from speechlab.metrics import RATIO, UNPAIRED, WORSE
 
@@ -48,7 +49,7 @@ _LABEL = re.compile(r"[A-Za-z0-9:.-]+")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Report(Contents):
+class Report(Shared, Contents):
     """The answer of a study, as values.
 
     Attributes:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import re
+import xml.etree.ElementTree as ET
 from contextlib import contextmanager, nullcontext
 from itertools import product
 from pathlib import Path
@@ -31,6 +33,8 @@ _UNTIMED = "not both reports timed the same items, so nothing can be said of spe
 _ROWS_FAILED = r"[\d,]+ of [\d,]+ rows failed"
 """Warning of studies that the command tells in its own words, at the end."""
 _KINDS_OF_ERRORS = 3
+_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that XML does not allow."""
 CODES = ("language", "source_lang", "target_lang")
 """Columns that a code for all rows can stand for."""
 _STAGES = {"synthesize": "speaking", "transcribe": "recognising", "translate": "translating"}
@@ -60,7 +64,7 @@ def performed(study: Callable[..., Report], source: Path, out: Path, **options: 
     services, adapters, fail_if, given = (
         one or () for one in taken("service", "openai", "fail_if", "columns")
     )
-    earlier, split, n = taken("earlier", "split", "n")
+    earlier, split, n, junit, markdown = taken("earlier", "split", "n", "junit", "markdown")
     named = own_columns(given, (*columns, "split"))
     codes = {name: options.pop(name) for name in CODES if name in columns}
     seed = options["seed"] if "seed" in inspect.signature(study).parameters else options.pop("seed")
@@ -96,7 +100,14 @@ def performed(study: Callable[..., Report], source: Path, out: Path, **options: 
             told(_STAGES.get(name, name) + comma + rest, done, total)
 
         report = study(lab, rows, progress=shown, **options)
-    _end(report, out, before, fail_if)
+    written = report.save(out)
+    changes = None if before is None else report.compare(before)
+    if junit is not None:
+        junit.write_text(as_junit(report, changes), encoding="utf-8")
+    if markdown is not None:
+        with markdown.open("a", encoding="utf-8") as file:
+            file.write("\n".join(one.to_markdown() for one in (report, changes) if one is not None))
+    _end(report, written, changes, fail_if)
 
 
 @contextmanager
@@ -180,9 +191,39 @@ def _check_columns(source: Path, rows: pd.DataFrame, needed: Sequence[str]) -> N
             raise InvalidRequestError(message, parameter="column")
 
 
-def _end(report: Report, out: Path, earlier: Report | None, fail_if: Sequence[str]) -> None:
-    """Write the report, say what was found, and end with the status of the answer."""
-    written = report.save(out)
+def as_junit(report: Report, changes: Changes | None) -> str:
+    """A study as JUnit XML: a case for each row of the summary and of the changes, and one for the failed rows."""
+    suite = ET.Element("testsuite", name=f"speechlab study: {report.title}")
+    cases: list[tuple[str, str, str, str]] = []
+    failed = report.table[report.table["status"] == "error"]
+    told = f"{len(failed):,} of {len(report.table):,} rows failed" if len(failed) else ""
+    cases.append(
+        ("rows", "all rows were processed", told, "\n".join(failed["error"].astype(str).unique()[:20]))
+    )
+    tables = [("summary", report.summary)]
+    tables += [] if changes is None else [("changes", changes.summary), ("speed", changes.speed)]
+    for kind, table in tables:
+        for row in table.to_dict("records"):
+            words = [str(value) for value in row.values() if isinstance(value, str) and value]
+            verdict = "" if kind == "summary" else str(row.get("verdict", ""))
+            bad = verdict if verdict in {"worse", "slower"} else ""
+            facts = "\n".join(f"{name}: {value}" for name, value in row.items())
+            cases.append((kind, ", ".join(words[:4]), bad, facts))
+    for kind, name, failure, text in cases:
+        case = ET.SubElement(suite, "testcase", classname=f"study.{kind}", name=_XML.sub("\ufffd", name))
+        if failure:
+            ET.SubElement(case, "failure", message=_XML.sub("\ufffd", failure)).text = _XML.sub(
+                "\ufffd", text
+            )
+    suite.set("tests", str(len(cases)))
+    suite.set("failures", str(sum(bool(failure) for _, _, failure, _ in cases)))
+    ET.SubElement(suite, "system-out").text = _XML.sub("\ufffd", report.answer)
+    ET.indent(suite)
+    return ET.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _end(report: Report, written: Path, changes: Changes | None, fail_if: Sequence[str]) -> None:
+    """Say what was found, and end with the status of the answer."""
     say(report.answer)
     headline(report.title, report.headline())
     for sentence in (*report.findings, *report.notes):
@@ -193,8 +234,8 @@ def _end(report: Report, out: Path, earlier: Report | None, fail_if: Sequence[st
         errors.print(f"[yellow]{len(failed):,} of {len(report.table):,} rows failed:[/]")
         for error, count in failed["error"].astype("str").value_counts().head(_KINDS_OF_ERRORS).items():
             errors.print(f"  {count:,} like {escape(str(error))}", soft_wrap=True)
-    if earlier is not None:
-        ended_with(report.compare(earlier), None, fail_if)
+    if changes is not None:
+        ended_with(changes, None, fail_if)
     if len(failed):
         raise typer.Exit(1)
 

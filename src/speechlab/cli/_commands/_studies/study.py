@@ -60,6 +60,10 @@ _COMPARED = [
     ("earlier", Path | None, "--earlier", "REPORT", """Folder of an earlier report of this study. Significant changes
     are reported."""),
     ("fail_if", list[Change] | None, "--fail-if", None, _FAIL_IF),
+    ("junit", Path | None, "--junit", "FILE", """JUnit XML for a CI job: failed rows, the summary, and what is worse
+    or slower."""),
+    ("markdown", Path | None, "--markdown", "FILE", """Markdown to append the answer and the tables to, such as a CI
+    job's summary."""),
 ]  # fmt: skip
 _ROWS = [
     ("columns", _WORDS, "--column", "ROLE=NAME", """Name of a column in your table, such as text=sentence; may be

@@ -1,0 +1,196 @@
+"""Reports for others: in an experiment tracker, and as a data set with sound."""
+
+from __future__ import annotations
+
+import math
+import re
+from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from speechlab._arguments import is_missing, is_number, is_whole_number, refused
+from speechlab._brief import briefly
+from speechlab._files import user_path, whole_file
+from speechlab.audio import AudioClip, sniff
+from speechlab.errors import AudioError, InvalidRequestError, SpeechLabError
+from speechlab.evaluate._writing.folder import unwritten
+
+if TYPE_CHECKING:
+    import os
+
+    import pandas as pd
+
+_TRACKERS = ("mlflow", "wandb", "trackio")
+_LABELS = ("system", "condition", "voice_name", "language", "source_lang", "target_lang", "step")
+"""Columns of summaries that name a row."""
+_SOUNDS = ("audio", "spoken")
+_NO_KEY = re.compile(r"[^\w ./-]+")
+"""What MLflow allows in no name of a metric."""
+
+
+class Shared:
+    """The part of a report that gives it to others."""
+
+    title: str
+    table: pd.DataFrame
+    summary: pd.DataFrame
+
+    @briefly
+    def log_to(self, run: Any, *, clips: int = 5) -> None:
+        """Log the report to an experiment tracker: the summary as metrics, and the folder of :meth:`save` as files.
+
+        Args:
+            run: A run of MLflow (``mlflow.start_run()``), W&B (``wandb.init()``) or Trackio (``trackio.init()``).
+            clips: Maximum of rows, the worst first, whose sound W&B and Trackio play beside the metrics.
+
+        Raises:
+            InvalidRequestError: The value is no such run, or ``clips`` is not a whole number of 0 or more.
+        """
+        tracker = str(getattr(type(run), "__module__", "")).partition(".")[0]
+        if tracker not in _TRACKERS:
+            raise refused("run", run, "a run of MLflow, W&B or Trackio, such as mlflow.start_run()")
+        if not is_whole_number(clips) or clips < 0:
+            raise refused("clips", clips, "a whole number of rows, or 0 for none")
+        report: Any = self
+        module = import_module(tracker)
+        metrics = metrics_of(self.summary)
+        with TemporaryDirectory() as place:
+            folder = Path(place) / "report"
+            report.save(folder)
+            if tracker == "mlflow":
+                client = module.MlflowClient()
+                for name, value in metrics.items():
+                    client.log_metric(run.info.run_id, name, value)
+                client.set_tag(run.info.run_id, "speechlab.answer", report.answer)
+                client.log_artifacts(run.info.run_id, str(folder), "report")
+                return
+            sounds = {
+                name: module.Audio(str(path), caption=caption)
+                for name, path, caption in _heard(self.table, Path(place), clips)
+            }
+            run.log({**metrics, **sounds})
+            artifact = module.Artifact(_NO_KEY.sub("", self.title).strip().replace(" ", "-"), type="report")
+            artifact.add_dir(str(folder))
+            run.log_artifact(artifact)
+
+    @briefly
+    def to_dataset(self, path: str | os.PathLike[str]) -> Path:
+        """Write the rows as a data set of Hugging Face: Parquet with the sound in it, and a card with the methods.
+
+        ``datasets.load_dataset("FOLDER")`` reads the folder, and the hub shows it.
+
+        Args:
+            path: The folder; its data set is replaced.
+
+        Returns:
+            The folder.
+
+        Raises:
+            InvalidRequestError: The folder has other files.
+            StoreError: A file cannot be written.
+        """
+        report: Any = self
+        folder = user_path(path)
+        data, card = folder / "data" / "rows.parquet", folder / "README.md"
+        if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not data.is_file())):
+            raise InvalidRequestError(f"{folder} has other files; name a new folder", parameter="path")
+        language = next(
+            (self.table[name] for name in ("language", "source_lang") if name in self.table), None
+        )
+        codes = sorted({str(code) for code in ([] if language is None else language.dropna())})
+        said = [f"  - {orjson.dumps(code).decode()}" for code in codes]
+        head = ["---", f"pretty_name: {orjson.dumps(self.title).decode()}", "tags:", "  - speechlab"]
+        head += ["language:", *said] if said else []
+        head += ["configs:", "  - config_name: default", "    data_files: data/rows.parquet", "---", ""]
+        try:
+            data.parent.mkdir(parents=True, exist_ok=True)
+            with whole_file(data) as draft:
+                _write_rows(self.table, draft)
+            card.write_text("\n".join(head) + report.to_markdown(), encoding="utf-8")
+        except OSError as error:
+            raise unwritten(folder, error) from error
+        return folder
+
+
+def metrics_of(summary: pd.DataFrame) -> dict[str, float]:
+    """The numbers of a summary by name: the column, and what names the row."""
+    found = {}
+    names = [name for name in _LABELS if name in summary.columns]
+    names = [name for name in names if name != "voice_name" or summary[name].nunique() > 1]
+    for row in summary.to_dict("records"):
+        labels = [str(row[name]) for name in names if not is_missing(row[name])]
+        for name, value in row.items():
+            if is_number(value) and not is_missing(value) and math.isfinite(value):
+                found[_NO_KEY.sub("", "/".join([str(name), *labels]))] = float(value)
+    return found
+
+
+def _heard(table: pd.DataFrame, place: Path, count: int) -> list[tuple[str, Path, str]]:
+    """Rows with their sound as WAV, the worst first: a name, the file, and what was said and heard."""
+    column = next((name for name in _SOUNDS if name in table.columns), None)
+    if column is None:
+        return []
+    worst = table.sort_values("error_rate", ascending=False) if "error_rate" in table.columns else table
+    found: list[tuple[str, Path, str]] = []
+    for row in worst.to_dict("records"):
+        if len(found) >= count:
+            break
+        try:
+            clip = _clip(row[column])
+        except (SpeechLabError, OSError, TypeError, ValueError):
+            continue
+        path = clip.save(place / f"row-{len(found) + 1}.wav")
+        said = [
+            str(row[name]) for name in ("text", "hypothesis") if name in row and not is_missing(row[name])
+        ]
+        found.append((f"rows/{len(found) + 1}", path, " → ".join(said)))
+    return found
+
+
+def _clip(cell: Any) -> AudioClip:
+    if isinstance(cell, AudioClip):
+        return cell
+    return AudioClip.from_bytes(cell) if isinstance(cell, bytes) else AudioClip.from_file(cell)
+
+
+def _write_rows(table: pd.DataFrame, file: Path) -> None:
+    """Write rows with their sound as Parquet, with the types that the package ``datasets`` reads."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    columns, features = {}, {}
+    for name in map(str, table.columns):
+        cells = table[name]
+        if name in _SOUNDS:
+            kind = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+            columns[name] = pa.array([_embedded(cell) for cell in cells], kind)
+            features[name] = {"_type": "Audio"}
+            continue
+        plain = cells.astype("object").where(cells.notna(), None)
+        try:
+            column = pa.array(plain.tolist())
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+            column = None
+        if column is None or pa.types.is_nested(column.type):  # alignments and the like, as text
+            column = pa.array([None if cell is None else str(cell) for cell in plain], pa.string())
+        columns[name] = column
+    rows = pa.table({name: column for name, column in columns.items() if column.type != pa.null()})
+    if features:
+        values = {name: {"dtype": str(rows[name].type), "_type": "Value"} for name in rows.column_names}
+        told = {"info": {"features": {**values, **features}}}
+        rows = rows.replace_schema_metadata({"huggingface": orjson.dumps(told).decode()})
+    parquet.write_table(rows, file)
+
+
+def _embedded(cell: Any) -> dict[str, Any] | None:
+    """The bytes of a recording as its file has them, or None if it cannot be read."""
+    try:
+        if isinstance(cell, str | Path):
+            data = user_path(cell).read_bytes()
+            return {"bytes": data, "path": f"{Path(cell).stem}.{sniff(data)}"}
+        return None if is_missing(cell) else {"bytes": _clip(cell).encode("flac"), "path": None}
+    except (AudioError, OSError, TypeError, ValueError):
+        return None
