@@ -191,7 +191,7 @@ def _check_columns(source: Path, rows: pd.DataFrame, needed: Sequence[str]) -> N
             raise InvalidRequestError(message, parameter="column")
 
 
-def as_junit(report: Report, changes: Changes | None) -> str:
+def as_junit(report: Report, changes: Report | None) -> str:
     """A study as JUnit XML: a case for each row of the summary and of the changes, and one for the failed rows."""
     suite = ET.Element("testsuite", name=f"speechlab study: {report.title}")
     cases: list[tuple[str, str, str, str]] = []
@@ -201,7 +201,7 @@ def as_junit(report: Report, changes: Changes | None) -> str:
         ("rows", "all rows were processed", told, "\n".join(failed["error"].astype(str).unique()[:20]))
     )
     tables = [("summary", report.summary)]
-    tables += [] if changes is None else [("changes", changes.summary), ("speed", changes.speed)]
+    tables += [] if changes is None else [("changes", changes.differences)]
     for kind, table in tables:
         for row in table.to_dict("records"):
             words = [str(value) for value in row.values() if isinstance(value, str) and value]
@@ -222,7 +222,7 @@ def as_junit(report: Report, changes: Changes | None) -> str:
     return ET.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def _end(report: Report, written: Path, changes: Changes | None, fail_if: Sequence[str]) -> None:
+def _end(report: Report, written: Path, changes: Report | None, fail_if: Sequence[str]) -> None:
     """Say what was found, and end with the status of the answer."""
     say(report.answer)
     headline(report.title, report.headline())
