@@ -39,7 +39,7 @@ for _report in [one for one in list(globals().values()) if hasattr(type(one), "f
     if len(_rows := _report.failed()):
         raise RuntimeError("rows of a study failed:\\n" + _rows[["status", "error"]].to_string())
 """
-_BAR = re.compile(r"^\w+: +\d+%\|")
+_BAR = re.compile(r"^(\w+: +\d+%\||estimate: )")
 _OF_ONE_RUN = (
     (re.compile(r"timing=Timing\([^()]*\)"), "timing=Timing(...)"),
     (re.compile(r"\btrans_[0-9a-f]{32}"), "trans_..."),

@@ -28,9 +28,10 @@ from speechlab.batch._outcome import Outcome
 from speechlab.batch._plan.columns import STATUSES
 from speechlab.batch._plan.parameters import Column, Value
 from speechlab.batch._plan.plan import Plan
+from speechlab.batch._plan.prices import S_PER_CHARACTER
 from speechlab.batch._run.budget import Budget
 from speechlab.batch._run.options import DEFAULT_CONCURRENCY, RunOptions
-from speechlab.batch._run.progress import Counts, Progress, Watcher, counted
+from speechlab.batch._run.progress import Counts, Progress, Watcher, announce, counted
 from speechlab.batch._table.assemble import assemble
 from speechlab.batch._table.failures import failures_told_elsewhere
 from speechlab.batch._table.timed import FAULTS_ATTRIBUTE, segments

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from speechlab import batch
@@ -11,15 +12,15 @@ from speechlab.evaluate._failed import tell_failed
 from speechlab.evaluate._made import SPEECH
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._speech.report import speech_report
-from speechlab.evaluate._speech.rows import heard_by_one, scored_rows, spoken
+from speechlab.evaluate._speech.rows import SPEAK, heard_by_one, scored_rows, spoken
 from speechlab.evaluate._speech.speed import callers_of, no_speed, timed_or_why, timed_voices
 from speechlab.evaluate._systems import asked_of_each, services_of, told_gone
 from speechlab.evaluate._voices import cast_of, recorded_voices
-from speechlab.evaluate._writing.progress import StageProgress, stage_of
+from speechlab.evaluate._writing.progress import StageProgress, stage_of, tell_estimate
 from speechlab.evaluate._writing.record import record_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     import pandas as pd
 
@@ -79,7 +80,8 @@ def round_trip(
         concurrency: Maximum of calls at once.
         give_up_after_s: As for :func:`speechlab.batch.run`.
         progress: True for bars, False for none, a function of (stage, calls done, calls in all), or a watcher such
-            as ``sl.widgets.BatchPreview()``, which is shown one batch after the other.
+            as ``sl.widgets.BatchPreview()``, which is shown one batch after the other. The first stage of a function
+            is an estimate, as in *estimate: 24 texts to speak, 1,240 characters*, with 0 calls.
         title: Title of the report.
         **options: Parameters of ``Client.transcribe``.
 
@@ -106,6 +108,7 @@ def round_trip(
         "give_up_after_s": give_up_after_s,
     }
     cast = cast_of(services, frame, voices, language, store, give_up_after_s)
+    tell_estimate(progress, "speak", plans_of(cast, text, store=store), then="recognise")
     cast, sounds = spoken_by(cast, text, progress=stage_of(progress, "synthesize"), **how)
     heard, deaf = heard_by_one(
         recognisers_of(cast, services, recogniser),
@@ -145,6 +148,14 @@ def round_trip(
             notes=[*cast.told_skipped(language), *told_gone(cast.gone), *deaf, *untimed],
         )
     )
+
+
+def plans_of(cast: Cast, text: str, **how: Any) -> list[Callable[[], batch.Plan]]:
+    """Functions that plan what each service speaks."""
+    return [
+        partial(batch.plan_synthesis, cast.part(name), client, text=text, prefix=SPEAK, **how)
+        for name, client in cast.services.items()
+    ]
 
 
 def spoken_by(cast: Cast, text: str, *, needed: bool = True, **how: Any) -> tuple[Cast, list[pd.DataFrame]]:

@@ -266,6 +266,16 @@ def counted(
             progress.end()
 
 
+def announce(progress: Progress, words: str) -> None:
+    """Show a sentence before the bars, where there are bars and somebody sees them."""
+    if progress is not True:
+        return
+    if _in_notebook():
+        _Cell().write(words)
+    elif sys.stderr.isatty():
+        sys.stderr.write(f"{words}\n")
+
+
 def _in_notebook() -> bool:
     ipython = sys.modules.get("IPython")
     return ipython is not None and hasattr(ipython.get_ipython(), "kernel")

@@ -14,13 +14,13 @@ from speechlab.evaluate._choice.report import voices_report
 from speechlab.evaluate._failed import tell_failed
 from speechlab.evaluate._made import VOICES
 from speechlab.evaluate._report import Report
-from speechlab.evaluate._round_trip import recognisers_of, spoken_by
+from speechlab.evaluate._round_trip import plans_of, recognisers_of, spoken_by
 from speechlab.evaluate._speech.rows import heard_by_one, scored_rows
 from speechlab.evaluate._speech.scorers import named_functions
 from speechlab.evaluate._speech.speed import callers_of, no_speed, timed_or_why, timed_voices
 from speechlab.evaluate._systems import services_of, told_gone
 from speechlab.evaluate._voices import cast_of, engines_of, recorded_voices
-from speechlab.evaluate._writing.progress import StageProgress, stage_of
+from speechlab.evaluate._writing.progress import StageProgress, stage_of, tell_estimate
 from speechlab.evaluate._writing.record import record_of
 
 if TYPE_CHECKING:
@@ -128,6 +128,9 @@ def voices(
     pairs = _named(cast.pairs).assign(take=0, engine=engines_of(cast, engines))
     cast = cast._replace(pairs=pairs)
     running = {"store": store, "concurrency": concurrency, "give_up_after_s": give_up_after_s}
+    kept = {"temperature": temperature, "store": store}
+    plans = [plan for take in range(takes) for plan in plans_of(cast, text, repeat=take, **kept)]
+    tell_estimate(progress, "speak", plans, then="recognise")
     cast, sound = _takes(cast, text, takes, progress, {**running, "temperature": temperature})
     how = {**running, **options, "progress": stage_of(progress, "transcribe"), "identify": identify}
     how["usual"] = next(iter(services)) if recogniser is None else ""

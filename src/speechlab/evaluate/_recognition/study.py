@@ -34,7 +34,7 @@ from speechlab.evaluate._speech.scorers import SCORE, Scorer, named_functions, o
 from speechlab.evaluate._speech.speed import callers_of, no_speed, timed_or_why, timed_recognisers
 from speechlab.evaluate._speech.summary import BLOCK, NO_SPEAKER
 from speechlab.evaluate._systems import asked_of_each, existing_of, told_gone
-from speechlab.evaluate._writing.progress import StageProgress, stage_of
+from speechlab.evaluate._writing.progress import StageProgress, stage_of, tell_estimate
 from speechlab.evaluate._writing.record import record_of
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def recognition(
     conditions = conditions_of(noise_db, band_hz)
     nobody = count_of("speechless", speechless, "recordings of each kind, or 0 for none")
     turns = count_of("speed", speed, "recordings, or 0 for none")
-    at_once = callers_of("speed_concurrency", speed_concurrency)
+    clock = (turns, callers_of("speed_concurrency", speed_concurrency), stage_of(progress, "speed"))
     beside = several or bool(conditions)
     voice = _speaker(frame, beside=beside) if voice == "auto" else voice
     named = None if groups == "auto" else groups
@@ -172,12 +172,11 @@ def recognition(
     known_language = rows[language].astype(object).map(lambda value: bool(languages_of(value))).astype(bool)
     how: dict[str, Any] = {"store": store, "concurrency": concurrency, "give_up_after_s": give_up_after_s}
     how["progress"] = stage_of(progress, "transcribe")
-    found, gone = _heard_by(systems, rows[known_language], language, how)
+    found, gone = _heard_by(systems, rows[known_language], language, how, progress)
     skipped = _left_out(rows[~known_language], language, systems)
     own = _recorded(systems, {"identify": identify, **options}) | ({"speed": turns} if turns else {})
     own |= {"groups": blocks.column, **_changed(conditions, noise, seed, nobody)}
     there = [one for one in systems if one.name in found and one.lab is not None]
-    clock = (turns, at_once, stage_of(progress, "speed"))
     timed, untimed = _timed(there, rows[known_language], text, language, *clock)
     scored, segments = scored_rows(
         _below(_all_heard(systems, found, gone, rows[known_language]), len(rows)),
@@ -331,9 +330,11 @@ def _prepared(
 
 
 def _heard_by(
-    systems: Sequence[System], rows: pd.DataFrame, language: str, how: dict[str, Any]
+    systems: Sequence[System], rows: pd.DataFrame, language: str, how: dict[str, Any], progress: object
 ) -> tuple[dict[str, pd.DataFrame], dict[str, str]]:
     """Return the hypotheses of each system, and the reasons of systems that could not be asked."""
+    asked = sum(one.lab is not None for one in systems)
+    tell_estimate(progress, "recognise", recordings=rows["duration_s"].tolist() * asked)
     by_name = {one.name: one for one in systems}
     had = {
         one.name: had_before(rows, one.had, language).assign(system=one.name) for one in systems if one.had

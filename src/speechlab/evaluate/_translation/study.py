@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from speechlab import batch
@@ -33,7 +34,7 @@ from speechlab.evaluate._translation.measures import (
 )
 from speechlab.evaluate._translation.report import translation_report
 from speechlab.evaluate._translation.speed import no_times, timed_translations
-from speechlab.evaluate._writing.progress import StageProgress, stage_of
+from speechlab.evaluate._writing.progress import StageProgress, stage_of, tell_estimate
 from speechlab.evaluate._writing.record import record_of
 
 if TYPE_CHECKING:
@@ -140,6 +141,7 @@ def translation(
     running: dict[str, Any] = {"store": store, "concurrency": concurrency, "give_up_after_s": give_up_after_s}
     running["progress"] = stage_of(progress, "translate")
     parts, batches, lost = [], [], []
+    _estimate(progress, frame, columns, systems, store)
     asked, gone = asked_of_each(
         {name: client for name, (client, _) in systems.items()},
         lambda name, client: _translated(client, frame, columns, {**running, **systems[name][1]}),
@@ -233,6 +235,26 @@ def _unasked(frame: pd.DataFrame, columns: Columns, name: str, why: str) -> pd.D
     """Return failed rows for a system that could not be asked."""
     rows = frame.assign(translation=None, processing_s=float("nan"), status="error", error=why)
     return measured(rows.reset_index(drop=True), columns, {}).assign(system=name)
+
+
+def _estimate(
+    progress: object,
+    rows: pd.DataFrame,
+    columns: Columns,
+    systems: Mapping[str, tuple[Client, dict[str, Any]]],
+    store: Store | str | None,
+) -> None:
+    text, _, source, target = columns
+    way: dict[str, Any] = {
+        "source_lang": batch.Column(source),
+        "target_lang": batch.Column(target),
+        "store": store,
+    }
+    plans = [
+        partial(batch.plan_translation, rows, lab, text=text, **way, **given)
+        for lab, given in systems.values()
+    ]
+    tell_estimate(progress, "translate", plans)
 
 
 def _translated(lab: Client, rows: pd.DataFrame, columns: Columns, how: Mapping[str, Any]) -> pd.DataFrame:

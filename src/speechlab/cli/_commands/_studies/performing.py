@@ -96,6 +96,9 @@ def performed(study: Callable[..., Report], source: Path, out: Path, **options: 
     ):
 
         def shown(stage: str, done: int, total: int) -> None:
+            if not total and stage.startswith("estimate: "):
+                say(stage)
+                return
             name, comma, rest = stage.partition(",")
             told(_STAGES.get(name, name) + comma + rest, done, total)
 

@@ -116,7 +116,7 @@ def _study(
         lab,
         chosen[["id", "language", "text"]],
         concurrency=concurrency,
-        progress=lambda stage, done, total: told(names[stage], done, total),
+        progress=lambda stage, done, total: told(names[stage], done, total) if stage in names else None,
     )
     chinese = evaluate.recognition(
         lab,
