@@ -141,11 +141,7 @@ def translation(
     running: dict[str, Any] = {"store": store, "concurrency": concurrency, "give_up_after_s": give_up_after_s}
     running["progress"] = stage_of(progress, "translate")
     parts, batches, lost = [], [], []
-    _estimate(progress, frame, columns, systems, store)
-    asked, gone = asked_of_each(
-        {name: client for name, (client, _) in systems.items()},
-        lambda name, client: _translated(client, frame, columns, {**running, **systems[name][1]}),
-    )
+    asked, gone = _asked(systems, frame, columns, running, progress)
     for name, done in asked.items():
         client, given = systems[name]
         batches.append(done)
@@ -237,24 +233,27 @@ def _unasked(frame: pd.DataFrame, columns: Columns, name: str, why: str) -> pd.D
     return measured(rows.reset_index(drop=True), columns, {}).assign(system=name)
 
 
-def _estimate(
-    progress: object,
+def _asked(
+    systems: Mapping[str, tuple[Client, dict[str, Any]]],
     rows: pd.DataFrame,
     columns: Columns,
-    systems: Mapping[str, tuple[Client, dict[str, Any]]],
-    store: Store | str | None,
-) -> None:
+    running: dict[str, Any],
+    progress: object,
+) -> tuple[dict[str, pd.DataFrame], dict[str, str]]:
+    """Tell the estimate, and have each system translate; also the reasons of those that could not be asked."""
     text, _, source, target = columns
-    way: dict[str, Any] = {
-        "source_lang": batch.Column(source),
-        "target_lang": batch.Column(target),
-        "store": store,
-    }
+    way: dict[str, Any] = {"source_lang": batch.Column(source), "target_lang": batch.Column(target)}
+    way["store"] = running["store"]
     plans = [
         partial(batch.plan_translation, rows, lab, text=text, **way, **given)
         for lab, given in systems.values()
     ]
-    tell_estimate(progress, "translate", plans)
+    if plans:
+        tell_estimate(progress, "translate", plans)
+    return asked_of_each(
+        {name: client for name, (client, _) in systems.items()},
+        lambda name, client: _translated(client, rows, columns, {**running, **systems[name][1]}),
+    )
 
 
 def _translated(lab: Client, rows: pd.DataFrame, columns: Columns, how: Mapping[str, Any]) -> pd.DataFrame:
