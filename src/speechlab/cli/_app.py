@@ -19,6 +19,7 @@ from speechlab.cli._commands import (
     login,
     serve,
     usage,
+    verify,
 )
 from speechlab.cli._commands._studies import quickstart, study
 from speechlab.cli._console import errors
@@ -46,6 +47,7 @@ for _name, _function in (
     ("doctor", doctor.doctor),
     ("usage", usage.usage),
     ("conform", conform.conform),
+    ("verify", verify.verify),
 ):
     app.command(_name, cls=Command)(_function)
 for _name, _part, _group in (

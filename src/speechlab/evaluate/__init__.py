@@ -11,6 +11,7 @@ from speechlab._door import name_after as _name_after
 from speechlab.evaluate._choice.study import voices
 from speechlab.evaluate._listening.simulated import listening_power, simulated_listeners
 from speechlab.evaluate._listening.study import listening, listening_answers
+from speechlab.evaluate._proof.anew import corrected
 from speechlab.evaluate._recognition.study import recognition
 from speechlab.evaluate._report import PAGE_BYTES, Report, combined_page
 from speechlab.evaluate._round_trip import round_trip
@@ -18,6 +19,7 @@ from speechlab.evaluate._speech.latency import latency
 from speechlab.evaluate._sweep import vad_sweep
 from speechlab.evaluate._translation.spoken import speech_to_speech
 from speechlab.evaluate._translation.study import translation
+from speechlab.evaluate._verify import Proof, verify
 from speechlab.evaluate._voices import speaks, voice_name
 from speechlab.evaluate._writing.contents import Conclusion, Drawing, Finding
 
@@ -26,8 +28,10 @@ __all__ = [
     "Conclusion",
     "Drawing",
     "Finding",
+    "Proof",
     "Report",
     "combined_page",
+    "corrected",
     "latency",
     "listening",
     "listening_answers",
@@ -39,6 +43,7 @@ __all__ = [
     "speech_to_speech",
     "translation",
     "vad_sweep",
+    "verify",
     "voice_name",
     "voices",
 ]

@@ -23,6 +23,12 @@ _SCORES = frozenset(
     }
 )
 """Columns that :func:`speechlab.metrics.score` adds."""
+FOLLOWING = _SCORES | {
+    *("loop", "hallucination", "tail_lost"),
+    *("hotwords_said", "hotwords_hit", "hotwords_added", "unbiased_errors", "unbiased_length"),
+    *("chrf", "back_chrf", "length_ratio", "copied", "terms_expected", "terms_found"),
+}
+"""Columns that follow from the texts of a row."""
 SPEECH = _SCORES | {
     *("voice", "voice_name", "gender", "audio", "duration_s", "sample_rate"),
     *("hypothesis", "hypothesis_language", "confidence", "loop", "status", "error", *SIDES),

@@ -136,14 +136,14 @@ class Report(Shared, Contents):
         Args:
             clips: Maximum of rows with their recordings; None for all rows, 0 for none.
         """
-        shown = [] if clips == 0 else [self._rows().static(clips)]
+        shown = [] if clips == 0 else [self.shown_rows().static(clips)]
         lead = element("strong", self.conclusion.text, style="font-size:1.25em;line-height:1.3")
         sure = (
             [element("br"), element("span", self.conclusion.certainty)] if self.conclusion.certainty else []
         )
-        return [notebook_output(element("p", lead, *sure, dir="auto")), *self._below(), *shown]
+        return [notebook_output(element("p", lead, *sure, dir="auto")), *self.below(), *shown]
 
-    def _below(self) -> list[Html]:
+    def below(self) -> list[Html]:
         """Return what stands below the answer: what failed, tables, findings and notes."""
         told = failures(self.table["error"].dropna(), len(self.table)) if "error" in self.table else ""
         parts = [element("p", told, dir="auto")] if told else []
@@ -192,7 +192,7 @@ class Report(Shared, Contents):
         """
         from speechlab.widgets import AudioTable
 
-        return AudioTable(self._rows(**options))
+        return AudioTable(self.shown_rows(**options))
 
     def errors(self, other: Report | None = None, **options: Any) -> Any:
         """Hear the errors: a :class:`speechlab.widgets.ErrorBrowser` of the table.
@@ -210,7 +210,7 @@ class Report(Shared, Contents):
         own = self.shown.options if self.shown.scored and "names" not in self.shown.options else {}
         return ErrorBrowser(self.table, **{**roles, **own, **options})
 
-    def _rows(self, **options: Any) -> ShownTable:
+    def shown_rows(self, **options: Any) -> ShownTable:
         """Return the rows as the page and the widget show them, the worst first."""
         from speechlab.widgets import ShownTable, shown_errors
 
@@ -235,6 +235,36 @@ class Report(Shared, Contents):
             InvalidRequestError: There is no such system or condition.
         """
         return self.of(part_of(self, system, condition))
+
+    def suspects(self) -> pd.DataFrame:
+        """Return the rows whose reference is likely wrong, since all systems agree against it.
+
+        Returns:
+            As of :func:`speechlab.metrics.suspects`, from the wide table of :meth:`side_by_side`, with ``row``: the
+            name of the row for a file of corrections (:func:`speechlab.datasets.row_keys`).
+
+        Raises:
+            InvalidRequestError: The report has fewer than two systems.
+        """
+        import pandas as pd
+
+        from speechlab.datasets import row_keys
+        from speechlab.metrics import suspects
+
+        if len(self.systems) < 2:
+            message = (
+                "one system has nobody to agree with; give recognition two or more, or a person's transcripts"
+            )
+            raise InvalidRequestError(message, parameter="report")
+        first = self.part(self.systems[0]).table
+        if "condition" in first.columns:
+            first = first[first["condition"] == first["condition"].iloc[0]]
+        keys = pd.Series(row_keys(first), index=first.index)
+        wide = self.side_by_side()
+        wide = wide[wide.index.isin(keys.index)]
+        roles = {"reference": self.columns["text"], "language": self.columns["language"]}
+        transcripts = [f"hypothesis_{name}" for name in self.systems]
+        return suspects(wide.assign(row=keys.reindex(wide.index)), transcripts, **roles)
 
     def side_by_side(self) -> pd.DataFrame:
         """Return one row for each recording, with what each system made of it.
@@ -293,7 +323,7 @@ class Report(Shared, Contents):
     def _page(self, figures: Mapping[str, tuple[bytes, bytes]], max_bytes: int) -> str:
         if not is_whole_number(max_bytes) or max_bytes < 1:
             raise refused("max_bytes", max_bytes, "a whole number of bytes from 1 on")
-        return report_page(self, self._below(), figures, self._rows(), max_bytes)
+        return report_page(self, self.below(), figures, self.shown_rows(), max_bytes)
 
     def _vectors(self) -> dict[str, tuple[bytes, bytes]]:
         """The figures as SVG, by what they show, each also for a phone."""

@@ -175,7 +175,7 @@ def recognition(
     found, gone = _heard_by(systems, rows[known_language], language, how, progress)
     skipped = _left_out(rows[~known_language], language, systems)
     own = _recorded(systems, {"identify": identify, **options}) | ({"speed": turns} if turns else {})
-    own |= {"groups": blocks.column, **_changed(conditions, noise, seed, nobody)}
+    own |= {"groups": blocks.column, "about": blocks.about, **_changed(conditions, noise, seed, nobody)}
     there = [one for one in systems if one.name in found and one.lab is not None]
     timed, untimed = _timed(there, rows[known_language], text, language, *clock)
     scored, segments = scored_rows(
@@ -283,7 +283,13 @@ def _recorded(systems: Sequence[System], options: dict[str, Any]) -> dict[str, A
     """The options for the record: of each system, if there are several."""
     if len(systems) == 1:
         return options
-    return {"systems": {one.name: {"identify": one.identify, **one.options} for one in systems}}
+    services = list(dict.fromkeys(id(one.lab) for one in systems))
+    return {
+        "systems": {
+            one.name: {"service": services.index(id(one.lab)), "identify": one.identify, **one.options}
+            for one in systems
+        }
+    }
 
 
 def _changed(conditions: Sequence[Condition], noise: Any, seed: int, speechless: int) -> dict[str, Any]:

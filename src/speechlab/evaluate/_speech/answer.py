@@ -234,9 +234,12 @@ def _ends_differ(lines: pd.DataFrame, table: pd.DataFrame, text: str, language: 
     )
     scores = scores[scores["errors"].notna() & scores[_WHO].notna()]
     try:
-        pair = rank(scores, system=_WHO, utterance=text).pairs.iloc[0]
+        pairs = rank(scores, system=_WHO, utterance=text).pairs
     except InvalidRequestError:
         return f"{len(lines)} voices, which were not compared, because they said different sentences"
+    if not len(pairs):
+        return "only one of both could be scored"
+    pair = pairs.iloc[0]
     count = plural(int(pair["n"]), "sentence")
     if is_missing(pair["p"]) or pair["blocks"] < FEWEST:
         return f"{count} of both {'is' if count.startswith('1 ') else 'are'} too few to tell them apart"

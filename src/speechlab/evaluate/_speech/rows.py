@@ -150,6 +150,13 @@ def scored_rows(
     places = pd.Series(rows.index, index=rows.pop(_PLACES))
     places = places[places.index.notna()]  # without rows that were not recognised
     timed = timed.assign(position=places.reindex(timed["position"]).to_numpy(dtype="int64"))
+    return scored_anew(rows, text, language), timed
+
+
+def scored_anew(rows: pd.DataFrame, text: str, language: str) -> pd.DataFrame:
+    """Score transcripts by the rules of their languages, and flag those that loop."""
+    import pandas as pd
+
     scored = _scored(rows, text, language)
     scored["loop"] = pd.array(
         [
@@ -158,7 +165,7 @@ def scored_rows(
         ],
         dtype="boolean",
     )
-    return scored, timed
+    return scored
 
 
 def _timed(heard: pd.DataFrame, store: Store | str | None) -> pd.DataFrame:

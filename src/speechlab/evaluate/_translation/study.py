@@ -165,7 +165,7 @@ def translation(
     there = {name: systems[name] for name in asked}
     timed, untimed = timed_or_why(lambda: timed_translations(there, frame, columns, *clock), no_times())
     notes += [*lost, *untimed]
-    names = [*systems, *had] if several else []
+    named = {"systems": [*systems, *had] if several else [], "glossary": terms}
     tell_failed(table, "The report's table has them, with status 'error'")
     return Report.of(
         translation_report(
@@ -175,7 +175,7 @@ def translation(
             columns,
             terms=kept_terms(table, columns, terms) if terms else None,
             speed=timed,
-            record=record_of("translation", store, *batches, back=back, speed=turns, systems=names),
+            record=record_of("translation", store, *batches, back=back, speed=turns, **named),
             notes=notes,
         )
     )

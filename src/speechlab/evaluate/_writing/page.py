@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from speechlab.display import Html, details, element, escape, join
+from speechlab.evaluate._writing.held import held_report
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -34,9 +35,27 @@ def report_page(
         rows: The rows, as :class:`speechlab.widgets.ShownTable`.
         max_bytes: Maximum size of the page in bytes; the sound gets the remaining space.
     """
+    head, below = page_markup(report, above, figures, sound=rows.sound)
+    data = held_report(report, figures, sound=rows.sound)
+    held = Html(f'<script type="application/json" id="report">{data}</script>')
+    page: str = rows.page(_unturned(report.title), head, below + held, max_bytes)
+    return page
+
+
+def page_markup(
+    report: Contents, above: Iterable[Html], figures: Mapping[str, tuple[bytes, bytes]], *, sound: bool
+) -> tuple[Html, Html]:
+    """Return what stands above the rows and what stands below them.
+
+    Args:
+        report: The report.
+        above: Tables and findings.
+        figures: Figures as SVG, by title, each also for a phone.
+        sound: Whether the rows have sound.
+    """
     answer, record, methods = report.conclusion, report.record, report.said
     told = "A click on the name of a column sorts."
-    if rows.sound:
+    if sound:
         told += " Sounds are previews (Opus)."
     drawn = [_figure(name, *vectors) for name, vectors in figures.items()]
     made = str(record.get("made", ""))[:10]
@@ -74,8 +93,7 @@ def report_page(
             ),
         ],
     )
-    page: str = rows.page(_unturned(report.title), Html(_unturned(head)), Html(_unturned(below)), max_bytes)
-    return page
+    return Html(_unturned(head)), Html(_unturned(below))
 
 
 def _unturned(text: str) -> str:

@@ -1,0 +1,34 @@
+"""``speechlab verify``: whether the numbers of a report follow from its rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from speechlab.cli._console import console, say
+
+_LISTED = 20
+"""Maximum number of places that are listed."""
+
+
+def verify(
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="A page or a folder that report.save wrote.")],
+) -> int:
+    """Compute every number of a saved report again from the rows in it, without a network, and compare.
+
+    The exit status is 0 if all are equal, 1 if any differs, and 2 if there is nothing to compute them from.
+    """
+    from speechlab.evaluate import verify as verified
+
+    found = verified(path)
+    say(str(found))
+    if len(found.unequal) > 1:
+        from speechlab.cli._console import plain_table
+
+        table = plain_table("", "place", "stands", "follows")
+        for row in found.unequal.head(_LISTED).itertuples(index=False):
+            table.add_row(*(f"{cell:.80}" for cell in row))
+        console.print(table)
+    return 0 if found else 1

@@ -1,0 +1,174 @@
+"""Two forms of a report compared, number by number."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import asdict
+from difflib import SequenceMatcher
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import orjson
+
+from speechlab._arguments import is_missing, is_number
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import pandas as pd
+
+    from speechlab.evaluate._writing.contents import Contents
+
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_TOLERANCE = 1e-9
+"""Relative; other processors sum in another order."""
+_FRAMES = ("summary", "differences")
+_TEXTS = ("conclusion", "findings", "views", "said", "facts", "drawings", "shown")
+_OWN = ("audio", "spoken")
+"""Columns of recordings, whose places differ."""
+
+
+class Unequal(NamedTuple):
+    """A place where a report does not say what follows from its rows.
+
+    Attributes:
+        place: The place, such as ``summary, row 2, error_rate``.
+        stands: What stands there.
+        follows: What follows from the rows.
+    """
+
+    place: str
+    stands: str
+    follows: str
+
+
+class NumberCheck:
+    """What was compared: ``numbers``, and the places that are ``unequal``."""
+
+    def __init__(self) -> None:
+        self.numbers = 0
+        self.unequal: list[Unequal] = []
+
+    def contents(self, stands: Contents, follows: Contents) -> None:
+        """Compare the values of two reports: rows, tables, and every text."""
+        self.frame("rows", stands.table, follows.table)
+        for name in _FRAMES:
+            self.frame(name, getattr(stands, name), getattr(follows, name))
+        for name in sorted(set(follows.tables) & set(stands.tables)):
+            self.frame(name, stands.tables[name], follows.tables[name])
+        for name in _TEXTS:
+            self.value(name, _plain(getattr(stands, name)), _plain(getattr(follows, name)))
+
+    def frame(self, name: str, stands: pd.DataFrame, follows: pd.DataFrame) -> None:
+        """Compare the columns that follow from the rows; columns of the user's own are in both."""
+        if not len(stands) and not len(follows):
+            return
+        if len(stands) != len(follows):
+            self._note(f"{name}, number of rows", len(stands), len(follows))
+            return
+        for column in follows.columns:
+            if column in _OWN:
+                continue
+            if column not in stands.columns:
+                self._note(f"{name}, column {column}", "none", f"{len(follows)} rows")
+                continue
+            cells = zip(stands[column].tolist(), follows[column].tolist(), strict=True)
+            for row, (one, other) in enumerate(cells):
+                self.value(f"{name}, row {row}, {column}", one, other)
+
+    def value(self, place: str, stands: Any, follows: Any) -> None:
+        """Compare two values: numbers within rounding, texts exactly, lists and dicts item by item."""
+        if isinstance(stands, dict) and isinstance(follows, dict):
+            for key in dict.fromkeys([*follows, *stands]):
+                self.value(f"{place}, {key}", stands.get(key), follows.get(key))
+        elif isinstance(stands, list | tuple) and isinstance(follows, list | tuple):
+            if len(stands) != len(follows):
+                self._note(f"{place}, number of items", len(stands), len(follows))
+            for at, (one, other) in enumerate(zip(stands, follows, strict=False)):
+                self.value(f"{place}, {at}", one, other)
+        elif is_missing(stands) or is_missing(follows):
+            if not (is_missing(stands) and is_missing(follows)):
+                self._note(place, stands, follows)
+        elif is_number(stands) and is_number(follows):
+            self.numbers += 1
+            if not math.isclose(stands, follows, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE):
+                self._note(place, stands, follows)
+        else:
+            self.numbers += len(_NUMBER.findall(str(follows)))
+            if str(stands) != str(follows):
+                self._note(place, stands, follows)
+
+    def markup(self, place: str, stands: str, follows: str) -> None:
+        """Compare the visible words of two pieces of HTML."""
+        words, expected = _words(stands), _words(follows)
+        self.numbers += sum(map(len, map(_NUMBER.findall, expected)))
+        for kind, i, j, k, end in SequenceMatcher(None, words, expected, autojunk=False).get_opcodes():
+            if kind != "equal":
+                before = " ".join(words[max(i - 3, 0) : i])
+                self._note(f"{place}, after “{before}”", " ".join(words[i:j]), " ".join(expected[k:end]))
+
+    def _note(self, place: str, stands: object, follows: object) -> None:
+        self.unequal.append(Unequal(place, f"{stands}", f"{follows}"))
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it."""
+    return orjson.loads(orjson.dumps(value, default=_as_plain, option=orjson.OPT_SERIALIZE_NUMPY))
+
+
+def _as_plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return list(value)
+    if hasattr(value, "__dataclass_fields__"):
+        return asdict(value)
+    return None if is_missing(value) else value.item() if hasattr(value, "item") else str(value)
+
+
+class _Visible(HTMLParser):
+    """The visible words of a page, and the JSON that it holds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words: list[str] = []
+        self.held: dict[str, str] = {}
+        self._inside: list[str] = []
+        self._id = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in {"script", "style", "noscript", "title"}:
+            self._inside.append(tag)
+            self._id = dict(attrs).get("id") or ""
+
+    def handle_endtag(self, tag: str) -> None:
+        if self._inside and self._inside[-1] == tag:
+            self._inside.pop()
+
+    def handle_data(self, data: str) -> None:
+        if not self._inside:
+            self.words += data.split()
+        elif self._inside[-1] == "script" and self._id:
+            self.held[self._id] = self.held.get(self._id, "") + data
+
+
+def _words(markup: str) -> list[str]:
+    parser = _Visible()
+    parser.feed(markup)
+    parser.close()
+    return parser.words
+
+
+def held_in(page: str) -> Mapping[str, Any]:
+    """The JSON that a page holds, by the id of its element; what is no JSON is left out."""
+    parser = _Visible()
+    parser.feed(page)
+    parser.close()
+    return dict(_read(parser.held))
+
+
+def _read(held: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
+    for name, text in held.items():
+        try:
+            yield name, orjson.loads(text)
+        except orjson.JSONDecodeError:
+            continue

@@ -1,0 +1,174 @@
+"""Whether the numbers of a report follow from its rows: each is computed again, offline."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import zlib
+from dataclasses import dataclass
+from html import unescape
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from speechlab._brief import briefly
+from speechlab._files import user_path
+from speechlab._platform import package_version
+from speechlab.display import escape
+from speechlab.errors import InvalidRequestError, StoreError
+from speechlab.evaluate._proof.anew import made_anew
+from speechlab.evaluate._proof.compared import NumberCheck, held_in
+from speechlab.evaluate._report import Report
+from speechlab.evaluate._writing.held import digest_of, read_report
+from speechlab.evaluate._writing.page import page_markup
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from speechlab.evaluate._writing.contents import Contents
+
+_LEFT_OUT = re.compile(r"<p><strong>The sound of [\d,]+ of [\d,]+ rows is not in this page[^<]*</strong></p>")
+_SVG = r"data:image/svg\+xml;base64,([^\"]*)"
+_FIGURE = re.compile(rf'srcset="{_SVG}"><img src="{_SVG}"[^>]*></picture>\s*<figcaption>([^<]*)</figcaption>')
+_RECORD = re.compile(r"<pre>(\{.*?\})</pre>", re.DOTALL)
+_NAMED = 3
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Proof:
+    """Whether the numbers of a report follow from its rows.
+
+    Attributes:
+        title: Title of the report.
+        numbers: How many numbers were computed again and compared.
+        unequal: One row for each place that differs: ``place``, ``stands`` (what the report says), ``follows`` (what
+            follows from its rows).
+        notes: What was not compared, and why places may differ.
+
+    Example:
+        >>> Proof("Voices", 1_204, pd.DataFrame(columns=["place", "stands", "follows"])).answer
+        '1,204 numbers recomputed, all equal.'
+    """
+
+    title: str
+    numbers: int
+    unequal: pd.DataFrame
+    notes: tuple[str, ...] = ()
+
+    @property
+    def answer(self) -> str:
+        """Whether all numbers are equal, and else which differ first."""
+        if not len(self.unequal):
+            return f"{self.numbers:,} numbers recomputed, all equal."
+        first = self.unequal.head(_NAMED).itertuples(index=False)
+        told = "; ".join(f"{row.place}: {row.stands:.60} stands, {row.follows:.60} follows" for row in first)
+        more = "; …" if len(self.unequal) > _NAMED else ""
+        count = len(self.unequal)
+        places = "1 place differs" if count == 1 else f"{count:,} places differ"
+        return f"{places} among {self.numbers:,} numbers recomputed: {told}{more}."
+
+    def __bool__(self) -> bool:
+        return not len(self.unequal)
+
+    def __repr__(self) -> str:
+        return "\n".join([f"{self.title}: {self.answer}", *self.notes])
+
+
+@briefly
+def verify(path: str | os.PathLike[str]) -> Proof:
+    """Compute every number of a saved report again from the rows in it, without a network, and compare.
+
+    Texts are scored and classed again; rates, intervals, tests, rankings, attribution, findings and the answer follow
+    from them as in the study. Of a folder the tables, the record and the page are compared; of a page its words, its
+    rows and the hashes of its figures. Measures of sound and times of calls are taken as they are.
+
+    Args:
+        path: A folder or a page that ``report.save`` wrote.
+
+    Raises:
+        InvalidRequestError: The report is of a study that cannot be computed from its rows, or the page lacks them.
+        StoreError: There is no report, or it is damaged.
+
+    Example:
+        >>> verify("report")  # doctest: +SKIP
+        Voices: 1,345 numbers recomputed, all equal.
+    """
+    where = user_path(path)
+    compared = NumberCheck()
+    if where.is_dir():
+        stands: Contents = Report.load(where)
+        anew = made_anew(stands)
+        compared.contents(stands, anew)
+        page = where / "report.html"
+        text = _text_of(page) if page.is_file() else ""
+    else:
+        text = _text_of(where)
+        stands = _held(text, where)
+        anew = made_anew(stands)
+    if text:
+        _compare_page(compared, text, Report.of(anew))
+    unequal = pd.DataFrame(compared.unequal, columns=["place", "stands", "follows"], dtype="string")
+    return Proof(stands.title, compared.numbers, unequal, _notes(stands, different=bool(len(unequal))))
+
+
+def _text_of(page: Path) -> str:
+    try:
+        return page.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        message = (
+            f"{page} cannot be read ({type(error).__name__}); give a folder or a page that report.save wrote"
+        )
+        raise StoreError(message) from error
+
+
+def _held(text: str, page: Path) -> Contents:
+    """The report that a page holds."""
+    kept = held_in(text).get("report")
+    if kept is None:
+        message = (
+            f"{page.name} lacks its rows as data: it was saved by an earlier version, or is no page of a report; "
+            "save the report again, or give its folder"
+        )
+        raise InvalidRequestError(message, parameter="path")
+    try:
+        shown = _RECORD.search(text)
+        return read_report(kept, json.loads(unescape(shown[1])) if shown else {})
+    except (ValueError, KeyError, TypeError, OSError, zlib.error) as error:
+        raise StoreError(f"the rows in {page} are damaged ({type(error).__name__}: {error})") from error
+
+
+def _compare_page(compared: NumberCheck, text: str, anew: Report) -> None:
+    """Compare the words of a page, its rows, and its figures."""
+    held = held_in(text)
+    kept: Mapping[str, Any] = held.get("report", {})
+    main = _LEFT_OUT.sub("", text.partition("<main>")[2].partition("</main>")[0])
+    figures = {one.title: (b"", b"") for one in anew.drawings if f"<figcaption>{escape(one.title)}<" in main}
+    markup = page_markup(anew, anew.below(), figures, sound=bool(kept.get("sound")))
+    compared.markup("page", main, "".join(markup))
+    rows = anew.shown_rows().rows
+    cells, stands = rows.piece(0, len(rows)), held.get("data", {}).get("rows", {})
+    for name, values in cells.items():
+        if name.startswith("c:") and name in stands:
+            compared.value(f"page, rows, {name[2:]}", stands[name], values)
+    drawn = {
+        name: digest_of(base64.b64decode(wide), base64.b64decode(phone))
+        for phone, wide, name in _FIGURE.findall(main)
+    }
+    for name, digest in kept.get("figures", {}).items():
+        if drawn.get(escape(name)) != digest:
+            compared.value(f"page, figure {name}", "another drawing", "the drawing of the report")
+
+
+def _notes(report: Contents, *, different: bool) -> tuple[str, ...]:
+    made_by, here = str(report.record.get("speechlab", "")), package_version()
+    notes = []
+    if different and made_by and made_by != here:
+        notes.append(f"The report was made by speechlab {made_by}; this is {here}, whose rules may differ.")
+    if len(report.speed):
+        notes.append(f"The times of {len(report.speed):,} calls were taken as they are.")
+    if len(report.tables.get("measures", ())):
+        notes.append("Measures beside the error rates were taken as they are.")
+    return tuple(notes)
