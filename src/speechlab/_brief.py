@@ -6,42 +6,28 @@ and the socket would hide it, so public functions remove them. Other exceptions 
 
 from __future__ import annotations
 
-import asyncio
-import concurrent.futures
-import contextlib
 import inspect
-import os
-import sysconfig
 from functools import wraps
-from pathlib import Path
-from types import FunctionType, TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from speechlab._traces import is_of_libraries, is_ours, show_briefly, without
 from speechlab.errors import SpeechLabError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from types import FunctionType
 
 E = TypeVar("E", bound=BaseException)
 F = TypeVar("F")
-
-_OURS = (
-    *(
-        f"{Path(file).parent}{os.sep}"
-        for file in (__file__, str(asyncio.__file__), str(concurrent.futures.__file__))
-    ),
-    str(contextlib.__file__),
-)
-"""Paths of the package itself, and of the libraries that carry its calls between threads and through ``with``."""
-_STANDARD = f"{sysconfig.get_path('stdlib')}{os.sep}"
-_INSTALLED = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages"))
+_TOLD = (TypeError, OSError, KeyboardInterrupt, ExceptionGroup)
+"""Errors besides our own whose message may say all."""
 
 
 def briefly(function: F) -> F:
     """Wrap a function or coroutine function so that its errors have no frames of this package.
 
-    This covers each ``SpeechLabError``, and each ``TypeError`` about the arguments of the call. The ``TypeError``
-    names this function, also if a function that it wraps raised it. The arguments are removed from the wrapper's
+    This covers each ``SpeechLabError``, a file that cannot be used, an interrupt, errors of several rows, and each
+    ``TypeError`` about the arguments of the call. The ``TypeError`` names this function, also if a function that it
+    wraps raised it. The arguments are removed from the wrapper's
     frame, because a traceback with locals would show API keys and tables.
     """
     behind: Any = function
@@ -52,7 +38,7 @@ def briefly(function: F) -> F:
         async def call(*args: Any, **kwargs: Any) -> Any:
             try:
                 return await behind(*args, **kwargs)
-            except (SpeechLabError, TypeError) as error:
+            except (SpeechLabError, *_TOLD) as error:
                 if not _is_told(error, call):
                     raise
                 raise _brief(error)  # noqa: B904 - it is the same error
@@ -65,7 +51,7 @@ def briefly(function: F) -> F:
         def call(*args: Any, **kwargs: Any) -> Any:
             try:
                 return behind(*args, **kwargs)
-            except (SpeechLabError, TypeError) as error:
+            except (SpeechLabError, *_TOLD) as error:
                 if not _is_told(error, call):
                     raise
                 raise _brief(error)  # noqa: B904 - it is the same error
@@ -106,9 +92,9 @@ def rename_call(error: TypeError, called: str, name: str) -> bool:
     return True
 
 
-def _is_told(error: SpeechLabError | TypeError, call: Any) -> bool:
+def _is_told(error: BaseException, call: Any) -> bool:
     """Whether an error's message explains the failure. An error about the arguments gets the public name."""
-    if isinstance(error, SpeechLabError):
+    if not isinstance(error, TypeError) or isinstance(error, SpeechLabError):
         return True
     name, behind = call.__qualname__, call
     while behind is not None:
@@ -123,32 +109,13 @@ def _brief(error: E) -> E:
 
     The cause is already in the message. It is therefore shown without its own cause and without frames of libraries.
     """
-    error.__traceback__ = _without(_is_ours, error.__traceback__)
-    behind = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-    if behind is not None:
-        behind.__traceback__ = _without(_is_of_libraries, behind.__traceback__)
-        behind.__suppress_context__ = True
+    for one in (error, *(error.exceptions if isinstance(error, ExceptionGroup) else ())):
+        leaves = is_of_libraries if isinstance(one, OSError) else is_ours
+        one.__traceback__ = without(leaves, one.__traceback__)
+        behind = one.__cause__ or (None if one.__suppress_context__ else one.__context__)
+        if behind is not None:
+            behind.__traceback__ = without(is_of_libraries, behind.__traceback__)
+            behind.__suppress_context__ = True
+    if not isinstance(error, SpeechLabError):
+        show_briefly(error)
     return error
-
-
-def _is_ours(file: str) -> bool:
-    return file.startswith(_OURS)
-
-
-def _is_of_libraries(file: str) -> bool:
-    if file.startswith((*_OURS, _STANDARD)) or any(folder in file for folder in _INSTALLED):
-        return True
-    # Frames of a compiled module have the relative path of its source.
-    return not file.startswith("<") and not Path(file).is_absolute()
-
-
-def _without(leaves: Callable[[str], bool], trace: TracebackType | None) -> TracebackType | None:
-    kept: list[TracebackType] = []
-    while trace is not None:
-        if not leaves(trace.tb_frame.f_code.co_filename):
-            kept.append(trace)
-        trace = trace.tb_next
-    shown: TracebackType | None = None
-    for one in reversed(kept):
-        shown = TracebackType(shown, one.tb_frame, one.tb_lasti, one.tb_lineno)
-    return shown

@@ -36,6 +36,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from speechlab._traces import hook_scripts, rendered
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -101,6 +103,10 @@ class SpeechLabError(Exception):
 
     def __init__(self, message: str = "") -> None:
         super().__init__(message)
+        hook_scripts()
+
+    def _render_traceback_(self) -> list[str]:
+        return rendered(self)
 
     @property
     def message(self) -> str:

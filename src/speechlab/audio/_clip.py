@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from speechlab._brief import briefly
 from speechlab._files import user_path, whole_file
 from speechlab.audio._codec.decode import DecodeLimits, decode_samples
 from speechlab.audio._codec.encode import encode_samples
@@ -83,6 +84,7 @@ class AudioClip:
     # -- constructors
 
     @classmethod
+    @briefly
     def from_file(cls, path: str | os.PathLike[str], *, limits: DecodeLimits | None = None) -> AudioClip:
         """Read a WAV, OGG, MP3 or FLAC file. Its content decides the format, not its name.
 
@@ -206,6 +208,7 @@ class AudioClip:
         """The clip as a whole file of one of the five formats; see :func:`encode`."""
         return encode(self, format, sample_rate)
 
+    @briefly
     def save(self, path: str | os.PathLike[str], format: AudioFormat | str | None = None) -> Path:  # noqa: A002 - the contract's name
         """Write the clip to a file atomically: the file appears under its name only when it is complete.
 

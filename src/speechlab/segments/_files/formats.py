@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from speechlab._brief import briefly
 from speechlab._files import user_path, whole_file
 from speechlab.errors import SegmentFileError
 from speechlab.segments._changes.captions import LINE_WIDTH, LINES, PACE, fits, width_of
@@ -163,6 +164,7 @@ def formats() -> pd.DataFrame:
     )
 
 
+@briefly
 def read(
     path: str | os.PathLike[str],
     format: str | None = None,  # noqa: A002 - as everywhere
@@ -218,6 +220,7 @@ def format_of(path: str | os.PathLike[str], format: str | None = None) -> str:  
     return _format(format, _unpacked(Path(path)), "write").name
 
 
+@briefly
 def write(
     table: pd.DataFrame | Iterable[pd.DataFrame],
     path: str | os.PathLike[str],

@@ -1,0 +1,95 @@
+"""Errors as people see them: without frames of this package, in notebooks, consoles and scripts alike.
+
+The message of an error explains the failure, and our frames between it and the user's line would hide it. The
+traceback of the error itself keeps the frame through which it left, so nothing is lost to a debugger.
+"""
+
+from __future__ import annotations
+
+import sys
+import sysconfig
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_STANDARD = f"{sysconfig.get_path('stdlib')}{Path('/').anchor}"
+_OURS = (
+    f"{Path(__file__).parent}{Path('/').anchor}",
+    *(f"{_STANDARD}{name}" for name in ("asyncio", "concurrent", "contextlib.py", "functools.py")),
+)
+"""Paths of the package itself, and of the libraries that carry its calls between threads and through ``with``."""
+_INSTALLED = tuple(
+    f"{Path('/').anchor}{name}{Path('/').anchor}" for name in ("site-packages", "dist-packages")
+)
+_ATTRIBUTE = "_render_traceback_"
+"""Method by which IPython asks an error for its lines."""
+
+
+def is_ours(file: str) -> bool:
+    """Whether a file belongs to this package, or carries its calls."""
+    return file.startswith(_OURS)
+
+
+def is_of_libraries(file: str) -> bool:
+    """Whether a file is not the user's."""
+    if file.startswith((*_OURS, _STANDARD)) or any(folder in file for folder in _INSTALLED):
+        return True
+    # Frames of a compiled module have the relative path of its source.
+    return not file.startswith("<") and not Path(file).is_absolute()
+
+
+def without(leaves: Callable[[str], bool], trace: TracebackType | None) -> TracebackType | None:
+    """A traceback without the frames of some files."""
+    kept: list[TracebackType] = []
+    while trace is not None:
+        if not leaves(trace.tb_frame.f_code.co_filename):
+            kept.append(trace)
+        trace = trace.tb_next
+    shown: TracebackType | None = None
+    for one in reversed(kept):
+        shown = TracebackType(shown, one.tb_frame, one.tb_lasti, one.tb_lineno)
+    return shown
+
+
+def rendered(error: BaseException) -> list[str]:
+    """The lines that IPython shows of an error. Its causes are in its message."""
+    shell = sys.modules["IPython"].get_ipython()
+    causes = error.__cause__, error.__context__, error.__suppress_context__
+    error.__cause__ = error.__context__ = None
+    try:
+        lines: list[str] = shell.InteractiveTB.structured_traceback(
+            type(error), error, without(is_ours, error.__traceback__)
+        )
+    finally:
+        error.__cause__, error.__context__, error.__suppress_context__ = causes
+    return lines
+
+
+def _rendered_last() -> list[str]:
+    return rendered(sys.last_value or KeyboardInterrupt())
+
+
+def show_briefly(error: BaseException) -> None:
+    """Let an error that is not of this package be shown as briefly as ours are."""
+    setattr(error, _ATTRIBUTE, _rendered_last)
+    hook_scripts()
+
+
+def hook_scripts() -> None:
+    """Show errors briefly where Python prints them; a hook that is there already gets the shorter traceback."""
+    global _usual
+    if sys.excepthook is not _hook:
+        _usual, sys.excepthook = sys.excepthook, _hook
+
+
+_usual: Any = sys.excepthook
+
+
+def _hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    if hasattr(error, _ATTRIBUTE):
+        trace = error.__traceback__ = without(is_ours, trace)
+        error.__suppress_context__, error.__cause__ = True, None
+    _usual(kind, error, trace)
