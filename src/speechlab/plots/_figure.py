@@ -111,6 +111,7 @@ class PaperFigure(Figure):
         The figure itself stays so, so make other files of it first.
         """
         for axes in self.axes:
+            axes.set_xlabel(folded(axes.get_xlabel(), lines=3, columns=_NAME_COLUMNS))
             for note in axes.texts:
                 note.set_visible(note.get_label() != _NOTE)
             if isinstance(axes.xaxis.get_major_locator(), MaxNLocator):
