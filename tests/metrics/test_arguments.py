@@ -114,6 +114,23 @@ FUNCTIONS = {
         {"references": FRAME, "reference": "text", "hypothesis": "hypothesis", "language": "language"}
         | {"entities": [None] * len(FRAME), **DRAWS, "groups": None},
     ),
+    "suspects": (
+        metrics.suspects,
+        {
+            "frame": FRAME.assign(other=["a b", "c x"]),
+            "hypotheses": ["hypothesis", "other"],
+            "reference": "text",
+            "language": "language",
+        },
+    ),
+    "sequential_test": (
+        metrics.sequential_test,
+        {"runs": [[0.0, 1.0], [1.0, 1.0]], "alpha": 0.05, "seed": 0},
+    ),
+    "judge": (
+        metrics.judge,
+        {"rows": [{"a": "x", "b": "y", "difference": 0.1, "n": 9, "p": 0.01}], "level": 0.9, "more": "worse"},
+    ),
     "confusions": (metrics.confusions, {"scored": SCORED}),
     "hotword_scores": (metrics.hotword_scores, {"scored": SCORED, "hotwords": ["a"]}),
     "hotword_counts": (metrics.hotword_counts, {"scored": SCORED, "hotwords": ["a"]}),
@@ -318,6 +335,11 @@ ACCEPTED_BY = {
         for name in ("formatting_rates", "entity_scores")
         for argument in ("references", "reference", "hypothesis", "language", "groups")
     },
+    ("suspects", "reference"): set(),
+    ("suspects", "hypotheses"): set(),
+    ("suspects", "language"): {"None", "nan"},
+    ("judge", "more"): TEXT,
+    ("judge", "rows"): {"[]", "{}"},
     ("score", "reference"): set(),
     ("score", "hypothesis"): set(),
     ("score", "language"): set(),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from speechlab._arguments import has_column, is_missing, require_columns
 from speechlab.errors import InvalidRequestError
+from speechlab.metrics._arguments import as_texts
 from speechlab.metrics._columns import with_columns
 from speechlab.metrics._differences.compare import compare_texts, has_classes
 from speechlab.metrics._differences.differences import FORGIVEN
@@ -64,7 +65,7 @@ def suspects(
         >>> suspects(pd.DataFrame(rows), ["a", "b"])["suggestion"].tolist()
         ['ten hats']
     """
-    names = [hypotheses] if isinstance(hypotheses, str) else list(hypotheses)
+    names = as_texts(hypotheses, "hypotheses", "name columns of transcripts")
     if len(names) < 2:
         message = (
             f"hypotheses={names!r} names {len(names)} column; give the transcripts of two systems or more"

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from speechlab._arguments import is_missing
+from speechlab._arguments import is_missing, refused
+from speechlab.metrics._arguments import check_number
 from speechlab.metrics._statistics.randomization import holm
 
 if TYPE_CHECKING:
@@ -60,7 +61,15 @@ def judge(
     """
     import pandas as pd
 
-    given = [dict(row) for row in rows]
+    check_number(level, "level", 0.01, 0.9999, "the share of draws inside")
+    if not isinstance(more, str):
+        raise refused("more", more, "a word, such as 'worse'")
+    try:
+        given = [dict(row.items()) for row in rows]
+        if not all(given):
+            raise ValueError(given)  # noqa: TRY301 - told below
+    except (AttributeError, TypeError, ValueError) as error:
+        raise refused("rows", type(rows).__name__, "a list of dicts") from error
     words = [str(row.pop("more", more)) for row in given]
     extra = [name for name in dict.fromkeys(name for row in given for name in row) if name not in DIFFERENCES]
     table = pd.DataFrame(given, columns=[*DIFFERENCES, *extra])

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from speechlab._arguments import is_whole_number, refused
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._arguments import check_number
 
@@ -63,6 +64,8 @@ def sequential_test(
 
     values = _table_of(runs)
     check_number(alpha, "alpha", 0.0001, 0.5, "the probability of a false alarm")
+    if not is_whole_number(seed) or seed < 0:
+        raise refused("seed", seed, "a whole number of at least 0")
     blocks = _blocks(groups, values.shape[1])
     p = np.array([_p_of_newest(values[: run + 1], blocks, seed) for run in range(len(values))])
     present = ~np.isnan(values)
