@@ -297,8 +297,8 @@ def test_a_service_that_cannot_be_reached_stops_none_of_the_others(lab, recordin
     [
         ({}, {}, "a client for each name"),
         ({"": None}, {}, "a client for each name"),
-        (None, {"settings": {}}, "parameters of Client.transcribe"),
-        (None, {"settings": {"a": ["Ada"]}}, r"settings\['a'\]"),
+        ({"ours": None}, {"settings": {}}, "parameters of Client.transcribe"),
+        ({"ours": None}, {"settings": {"a": ["Ada"]}}, r"settings\['a'\]"),
     ],
 )
 def test_what_are_no_systems(recordings, lab, how, message):

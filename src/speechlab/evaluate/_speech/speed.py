@@ -16,7 +16,7 @@ from speechlab.evaluate._arguments import code_or_none
 from speechlab.evaluate._statistics import QUANTILES, quantile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Mapping, Sequence
 
     import pandas as pd
 
@@ -43,11 +43,6 @@ _WHOSE = ("system", "voice", "voice_name", "language", "source_lang", "target_la
 _ALWAYS = ("turn", "concurrency", "refusals", "error")
 TIMES = ("first_byte_s", "first_audible_s", "first_word_s", "total_s", "rtf")
 """Columns of timed calls that a summary has."""
-
-
-def first_time(columns: Collection[str]) -> str:
-    """The time that people wait for, of those in a table: recognisers have the last one only."""
-    return next(name for name in ("first_audible_s", "first_byte_s", "total_s") if name in columns)
 
 
 def table_of_calls(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> pd.DataFrame:

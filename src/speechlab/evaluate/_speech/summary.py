@@ -110,15 +110,6 @@ def ranking_scores(part: pd.DataFrame, text: str, language: str, keep: list[str]
     return again.assign(errors=part["tolerant_errors"].where(done, again["errors"]))
 
 
-def ranking_rates(table: pd.DataFrame) -> pd.Series[float]:
-    """Return the rate of each row that ranks it: of readings, or without notation, or else the error rate."""
-    rates = table["error_rate"].astype("Float64")
-    for name in reversed(_RANKED):
-        if name in table.columns:
-            rates = table[name].astype("Float64").fillna(rates)
-    return rates
-
-
 def ranking_units(summary: pd.DataFrame) -> pd.Series[str]:
     """The unit of the rate that ranks voices; missing for rows without a language, which have no rate."""
     units = summary["unit"].mask((summary["ranked_by"] == READING).fillna(value=False), "reading")

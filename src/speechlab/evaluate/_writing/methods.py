@@ -179,9 +179,7 @@ _STREAMED = (
     "Times of streams were measured by calls of their own, one at a time, in turns, after one call each that does "
     "not count: to the first piece with a letter or digit, and to the end; medians are given."
 )
-RANDOMIZATION = "approximate randomisation"
-"""Value of the column ``test`` in comparisons of translations."""
-_RANDOMIZED = f"Differences of translations were tested by paired {RANDOMIZATION}, 10,000 draws."
+_RANDOMIZED = "Differences of translations were tested by paired approximate randomisation, 10,000 draws."
 
 _SAID: dict[str, tuple[str, tuple[str, ...]]] = {
     "pooled": ("Rates are errors over the length of the references, added up over utterances first.", ()),

@@ -1,0 +1,61 @@
+"""One table of differences: corrected by families, and judged by what more of a measure means."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from speechlab.metrics import holm, judge
+
+COLUMNS = (
+    *("a", "b", "language", "condition", "measure", "unit", "n", "value_a", "value_b", "difference"),
+    *("low", "high", "p", "p_holm", "verdict", "test"),
+)
+
+
+def row(difference, p, **facts):
+    return {"a": "old", "b": "new", "n": 9, "unit": "word", "difference": difference, "p": p, **facts}
+
+
+@pytest.mark.parametrize(
+    ("more", "verdicts"),
+    [
+        ("worse", ["worse", "better", "no difference shown"]),
+        ("better", ["better", "worse", "no difference shown"]),
+        ("slower", ["slower", "faster", "no difference shown"]),
+        ("told apart", ["told apart", "no difference shown", "no difference shown"]),
+    ],
+)
+def test_a_verdict_is_on_the_second(more, verdicts):
+    table = judge([row(0.1, 0.001), row(-0.1, 0.001), row(0.1, 0.9)], more=more)
+    assert table["verdict"].tolist() == verdicts
+    assert judge([row(0.1, 0.001, more=more)])["verdict"].tolist() == verdicts[:1]
+
+
+def test_what_is_not_paired_or_not_tested_is_told_apart():
+    table = judge([row(0.1, None), row(0.1, None, n=0), row(0.0, 0.001)])
+    assert table["verdict"].tolist() == ["no difference shown", "not paired", "no difference shown"]
+    times = judge([row(0.9, 0.001, unit="ratio"), row(1.1, 0.001, unit="ratio")], more="slower")
+    assert times["verdict"].tolist() == ["faster", "slower"]  # 1 is no difference
+
+
+def test_columns_are_the_same_also_without_rows():
+    assert tuple(judge([]).columns) == COLUMNS
+    table = judge([row(0.1, 0.5, blocks=4)])
+    assert tuple(table.columns) == (*COLUMNS, "blocks")
+    assert table[["language", "condition"]].to_numpy().tolist() == [["", ""]]
+    assert judge([]).dtypes.equals(judge([row(0.1, 0.5)]).head(0).dtypes)
+
+
+@given(st.lists(st.tuples(st.sampled_from("xy"), st.floats(0, 1) | st.none()), max_size=8))
+def test_each_family_is_corrected_by_itself(tests):
+    rows = [row(0.1, p, measure=measure) for measure, p in tests]
+    table, whole = judge(rows, by="measure"), judge(rows)
+    for measure, part in table.groupby("measure"):
+        chances = [p for name, p in tests if name == measure]
+        expected = holm([float("nan") if p is None else p for p in chances])
+        assert part["p_holm"].tolist() == pytest.approx(expected.tolist(), nan_ok=True)
+    both = pd.concat([table["p_holm"], whole["p_holm"]], axis=1).dropna()
+    assert (both.iloc[:, 0] <= both.iloc[:, 1] + 1e-12).all()
