@@ -457,10 +457,10 @@ def test_what_is_wrong_with_a_study_is_a_few_lines_in_a_cell(tmp_path):
     report = made(tmp_path, rows=2)
     frame = pd.DataFrame({"text": ["One."]})
     wrong = {
-        "evaluate.recognition(None, frame)": "no column 'audio'",
+        "evaluate.recognition({'ours': None}, frame)": "no column 'audio'",
         "evaluate.round_trip(None, frame)": "no column 'language'",
         "evaluate.voices(None, frame, takes=0)": "no column 'language'",
-        "evaluate.translation(None, frame)": "no column",
+        "evaluate.translation({'ours': None}, frame)": "no column",
         "evaluate.vad_sweep(None, frame, {})": "no column 'audio'",
         "evaluate.recognition()": "missing 2 required positional arguments",
         "report.compare('gone')": "holds no report",
