@@ -128,5 +128,5 @@ def test_how_a_batch_went_is_kept_without_widgets(tmp_path, live_service, monkey
     assert "2/2" in bar["data"]["text/plain"]
     (left,) = notebook.cells[3].outputs
     assert left["data"]["text/html"].count("<tr>") == 3
-    assert "2 of 2 calls · 0 errors · 0 cached · 1 invalid row · " in left["data"]["text/plain"]
+    assert "2 of 2 calls · 1 failed · 0 cached · " in left["data"]["text/plain"]
     assert "widget" not in str([bar["data"], left["data"]])

@@ -32,6 +32,7 @@ from speechlab.batch._plan.prices import S_PER_CHARACTER
 from speechlab.batch._run.budget import Budget
 from speechlab.batch._run.options import DEFAULT_CONCURRENCY, RunOptions
 from speechlab.batch._run.progress import Counts, Progress, Watcher, announce, counted
+from speechlab.batch._run.progress import BAR as BAR
 from speechlab.batch._table.assemble import assemble
 from speechlab.batch._table.failures import failures_told_elsewhere
 from speechlab.batch._table.timed import FAULTS_ATTRIBUTE, segments

@@ -20,7 +20,7 @@ from speechlab.batch._plan.plan import check_plan, make_plan
 from speechlab.batch._plan.source import open_source
 from speechlab.batch._run.execution import Execution
 from speechlab.batch._run.options import RunOptions, WaitingOptions
-from speechlab.batch._run.progress import Display, Tally, counted
+from speechlab.batch._run.progress import BAR, Display, Tally, counted, shown_as
 from speechlab.batch._run.window import GRACE_S, LAST_S
 from speechlab.batch._table.assemble import as_asked, join_frames
 from speechlab.batch._table.record import RUN_ATTRIBUTE
@@ -73,6 +73,7 @@ class Caller:
         self.lab = lab
         self._options: Mapping[str, Any] = {"concurrency": 1, "rate": None, "executor": None, **options}
         self._grouped: tuple[AsyncClient, CallGroup] | None = None
+        self.progress = shown_as(options["progress"])
 
     def __enter__(self) -> Self:
         return self
@@ -105,8 +106,7 @@ class Caller:
 
     def perform(self, execution: Execution, store: Store) -> None:
         """Make the calls of an execution."""
-        tally, progress = execution.tally, execution.options["progress"]
-        display = Display(tally, progress, execution.plan.step.operation)
+        display = Display(execution.tally, self.progress, execution.plan.step.operation)
         future = begin(self.lab, lambda lab: self._perform(execution, store, lab))
         try:
             while wait([future], _LOOK_S).not_done:
@@ -230,12 +230,12 @@ def _planned(
                     advise(error, told)
                 raise
 
-        service, voices = caller.ask(ask, Display(tally, progress, kind.operation))
+        service, voices = caller.ask(ask, Display(tally, caller.progress, kind.operation))
         fit = partial(fitted_to, caller.lab)
         step = kind(parameters, source.columns, service=service, voices=voices, fit=fit)
         store = store or stack.enter_context(opened(keeping["store"]))
         rows = len(source.whole) if source.whole is not None and kind.works_on == "audio" else 0
-        shown = progress if progress is True else False  # only a bar shows the reading
+        shown = progress is True or progress is BAR  # only a bar shows the reading
         with counted(shown, rows, "read recordings", unit="row", delay_s=_READING_S) as tell:
             plan = make_plan(source, step, keeping, store, service=service, tell=tell)
         yield plan, store

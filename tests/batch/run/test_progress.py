@@ -12,6 +12,7 @@ import pytest
 
 from speechlab import batch
 from speechlab.batch import Counts, Outcome
+from speechlab.batch._run import progress
 from speechlab.client import Client
 from speechlab.errors import InvalidRequestError
 from speechlab.widgets import BatchPreview
@@ -62,7 +63,8 @@ def test_the_preview_shows_the_last_rows_of_a_real_run(reverser, translator, sto
     assert preview.recent[0]["latency"].endswith(" s")
     assert "no: 400" in preview.recent[2]["text"]
     assert (preview.title, preview.done, preview.total, preview.running) == ("Translation", 10, 10, False)
-    assert preview.summary.startswith("10 of 10 calls · 1 error · 0 cached · ")
+    assert preview.summary.startswith("10 of 10 calls · 1 failed · 0 cached · ")
+    assert "most often: HTTP 400" in preview.summary
 
 
 def test_the_page_is_told_five_times_a_second_at_most():
@@ -84,13 +86,24 @@ def test_long_texts_are_cut_and_stopped_runs_say_so():
     preview.update([Outcome("error", error_text="x" * 10_000)], Counts(1, 7_000, 1, 0, 3.0))
     preview.end()
     assert len(preview.recent[0]["text"]) == 300
-    assert preview.summary == "1 of 7,000 calls · 1 error · 0 cached · 0.3 calls/s · stopped after 3 s"
+    told = "1 of 7,000 calls · 1 failed · 0 cached · 0.3 calls/s · stopped after 3 s · most often: "
+    assert preview.summary == told + "x" * 100
+
+
+def test_in_a_notebook_a_batch_shows_its_preview(reverser, store, monkeypatch):
+    shown = []
+    monkeypatch.setattr(progress, "_in_notebook", lambda: True)
+    monkeypatch.setattr("IPython.display.display", lambda *values, **_: shown.extend(values))
+    batch.translate(texts(3), reverser, store=store, **EN_JA)
+    (preview,) = shown
+    assert isinstance(preview, BatchPreview)
+    assert (preview.title, preview.done, preview.running) == ("Translation", 3, False)
 
 
 def test_rows_that_cannot_be_asked_are_counted_as_well(reverser, store):
     frame = pd.DataFrame({"text": ["one", "", None]})
-    first = "1 of 1 calls · 0 errors · 0 cached · 2 invalid rows"
-    for summary in (first, "no calls to make · 1 cached · 2 invalid rows"):
+    first = "1 of 1 calls · 2 failed · 0 cached"
+    for summary in (first, "no calls to make · 2 failed · 1 cached"):
         preview = BatchPreview()
         batch.translate(frame, reverser, store=store, progress=preview, **EN_JA)
         assert preview.summary.startswith(summary)
@@ -105,6 +118,7 @@ def test_a_number_of_rows_that_makes_no_sense_is_refused(rows):
 BAR = """
 import pandas as pd, sys
 from speechlab import batch
+from speechlab.batch._run import progress
 from speechlab.client import Client
 lab = Client(base_url=sys.argv[1])
 frame = pd.DataFrame({"text": [f"text {n}" for n in range(40)]})
@@ -115,6 +129,7 @@ batch.translate(frame, lab, source_lang="en", target_lang="ja", store=sys.argv[2
 READING = """
 import pandas as pd, sys
 from speechlab import batch
+from speechlab.batch._run import progress
 from speechlab.batch import _core
 from speechlab.client import Client
 _core._READING_S = 0.0  # else the bar of a fast machine is never seen
@@ -148,7 +163,7 @@ def test_the_bar_is_for_terminals(translator, tmp_path):
     plain = Script(BAR, translator.base_url, tmp_path / "a")
     shown = on_a_terminal(BAR, translator.base_url, tmp_path / "b")
     assert b"translate: 100%" in shown
-    assert b"errors=0" in shown
+    assert b"failed=0" in shown
     assert b"tokens=" in shown, shown
     assert b"call/s" in shown
     assert plain.communicate(timeout=150) == ("", "")
@@ -182,7 +197,7 @@ def test_the_bar_says_what_a_run_waits_for(tmp_path, columns):
     lines = re.split(r"[\r\n]+", shown.decode())
     assert max(map(len, lines)) <= columns
     waiting = [line for line in lines if "waiting" in line]
-    end = "" if columns == 80 else r", errors=0, .*\]"
+    end = "" if columns == 80 else r", failed=0, .*\]"
     whole = re.compile(
         rf"translate: +\d+%\|.{{5,}}\| \d+/40.*, waiting for the service's quota(, \d s)?{end}"
     )
@@ -202,9 +217,9 @@ def test_the_preview_says_what_a_run_waits_for(store):
     assert waiting
     for line in waiting:
         assert re.fullmatch(
-            r"\d+ of 40 calls · 0 errors · 0 cached · waiting for the service's quota(, \d s)?", line
+            r"\d+ of 40 calls · 0 failed · 0 cached · waiting for the service's quota(, \d s)?", line
         )
-    assert said[-1].startswith("40 of 40 calls · 0 errors · 0 cached · ")
+    assert said[-1].startswith("40 of 40 calls · 0 failed · 0 cached · ")
     assert "waiting" not in said[-1]
 
 

@@ -65,6 +65,57 @@ Progress = bool | Callable[[int, int], None] | Watcher
 """True for a bar, False for none, a function of (calls done, calls in all), or a watcher."""
 
 
+class _Bar:
+    """Progress as a bar everywhere, for what makes one batch after the other; see ``BAR``."""
+
+    def begin(self, operation: str) -> None:
+        """Do nothing: the display draws the bar."""
+
+    def update(self, outcomes: Sequence[Outcome], counts: Counts) -> None:
+        """Do nothing."""
+
+    def end(self) -> None:
+        """Do nothing."""
+
+
+BAR = _Bar()
+"""Progress as a bar, also in a notebook."""
+
+
+class _CellPreview:
+    """The preview of a batch in the output of a notebook's cell, made when there is something to show."""
+
+    def __init__(self, make: Callable[[], Watcher]) -> None:
+        self._make = make
+        self._preview: Watcher | None = None
+
+    def begin(self, operation: str) -> None:
+        """Begin a run."""
+        if self._preview is None:
+            self._preview = self._make()
+        self._preview.begin(operation)
+
+    def update(self, outcomes: Sequence[Outcome], counts: Counts) -> None:
+        """Show the calls that ended."""
+        assert self._preview is not None
+        self._preview.update(outcomes, counts)
+
+    def end(self) -> None:
+        """End the run."""
+        assert self._preview is not None
+        self._preview.end()
+
+
+def shown_as(progress: Progress) -> Progress:
+    """The display of a batch: in a notebook a preview for True, where the widgets have registered theirs."""
+    if progress is not True or not _in_notebook():
+        return progress
+    import pandas as pd
+
+    make = getattr(getattr(pd.DataFrame, "speech", None), "preview_of_batch", None)
+    return True if make is None else _CellPreview(make)
+
+
 class Tally:
     """Counts of a run, written by the loop that makes the calls and read by the thread that shows them."""
 
@@ -124,11 +175,9 @@ class Tally:
     def figures(self, *, narrow: bool) -> dict[str, str]:
         """Return the figures that follow a bar, in addition to those of tqdm; fewer on a narrow screen."""
         elapsed = time.perf_counter() - self._began
-        shown = {"errors": f"{self.statuses['error']}"}
+        shown = {"failed": f"{self.statuses['error'] + self.invalid}"}
         if self.statuses["cached"]:
             shown["cached"] = f"{self.statuses['cached']}"
-        if self.invalid:
-            shown["invalid"] = f"{self.invalid}"
         if narrow:
             return shown
         if self.audio_s:
@@ -162,7 +211,7 @@ class Display:
         begun = self._tally.started or self._watched or self._bar is not None
         if self._progress is False or not (begun or self._tally.waiting()):
             return
-        if isinstance(self._progress, Watcher):
+        if self._progress is not BAR and isinstance(self._progress, Watcher):
             self._watch(self._progress)
         elif callable(self._progress):
             if not self._tally.started:

@@ -68,6 +68,8 @@ def _minutes(seconds: float) -> str:
 
 def stage_of(progress: object, stage: str) -> Progress:
     """Return the progress of one stage of a study, in the form for a batch."""
+    if progress is True:
+        return batch.BAR
     if isinstance(progress, bool | batch.Watcher):
         return progress
     if not callable(progress):

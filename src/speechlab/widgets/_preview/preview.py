@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections import deque
+from collections import Counter, deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,7 @@ _KEPT_EVERY_S = 5.0
 _MAX_ROWS = 50
 _MAX_CHARACTERS = 300
 _MAX_EARLIER = 20
+_MAX_REASON = 100
 _BOX = "max-width:760px;margin:4px 0;font-size:13px"
 _SOFT = "opacity:.74"
 _TITLES = {"synthesize": "Synthesis", "transcribe": "Recognition", "translate": "Translation"}
@@ -73,6 +74,7 @@ class BatchPreview(RefreshedWidget):
         super().__init__()
         self._last: deque[dict[str, str]] = deque(maxlen=rows)
         self._counts: Counts | None = None
+        self._reasons: Counter[str] = Counter()
         self._pushed = -math.inf
         self._kept = 0.0  # when the HTML in the notebook was made anew
 
@@ -104,6 +106,7 @@ class BatchPreview(RefreshedWidget):
             self.earlier = [*self.earlier, {"title": self.title, "summary": self.summary}][-_MAX_EARLIER:]
         self._last.clear()
         self._counts = None
+        self._reasons.clear()
         self.title = _TITLES.get(operation, operation)
         self._push(running=True)
         self._pushed = -math.inf  # the first rows need not wait
@@ -115,6 +118,7 @@ class BatchPreview(RefreshedWidget):
         """Show the calls that ended; called by the batch. The browser is updated at most five times a second."""
         self._last.extend(_entry(outcome) for outcome in outcomes)
         self._counts = counts
+        self._reasons.update(_entry(one)["text"] for one in outcomes if one.status == "error")
         if time.monotonic() - self._pushed >= _EVERY_S:
             self._push(running=True)
             if self._pushed - self._kept >= _KEPT_EVERY_S:  # a kernel may die before the end
@@ -132,7 +136,10 @@ class BatchPreview(RefreshedWidget):
             self.running = running
             self.recent = list(self._last)
             self.done, self.total = (counts.done, counts.total) if counts else (0, 0)
-            self.summary = _summary(counts, running=running) if counts else "begins"
+            told = _summary(counts, running=running) if counts else "begins"
+            if reason := next(iter(self._reasons.most_common(1)), None):
+                told = f"{told} · most often: {reason[0][:_MAX_REASON]}"
+            self.summary = told
         self._pushed = time.monotonic()
 
 
@@ -165,11 +172,8 @@ def _static_row(row: dict[str, str]) -> tuple[Html, ...]:
 def _summary(counts: Counts, *, running: bool) -> str:
     parts = ["no calls to make"]
     if counts.total:
-        errors = f"{counts.errors:,} error{'' if counts.errors == 1 else 's'}"
-        parts = [f"{counts.done:,} of {counts.total:,} calls", errors]
-    parts.append(f"{counts.cached:,} cached")
-    if counts.invalid:
-        parts.append(f"{counts.invalid:,} invalid row{'' if counts.invalid == 1 else 's'}")
+        parts = [f"{counts.done:,} of {counts.total:,} calls"]
+    parts += [f"{counts.errors + counts.invalid:,} failed", f"{counts.cached:,} cached"]
     rate = counts.done / counts.elapsed_s if counts.elapsed_s > 0 else 0.0
     if running and counts.waiting:
         return " · ".join([*parts, counts.waiting])
