@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import sys
 import sysconfig
+import traceback
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import FrameType
 
 _STANDARD = f"{sysconfig.get_path('stdlib')}{Path('/').anchor}"
 _OURS = (
@@ -56,13 +58,17 @@ def without(leaves: Callable[[str], bool], trace: TracebackType | None) -> Trace
 
 def rendered(error: BaseException) -> list[str]:
     """The lines that IPython shows of an error. Its causes are in its message."""
-    shell = sys.modules["IPython"].get_ipython()
+    shown = without(is_ours, error.__traceback__)
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - a process may have several shells
+    while frame is not None and not hasattr(frame.f_locals.get("self"), "InteractiveTB"):
+        frame = frame.f_back
+    if frame is None:
+        return traceback.format_exception(type(error), error, shown, chain=False)
     causes = error.__cause__, error.__context__, error.__suppress_context__
     error.__cause__ = error.__context__ = None
     try:
-        lines: list[str] = shell.InteractiveTB.structured_traceback(
-            type(error), error, without(is_ours, error.__traceback__)
-        )
+        shell = frame.f_locals["self"]
+        lines: list[str] = shell.InteractiveTB.structured_traceback(type(error), error, shown)
     finally:
         error.__cause__, error.__context__, error.__suppress_context__ = causes
     return lines

@@ -7,18 +7,22 @@ a network, and outside text is always escaped. Notebooks, ``df.speech.show`` and
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from speechlab._door import name_after as _name_after
-from speechlab.widgets._editor.editor import SegmentEditor
-from speechlab.widgets._errors.browser import ErrorBrowser
-from speechlab.widgets._errors.browser import shown_errors as shown_errors
-from speechlab.widgets._listening.test import ListeningTest
-from speechlab.widgets._player.player import Player
 from speechlab.widgets._preview.preview import BatchPreview
-from speechlab.widgets._recorder.recorder import Recorder
-from speechlab.widgets._stream.stream import StreamPlayer
 from speechlab.widgets._table.shown import ShownTable as ShownTable
 from speechlab.widgets._table.table import AudioTable, show
-from speechlab.widgets._voices.explorer import VoiceExplorer
+
+if TYPE_CHECKING:
+    from speechlab.widgets._editor.editor import SegmentEditor
+    from speechlab.widgets._errors.browser import ErrorBrowser
+    from speechlab.widgets._errors.browser import shown_errors as shown_errors
+    from speechlab.widgets._listening.test import ListeningTest
+    from speechlab.widgets._player.player import Player
+    from speechlab.widgets._recorder.recorder import Recorder
+    from speechlab.widgets._stream.stream import StreamPlayer
+    from speechlab.widgets._voices.explorer import VoiceExplorer
 
 __all__ = [
     "AudioTable",
@@ -35,3 +39,26 @@ __all__ = [
 
 
 _name_after(__name__, globals(), __all__)
+
+
+def __getattr__(name: str) -> Any:
+    """The widgets that a table does without, loaded together on first use: they need texts, segments and tests."""
+    if name not in __all__ and name != "shown_errors":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from speechlab.widgets._editor.editor import SegmentEditor
+    from speechlab.widgets._errors.browser import ErrorBrowser, shown_errors
+    from speechlab.widgets._listening.test import ListeningTest
+    from speechlab.widgets._player.player import Player
+    from speechlab.widgets._recorder.recorder import Recorder
+    from speechlab.widgets._stream.stream import StreamPlayer
+    from speechlab.widgets._voices.explorer import VoiceExplorer
+
+    classes = (SegmentEditor, ErrorBrowser, ListeningTest, Player, Recorder, StreamPlayer, VoiceExplorer)
+    names = globals()
+    names.update({one.__name__: one for one in classes}, shown_errors=shown_errors)
+    _name_after(__name__, names, __all__)
+    return names[name]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

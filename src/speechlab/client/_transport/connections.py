@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+from dataclasses import replace
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakSet
 
@@ -11,6 +13,7 @@ from speechlab._require import require
 from speechlab.client._settings.settings import FAST
 from speechlab.client._systems.functions import FunctionSystem
 from speechlab.client._transport.adapted import AdaptedWire, FunctionWire
+from speechlab.client._transport.http import environment_proxy
 from speechlab.client._transport.httpx import HttpxWire
 from speechlab.errors import ConfigurationError
 
@@ -31,7 +34,7 @@ class ConnectionPool:
     """The HTTP connections of a client, made on first use and bound to the event loop of that use."""
 
     def __init__(self) -> None:
-        self._wire: Wire | None = None
+        self._wires: dict[bool, Wire] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._pid = 0
         self.closed = False
@@ -41,16 +44,21 @@ class ConnectionPool:
         """Open realtime sessions and streams, which end with their client; unreferenced ones are not kept alive."""
         self._waits: set[asyncio.Timeout] = set()
 
-    def wire(self, settings: Settings) -> Wire:
+    def wire(self, settings: Settings, *, many: bool = False) -> Wire:
         """The wire for the running loop.
+
+        Args:
+            settings: Of the client.
+            many: Whether it is for the many calls of a batch, which take aiohttp where nothing is against it.
 
         Raises:
             ConfigurationError: The client is closed, or belongs to another open loop.
         """
         self.check()
-        if self._wire is None:
-            self._wire = _wire(settings)
-        return self._wire
+        if many not in self._wires:
+            fast = many and settings.transport is None and _may_be_fast(settings.base_url)
+            self._wires[many] = _wire(replace(settings, transport=FAST) if fast else settings)
+        return self._wires[many]
 
     def check(self) -> None:
         """Bind to the running loop, or check that it is the bound one.
@@ -63,7 +71,7 @@ class ConnectionPool:
             raise _closed()
         if self._loop is None or self._pid != os.getpid() or self._loop.is_closed():
             # Sockets of a closed loop, or of the parent process after a fork, cannot be used here.
-            self._wire, self._loop, self._pid = None, loop, os.getpid()
+            self._wires, self._loop, self._pid = {}, loop, os.getpid()
             self.sessions.clear()
             self._waits.clear()
             _bound.add(self)
@@ -110,8 +118,8 @@ class ConnectionPool:
                 until.reschedule(0.0)
             for session in tuple(self.sessions):
                 await session.aclose()
-        wire, self._wire = self._wire, None
-        if wire is not None and self.is_here:
+        wires, self._wires = self._wires, {}
+        for wire in wires.values() if self.is_here else ():
             await wire.close()
 
 
@@ -124,6 +132,12 @@ async def close_all() -> None:
     for pool in tuple(_bound):
         if pool.is_here and not pool.closed:
             await pool.close()
+
+
+def _may_be_fast(base_url: str) -> bool:
+    """Whether aiohttp is installed, and no proxy stands before the service that it does not know, as SOCKS."""
+    proxy = environment_proxy(base_url)
+    return find_spec("aiohttp") is not None and (proxy is None or proxy.startswith(("http:", "https:")))
 
 
 def _wire(settings: Settings) -> Wire:

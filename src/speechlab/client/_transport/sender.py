@@ -341,7 +341,7 @@ class Sender:
         progress.tell("request")
         outcome: RawResponse | ReplyStream | Failure | None = None
         try:
-            wire = self.connections.wire(self.settings)
+            wire = self.connections.wire(self.settings, many=self.group is not None)
             outcome = await exchange(wire, self.settings, call, progress, place, stream=stream)
         finally:
             if outcome is None:

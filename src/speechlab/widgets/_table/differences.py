@@ -8,7 +8,6 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from speechlab.errors import InvalidRequestError, MissingDependencyError
-from speechlab.metrics import compare_texts, error_rate
 from speechlab.text import language_code, writes_without_spaces
 
 if TYPE_CHECKING:
@@ -58,6 +57,8 @@ def _compared(
     pairs: list[tuple[int, str, str]], unit: Any, language: str | None, *, classes: bool
 ) -> Iterator[list[Piece]]:
     _, references, hypotheses = zip(*pairs, strict=True)
+    from speechlab.metrics import error_rate  # slow to import, and most tables have no references
+
     compared = error_rate(references, hypotheses, unit=unit, language=language)
     steps = compared.edits(equal=True)
     places = zip(
@@ -167,6 +168,8 @@ def _class_spans(said: str, heard: str, language: str | None) -> list[tuple[int,
     if language not in {"en", "ja", "zh"}:
         return []
     try:
+        from speechlab.metrics import compare_texts
+
         found = compare_texts(said, heard, language).differences
     except MissingDependencyError:
         return []
