@@ -87,6 +87,12 @@ def _order(db: sqlite3.Connection) -> None:
     db.execute("CREATE INDEX results_operation ON results(operation)")
 
 
+def _failed_attempts(db: sqlite3.Connection) -> None:
+    # keys are random, so each row in an index of them rewrites another page: attempts that succeeded need none
+    db.execute("DROP INDEX attempts_key")
+    db.execute("CREATE INDEX attempts_failed ON attempts(key) WHERE status = 'error'")
+
+
 Migration = Callable[[sqlite3.Connection], None]
 
 MIGRATIONS: tuple[tuple[str, Migration], ...] = (
@@ -94,6 +100,7 @@ MIGRATIONS: tuple[tuple[str, Migration], ...] = (
     ("2026-11 runs", _runs),
     ("2026-11 replies", _replies),
     ("2026-11 order", _order),
+    ("2026-11 failed attempts", _failed_attempts),
 )
 """Migrations by name, oldest first. A released migration is never edited; each change is a new migration."""
 

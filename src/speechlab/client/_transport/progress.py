@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from logging import DEBUG
 from typing import TYPE_CHECKING, TypeVar
 
-from speechlab.client._events import CallEvent, Timing, emit
+from speechlab.client._events import CallEvent, Timing, emit, logger
 from speechlab.client._operations.operation import whole_s
 from speechlab.client._scheduling.pressure import End, Ended
 from speechlab.errors import APITimeoutError
@@ -29,7 +30,7 @@ class Progress:
         self.clock = settings.clock
         self.call = call
         self._hook = settings.on_event
-        self.call_id = secrets.token_hex(8)
+        self.call_id = ""
         self.began = self.clock.monotonic()
         self.attempts = 0
         self.queued_s = 0.0
@@ -82,6 +83,10 @@ class Progress:
         """Log a step of the call, and pass it to the hook."""
         if kind == "request" and self._key is not None:
             self.key_number = self._key.number
+        if self._hook is None and not logger.isEnabledFor(DEBUG):
+            return
+        if not self.call_id:
+            self.call_id = secrets.token_hex(8)
         event = CallEvent(
             kind,  # type: ignore[arg-type]  # the kinds are those of CallEvent
             self.call.operation,
