@@ -29,11 +29,8 @@ WITHOUT = {
         batch.plan_translation batch.run batch.segments batch.synthesize batch.transcribe batch.transcribe_long
         batch.translate notebook.Playback widgets.StreamPlayer""",
     "what rooms of this package ask of each other, and nobody else": """
-        batch.Arrivals batch.Outcome batch.TimedCall batch.failures_told_elsewhere batch.in_turns batch.timed
-        client.CallGroup client.Operation client.address_and_key
-        client.ask_service client.asking_afresh client.begin client.by_attempts client.fitted_to client.grouped
-        client.remember_service client.replaying_from client.result_of client.without_scheduler
-        evaluate.combined_page""",
+        batch.Outcome batch.in_turns batch.timed
+        client.Operation evaluate.combined_page""",
     "an error is read, not made: SpeechLabError, APIError and InvalidRequestError show how": """
         errors.APIConnectionError errors.APITimeoutError errors.AudioDecodeError errors.AudioError
         errors.AudioLimitError errors.AuthenticationError errors.BadRequestError errors.ConfigurationError
@@ -49,15 +46,15 @@ WITHOUT = {
         engines.EngineStatus engines.EngineVoice engines.Recognition
         engines.RecognitionSegment engines.TranslationDelta engines.TranslationJob metrics.Dnsmos metrics.Interval
         service.RunningService service.ServedEngine store.Attempt store.Blob
-        store.RunPart store.RunRecord store.Stored""",
+        store.RunPart store.Stored""",
     "a protocol or a type: implemented or annotated, not called": """
-        batch.Progress batch.Watcher client.AudioInput client.Clock client.Random client.RealtimeEvent
+        batch.Watcher client.AudioInput client.Clock client.Random client.RealtimeEvent
         client.SystemClock engines.Reader engines.Recognizer
         engines.Synthesizer engines.Translator""",
     "needs a kernel, a browser or a microphone": """
         notebook.allow_nested_loops widgets.BatchPreview widgets.Recorder widgets.VoiceExplorer""",
     "needs weights, a server, a keyring or a package that is not always there": """
-        cli.main client.remember_key client.remembered_key datasets.from_hugging_face
+        cli.main datasets.from_hugging_face
         engines.ReadHere engines.check engines.create metrics.dnsmos
         metrics.speaker_embedding metrics.speaker_similarity
         segments.from_pyannote segments.to_pyannote service.running""",

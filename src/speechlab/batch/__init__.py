@@ -30,37 +30,36 @@ from speechlab.batch._plan.parameters import Column, Value
 from speechlab.batch._plan.plan import Plan
 from speechlab.batch._plan.prices import S_PER_CHARACTER
 from speechlab.batch._run.budget import Budget
-from speechlab.batch._run.options import DEFAULT_CONCURRENCY, RunOptions
-from speechlab.batch._run.progress import Counts, Progress, Watcher, announce, counted
+from speechlab.batch._run.options import DEFAULT_CONCURRENCY as DEFAULT_CONCURRENCY
+from speechlab.batch._run.options import RunOptions
 from speechlab.batch._run.progress import BAR as BAR
+from speechlab.batch._run.progress import Counts, Watcher, announce, counted
+from speechlab.batch._run.progress import Progress as Progress
 from speechlab.batch._table.assemble import assemble
-from speechlab.batch._table.failures import failures_told_elsewhere
-from speechlab.batch._table.timed import FAULTS_ATTRIBUTE, segments
-from speechlab.batch._timing import Arrivals, TimedCall, in_turns, timed
+from speechlab.batch._table.failures import failures_told_elsewhere as failures_told_elsewhere
+from speechlab.batch._table.timed import FAULTS_ATTRIBUTE as FAULTS_ATTRIBUTE
+from speechlab.batch._table.timed import segments
+from speechlab.batch._timing import Arrivals as Arrivals
+from speechlab.batch._timing import TimedCall as TimedCall
+from speechlab.batch._timing import in_turns, timed
 
 __all__ = [
     "CHUNK_ROWS",
-    "DEFAULT_CONCURRENCY",
-    "FAULTS_ATTRIBUTE",
     "PIECE_S",
     "STATUSES",
-    "Arrivals",
     "Budget",
     "Column",
     "Counts",
     "Outcome",
     "Plan",
-    "Progress",
     "Run",
     "RunOptions",
-    "TimedCall",
     "Value",
     "Verification",
     "Watcher",
     "assemble",
     "diff",
     "failures",
-    "failures_told_elsewhere",
     "in_turns",
     "load",
     "plan_synthesis",

@@ -12,19 +12,17 @@ from typing import TYPE_CHECKING, Any
 from speechlab._door import name_after as _name_after
 from speechlab.client._api.async_client import AsyncClient, AsyncRawReplies
 from speechlab.client._api.client import Client, RawReplies, aconnect, connect
-from speechlab.client._api.for_batches import (
-    address_and_key,
-    ask_service,
-    asking_afresh,
-    begin,
-    by_attempts,
-    fitted_to,
-    grouped,
-    remember_service,
-    replaying_from,
-    result_of,
-    without_scheduler,
-)
+from speechlab.client._api.for_batches import address_and_key as address_and_key
+from speechlab.client._api.for_batches import ask_service as ask_service
+from speechlab.client._api.for_batches import asking_afresh as asking_afresh
+from speechlab.client._api.for_batches import begin as begin
+from speechlab.client._api.for_batches import by_attempts as by_attempts
+from speechlab.client._api.for_batches import fitted_to as fitted_to
+from speechlab.client._api.for_batches import grouped as grouped
+from speechlab.client._api.for_batches import remember_service as remember_service
+from speechlab.client._api.for_batches import replaying_from as replaying_from
+from speechlab.client._api.for_batches import result_of as result_of
+from speechlab.client._api.for_batches import without_scheduler as without_scheduler
 from speechlab.client._api.perform import RawReply
 from speechlab.client._api.realtime import RealtimePool, RealtimeSession, SpeechEvents
 from speechlab.client._api.streams import RawStream, SpeechStream, TranslationStream
@@ -43,11 +41,12 @@ from speechlab.client._realtime.events import AsyncSpeechEvents
 from speechlab.client._realtime.pool import AsyncRealtimePool
 from speechlab.client._realtime.session import AsyncRealtimeSession
 from speechlab.client._realtime.synthesis import AudioDelta, RealtimeEvent
-from speechlab.client._scheduling.group import CallGroup
+from speechlab.client._scheduling.group import CallGroup as CallGroup
 from speechlab.client._secret import Secret
-from speechlab.client._settings.keys import remember_key, remembered_key
-from speechlab.client._settings.resolve import BASE_URL_VARIABLE
-from speechlab.client._settings.settings import plain_url
+from speechlab.client._settings.keys import remember_key as remember_key
+from speechlab.client._settings.keys import remembered_key as remembered_key
+from speechlab.client._settings.resolve import BASE_URL_VARIABLE as BASE_URL_VARIABLE
+from speechlab.client._settings.settings import plain_url as plain_url
 from speechlab.client._streams.raw import AsyncRawStream
 from speechlab.client._streams.speech import AsyncSpeechStream
 from speechlab.client._streams.translation import AsyncTranslationStream
@@ -58,7 +57,6 @@ if TYPE_CHECKING:
     from speechlab.text import join_texts
 
 __all__ = [
-    "BASE_URL_VARIABLE",
     "AsyncClient",
     "AsyncRawReplies",
     "AsyncRawStream",
@@ -72,7 +70,6 @@ __all__ = [
     "AudioInput",
     "AudioStart",
     "CallEvent",
-    "CallGroup",
     "CallTotals",
     "Client",
     "Clock",
@@ -102,24 +99,10 @@ __all__ = [
     "Usage",
     "VoiceCatalogue",
     "aconnect",
-    "address_and_key",
-    "ask_service",
-    "asking_afresh",
-    "begin",
-    "by_attempts",
     "connect",
-    "fitted_to",
-    "grouped",
     "join_texts",
     "opentelemetry_hook",
-    "plain_url",
-    "remember_key",
-    "remember_service",
-    "remembered_key",
-    "replaying_from",
-    "result_of",
     "system",
-    "without_scheduler",
 ]
 
 _name_after(__name__, globals(), __all__)

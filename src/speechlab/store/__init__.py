@@ -9,19 +9,18 @@ from __future__ import annotations
 
 from speechlab._door import name_after as _name_after
 from speechlab.store._blobs import Blob, BlobFolder
-from speechlab.store._claims import Claims
-from speechlab.store._runs import PART_SUFFIX, RunPart, RunRecord
-from speechlab.store._store import STORE_FILE, Attempt, Store, Stored
+from speechlab.store._claims import Claims as Claims
+from speechlab.store._runs import PART_SUFFIX as PART_SUFFIX
+from speechlab.store._runs import RunPart
+from speechlab.store._runs import RunRecord as RunRecord
+from speechlab.store._store import STORE_FILE as STORE_FILE
+from speechlab.store._store import Attempt, Store, Stored
 
 __all__ = [
-    "PART_SUFFIX",
-    "STORE_FILE",
     "Attempt",
     "Blob",
     "BlobFolder",
-    "Claims",
     "RunPart",
-    "RunRecord",
     "Store",
     "Stored",
 ]
