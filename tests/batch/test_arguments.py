@@ -238,7 +238,7 @@ def test_what_is_wrong_with_a_call_is_a_few_lines_in_a_cell(reverser, translator
         for cell, told in wrong.items():
             shown, error = run(cell)
             assert told in str(error), (cell, error)
-            assert len(shown.splitlines()) <= 15, shown
+            assert len(shown.splitlines()) <= 12, shown
         (tmp_path / "a.csv").write_bytes("text\nCafé.\n".encode("latin-1"))
         (tmp_path / "a.parquet").write_text("no table")
         for cell, told in {
@@ -248,8 +248,8 @@ def test_what_is_wrong_with_a_call_is_a_few_lines_in_a_cell(reverser, translator
         }.items():
             shown, error = run(cell)
             assert told in str(error), (cell, error)
-            assert type(error.__cause__).__name__ in shown
-            assert len(shown.splitlines()) <= 25, shown  # with what is behind it
+            assert isinstance(error.__cause__, Exception)  # its words are in the message, so it is not shown
+            assert len(shown.splitlines()) <= 12, shown
         run("await other.aclose()")
 
 
