@@ -110,7 +110,7 @@ def kernel():
 
 
 def scrubbed(notebook):
-    """A copy without bars of progress, live widgets, and ids and times of calls."""
+    """A copy without bars and previews of progress, live widgets, and ids and times of calls."""
     notebook = copy.deepcopy(notebook)
     notebook.metadata = {
         "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
@@ -128,7 +128,8 @@ def scrubbed(notebook):
 
 
 def _stays(output):
-    return not _BAR.match(output.get("data", {}).get("text/plain", ""))
+    shown = output.get("data", {}).get("text/plain", "")
+    return not _BAR.match(shown) and not shown.startswith("BatchPreview(")
 
 
 def _plain(output, number, places):
