@@ -89,8 +89,8 @@ def _order(db: sqlite3.Connection) -> None:
 
 def _failed_attempts(db: sqlite3.Connection) -> None:
     # keys are random, so each row in an index of them rewrites another page: attempts that succeeded need none
-    db.execute("DROP INDEX attempts_key")
-    db.execute("CREATE INDEX attempts_failed ON attempts(key) WHERE status = 'error'")
+    db.execute("DROP INDEX IF EXISTS attempts_key")
+    db.execute("CREATE INDEX IF NOT EXISTS attempts_failed ON attempts(key) WHERE status = 'error'")
 
 
 Migration = Callable[[sqlite3.Connection], None]
