@@ -44,7 +44,8 @@ def test_rows_and_the_line_are_there_and_hostile_text_stays_text(show_preview, p
     assert page.get_by_role("group", name="Batch: Recognition").count() == 1
     assert page.locator("tbody tr").count() == 4
     assert page.get_by_text("聞き取れてますか").get_attribute("lang") == "ja"
-    line = "17 of 40 calls · 1 error · 1,200 cached · 1.4 calls/s · 16 s left"
+    line = "17 of 40 calls · 1 failed · 1,200 cached · 1.4 calls/s · 16 s left"
+    line += " · most often: the service is busy: <b>wait</b>"
     assert page.locator(".sl-summary").text_content() == line
     assert page.locator("[aria-live]").all_text_contents() == [line]
     assert (
