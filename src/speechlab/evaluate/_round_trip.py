@@ -16,8 +16,7 @@ from speechlab.evaluate._speech.rows import SPEAK, heard_by_one, scored_rows, sp
 from speechlab.evaluate._speech.speed import callers_of, no_speed, timed_or_why, timed_voices
 from speechlab.evaluate._systems import asked_of_each, services_of, told_gone
 from speechlab.evaluate._voices import cast_of, recorded_voices
-from speechlab.evaluate._writing.progress import StageProgress, stage_of, tell_estimate
-from speechlab.evaluate._writing.record import record_of
+from speechlab.evaluate._writing.record import StageProgress, record_of, stage_of, tell_estimate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -20,8 +20,7 @@ from speechlab.evaluate._speech.scorers import named_functions
 from speechlab.evaluate._speech.speed import callers_of, no_speed, timed_or_why, timed_voices
 from speechlab.evaluate._systems import services_of, told_gone
 from speechlab.evaluate._voices import cast_of, engines_of, recorded_voices
-from speechlab.evaluate._writing.progress import StageProgress, stage_of, tell_estimate
-from speechlab.evaluate._writing.record import record_of
+from speechlab.evaluate._writing.record import StageProgress, record_of, stage_of, tell_estimate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

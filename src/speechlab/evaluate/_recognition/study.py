@@ -34,8 +34,7 @@ from speechlab.evaluate._speech.scorers import SCORE, Scorer, named_functions, o
 from speechlab.evaluate._speech.speed import callers_of, no_speed, timed_or_why, timed_recognisers
 from speechlab.evaluate._speech.summary import BLOCK, NO_SPEAKER
 from speechlab.evaluate._systems import asked_of_each, existing_of, told_gone
-from speechlab.evaluate._writing.progress import StageProgress, stage_of, tell_estimate
-from speechlab.evaluate._writing.record import record_of
+from speechlab.evaluate._writing.record import StageProgress, record_of, stage_of, tell_estimate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

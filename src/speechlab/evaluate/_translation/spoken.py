@@ -19,8 +19,7 @@ from speechlab.evaluate._systems import UNUSABLE, services_of
 from speechlab.evaluate._translation.stages import STEPS, stages_report
 from speechlab.evaluate._voices import by_service, one_voice, speaks, voice_name
 from speechlab.evaluate._writing.differences import of_study
-from speechlab.evaluate._writing.progress import StageProgress, stage_of
-from speechlab.evaluate._writing.record import record_of
+from speechlab.evaluate._writing.record import StageProgress, record_of, stage_of
 from speechlab.metrics import BETTER, compare_translations, judge, score, translation_score
 from speechlab.text import normalizer
 

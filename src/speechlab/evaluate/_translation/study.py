@@ -34,8 +34,7 @@ from speechlab.evaluate._translation.measures import (
 )
 from speechlab.evaluate._translation.report import translation_report
 from speechlab.evaluate._translation.speed import no_times, timed_translations
-from speechlab.evaluate._writing.progress import StageProgress, stage_of, tell_estimate
-from speechlab.evaluate._writing.record import record_of
+from speechlab.evaluate._writing.record import StageProgress, record_of, stage_of, tell_estimate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

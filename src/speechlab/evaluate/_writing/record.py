@@ -1,19 +1,90 @@
-"""The record of a study: time, versions, settings, and the records of its batches."""
+"""The run of a study: an estimate before it, its stages, and afterwards its record of versions and batches."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from speechlab import batch
 from speechlab._platform import package_version
-from speechlab.errors import InvalidRequestError, StoreError
+from speechlab.errors import InvalidRequestError, SpeechLabError, StoreError
+from speechlab.evaluate._writing.columns import plural
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from speechlab.batch import Progress
     from speechlab.store import Store
+
+StageProgress = bool | Callable[[str, int, int], None] | batch.Watcher
+"""True for bars, False for none, a function of (stage, calls done, calls in all), or a watcher of one stage after the
+other."""
+
+
+ESTIMATE = "estimate: "
+"""How the estimate begins, which a function of progress gets as its first stage."""
+
+
+def tell_estimate(
+    progress: object,
+    done: str,
+    plans: Iterable[Callable[[], batch.Plan]] = (),
+    *,
+    then: str = "",
+    recordings: Sequence[float] = (),
+) -> None:
+    """Say before a study starts how much it will ask for, as far as its rows and its store tell.
+
+    Args:
+        progress: As a study takes it; a function gets the sentence as a stage of 0 calls.
+        done: What is done, as in ``"speak"``.
+        plans: Functions that plan the calls; one whose service cannot be asked is left out.
+        then: What is done with the speech of these plans.
+        recordings: The lengths of recordings in seconds, in place of plans.
+    """
+    if progress is False or isinstance(progress, batch.Watcher):
+        return
+    if len(recordings):
+        known = [seconds for seconds in recordings if seconds == seconds]
+        amount = f"at most {plural(len(recordings), 'recording')} to {done}, {_minutes(sum(known))}"
+    else:
+        totals: Counter[str] = Counter()
+        for plan in plans:
+            with suppress(SpeechLabError):
+                totals.update(plan().summary())
+        amount = f"{plural(int(totals['calls']), 'text')} to {done}, {totals['characters']:,.0f} characters"
+        if totals["cached"]:
+            amount += f" ({totals['cached']:,.0f} more are in the store)"
+        if then and totals["characters"]:
+            amount += f"; up to {_minutes(batch.S_PER_CHARACTER * totals['characters'])} to {then}"
+    words = f"{ESTIMATE}{amount}"
+    if callable(progress):
+        progress(words, 0, 0)
+    else:
+        batch.announce(True, words)
+
+
+def _minutes(seconds: float) -> str:
+    return f"{seconds / 60:,.0f} minutes" if seconds >= 90 else f"{seconds:.0f} seconds"
+
+
+def stage_of(progress: object, stage: str) -> Progress:
+    """Return the progress of one stage of a study, in the form for a batch."""
+    if progress is True:
+        return batch.BAR
+    if isinstance(progress, bool | batch.Watcher):
+        return progress
+    if not callable(progress):
+        message = (
+            f"progress is {progress!r}; it must be True, False, a function of (stage, calls done, calls in all), "
+            "or a watcher such as BatchPreview()"
+        )
+        raise InvalidRequestError(message, parameter="progress")
+    told = progress
+    return lambda done, total: told(stage, done, total)
 
 
 def record_of(
