@@ -50,8 +50,11 @@ def _choice(differences: pd.DataFrame) -> Conclusion:
             continue
         leads.append(f"keep {baseline}{where}")
         count = int(rows["n"].max())
+        texts = plural(count, "text")
         few = (
-            f"; {count} texts are too few to show any" if count < _FEWEST else f" on {plural(count, 'text')}"
+            f"; {texts} {'is' if count == 1 else 'are'} too few to show any"
+            if count < _FEWEST
+            else f" on {texts}"
         )
         worse = [
             str(name) for name, part in rows.groupby("b", sort=False) if (part["verdict"] == WORSE).any()
