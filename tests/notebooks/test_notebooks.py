@@ -124,8 +124,7 @@ def test_how_a_batch_went_is_kept_without_widgets(tmp_path, live_service, monkey
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
     NotebookClient(notebook, timeout=200, resources={"metadata": {"path": str(tmp_path)}}).execute()
     (bar,) = [output for output in notebook.cells[2].outputs if "data" in output]  # and a failed row is told
-    assert "100%" in bar["data"]["text/plain"]
-    assert "2/2" in bar["data"]["text/plain"]
+    assert "2 of 2 calls · 1 failed" in bar["data"]["text/plain"]
     (left,) = notebook.cells[3].outputs
     assert left["data"]["text/html"].count("<tr>") == 3
     assert "2 of 2 calls · 1 failed · 0 cached · " in left["data"]["text/plain"]

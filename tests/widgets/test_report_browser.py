@@ -57,7 +57,7 @@ def test_a_report_is_read_sorted_and_heard(shown, html, request):
         "Rows",
         "Method",
     ]
-    figure = page.get_by_role("img", name="Figure: Error rates, with 95 % intervals")
+    figure = page.get_by_role("img", name="Figure: Error rates")
     assert figure.evaluate("node => node.complete && node.naturalWidth") > 300
     assert page.evaluate("getComputedStyle(document.querySelector('td')).paddingLeft") == "0px"
     page.locator("summary", has_text="How this was found").click()

@@ -222,6 +222,8 @@ class Report(Shared, Contents):
 
     def failed(self) -> pd.DataFrame:
         """Return the rows that failed, or that nothing could be done for."""
+        if "status" not in self.table.columns:
+            return self.table.iloc[:0]
         return self.table[self.table["status"].isin(["error", "skipped"])]
 
     def part(self, system: str, condition: str | None = None) -> Report:

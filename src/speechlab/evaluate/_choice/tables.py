@@ -56,7 +56,7 @@ def errors_view(summary: pd.DataFrame) -> View:
     ]
     note = (
         "The recogniser's slips by chance are among a voice's own errors. Homophones, numbers and spellings only "
-        "look wrong, and are in none of the three."
+        "look wrong, and are not among them."
     )
     return View.of("Whose the errors are", columns, summary, note)
 

@@ -38,7 +38,8 @@ def flagged(table: pd.DataFrame) -> pd.DataFrame:
     """Return scored rows with ``hallucination`` and ``tail_lost``; missing for rows without a score."""
     bare = table[_NEEDED].reset_index(drop=True)
     found = edits(bare, equal=True)
-    operations = found.groupby("utterance", observed=True)["operation"].agg(list).to_dict()
+    steps_of = found.astype({"operation": object}).groupby("utterance", observed=True)["operation"]
+    operations = {key: part.tolist() for key, part in steps_of}
     loops = table["loop"].fillna(value=False).astype(bool).tolist()
     made_up: list[bool | None] = []
     lost: list[bool | None] = []

@@ -65,11 +65,9 @@ def speech_report(
     sides = [name for name in SIDES if name in made.columns]
     nobody = bool(sides) and bool((made["voice"] == NO_SPEAKER).all())
     by = [*sides, *([] if nobody else ["voice_name"]), "language"]
-    drawings = [
-        Drawing(
-            "Error rates, with 95 % intervals", "error_rates", ("rates",), {"by": by, "rates": "ranking_rate"}
-        )
-    ]
+    known = ", with 95 % intervals" if rated["ranking_rate_low"].notna().any() else ""
+    bars = {"by": by, "rates": "ranking_rate"}
+    drawings = [Drawing(f"Error rates{known}", "error_rates", ("rates",), bars)]
     tables = {"segments": frame([]) if segments is None else segments, "rates": rated}
     counts = table.groupby("unit", observed=True)["errors"].count()
     if len(counts) and counts.min() >= _BINS * ENOUGH and table["duration_s"].nunique() >= _BINS:

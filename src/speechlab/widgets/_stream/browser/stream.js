@@ -174,7 +174,7 @@ class StreamView {
   /** Seconds of the sound that were heard. */
   get heard() {
     const now = this.out.context.currentTime;
-    const part = this.placed.findLast(({ at }) => at <= now);
+    const part = this.placed.filter(({ at }) => at <= now).at(-1);
     return part ? part.from + Math.min(now - part.at, part.length) : 0;
   }
 

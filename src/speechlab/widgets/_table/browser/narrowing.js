@@ -91,7 +91,7 @@ export class Narrowing {
     });
     for (const part of [button, panel]) {
       part.addEventListener("keydown", (event) => {
-        if (event.key !== "Escape" || panel.hidden) return;
+        if (!(event instanceof KeyboardEvent) || event.key !== "Escape" || panel.hidden) return;
         event.stopPropagation();
         open(false);
         button.focus();
