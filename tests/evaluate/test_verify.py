@@ -139,6 +139,7 @@ def test_the_command_says_in_one_line_what_is_so(saved, tmp_path):
     assert speechlab("verify", str(tmp_path / "page.html")).returncode == 1
     (tmp_path / "none.html").write_text("<main></main>")
     assert speechlab("verify", str(tmp_path / "none.html")).returncode == 2
+    assert speechlab("verify", str(tmp_path / "nowhere.html")).returncode == 2
 
 
 def test_a_page_without_rows_or_with_damaged_ones_is_told(saved, tmp_path):

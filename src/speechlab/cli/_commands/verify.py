@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from speechlab.cli._console import console, say
+from speechlab.cli._console import console, plain_table, say
+from speechlab.errors import InvalidRequestError, StoreError
 
 _LISTED = 20
 """Maximum number of places that are listed."""
@@ -22,11 +23,12 @@ def verify(
     """
     from speechlab.evaluate import verify as verified
 
-    found = verified(path)
+    try:
+        found = verified(path)
+    except StoreError as error:  # 1 would say that a number differs
+        raise InvalidRequestError(str(error), parameter="path") from error
     say(str(found))
     if len(found.unequal) > 1:
-        from speechlab.cli._console import plain_table
-
         table = plain_table("", "place", "stands", "follows")
         for row in found.unequal.head(_LISTED).itertuples(index=False):
             table.add_row(*(f"{cell:.80}" for cell in row))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import orjson
 
 from speechlab._arguments import is_missing, is_number
+from speechlab.evaluate._writing.folder import SOUNDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -25,8 +26,6 @@ _TOLERANCE = 1e-9
 """Relative; other processors sum in another order."""
 _FRAMES = ("summary", "differences")
 _TEXTS = ("conclusion", "findings", "views", "said", "facts", "drawings", "shown")
-_OWN = ("audio", "spoken")
-"""Columns of recordings, whose places differ."""
 
 
 class Unequal(NamedTuple):
@@ -68,7 +67,7 @@ class NumberCheck:
             self._note(f"{name}, number of rows", len(stands), len(follows))
             return
         for column in follows.columns:
-            if column in _OWN:
+            if column in SOUNDS:  # whose places differ
                 continue
             if column not in stands.columns:
                 self._note(f"{name}, column {column}", "none", f"{len(follows)} rows")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _RECORD = "record.json"
 _FORMAT = 2
-_SOUNDS = ("audio", "spoken")
+SOUNDS = ("audio", "spoken")
 """Columns of recordings, and folders of their copies."""
 _UNSAFE = re.compile(r"[^\w.-]+")
 _OURS = re.compile(r"[\w-]+\.parquet|figures/[\w.-]+\.svg")
@@ -103,7 +103,7 @@ def write_folder(
         path.mkdir(parents=True, exist_ok=True)
         earlier, written = _files_of(path), set()
         (path / _RECORD).touch()  # marks an incomplete folder as that of a report
-        moved = {name: _sounds(report.table, path, name) for name in _SOUNDS if name in report.table.columns}
+        moved = {name: _sounds(report.table, path, name) for name in SOUNDS if name in report.table.columns}
         frames = {_NAMES.get(name, name): getattr(report, name) for name in _FRAMES} | dict(report.tables)
         for name, frame in frames.items():
             _write(_pointing(frame, moved, rows=name == _NAMES["table"]), path / name)
@@ -345,7 +345,7 @@ def _pointing(frame: pd.DataFrame, places: Mapping[str, pd.Series[str]], *, rows
     """Return rows of a report, or their segments, with the recordings in the folder instead of the original ones."""
     if rows:
         return frame.assign(**places)
-    moved = places.get(_SOUNDS[0])
+    moved = places.get(SOUNDS[0])
     if moved is None or not {"file", "position"} <= set(frame.columns) or not len(frame):
         return frame
     files = moved.iloc[frame["position"]].to_numpy()
@@ -355,7 +355,7 @@ def _pointing(frame: pd.DataFrame, places: Mapping[str, pd.Series[str]], *, rows
 
 def _absolute(frame: pd.DataFrame, folder: Path) -> pd.DataFrame:
     """Return a table with the full paths of recordings in the folder."""
-    for name in {*_SOUNDS, "file"} & set(frame.columns):
+    for name in {*SOUNDS, "file"} & set(frame.columns):
         frame[name] = frame[name].map(
             lambda cell: str(folder / cell) if isinstance(cell, str) and (folder / cell).is_file() else cell
         )

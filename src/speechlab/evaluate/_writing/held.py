@@ -13,13 +13,12 @@ import pandas as pd
 from speechlab._arguments import is_missing
 from speechlab.evaluate._made import FOLLOWING
 from speechlab.evaluate._writing.contents import Contents, ShownRows, findings_of
+from speechlab.evaluate._writing.folder import SOUNDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _FORMAT = 1
-_LEFT_OUT = frozenset({"audio", "spoken"})
-"""Columns of recordings; the page has its own copies of the sounds."""
 _TABLES = ("speechless", "measures")
 """Further tables that a report is made of."""
 
@@ -33,7 +32,9 @@ def held_report(report: Contents, figures: Mapping[str, tuple[bytes, bytes]], *,
         sound: Whether its rows have sound.
     """
     follows = frozenset() if report.study == "listening" else FOLLOWING
-    kept_columns = [name for name in report.table.columns if name not in _LEFT_OUT | follows]
+    kept_columns = [
+        name for name in report.table.columns if name not in follows.union(SOUNDS)
+    ]  # the page has its own sounds
     frames = {"table": report.table[kept_columns], "speed": report.speed}
     frames |= {name: report.tables[name] for name in _TABLES if name in report.tables}
     kept = {

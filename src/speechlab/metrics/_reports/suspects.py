@@ -100,19 +100,13 @@ class _Row:
         self.code = "" if is_missing(language) else language_code(str(language))
         self.transcripts = [text for text in transcripts if isinstance(text, str) and text.strip()]
 
-    def pace(self, text: str, seconds: object) -> float:
-        """Characters a second; NaN where it cannot be known."""
-        if is_missing(seconds) or not isinstance(seconds, int | float) or seconds <= 0:
-            return math.nan
-        return len("".join(text.split())) / float(seconds)
-
     def judged(self, seconds: object, usual: float | None) -> tuple[str, int, str, str] | None:
         """The suggestion, the number of agreed differences, the certainty and the reason; None if nothing is odd."""
         if len(self.transcripts) < 2 or not self.reference.strip():
             return None
         agreed = self._agreed()
         heard_other_words = any(kind not in {"homophone", "tone"} for kind, *_ in agreed)
-        odd = "" if usual is None else self._odd_length(self.pace(self.reference, seconds) / usual)
+        odd = "" if usual is None else self._odd_length(_pace(self.reference, seconds) / usual)
         if not agreed and not odd:
             return None
         certainty = "likely" if heard_other_words or odd else "possible"
@@ -177,13 +171,20 @@ class _Row:
         return f"{count} systems have {f'“{heard}”' if heard else 'nothing'} for “{said}”{more}."
 
 
+def _pace(text: str, seconds: object) -> float:
+    """Characters a second; NaN where it cannot be known."""
+    if is_missing(seconds) or not isinstance(seconds, int | float) or seconds <= 0:
+        return math.nan
+    return len("".join(text.split())) / float(seconds)
+
+
 def _median_paces(rows: Sequence[_Row], seconds: Sequence[object]) -> dict[str, float]:
     """The median pace of the references in each language, in characters a second, where there are enough."""
     import statistics
 
     paces: dict[str, list[float]] = {}
     for row, length in zip(rows, seconds, strict=True):
-        pace = row.pace(row.reference, length)
+        pace = _pace(row.reference, length)
         if pace > 0:
             paces.setdefault(row.code, []).append(pace)
     return {code: statistics.median(known) for code, known in paces.items() if len(known) >= _FEW_ROWS}
