@@ -46,6 +46,7 @@ WRONG = {
     "frequency_penalty": [*NUMBER, 3],
     "repetition_penalty": [*NUMBER, 0],
     "session_id": [5, "x" * 200],
+    "stream": ["yes", 1, True],
     "source_lang": [5, None, "", "the language", ["en"], Column("gone")],
     "target_lang": [5, None, " ", "tgt_lang", ["en"]],
     "keywords": [5, [5], {"会議室": "meeting room"}, ["x"] * 21, [""]],

@@ -29,6 +29,10 @@ class FakeClock:
         self.now += seconds
         await asyncio.sleep(0)
 
+    def wait(self, seconds):
+        self.slept.append(seconds)
+        self.now += seconds
+
 
 class Half:
     """Jitter that is always in the middle."""

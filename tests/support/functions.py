@@ -32,3 +32,11 @@ def slowly():
 def spoken(text, voice):
     for word in text.split():
         yield [0.1] * (800 * len(word)), 8_000
+
+
+async def counted_aloud(clips):
+    count = 0
+    async for _ in clips:
+        count += 1
+        yield f"{count}", False
+    yield f"{count} pieces", True

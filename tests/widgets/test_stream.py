@@ -131,7 +131,10 @@ def test_streams_and_sessions_are_played_and_awaited_in_a_running_loop(lab):
 
 
 def test_events_give_their_clips_as_they_come(lab):
-    with lab.realtime(voice=voice(lab, "endless"), format="wav") as session, session.speak("Go on.") as events:
+    with (
+        lab.realtime(voice=voice(lab, "endless"), format="wav") as session,
+        session.speak("Go on.") as events,
+    ):
         assert next(events.clips()).duration_s > 0  # long before the end, which never comes
     with lab.realtime(voice=voice(lab, "quiet"), format="wav") as session:
         assert sum(clip.duration_s for clip in session.speak("One.").clips()) == pytest.approx(2.0)

@@ -112,12 +112,22 @@ def leading_silence_s(samples: ArrayLike, sample_rate: int, *, threshold_db: flo
         >>> leading_silence_s(np.concatenate([np.zeros(8_000), np.ones(8_000) * 0.5]), 8_000)
         1.0
     """
+    span = sound_span_s(samples, sample_rate, threshold_db=threshold_db)
+    return math.inf if span is None else span[0]
+
+
+def sound_span_s(
+    samples: ArrayLike, sample_rate: int, *, threshold_db: float = 40.0
+) -> tuple[float, float] | None:
+    """Seconds from the first to the last sound, by the threshold of :func:`leading_silence_s`; None without sound."""
     rate, checked = as_rate(sample_rate), as_samples(samples)
     window, power = _powers(checked, rate)
     if not power.size:
-        return math.inf
+        return None
     loud = np.flatnonzero(power > max(float(power.max()) * 10.0 ** (-threshold_db / 10.0), _FLOOR))
-    return int(loud[0]) * window / rate if loud.size else math.inf
+    if not loud.size:
+        return None
+    return int(loud[0]) * window / rate, min((int(loud[-1]) + 1) * window, len(checked)) / rate
 
 
 def _powers(samples: NDArray[np.float32], rate: int) -> tuple[int, NDArray[np.float64]]:

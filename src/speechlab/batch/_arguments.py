@@ -7,7 +7,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from speechlab._arguments import is_number, is_whole_number, refused
+from speechlab._arguments import is_bool, is_number, is_whole_number, refused
 from speechlab._brief import briefly
 from speechlab.batch._keeping import CHUNK_ROWS, STORES_ALLOWED, KeepingOptions, is_store
 from speechlab.batch._plan.parameters import (
@@ -50,6 +50,7 @@ _OPTIONS = {
     "voice": _Option("voice"),
     "format": _Option("flac"),
     "vad": _Option("off"),
+    "stream": _Option(default=False, fits=is_bool, allowed="True or False"),
     "keywords": _Option(()),
     "repeat": _Option(0, lambda value: is_whole_number(value) and value >= 0, "a whole number of at least 0"),
     "store": _Option(None, is_store, STORES_ALLOWED),
@@ -63,7 +64,7 @@ _OPTIONS = {
         "True, False, a function of (calls done, calls in all), or a watcher such as BatchPreview()",
     ),
     "on_error": _Option("row", lambda value: value in ("row", "raise"), "'row' or 'raise'"),
-    "retry_failed": _Option(True, lambda value: isinstance(value, bool), "True or False"),
+    "retry_failed": _Option(default=True, fits=is_bool, allowed="True or False"),
     "max_error_share": _Option(0.5, _is_share, "a number from 0 to 1, or None"),
     "budget": _Option(
         None, lambda value: isinstance(value, Budget | None), "a speechlab.batch.Budget, or None"

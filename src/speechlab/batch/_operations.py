@@ -149,6 +149,7 @@ def transcribe(frame: Table, lab: Client, **options: Unpack[TranscriptionOptions
         frequency_penalty: -2 to 2.
         repetition_penalty: 1 to 2.
         session_id: A label for the service. It does not change the key of the result.
+        stream: Whether recordings are recognised while they are spoken: only for a system with ``transcribe_stream``.
         repeat: As for :func:`synthesize`.
         store: As for :func:`synthesize`.
         prefix: As for :func:`synthesize`.

@@ -20,6 +20,9 @@ class Clock(Protocol):
     async def sleep(self, seconds: float) -> None:
         """Wait, in seconds."""
 
+    def wait(self, seconds: float) -> None:
+        """Wait in this thread, in seconds: for functions in place of a service."""
+
 
 class Random(Protocol):
     """Source of jitter."""
@@ -32,6 +35,7 @@ class SystemClock:
     """The machine's clocks, without a wrapping call: each request reads them a dozen times."""
 
     monotonic = staticmethod(time.monotonic)
+    wait = staticmethod(time.sleep)
     time = staticmethod(time.time)
     sleep = staticmethod(asyncio.sleep)
 

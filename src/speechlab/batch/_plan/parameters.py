@@ -95,6 +95,7 @@ class TranscriptionParameters(TypedDict, total=False):
     frequency_penalty: float | str | Column | Value | None
     repetition_penalty: float | str | Column | Value | None
     session_id: str | Column | Value | None
+    stream: bool
     repeat: int
 
 

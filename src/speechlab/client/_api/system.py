@@ -9,7 +9,7 @@ from urllib.parse import quote
 from speechlab._arguments import is_whole_number
 from speechlab._brief import briefly
 from speechlab.client._api.client import Client
-from speechlab.client._settings.settings import Settings, check_names
+from speechlab.client._settings.settings import Settings, check_names, check_number
 from speechlab.client._settings.store_mode import with_mode
 from speechlab.client._systems.functions import FunctionSystem, SystemFunction, named_voices
 from speechlab.errors import ConfigurationError
@@ -28,6 +28,7 @@ def system(
     name: str,
     *,
     transcribe: Callable[..., Any] | None = None,
+    transcribe_stream: Callable[..., Any] | None = None,
     synthesize: Callable[..., Any] | None = None,
     translate: Callable[..., Any] | None = None,
     voices: Iterable[str] | Mapping[str, str] | None = None,
@@ -35,6 +36,8 @@ def system(
     concurrency: int = 1,
     processes: int = 0,
     sample_rate: int | None = None,
+    playback_rate: float | None = 1.0,
+    piece_s: float = 0.1,
     **options: Unpack[ClientOptions],
 ) -> Client:
     """Make a client of your own functions, for everything that takes the client of a service.
@@ -51,6 +54,10 @@ def system(
         name: Name of the system.
         transcribe: ``transcribe(clip, language=None, …)``; returns a text, a ``Transcript``, segments (dicts, tuples
             or objects with start, end, text), segments with an info, or a dict, also the reply of a vendor.
+        transcribe_stream: ``transcribe_stream(clips, language=None, …)``; takes an iterator of clips that come as
+            they are spoken (an async function: ``async for``), and yields ``(text, final)``: what is recognised of a
+            segment so far, and whether that is final; the text after it is of the next segment. It is called by
+            ``transcribe(…, stream=True)``.
         synthesize: ``synthesize(text, voice)``; returns an ``AudioClip``, ``(samples, rate)``, the bytes of a file,
             or an iterator of them, whose pieces are streamed.
         translate: ``translate(text, source_lang, target_lang)``; returns a text, or an iterator of its pieces.
@@ -61,6 +68,9 @@ def system(
         concurrency: Calls at once, each in a thread; 1 for functions that are not safe in threads.
         processes: Number of processes that run the functions, one call at a time each; 0 for threads.
         sample_rate: Rate in Hz to which recordings are resampled; None leaves them as they are.
+        playback_rate: How many times faster than real time ``transcribe_stream`` gets its clips; None for all at
+            once, without times.
+        piece_s: Length of these clips, in seconds.
         **options: Options of a client: ``timeout``, ``store``, ``mode``, ``max_retries``, ``on_event`` and others.
 
     Returns:
@@ -79,6 +89,7 @@ def system(
     if taken := next((one for one in _OF_A_SERVICE if one in options), None):
         raise ConfigurationError(f"{taken} is for services; a system of functions has none, so leave it out")
     given = {"synthesize": synthesize, "transcribe": transcribe, "translate": translate}
+    given["transcribe_stream"] = transcribe_stream
     functions = {kind: SystemFunction.of(kind, one) for kind, one in given.items() if one is not None}
     _check(name, functions, concurrency=concurrency, processes=processes, sample_rate=sample_rate)
     if voices is None:
@@ -90,8 +101,14 @@ def system(
         places=processes or concurrency,
         processes=processes,
         sample_rate=sample_rate,
+        pace=(playback_rate, piece_s),
         identity=_identity(name, functions, version, sample_rate),
     )
+    for what, value in {
+        "playback_rate": 1.0 if playback_rate is None else playback_rate,
+        "piece_s": piece_s,
+    }.items():
+        check_number(what, value, least=0, advice="give a number above 0")
     address = f"https://function.invalid/{quote(adapter.identity, safe='')}"
     most: Any = {"max_concurrency": adapter.places, **with_mode(dict(options))}
     return Client.from_settings(
@@ -103,7 +120,9 @@ def _check(name: object, functions: Mapping[str, object], **numbers: object) -> 
     if not isinstance(name, str) or not name.strip():
         raise ConfigurationError(f"name is {name!r:.60}; give a text that names the system in reports")
     if not functions:
-        raise ConfigurationError("a system needs a function; give transcribe=, synthesize= or translate=")
+        raise ConfigurationError(
+            "a system needs a function; give transcribe=, transcribe_stream=, synthesize= or translate="
+        )
     for what, value in numbers.items():
         least = {"concurrency": 1, "processes": 0, "sample_rate": 1_000}[what]
         if (value is not None or what != "sample_rate") and not (is_whole_number(value) and value >= least):

@@ -6,6 +6,7 @@ from dataclasses import KW_ONLY, dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from speechlab._arguments import is_bool, refused
 from speechlab.client._events import Timing
 from speechlab.client._operations.call import HttpCall, RawResponse
 from speechlab.client._operations.operation import Operation, read_once, sendable, timeouts, words
@@ -90,6 +91,29 @@ class Transcript:
         table = pd.DataFrame(found, columns=["word", "start", "end", "confidence"])
         return table.astype({"word": "string", "start": "float64", "end": "float64", "confidence": "float64"})
 
+    @property
+    def partials(self) -> pd.DataFrame | None:
+        """The texts of a streamed recognition: ``time_s``, ``text``, ``final``; None if it was not streamed.
+
+        Times are seconds since the first sample was spoken. A final text is that of a segment.
+        """
+        import pandas as pd
+
+        if (found := _extra(self.reply).get("partials")) is None:
+            return None
+        table = pd.DataFrame(found, columns=["time_s", "text", "final"])
+        return table.astype({"time_s": "float64", "text": "string", "final": "bool"})
+
+    @property
+    def first_partial_s(self) -> float | None:
+        """Seconds from the first sound to the first text with a letter or digit, of a streamed recognition."""
+        return _extra(self.reply).get("first_partial_s")
+
+    @property
+    def finalization_s(self) -> float | None:
+        """Seconds from the end of the last sound to the last final text, of a streamed recognition."""
+        return _extra(self.reply).get("finalization_s")
+
     def __str__(self) -> str:
         return self.text
 
@@ -127,6 +151,8 @@ class Transcribe(Operation[Transcript]):
         frequency_penalty: -2 to 2 (0.5).
         repetition_penalty: 1 to 2 (1.05).
         session_id: A label for the service.
+        stream: Whether the recording is recognised while it is spoken: only for a system with ``transcribe_stream``
+            (:func:`speechlab.system`).
         timeout: Seconds for this call with its retries; None is the client's.
 
     Example:
@@ -151,6 +177,7 @@ class Transcribe(Operation[Transcript]):
     frequency_penalty: float | None = None
     repetition_penalty: float | None = None
     session_id: str | None = None
+    stream: bool = False  # type: ignore[misc]  # of the recording, not of the reply
     timeout: float | None = None
 
     def __post_init__(self) -> None:
@@ -176,12 +203,28 @@ class Transcribe(Operation[Transcript]):
         return {"audio": self._digest}
 
     @property
+    def streams(self) -> bool:
+        """Whether the recording is recognised while it is spoken.
+
+        Raises:
+            InvalidRequestError: ``stream`` is not a bool.
+        """
+        if not is_bool(self.stream):
+            raise refused("stream", self.stream, "True or False")
+        return self.stream
+
+    @property
     def options(self) -> RecognitionRequest:
         """The checked request. A short placeholder replaces the recording, which is encoded while it is sent.
 
         Raises:
             InvalidRequestError: An option breaks a rule of the contract.
         """
+        if self.streams:
+            message = (
+                "stream=True is for a system with transcribe_stream= (sl.system); leave it out for a service"
+            )
+            raise InvalidRequestError(message, parameter="stream")
         given = {name: value for name in _OPTIONS if (value := getattr(self, name)) is not None}
         if self.hotwords is not None:
             given["hotwords"] = words("hotwords", self.hotwords, rule="2.3")
@@ -240,12 +283,21 @@ class Transcribe(Operation[Transcript]):
             ]
         if words := _words_of(result.reply):
             kept["words"] = words
-        return kept
+        return kept | {name: extra[name] for name in _STREAMED if name in (extra := _extra(result.reply))}
 
     @staticmethod
     def kept_body(kept: Mapping[str, Any]) -> dict[str, Any]:
-        names = ("text", "language", "confidence", "segments", "words")
+        names = ("text", "language", "confidence", "segments", "words", *_STREAMED)
         return {name: kept[name] for name in names if kept.get(name) is not None}
+
+
+_STREAMED = ("partials", "first_partial_s", "finalization_s")
+"""Fields of a transcript that came in pieces."""
+
+
+def _extra(reply: RecognitionReply | None) -> Mapping[str, Any]:
+    """The fields of a reply beyond the contract."""
+    return (reply.model_extra or {}) if reply is not None else {}
 
 
 def _words_of(reply: RecognitionReply | None) -> list[dict[str, Any]]:
@@ -260,9 +312,11 @@ def _words_of(reply: RecognitionReply | None) -> list[dict[str, Any]]:
             "end": word["end"],
             "confidence": word.get("confidence", word.get("probability")),
         }
-        for word in (reply.model_extra or {}).get("words") or inner
+        for word in _extra(reply).get("words") or inner
         if isinstance(word, dict) and {"word", "start", "end"} <= word.keys()
     ]
 
 
-_OPTIONS = tuple(option.name for option in fields(Transcribe) if option.name not in {"audio", "timeout"})
+_OPTIONS = tuple(
+    option.name for option in fields(Transcribe) if option.name not in {"audio", "timeout", "stream"}
+)

@@ -8,11 +8,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
+from speechlab.client._systems.streaming import PacedClips
 from speechlab.contract import DEFAULT_SAMPLE_RATE
 from speechlab.errors import ConfigurationError, InvalidRequestError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from speechlab.client._clock import Clock
 
 FIELDS: dict[str, frozenset[str]] = {
     "synthesize": frozenset({"voice", "sample_rate", "temperature"}),
@@ -23,6 +26,7 @@ FIELDS: dict[str, frozenset[str]] = {
     ),
     "translate": frozenset({"source_lang", "target_lang", "keywords", "context", "model"}),
 }
+FIELDS["transcribe_stream"] = FIELDS["transcribe"]
 """Fields that a function of each operation may take by name, beside the text or recording."""
 _FACTS = frozenset({"voice", "language", "source_lang", "target_lang"})
 """Fields that say what is asked for: a function that does not take them is made for one value of each."""
@@ -167,11 +171,13 @@ class FunctionCall:
     """A call of a function.
 
     Attributes:
-        operation: ``synthesize``, ``transcribe`` or ``translate``.
+        operation: ``synthesize``, ``transcribe``, ``transcribe_stream`` or ``translate``.
         content: The text, or the clip.
         fields: Fields by name, without those that were not given.
         format: Format of the speech; empty for other operations.
         stream: Whether its pieces are used while they come.
+        pace: For ``transcribe_stream``: how many times faster than real time the clip is spoken (None for all at
+            once), and the length of its pieces in seconds.
     """
 
     operation: str
@@ -179,6 +185,11 @@ class FunctionCall:
     fields: dict[str, Any]
     format: str = ""
     stream: bool = False
+    pace: tuple[float | None, float] | None = None
+
+    def spoken(self, clock: Clock) -> PacedClips | None:
+        """The clip as it is spoken from now on; None for functions that get it whole."""
+        return None if self.pace is None else PacedClips(self.content, *self.pace, clock)
 
     def fitted(self, takes: frozenset[str]) -> dict[str, Any]:
         """The fields for a function that takes some of them.
@@ -217,6 +228,7 @@ class FunctionSystem:
         places: Calls that may run at once.
         processes: Number of processes; 0 for threads of this one.
         sample_rate: Rate in Hz to which recordings are resampled, or None.
+        pace: As of a :class:`FunctionCall`.
         identity: Identity for the keys of results.
     """
 
@@ -226,6 +238,7 @@ class FunctionSystem:
     places: int
     processes: int
     sample_rate: int | None
+    pace: tuple[float | None, float]
     identity: str
 
     @property
@@ -243,6 +256,8 @@ class FunctionSystem:
         if found is None:
             have = ", ".join(self.functions)
             message = f"the system {self.name!r} has no function for {operation}, only for {have}; give {operation}="
+            if operation == "transcribe" and "transcribe_stream" in self.functions:
+                message += ", or ask with stream=True"
             raise InvalidRequestError(message, parameter=operation)
         return found
 

@@ -102,25 +102,36 @@ class FunctionRecognition(Transcribe):
     @property
     def options(self) -> Any:
         """The fields that were given, as they were given."""
-        names = (one.name for one in fields(Transcribe) if one.name not in {"audio", "timeout"})
+        names = (one.name for one in fields(Transcribe) if one.name not in {"audio", "timeout", "stream"})
         given = {name: value for name in names if (value := getattr(self, name)) is not None}
         if str(given["vad"]) in {"off", "0"}:
             del given["vad"]
         if "hotwords" in given:
             given["hotwords"] = words("hotwords", given["hotwords"], rule="2.3")
-        self.system.check("transcribe", given)
+        self.system.check(self._function, given)
         return sendable(given)
 
     @property
+    def _function(self) -> str:
+        return "transcribe_stream" if self.streams else "transcribe"
+
+    @property
     def parameters(self) -> dict[str, Any]:
-        return {**self.options, **self.content}
+        found = {**self.options, **self.content}
+        if self.streams:
+            rate, piece_s = self.system.pace
+            found |= {"stream": True, "playback_rate": rate, "piece_s": piece_s}
+        return found
 
     def call(self, timeout: float | None) -> HttpCall:
         told, clip = self.options, self._clip()
         if not clip.frames:
             raise InvalidRequestError("the recording has no sound", parameter="audio")
-        limits = timeouts(self.time_s(timeout), _S_PER_S * clip.duration_s)
-        asked = FunctionCall("transcribe", clip, told)
+        expected_s, pace = _S_PER_S * clip.duration_s, self.system.pace if self.streams else None
+        if pace is not None and pace[0] is not None:
+            expected_s += clip.duration_s / pace[0]
+        limits = timeouts(self.time_s(timeout), expected_s)
+        asked = FunctionCall(self._function, clip, told, pace=pace)
         return HttpCall(self.name, "asr", "POST", RECOGNITION_PATH, limits, asked=asked)
 
     def _clip(self) -> AudioClip:

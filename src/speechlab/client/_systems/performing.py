@@ -5,18 +5,20 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
-import time
 import traceback
+from contextlib import aclosing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from speechlab.client._clock import SystemClock
 from speechlab.client._systems.functions import SystemFunction, fields_taken
 from speechlab.client._systems.results import pieces_of
 from speechlab.errors import EngineError, SpeechLabError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 
+    from speechlab.client._clock import Clock
     from speechlab.client._systems.functions import FunctionCall
 
 
@@ -26,10 +28,13 @@ class Loaded:
     Args:
         name: Name of the system, for messages.
         functions: The functions by operation.
+        clock: Source of time; None for that of the machine.
     """
 
-    def __init__(self, name: str, functions: Mapping[str, SystemFunction]) -> None:
-        self._name, self._functions = name, functions
+    def __init__(
+        self, name: str, functions: Mapping[str, SystemFunction], clock: Clock | None = None
+    ) -> None:
+        self._name, self._functions, self._clock = name, functions, clock or SystemClock()
         self._made: dict[str, tuple[Callable[..., Any], frozenset[str]]] = {}
         self._lock = threading.Lock()
 
@@ -39,19 +44,16 @@ class Loaded:
         Raises:
             SpeechLabError: The function failed.
         """
-        try:
-            function, takes = self._function(call.operation)
-            fields = call.fitted(takes)
-            began = time.perf_counter()
-            result = function(call.content, **fields)
-            if inspect.isawaitable(result):
-                result = asyncio.run(_awaited(result))
-            elif hasattr(result, "__aiter__"):
-                result = asyncio.run(_gathered(result))
-            yield from pieces_of(call.operation, result)
-            yield time.perf_counter() - began
-        except Exception as error:
-            raise self._failed(call, error) from error
+        with self._failing(call):
+            result, timed = self._called(call)
+            if inspect.isawaitable(result) or hasattr(result, "__aiter__"):
+                with asyncio.Runner() as runner:
+                    later = _pieces_later(call.operation, result)
+                    while (piece := runner.run(_next(later))) is not None:
+                        yield timed(piece)
+            else:
+                yield from map(timed, pieces_of(call.operation, result))
+            yield timed(None)
 
     async def pieces_on_loop(self, call: FunctionCall) -> AsyncIterator[Any]:
         """The same for an async function, on the running event loop.
@@ -59,25 +61,27 @@ class Loaded:
         Raises:
             SpeechLabError: The function failed.
         """
-        try:
-            function, takes = self._function(call.operation)
-            fields = call.fitted(takes)
-            began = time.perf_counter()
-            result = function(call.content, **fields)
-            result = await result if inspect.isawaitable(result) else result
-            if hasattr(result, "__aiter__"):
-                if call.operation == "transcribe":
-                    result = [piece async for piece in result]
-                else:
-                    async for each in result:
-                        for piece in pieces_of(call.operation, each):
-                            yield piece
-                    result = iter(())
-            for piece in pieces_of(call.operation, result):
-                yield piece
-            yield time.perf_counter() - began
-        except Exception as error:
-            raise self._failed(call, error) from error
+        with self._failing(call):
+            result, timed = self._called(call)
+            async with aclosing(_pieces_later(call.operation, result)) as later:
+                async for piece in later:
+                    yield timed(piece)
+            yield timed(None)
+
+    def _called(self, call: FunctionCall) -> tuple[Any, Callable[[Any], Any]]:
+        """What a function returns, and a function that puts the time to its pieces; of None, its own seconds."""
+        function, takes = self._function(call.operation)
+        fields = call.fitted(takes)
+        clips = call.spoken(self._clock)
+        began = self._clock.monotonic()
+
+        def timed(piece: Any) -> Any:
+            seconds = self._clock.monotonic() - began
+            if piece is None:
+                return seconds - (0.0 if clips is None else clips.waited_s)
+            return piece if clips is None else (seconds, *piece)
+
+        return function(call.content if clips is None else clips, **fields), timed
 
     def _function(self, operation: str) -> tuple[Callable[..., Any], frozenset[str]]:
         with self._lock:
@@ -88,10 +92,15 @@ class Loaded:
                 self._made[operation] = function, known.takes or fields_taken(operation, None)
             return self._made[operation]
 
-    def _failed(self, call: FunctionCall, error: Exception) -> SpeechLabError:
-        if isinstance(error, SpeechLabError):
-            return error
-        return function_error(self._name, call.operation, error)
+    @contextmanager
+    def _failing(self, call: FunctionCall) -> Iterator[None]:
+        """Make what a function raises an error of ours."""
+        try:
+            yield
+        except SpeechLabError:
+            raise
+        except Exception as error:
+            raise function_error(self._name, call.operation, error) from error
 
 
 def function_error(name: str, operation: str, error: Exception) -> EngineError:
@@ -106,10 +115,19 @@ def function_error(name: str, operation: str, error: Exception) -> EngineError:
     return failed
 
 
-async def _awaited(result: Any) -> Any:
-    result = await result
-    return [piece async for piece in result] if hasattr(result, "__aiter__") else result
+async def _pieces_later(operation: str, result: Any) -> AsyncGenerator[Any, None]:
+    """The pieces of what an async function returns, or of what it yields."""
+    result = await result if inspect.isawaitable(result) else result
+    if hasattr(result, "__aiter__") and operation == "transcribe":
+        result = [piece async for piece in result]
+    if not hasattr(result, "__aiter__"):
+        for piece in pieces_of(operation, result):
+            yield piece
+        return
+    async for each in result:
+        for piece in pieces_of(operation, each):
+            yield piece
 
 
-async def _gathered(result: Any) -> Any:
-    return iter([piece async for piece in result])
+async def _next(pieces: AsyncIterator[Any]) -> Any:
+    return await anext(pieces, None)

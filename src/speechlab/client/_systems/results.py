@@ -17,11 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _SOUND = "an AudioClip, (samples, rate), the bytes of a file, or an iterator of them"
+_PARTIAL = "an iterator of (text, final), as in ('good mor', False)"
+_MOST_PARTIALS = 100_000
 _TRANSCRIPT = "a text, a Transcript, segments, (segments, info), or a dict with 'text' or 'segments'"
 
 
 def pieces_of(operation: str, result: Any) -> Iterator[Any]:
-    """The pieces of a result: AudioClip or bytes of speech, the fields of a transcript, texts of a translation.
+    """The pieces of a result: AudioClip or bytes of speech, a transcript, texts of a translation, (text, final).
 
     An iterator is read to its end here, where the function runs, so that its time counts.
 
@@ -70,6 +72,21 @@ def _transcript(result: Any) -> Iterator[dict[str, Any]]:
         raise _other("transcribe", result, _TRANSCRIPT)
 
 
+def _partials(result: Any) -> Iterator[tuple[str, bool]]:
+    pieces = (result,) if isinstance(result, tuple) and result and isinstance(result[0], str) else result
+    if not isinstance(pieces, Iterable) or isinstance(pieces, str | Mapping):
+        raise _other("transcribe_stream", result, _PARTIAL)
+    for number, piece in enumerate(pieces):
+        if not (isinstance(piece, tuple | list) and len(piece) == 2 and isinstance(piece[0], str)):
+            raise _other("transcribe_stream", piece, _PARTIAL)
+        if number >= _MOST_PARTIALS:
+            raise ContractError(
+                f"the function of transcribe_stream yielded more than {_MOST_PARTIALS:,} texts of one recording; "
+                "end when the clips end"
+            )
+        yield piece[0], bool(piece[1])
+
+
 def _told(found: dict[str, Any], language: object) -> dict[str, Any]:
     return {**found, "language": str(language)} if language else found
 
@@ -116,5 +133,6 @@ def _other(operation: str, value: object, allowed: str) -> ContractError:
 _READERS: dict[str, Callable[[Any], Iterator[Any]]] = {
     "synthesize": _speech,
     "transcribe": _transcript,
+    "transcribe_stream": _partials,
     "translate": _translation,
 }

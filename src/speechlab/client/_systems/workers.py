@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterator
     from typing import IO
 
+    from speechlab.client._clock import Clock
     from speechlab.client._systems.functions import FunctionCall, FunctionSystem
 
 _CHILD = "from speechlab.client._systems.child import main; main()"
@@ -161,11 +162,12 @@ class Workers:
 
     Args:
         system: The system.
+        clock: Source of time for functions of this process.
     """
 
-    def __init__(self, system: FunctionSystem) -> None:
+    def __init__(self, system: FunctionSystem, clock: Clock) -> None:
         self._system = system
-        self._loaded = Loaded(system.name, system.functions)
+        self._loaded = Loaded(system.name, system.functions, clock)
         self._places = asyncio.Semaphore(system.places)
         self._idle: list[_Runner] = []
         self._all: set[_Runner] = set()

@@ -10,6 +10,7 @@ import orjson
 
 from speechlab.audio import AudioClip, concatenate, sniff, stream_encoder
 from speechlab.client._settings.settings import plain_url
+from speechlab.client._systems.streaming import streamed_transcript
 from speechlab.client._systems.workers import Workers
 from speechlab.client._transport.http import Reply, Wire, WireError
 from speechlab.contract import CONTENT_TYPES, VOICES_PATH, AudioFormat
@@ -82,7 +83,7 @@ class FunctionWire(Wire):
     def __init__(self, settings: Settings, system: FunctionSystem) -> None:
         super().__init__(settings)
         self._system = system
-        self._workers = Workers(system)
+        self._workers = Workers(system, settings.clock)
 
     async def open(
         self,
@@ -114,6 +115,10 @@ class FunctionWire(Wire):
         if asked.operation == "transcribe":
             (body,) = made
             body.setdefault("language", asked.fields.get("language"))
+        elif asked.pace is not None:
+            body = streamed_transcript(
+                made, seconds, asked.content, asked.pace[0], asked.fields.get("language")
+            )
         else:
             message = {"role": "assistant", "content": "".join(made)}
             body = {"model": self._system.name, "choices": [{"index": 0, "message": message}]}

@@ -1,0 +1,113 @@
+"""Recognition while a recording is spoken: its pieces at the pace of speech, and the texts that come meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from speechlab.audio import AudioClip, sound_span_s
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from speechlab.client._clock import Clock
+
+
+class PacedClips:
+    """The pieces of a recording, each once it has been spoken: for ``for``, and in async functions ``async for``.
+
+    Args:
+        clip: The recording, whose first sample is spoken now.
+        rate: How many times faster than real time it is spoken; None for all at once.
+        piece_s: Length of a piece, in seconds.
+        clock: Source of time.
+
+    Attributes:
+        waited_s: How long the function has waited for pieces.
+    """
+
+    def __init__(self, clip: AudioClip, rate: float | None, piece_s: float, clock: Clock) -> None:
+        self._clip, self._rate, self._clock = clip, rate, clock
+        self._step = max(1, round(piece_s * clip.sample_rate))
+        self._place, self._began, self.waited_s = 0, clock.monotonic(), 0.0
+
+    def __iter__(self) -> PacedClips:
+        return self
+
+    def __aiter__(self) -> PacedClips:
+        return self
+
+    def __next__(self) -> AudioClip:
+        with suppress(RuntimeError):
+            asyncio.get_running_loop()
+            raise TypeError(
+                "an async function reads its clips with `async for`, as `for` would stop the others"
+            )
+        if (wait_s := self._wait_s()) is None:
+            raise StopIteration
+        if wait_s > 0:
+            self._clock.wait(wait_s)
+        return self._piece(wait_s)
+
+    async def __anext__(self) -> AudioClip:
+        if (wait_s := self._wait_s()) is None:
+            raise StopAsyncIteration
+        if wait_s > 0:
+            await self._clock.sleep(wait_s)
+        return self._piece(wait_s)
+
+    def _wait_s(self) -> float | None:
+        """Seconds until the end of the next piece has been spoken; None if there is none."""
+        if self._place >= self._clip.frames:
+            return None
+        if self._rate is None:
+            return 0.0
+        end = min(self._place + self._step, self._clip.frames) / self._clip.sample_rate
+        return max(0.0, self._began + end / self._rate - self._clock.monotonic())
+
+    def _piece(self, waited_s: float) -> AudioClip:
+        self.waited_s += waited_s
+        first, self._place = self._place, self._place + self._step
+        return AudioClip(self._clip.samples[first : self._place], self._clip.sample_rate)
+
+
+def streamed_transcript(
+    heard: Sequence[tuple[float, str, bool]],
+    ended_s: float,
+    clip: AudioClip,
+    rate: float | None,
+    language: str | None,
+) -> dict[str, Any]:
+    """The fields of a transcript that came in pieces.
+
+    Args:
+        heard: Seconds since the first sample was spoken, text, and whether the text is final.
+        ended_s: Seconds until the function ended, when a text that is not final becomes so.
+        clip: The recording.
+        rate: How many times faster than real time it was spoken; None for all at once.
+        language: Its language, if that was asked for.
+
+    Returns:
+        ``text``, the final texts joined; ``language``; ``partials`` (``time_s``, ``text``, ``final``), each once;
+        ``first_partial_s``, from the first sound to the first text with a letter or digit; ``finalization_s``, from
+        the end of the last sound to the last final text. A time is left out without a text, a sound or a pace.
+    """
+    from speechlab.text import join_texts
+
+    kept: list[dict[str, Any]] = []
+    for time_s, text, final in heard:
+        if final or not kept or (text, False) != (kept[-1]["text"], kept[-1]["final"]):
+            kept.append({"time_s": time_s, "text": text, "final": final})
+    if kept and not kept[-1]["final"] and kept[-1]["text"].strip():
+        kept.append({**kept[-1], "time_s": ended_s, "final": True})
+    said = [one for one in kept if any(map(str.isalnum, one["text"]))]
+    finals = [one for one in said if one["final"]]
+    span = sound_span_s(clip.samples, clip.sample_rate)
+    times: dict[str, float] = {}
+    if said and span is not None and rate is not None:
+        times["first_partial_s"] = said[0]["time_s"] - span[0] / rate
+        if finals:
+            times["finalization_s"] = finals[-1]["time_s"] - span[1] / rate
+    text = join_texts([one["text"] for one in kept if one["final"]], language or "")
+    return {"text": text, "language": language, "partials": kept, **times}
