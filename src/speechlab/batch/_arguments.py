@@ -117,12 +117,7 @@ class TranslationOptions(TranslationPlanOptions, RunOptions, total=False):
 
 
 def explicit(options: type, **other: object) -> Callable[[F], F]:
-    """Show the keyword arguments behind a function's ``**options`` in ``help`` and in tab completion.
-
-    Args:
-        options: The TypedDict that lists them.
-        **other: Defaults that differ from those of the other functions.
-    """
+    """Show the keyword arguments behind a function's ``**options`` in ``help`` and in tab completion."""
     types, keyword = types_of(options), inspect.Parameter.KEYWORD_ONLY
     shown = [
         inspect.Parameter(name, keyword, default=default, annotation=_NEEDED.sub(r"\1", types[name]))
@@ -148,19 +143,7 @@ def _with_keywords(function: F, shown: list[inspect.Parameter]) -> F:
 
 
 def sort_options(what: str, given: Mapping[str, Any], *lists: type) -> tuple[Any, ...]:
-    """Check the options of a call, and sort them by the TypedDict that lists each.
-
-    Args:
-        what: Name of the called function, for the message.
-        given: The options of the call.
-        *lists: TypedDicts that together list all options of the function.
-
-    Returns:
-        For each TypedDict a dict of all its options, with defaults for the missing ones.
-
-    Raises:
-        InvalidRequestError: An option is unknown, a required one is missing, or a value is not allowed.
-    """
+    """Check the options of a call, and sort them by the TypedDict that lists each."""
     known = {name: default for options in lists for name, default in _defaults(options).items()}
     if unknown := sorted(set(given) - set(known)):
         of_client = [f"{name}=..." for name in unknown if name in _OF_CLIENT]

@@ -38,11 +38,7 @@ def is_store(value: object) -> TypeGuard[StoreLike]:
 
 @contextmanager
 def opened(store: StoreLike) -> Iterator[Store]:
-    """Open a store for the block. A store that is already open stays open after it.
-
-    Raises:
-        InvalidRequestError: The value is not a store, a path or None.
-    """
+    """Open a store for the block. A store that is already open stays open after it."""
     if not is_store(store):
         raise refused("store", store, STORES_ALLOWED)
     if isinstance(store, Store):
@@ -62,11 +58,7 @@ def is_there(store: StoreLike) -> bool:
 
 @contextmanager
 def opened_if_there(store: StoreLike) -> Iterator[Store]:
-    """Open an existing store for the block. A mistyped path raises an error and creates no folder.
-
-    Raises:
-        StoreError: There is no store at the path.
-    """
+    """Open an existing store for the block. A mistyped path raises an error and creates no folder."""
     if isinstance(store, (str, os.PathLike)) and not is_there(store):
         raise StoreError(
             f"there is no store in {os.fspath(store)}; give the folder that the runs used as store="

@@ -51,12 +51,7 @@ class Arrivals:
             self.first_word_s = self.elapsed_s
 
     def listen(self, stream: SpeechStream, after_each: Callable[[], None] | None = None) -> SpeechClip:
-        """Read a stream to its end and note its pieces.
-
-        Args:
-            stream: The stream; the caller closes it.
-            after_each: Called after each piece; an exception ends the reading.
-        """
+        """Read a stream to its end and note its pieces."""
         for piece in stream.clips():
             self.sound(piece.frames)
             if after_each is not None:
@@ -83,14 +78,7 @@ class TimedCall(Generic[T]):
     error: SpeechLabError | OSError | None = None
 
     def times(self) -> dict[str, Any]:
-        """Return the columns of the call in a table of timed calls.
-
-        Returns:
-            After an error ``error`` and ``refusals``. Otherwise ``total_s``, ``refusals``, ``first_word_s`` where
-            text came in pieces, and for sound ``first_byte_s`` (the first samples), ``first_audible_s`` (a player
-            that starts with them reaches the first sound above the silence), ``duration_s``, ``rtf``, ``stalls`` (how
-            often that player has to wait for samples) and ``stalled_s``; in seconds.
-        """
+        """Return the columns of the call in a table of timed calls."""
         if self.error is not None:
             return {"error": str(self.error), "refusals": self.refusals}
         found: dict[str, Any] = {"total_s": self.total_s, "refusals": self.refusals}

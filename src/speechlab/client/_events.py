@@ -43,12 +43,7 @@ class Timing:
 
 
 def server_timing_s(headers: Mapping[str, str], wanted: str) -> float | None:
-    """Seconds of a part of the service's work from its ``Server-Timing`` header; None if the header lacks it.
-
-    Args:
-        headers: Headers, names in lower case.
-        wanted: Name of the part.
-    """
+    """Seconds of a part of the service's work from its ``Server-Timing`` header; None if the header lacks it."""
     for entry in headers.get("server-timing", "").split(","):
         name, *parameters = (part.strip() for part in entry.split(";"))
         for parameter in parameters:

@@ -237,11 +237,7 @@ _MODELS = ("speech", "transcription", "translation")
 
 
 def _options(name: object, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a voice.
-
-    Raises:
-        ConfigurationError: One of them is not known, or has another type.
-    """
+    """The options of a voice."""
     kinds: dict[str, tuple[type, ...]] = {
         "voice": (str,),
         "language": (str,),

@@ -108,11 +108,7 @@ class Secret:
 
 
 class FreshSecret(Secret):
-    """A key from a function, called before the first call and again when the service refuses the key.
-
-    Args:
-        function: Returns the key. It runs in a thread, because it may have to wait for another service.
-    """
+    """A key from a function, called before the first call and again when the service refuses the key."""
 
     __slots__ = ("_function", "_lock", "_name", "number")
 
@@ -168,11 +164,7 @@ def _asked(function: Callable[[], object]) -> tuple[Secret | None, str]:
 
 
 class NoSecret(Secret):
-    """A placeholder for a key that is not text. The value itself is dropped, because it may contain a key.
-
-    Args:
-        kind: Name of its type.
-    """
+    """A placeholder for a key that is not text. The value itself is dropped, because it may contain a key."""
 
     __slots__ = ("_kind",)
 
@@ -181,11 +173,7 @@ class NoSecret(Secret):
         self._kind = kind
 
     def check(self) -> None:
-        """Refuse the value.
-
-        Raises:
-            ConfigurationError: Always.
-        """
+        """Refuse the value."""
         raise ConfigurationError(
             f"api_key is a {self._kind}; give the key as text, or a function without async that returns it"
         )

@@ -282,20 +282,7 @@ def corpus_in(root: Path, layout: str | None) -> tuple[Corpus, list[Path]] | Non
 def corpus_rows(
     root: Path, corpus: Corpus, files: list[Path], splits: set[str] | None
 ) -> tuple[list[Row], list[str], int]:
-    """Read a corpus.
-
-    Args:
-        root: Its folder, for messages.
-        corpus: The layout.
-        files: The transcripts.
-        splits: Splits to read; None for all, for Common Voice the splits without overlap.
-
-    Returns:
-        The rows; the ids of transcripts without a recording, which are left out; and the number of transcripts.
-
-    Raises:
-        InvalidRequestError: The folder has no recordings, or lacks a split.
-    """
+    """Read a corpus."""
     rows = [row for path in files for row in _wanted(corpus, path, files, splits)]
     present = [row for row in rows if row[1] is not None]
     return _checked(present, root, corpus.name, splits), [row[0] for row in rows if row[1] is None], len(rows)

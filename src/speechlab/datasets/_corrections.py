@@ -118,14 +118,7 @@ def corrected(
 
 
 def read_corrections(corrections: str | os.PathLike[str] | pd.DataFrame) -> pd.DataFrame:
-    """Return corrections as a table of texts.
-
-    Args:
-        corrections: A table, or the path of a CSV file, as of :func:`corrected`.
-
-    Raises:
-        InvalidRequestError: The file cannot be read, or lacks a column.
-    """
+    """Return corrections as a table of texts."""
     import pandas as pd
 
     if is_frame(corrections):

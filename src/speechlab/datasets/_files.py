@@ -17,14 +17,7 @@ _PLACES = (_HERE / "_data", _HERE.parents[2] / "datasets")
 
 
 def data_root(places: tuple[Path, ...] = _PLACES) -> Path:
-    """Return the folder with one folder for each data set.
-
-    Args:
-        places: Folders to try, in order.
-
-    Raises:
-        ConfigurationError: None of the folders has the data.
-    """
+    """Return the folder with one folder for each data set."""
     for place in places:
         if (place / "prompts").is_dir():
             return place
@@ -36,16 +29,7 @@ def data_root(places: tuple[Path, ...] = _PLACES) -> Path:
 
 
 def verified(dataset: Dataset, name: str, root: Path | None = None) -> Path:
-    """Return the path of one file of a data set, after a comparison of its SHA-256 with the pinned one.
-
-    Args:
-        dataset: The data set.
-        name: Name of the file in the folder of the data set.
-        root: Folder of all data sets, if not the installed one.
-
-    Raises:
-        ConfigurationError: The file is missing, or its content differs from the published file.
-    """
+    """Return the path of one file of a data set, after a comparison of its SHA-256 with the pinned one."""
     path = (root or data_root()) / dataset.name / name
     expected = dataset.files[name]
     again = (

@@ -50,11 +50,7 @@ _ENDINGS = (".csv", ".tsv", *_LINES, ".parquet")
 
 
 def manifest_rows(path: Path) -> pd.DataFrame:
-    """Read a manifest with its own columns; cells of CSV and TSV are texts.
-
-    Raises:
-        InvalidRequestError: The file does not exist, has another format, or is damaged.
-    """
+    """Read a manifest with its own columns; cells of CSV and TSV are texts."""
     ending = _ending(path)
     if ending not in _ENDINGS:
         allowed = f"{', '.join(_ENDINGS[:-1])} (also with .gz), {_ENDINGS[-1]}, or a folder"
@@ -77,16 +73,7 @@ def manifest_rows(path: Path) -> pd.DataFrame:
 
 
 def named(rows: pd.DataFrame, columns: Mapping[str, str], path: object) -> pd.DataFrame:
-    """Rename columns to the names of studies.
-
-    Args:
-        rows: The table.
-        columns: Names of its columns by the names of studies.
-        path: Name of the table, for messages.
-
-    Raises:
-        InvalidRequestError: A column does not exist, or the table has neither recordings nor texts.
-    """
+    """Rename columns to the names of studies."""
     if unknown := sorted(set(columns) - set(NAMES)):
         message = f"columns has the name {unknown[0]!r}, which no study uses; give {', '.join(NAMES)}"
         raise InvalidRequestError(message, parameter="columns")

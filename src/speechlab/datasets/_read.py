@@ -230,11 +230,7 @@ def _tidy(rows: pd.DataFrame, language: str | None) -> pd.DataFrame:
 
 
 def _seconds(lengths: pd.Series[Any], name: str, meaning: str) -> pd.Series[float]:
-    """Return seconds as numbers; empty cells are missing values.
-
-    Raises:
-        InvalidRequestError: A cell is not a number; the message names the row.
-    """
+    """Return seconds as numbers; empty cells are missing values."""
     import pandas as pd
 
     numbers = pd.to_numeric(lengths, errors="coerce").astype("float64")

@@ -47,11 +47,7 @@ def with_offsets(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def cut(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows with a clip of its segment for each row that has an offset; whole recordings stay paths.
-
-    Raises:
-        InvalidRequestError: A segment has no length.
-    """
+    """Return the rows with a clip of its segment for each row that has an offset; whole recordings stay paths."""
     import pandas as pd
 
     durations = rows["duration_s"] if "duration_s" in rows.columns else [float("nan")] * len(rows)

@@ -102,9 +102,6 @@ else:
 class Claims:
     """The claims of one user of a store. A user is a run; a process may have several runs.
 
-    Args:
-        path: The file; made on the first claim.
-
     Example:
         >>> mine, other = Claims(Path("claims")), Claims(Path("claims"))
         >>> mine.take("key"), other.take("key")

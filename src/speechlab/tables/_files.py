@@ -48,11 +48,7 @@ class TableFormat:
 
 
 def table_format(path: Path, parameter: str = "source") -> TableFormat:
-    """Return the format of a file, by its name.
-
-    Raises:
-        InvalidRequestError: The suffix of the name is not supported.
-    """
+    """Return the format of a file, by its name."""
     packed = path.suffix.lower() == ".gz"
     ending = (path.with_suffix("") if packed else path).suffix.lower()
     if ending in _KINDS and not (packed and ending == ".parquet"):
@@ -63,11 +59,7 @@ def table_format(path: Path, parameter: str = "source") -> TableFormat:
 
 
 def check_file(path: Path) -> None:
-    """Refuse a path without a table.
-
-    Raises:
-        InvalidRequestError: The path does not exist, or is a folder without Parquet files.
-    """
+    """Refuse a path without a table."""
     if path.is_dir():
         if not _parquet_files(path):
             message = (
@@ -98,13 +90,7 @@ def columns_of(path: Path) -> tuple[Any, ...]:
 
 
 def read_pieces(path: Path, rows: int, texts: Collection[str]) -> Iterator[pd.DataFrame]:
-    """Read a file, or a folder of Parquet files in the order of their names.
-
-    Args:
-        path: The file.
-        rows: Maximum number of rows in a piece.
-        texts: Columns of a CSV file that are read as text without conversion.
-    """
+    """Read a file, or a folder of Parquet files in the order of their names."""
     import pandas as pd
 
     with _readable(path):
@@ -131,11 +117,7 @@ def _unguarded(frame: pd.DataFrame) -> pd.DataFrame:
 
 @contextmanager
 def _readable(path: Path) -> Iterator[None]:
-    """Translate the errors of reading a table file.
-
-    Raises:
-        InvalidRequestError: The file cannot be read in the format of its suffix.
-    """
+    """Translate the errors of reading a table file."""
     try:
         yield
     except (

@@ -77,12 +77,7 @@ def table_bytes(frame: pd.DataFrame) -> bytes:
 
 
 def read_table(path: str | os.PathLike[str]) -> pd.DataFrame:
-    """Read a table that :func:`table_bytes` wrote, with its original column labels.
-
-    Raises:
-        OSError: The file cannot be read.
-        ValueError: The file is not such a table.
-    """
+    """Read a table that :func:`table_bytes` wrote, with its original column labels."""
     import pyarrow.parquet as pq
 
     return pandas_table(pq.read_table(path, partitioning=None))

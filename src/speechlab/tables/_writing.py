@@ -33,20 +33,7 @@ def write_table(
     format: TableFormat,  # noqa: A002 - as everywhere
     about: Mapping[bytes, bytes],
 ) -> None:
-    """Write a table piece by piece, with one piece in memory.
-
-    Args:
-        parts: Function that yields the pieces. If there are several, it is called twice, for the types and for the
-            rows.
-        pieces: Number of the pieces.
-        path: The file.
-        format: Its format.
-        about: Entry for the metadata of a Parquet file.
-
-    Raises:
-        OSError: The file cannot be written.
-        ArrowException: Arrow cannot write the table.
-    """
+    """Write a table piece by piece, one in memory; several pieces are read twice, for their types and their rows."""
     import pyarrow.parquet as pq
 
     whole = [arrow_table(frame) for frame in parts()] if pieces == 1 else None
@@ -108,9 +95,6 @@ def common_schema(schemas: Iterable[pa.Schema]) -> pa.Schema:
 
     Whole numbers and fractions become fractions, a column that is empty in one piece gets the type of another piece,
     and types without a common type become text.
-
-    Args:
-        schemas: Schemas of the pieces, at least one. The notes of pandas are those of the first.
     """
     import pyarrow as pa
 

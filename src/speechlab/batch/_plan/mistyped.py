@@ -26,16 +26,7 @@ _LIKE_A_COLUMN = re.compile(r"[a-z][a-z0-9_]{2,39}")
 
 
 def ask_if_mistyped(parameter: str, value: str, have: Sequence[Any]) -> None:
-    """Refuse a value that is nearly the name of a column, and warn about a value that looks like a name.
-
-    Args:
-        parameter: The parameter that has the value.
-        value: The value. No column has this name.
-        have: Names of the table's columns.
-
-    Raises:
-        InvalidRequestError: A column has a similar name, or the value is the name of the parameter.
-    """
+    """Refuse a value that is nearly the name of a column, and warn about a value that looks like a name."""
     if parameter not in _FREE:
         return
     near = _near(value, [name for name in have if isinstance(name, str)])

@@ -124,11 +124,7 @@ class Parameters:
     columns: Mapping[str, Any]
 
     def of(self, row: Row) -> dict[str, Any]:
-        """Return the parameters of a row that are not None.
-
-        Raises:
-            InvalidRequestError: The cell of a required parameter is empty, or a cell has a value of a wrong type.
-        """
+        """Return the parameters of a row that are not None."""
         given = dict(self._given)
         for name, at in self.columns.items():
             if (value := _cell(name, row[at], at)) is not None:
@@ -143,17 +139,7 @@ class Parameters:
 def read_parameters(
     given: Mapping[str, Any], have: Sequence[Any], numbers: Collection[str] = ()
 ) -> Parameters:
-    """Sort arguments into columns and values by the rule of :class:`Column`.
-
-    Args:
-        given: Arguments by the names of their parameters.
-        have: Names of the table's columns.
-        numbers: Names of the parameters that take numbers.
-
-    Raises:
-        InvalidRequestError: A column does not exist, or a string is neither a column nor a valid value, or may be a
-            mistyped column.
-    """
+    """Sort arguments into columns and values by the rule of :class:`Column`."""
     same, columns = {}, {}
     for name, value in given.items():
         if isinstance(value, Value):
@@ -209,11 +195,7 @@ def _listed(name: str, value: Any) -> Any:
 
 
 def text_cell(value: object, column: str) -> str:
-    """Return a cell that must hold text.
-
-    Raises:
-        InvalidRequestError: The cell is empty or does not hold text.
-    """
+    """Return a cell that must hold text."""
     if isinstance(value, str):
         return value
     message = f"column {column!r} is empty in this row"

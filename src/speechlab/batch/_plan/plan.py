@@ -154,11 +154,7 @@ class Plan:
 
 
 def check_plan(plan: object) -> Plan:
-    """Refuse a value that is not a plan.
-
-    Raises:
-        InvalidRequestError: The value is not a :class:`Plan`.
-    """
+    """Refuse a value that is not a plan."""
     if isinstance(plan, Plan):
         return plan
     message = f"plan is {plan!r}; give what sl.batch.plan_synthesis and its like return"
@@ -174,19 +170,7 @@ def make_plan(
     service: str,
     tell: Callable[[], object] = lambda: None,
 ) -> Plan:
-    """Plan the calls for a table. A table in memory is planned at once, any other while it is read.
-
-    Args:
-        source: The table.
-        step: The operation with its parameters.
-        keeping: The options for storing results and reading the table.
-        open_store: The store of the options.
-        service: Identity of the service.
-        tell: Function that is called after each planned row of a table in memory.
-
-    Raises:
-        InvalidRequestError: The table lacks a column. An invalid row does not raise; it becomes an error row.
-    """
+    """Plan the calls for a table. A table in memory is planned at once, any other while it is read."""
     store = keeping["store"]
     kept = store if isinstance(store, Store) or store is None else os.fspath(store)
     plan = Plan(step, source, kept, keeping["prefix"], keeping["columns"], service, keeping["chunk_rows"])
@@ -197,11 +181,7 @@ def make_plan(
 
 
 def check_columns(frame: pd.DataFrame, plan: Plan) -> None:
-    """Refuse a table that lacks columns, or has columns that the results would overwrite.
-
-    Raises:
-        InvalidRequestError: A column is missing, occurs several times, or would be overwritten.
-    """
+    """Refuse a table that lacks columns, or has columns that the results would overwrite."""
     step, prefix = plan.step, plan.prefix
     missing = [name for name in step.needs if name not in frame.columns]
     if missing:

@@ -46,11 +46,7 @@ class Amounts(NamedTuple):
 
 
 def check_prices(prices: object, parameter: str = "prices") -> None:
-    """Refuse invalid prices.
-
-    Raises:
-        InvalidRequestError: A name is unknown, or a price is not a finite number of at least 0.
-    """
+    """Refuse invalid prices."""
     known = ", ".join(Amounts._fields)
     allowed = f"prices of one unit, such as {{'characters': 15 / 1_000_000}}; the units are {known}"
     if not isinstance(prices, Mapping) or not prices:

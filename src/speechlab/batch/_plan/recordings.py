@@ -18,12 +18,7 @@ def is_path(source: object) -> TypeGuard[str | os.PathLike[str]]:
 
 
 def recording_of(source: object, column: str) -> bytes | AudioClip:
-    """Return the recording in a cell: the bytes of the named file, or the bytes or clip in the cell.
-
-    Raises:
-        AudioDecodeError: The file cannot be read.
-        InvalidRequestError: The cell is empty or does not hold a path, bytes or a clip.
-    """
+    """Return the recording in a cell: the bytes of the named file, or the bytes or clip in the cell."""
     if isinstance(source, bytes | AudioClip):
         return source
     if is_missing(source) or (isinstance(source, str) and not source.strip()):

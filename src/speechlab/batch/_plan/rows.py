@@ -83,13 +83,6 @@ class CallResult:
 class RowStep(ABC):
     """An operation over the rows of a table.
 
-    Args:
-        given: All parameters.
-        have: Names of the table's columns.
-        service: Identity of the service, without a credential.
-        voices: The catalogue of the service, if the operation needs it.
-        fit: Puts an operation into the form for the service.
-
     Attributes:
         operation: Name of the operation in the contract.
         parameters: Types of the parameters by name.
@@ -101,9 +94,6 @@ class RowStep(ABC):
         needs: Columns of the input that the parameters name.
         texts: Columns of ``needs`` that are read as text, also from a file without types.
         settings: The parameters, for the manifest.
-
-    Raises:
-        InvalidRequestError: A parameter is not allowed, or the table lacks a column.
     """
 
     operation: ClassVar[OperationName]
@@ -143,24 +133,14 @@ class RowStep(ABC):
         """Refuse values for all rows that would make every row invalid."""
 
     def call(self, row: Row) -> PlannedCall:
-        """Return the call for a row.
-
-        Raises:
-            SpeechLabError: The row is invalid.
-        """
+        """Return the call for a row."""
         given = self._parameters.of(row)
         alike = repr([given.get(name) for name in self._parameters.columns])
         return self._call(row[self._column], given, alike)
 
     @abstractmethod
     def _call(self, cell: Any, given: dict[str, Any], alike: str) -> PlannedCall:
-        """The call for a text or recording.
-
-        Args:
-            cell: The text or recording.
-            given: The parameters of the row.
-            alike: The parameters from columns as one text, equal for rows with equal options.
-        """
+        """The call for a text or recording."""
 
     def _planned(self, operation: Operation[Any], alike: str, **amounts: Any) -> PlannedCall:
         """Check an operation and return its call. Equal options are checked once for all their rows."""
@@ -179,11 +159,7 @@ class RowStep(ABC):
         return {**vars(self), "_options": {}, "_fit": None}  # workers make no plans
 
     async def send(self, call: PlannedCall, lab: AsyncClient) -> CallResult:
-        """Make a call.
-
-        Raises:
-            SpeechLabError: The call failed.
-        """
+        """Make a call."""
         operation = await self._ready(call)
         result = await lab.perform(operation)
         amounts = self._amounts(call, result)

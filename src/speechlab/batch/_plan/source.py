@@ -54,13 +54,7 @@ class TableSource:
         return self.frames is None or not isinstance(self.frames, Iterator)
 
     def pieces(self, rows: int, texts: Collection[str] = ()) -> Iterator[pd.DataFrame]:
-        """Read the table in pieces.
-
-        Args:
-            rows: Maximum number of rows in a piece of a file or stream; a table in memory is one piece.
-            texts: Columns of a CSV file that are read as text without conversion (``007``, ``None``). Otherwise the
-                type of a cell would depend on the other cells of its piece.
-        """
+        """Read the table in pieces."""
         if self.whole is not None:
             yield self.whole
         elif self.path is not None:
@@ -72,15 +66,7 @@ class TableSource:
 
 
 def open_source(source: Table, column: str = "text") -> TableSource:
-    """Open a table of any of the kinds allowed, and read the names of its columns.
-
-    Args:
-        source: The table.
-        column: Name for the column of a Series that has none.
-
-    Raises:
-        InvalidRequestError: The value is not a table of an allowed kind, or the file does not exist.
-    """
+    """Open a table of any of the kinds allowed, and read the names of its columns."""
     import pandas as pd
 
     if isinstance(source, pd.Series):

@@ -95,12 +95,7 @@ class Spending:
         self._with_tokens = 0
 
     def reserve(self, call: PlannedCall) -> Amounts | None:
-        """Reserve the cost of a call.
-
-        Returns:
-            The reserved amounts, to be passed to :meth:`settle`; or None if the budget has no room for the call, and
-            ``reason`` then names the limit.
-        """
+        """Reserve the cost of a call."""
         if not self._limits:
             return _NOTHING
         spent = self._spent

@@ -27,11 +27,6 @@ class ClaimedCalls:
 
     Two processes with the same rows thereby share the work: each makes the calls that the other has not begun, and at
     the end waits for the other's results. A killed process loses its claims, and this process then makes its calls.
-
-    Args:
-        calls: The calls.
-        store: The store of claims and results.
-        tally: Counts for the progress.
     """
 
     def __init__(self, calls: Sequence[PlannedCall], store: Store, tally: Tally) -> None:
@@ -43,11 +38,7 @@ class ClaimedCalls:
         self._claims = store.claims()
 
     def give_out(self, ended: dict[str, Outcome]) -> Iterator[PlannedCall]:
-        """Yield the calls that no other process is making.
-
-        Args:
-            ended: The outcomes of the yielded calls, filled in by the caller. Their claims are released.
-        """
+        """Yield the calls that no other process is making."""
         calls, self.left = iter(self.left), []
         while some := list(islice(calls, _AT_ONCE)):
             self._claims.give_back(self._claims.taken & ended.keys())

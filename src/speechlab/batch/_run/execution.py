@@ -88,18 +88,7 @@ class Execution:
         self.record = RunRecord(name, step.operation, "running", now.timestamp(), None, manifest)
 
     async def run(self, store: Store, send: Send, ready: Ready, group: CallGroup) -> None:
-        """Make the calls and record their outcomes. A read-only store gets no records.
-
-        Args:
-            store: The store of the results.
-            send: Function that makes a call.
-            ready: Function that is awaited before the calls of a piece; it raises if no call can be made.
-            group: The run's calls in the client's scheduler.
-
-        Raises:
-            AuthenticationError: The API key is refused. The store has the results received before.
-            StoreError: A result could not be kept.
-        """
+        """Make the calls and record their outcomes. A read-only store gets no records."""
         self.recorded = not store.read_only
         self._save(self.record, store)
         rules = Rules(self.options["budget"] or Budget(), self.options["max_error_share"], self.stop)
@@ -229,11 +218,7 @@ class Execution:
         return f"run {run} was interrupted: {kept}. The same call again goes on from there; {there}"
 
     def finish(self) -> None:
-        """Warn about failed rows and an early stop, and raise errors on request.
-
-        Raises:
-            ExceptionGroup: Rows failed, and ``on_error="raise"``.
-        """
+        """Warn about failed rows and an early stop, and raise errors on request."""
         said = [f"the batch stopped: {self.stop.reason}"] if self.stop and self.stop.reason else []
         if self.options["on_error"] != "raise" and (told := self._told()):
             said.append(told)

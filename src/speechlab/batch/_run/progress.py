@@ -191,13 +191,7 @@ class Tally:
 
 
 class Display:
-    """The display of a tally, used only by the thread of the user's output.
-
-    Args:
-        tally: The counts to show.
-        progress: The kind of display.
-        label: Label of the bar.
-    """
+    """The display of a tally, used only by the thread of the user's output."""
 
     def __init__(self, tally: Tally, progress: Progress, label: str) -> None:
         self._tally, self._progress, self._label = tally, progress, label
@@ -271,18 +265,7 @@ class Display:
 def counted(
     progress: Progress, total: int, label: str, *, unit: str = "call", delay_s: float = 0.0
 ) -> Iterator[Callable[..., object]]:
-    """Show a count of work that is no run.
-
-    Args:
-        progress: The kind of display.
-        total: How much there is to do; 0 shows nothing.
-        label: What is done, in one word.
-        unit: What is counted.
-        delay_s: Seconds before a bar is shown, which then does not stay.
-
-    Yields:
-        A function to call after each, or with a number after several.
-    """
+    """Show a count of work that is no run."""
     if progress is False or not total:
         yield lambda _=1: None
         return

@@ -81,25 +81,14 @@ class Stop:
 
 
 class Rules:
-    """The rules of a run for its spending and its failed calls.
-
-    Args:
-        budget: The maximum that the run may spend.
-        max_error_share: Largest share of failed calls (0 to 1) among the last calls; None for no limit.
-        stop: The request to stop, which the rules set.
-    """
+    """The rules of a run for its spending and its failed calls."""
 
     def __init__(self, budget: Budget, max_error_share: float | None, stop: Stop) -> None:
         self._spending, self._share, self.stop = Spending(budget), max_error_share, stop
         self._lately: deque[bool] = deque(maxlen=_LATELY)
 
     def admit(self, call: PlannedCall) -> Amounts | None:
-        """Reserve the cost of a call.
-
-        Returns:
-            The reserved amounts, to be passed to :meth:`ended`; or None if the budget has no room. The run then
-            stops, or waits for calls in progress that may need less than they reserved.
-        """
+        """Reserve the cost of a call."""
         reserved = self._spending.reserve(call)
         if reserved is None and not self._spending.under_way:
             self.stop.set(self._spending.reason, gently=True)

@@ -43,11 +43,7 @@ class Writer:
         self._waiting: list[tuple[PlannedCall, CallResult, Attempt, asyncio.Future[Stored]]] = []
 
     async def keep(self, call: PlannedCall, result: CallResult, attempt: Attempt) -> Stored:
-        """Write a result.
-
-        Raises:
-            StoreError: The result cannot be written.
-        """
+        """Write a result."""
         for data, suffix in result.files.values():
             if len(data) > _LARGE:  # in a thread; the writer then finds the file in the store
                 await asyncio.to_thread(self._store.blobs.add, data, suffix)
@@ -88,15 +84,6 @@ class Window:
 
     The window limits the number of calls that have begun. The client's scheduler limits concurrent attempts and
     decides about retries.
-
-    Args:
-        send: Function that makes a call.
-        operation: Name of the operation.
-        store: The store of the results.
-        rules: The rules for stopping.
-        tally: Counts for the progress.
-        group: The run's calls in the client's scheduler.
-        width: Maximum number of concurrent attempts.
     """
 
     def __init__(
@@ -124,10 +111,6 @@ class Window:
 
         After a stop of any kind, the results of calls in progress are waited for and kept, because they are paid for:
         for five seconds after an interrupt, and one more second after a second interrupt.
-
-        Raises:
-            AuthenticationError: The API key is refused; nothing more is sent.
-            StoreError: A result cannot be kept.
         """
         self._feed, self._dry, stop = iter(calls), False, self._rules.stop
         loop, stopped = asyncio.get_running_loop(), asyncio.Event()

@@ -199,14 +199,7 @@ def _error(error: SpeechLabError) -> dict[str, Any]:
 def join_frames(
     frames: Sequence[pd.DataFrame], step: type[RowStep], prefix: str, *, from_files: bool = False
 ) -> pd.DataFrame:
-    """Join the pieces of a table to one with the types of a table that was never divided.
-
-    Args:
-        frames: The pieces, in order.
-        step: The step that added the result columns.
-        prefix: Prefix of the names of the result columns.
-        from_files: Whether the pieces were read from files, which lose the type of categories.
-    """
+    """Join the pieces of a table to one with the types of a table that was never divided."""
     import pandas as pd
     from pandas.api.types import union_categoricals
 

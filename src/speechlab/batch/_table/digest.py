@@ -15,26 +15,14 @@ _SEGMENT = ("start", "end", "text")
 
 
 class ResultDigest:
-    """The SHA-256 of the results of rows, in their order.
-
-    Args:
-        step: The operation.
-        earlier: Compute the digest of the first versions, in which the fields of a segment had the order of the
-            reply in a new result, and were sorted in a stored one. Now they are always sorted.
-    """
+    """The SHA-256 of the results of rows, in their order."""
 
     def __init__(self, step: type[RowStep], *, earlier: bool = False) -> None:
         self._evidence_of, self._earlier = step.evidence, earlier
         self._sha = hashlib.sha256()
 
     def add(self, row: str, stored: Stored | None, *, new: bool = False) -> None:
-        """Add a row.
-
-        Args:
-            row: The key of the row's result, or the reason for its absence.
-            stored: The stored result, or None.
-            new: Whether this run made the call.
-        """
+        """Add a row."""
         evidence: Any = None if stored is None else self._evidence_of(stored)
         if self._earlier and new and evidence is not None:
             evidence = [_as_it_came(value) for value in evidence]

@@ -98,12 +98,7 @@ class Failures:
         return pd.DataFrame(made)
 
     def told(self, where: str, rows: str = "") -> str:
-        """Return the message about failed rows; empty if no row failed.
-
-        Args:
-            where: The argument for :func:`speechlab.batch.failures` that lists all reasons.
-            rows: The expression that selects the failed rows, if there is one.
-        """
+        """Return the message about failed rows; empty if no row failed."""
         if not _told_here.get():
             return ""
         said = []

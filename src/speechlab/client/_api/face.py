@@ -58,11 +58,7 @@ class StreamFace(Face[A_co]):
 def waited(
     method: Callable[Concatenate[A, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[Face[A], P], T]:
-    """The same method without ``await``.
-
-    Args:
-        method: A coroutine function of the class behind the face.
-    """
+    """The same method without ``await``."""
 
     @wraps(method)
     def call(self: Face[A], /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -99,12 +95,7 @@ def each_of(items: AsyncIterator[T]) -> Iterator[T]:
 def faced(
     method: Callable[Concatenate[A, P], B], face: Callable[[B], T]
 ) -> Callable[Concatenate[Face[A], P], T]:
-    """The same method, returning a face of its result without waiting.
-
-    Args:
-        method: A method of the class behind the face.
-        face: The class of the face of its result.
-    """
+    """The same method, returning a face of its result without waiting."""
 
     @wraps(method)
     def call(self: Face[A], /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -117,11 +108,7 @@ def faced(
 
 
 class mirrored(property, Generic[T]):  # noqa: N801 - used as ``property`` is
-    """The same property of the object behind the face.
-
-    Args:
-        original: The property.
-    """
+    """The same property of the object behind the face."""
 
     def __init__(self, original: Callable[[Any], T]) -> None:
         of_class: Any = original

@@ -38,38 +38,19 @@ _FAILURES = 10
 
 
 def begin(client: Client, work: Callable[[AsyncClient], Coroutine[Any, Any, T]]) -> Future[T]:
-    """Start work with many calls on the private event loop of the synchronous clients.
-
-    Args:
-        client: The client whose connections and limits the work uses.
-        work: Coroutine function of the underlying asynchronous client; it must not block.
-
-    Returns:
-        A future; its owner waits for it, or cancels it.
-
-    Raises:
-        ConfigurationError: The caller runs on that loop itself, where waiting would never end.
-    """
+    """Start work with many calls on the private event loop of the synchronous clients."""
     return _portal.begin(work, client._async)  # noqa: SLF001 - of the same room
 
 
 def fitted_to(lab: Client | AsyncClient, operation: O) -> O:
-    """An operation in the form for the service of a client: for functions, without the contract's rules.
-
-    Raises:
-        InvalidRequestError: The client is a system without a function for it.
-    """
+    """An operation in the form for the service of a client: for functions, without the contract's rules."""
     behind: Any = getattr(lab, "_async", lab)
     fitted: O = behind._settings.fitted(operation)  # noqa: SLF001 - of the same room
     return fitted
 
 
 def result_of(future: Future[T]) -> T:
-    """Wait for the result of the work that :func:`begin` started.
-
-    Raises:
-        SystemExit: The program has ended, and this is a daemon thread.
-    """
+    """Wait for the result of the work that :func:`begin` started."""
     return _portal.result_of(future)
 
 
@@ -79,17 +60,6 @@ def grouped(
     """A copy of a client whose calls form one group, such as those of a batch.
 
     They wait as long as the service asks. Failures while no call of the group succeeds count against none of them.
-
-    Args:
-        client: The client whose connections, schedulers and options the copy uses; the group's limit replaces
-            ``max_concurrency``.
-        concurrency: Maximum of attempts at once.
-        rate: Maximum of attempts started per second, or None.
-        give_up_after_s: Seconds without a success after which the group fails. None is an hour while the service
-            says "later", and a minute while it cannot be reached.
-
-    Returns:
-        The copy and the group; the owner ends the group.
     """
     settings = client._settings  # noqa: SLF001 - of the same room
     given = give_up_after_s
@@ -108,11 +78,7 @@ def grouped(
 
 
 def without_scheduler(client: AsyncClient) -> AsyncClient:
-    """A copy of a client that makes one attempt for each call without waiting: for workers of :func:`by_attempts`.
-
-    Args:
-        client: The client whose connections and options the copy uses.
-    """
+    """A copy of a client that makes one attempt for each call without waiting: for workers of :func:`by_attempts`."""
     copy = client.with_options()
     copy._sender = copy._sender.directly()  # noqa: SLF001 - of the same room
     return copy
@@ -121,21 +87,7 @@ def without_scheduler(client: AsyncClient) -> AsyncClient:
 async def by_attempts(
     client: AsyncClient, operation: OperationName, attempt: Callable[[], Awaitable[T]]
 ) -> tuple[T, int]:
-    """Perform an operation whose attempts run elsewhere; the client's scheduler times them and gets their outcomes.
-
-    Args:
-        client: The client whose scheduler, group and options apply; see :func:`grouped`.
-        operation: The operation.
-        attempt: Makes one attempt, with a client from :func:`without_scheduler`, and raises its error.
-
-    Returns:
-        The result of the last attempt, and the number of attempts.
-
-    Raises:
-        SpeechLabError: The error of the last attempt, with the number of attempts.
-        APITimeoutError: The group gave up on the service before an attempt was made.
-        RunStoppedError: The group was stopped.
-    """
+    """Perform an operation whose attempts run elsewhere, when the client's scheduler says; also their number."""
     service = {"synthesize": "tts", "transcribe": "asr", "translate": "translate"}[operation]
     return await client._sender.repeat(service, attempt)  # noqa: SLF001 - of the same room
 
@@ -143,21 +95,7 @@ async def by_attempts(
 async def ask_service(
     lab: AsyncClient, patient: AsyncClient, store: Store | None, *, voices: bool
 ) -> tuple[str, VoiceCatalogue | None]:
-    """Get the identity of a client's service; if it does not reply, take it from a store, or wait.
-
-    Args:
-        lab: The client.
-        patient: The copy of it that waits for the service; see :func:`grouped`.
-        store: A store that may contain results of the service.
-        voices: Whether the voices are needed as well.
-
-    Returns:
-        The identity, and the catalogue if ``voices`` is true or it is known.
-
-    Raises:
-        APIError: The service returned an error, and the store does not know the service.
-        APIConnectionError: No reply came, and the store does not know the service.
-    """
+    """Get the identity of a client's service; if it does not reply, take it from a store, or wait."""
     known = None
     if store is not None and lab._settings.mode != "replay":  # noqa: SLF001 - of the same room
         home = lab._settings.home  # noqa: SLF001 - of the same room
@@ -184,19 +122,7 @@ async def ask_service(
 
 
 async def remember_service(lab: AsyncClient, store: Store, expected: str) -> None:
-    """Keep the identity and the voices of a client's service in a store, for later replays.
-
-    Args:
-        lab: The client; for a client that only replays, nothing is kept.
-        store: The store for the results of the service.
-        expected: The identity under which the results are kept.
-
-    Raises:
-        APIError: The service returned an error.
-        APIConnectionError: No reply came.
-        InvalidRequestError: The service has another identity.
-        StoreError: The store cannot be written.
-    """
+    """Keep the identity and the voices of a client's service in a store, for later replays."""
     if lab._settings.mode == "replay":  # noqa: SLF001 - of the same room
         return
     if store.read_only:
@@ -215,15 +141,7 @@ async def remember_service(lab: AsyncClient, store: Store, expected: str) -> Non
 
 
 def replaying_from(lab: C, store: Store | str | os.PathLike[str] | None) -> C:
-    """A copy of a replaying client that replays from this store; other clients are returned unchanged.
-
-    Args:
-        lab: The client.
-        store: The store. With None, or a store that knows no service, the client is returned unchanged.
-
-    Raises:
-        StoreError: The store cannot be read.
-    """
+    """A copy of a replaying client that replays from this store; other clients are returned unchanged."""
     behind: Any = getattr(lab, "_async", lab)
     if behind._settings.mode != "replay" or store is None:  # noqa: SLF001 - of the same room
         return lab
@@ -236,14 +154,6 @@ def asking_afresh(lab: C, *, keep: bool = False) -> C:
 
     No call waits for a place or for the end of a pause, so that its time is that of the service. The caller waits
     where the service says "later", and asks again.
-
-    Args:
-        lab: The client.
-        keep: Keep results as the client does. A client that only replays then makes no call, and replays streams at
-            the recorded times.
-
-    Raises:
-        ReplayMiss: The client only replays, and ``keep`` is false.
     """
     given: Any = getattr(lab, "_async", lab)
     settings = given._settings  # noqa: SLF001 - of the same room
@@ -259,17 +169,7 @@ def asking_afresh(lab: C, *, keep: bool = False) -> C:
 
 
 def address_and_key(lab: Client | AsyncClient) -> tuple[str, str, str]:
-    """The addresses and the key of a client's service, for tools with their own HTTP and WebSocket connections.
-
-    Args:
-        lab: The client. The embedded service stays as long as it is open.
-
-    Returns:
-        The HTTP base URL, the WebSocket base URL, and the key; empty where the client has none.
-
-    Raises:
-        ReplayMiss: It only replays, and has no service.
-    """
+    """The addresses and the key of a client's service, for tools with their own HTTP and WebSocket connections."""
     behind: Any = getattr(lab, "_async", lab)
     settings = behind._settings  # noqa: SLF001 - of the same room
     if settings.mode == "replay":

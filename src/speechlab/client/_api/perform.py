@@ -255,11 +255,5 @@ async def _result(operation: Operation[R], reply: RawResponse) -> R:
 
 
 async def in_thread_if_large(size: int, function: Callable[..., T], *args: Any) -> T:
-    """Call a function, in a thread if the work is large enough to block the event loop noticeably.
-
-    Args:
-        size: Bytes of the work.
-        function: The function.
-        *args: Its arguments.
-    """
+    """Call a function, in a thread if the work is large enough to block the event loop noticeably."""
     return function(*args) if size < _LARGE else await asyncio.to_thread(function, *args)

@@ -98,11 +98,7 @@ def _loop() -> asyncio.AbstractEventLoop:
 
 
 def begin(function: Callable[..., Coroutine[Any, Any, T]], *args: Any, **kwargs: Any) -> Future[T]:
-    """Start a coroutine function on the private loop; the caller is responsible for its end.
-
-    Raises:
-        ConfigurationError: The caller runs on the private loop itself, where waiting would never end.
-    """
+    """Start a coroutine function on the private loop; the caller is responsible for its end."""
     loop = _loop()
     return asyncio.run_coroutine_threadsafe(function(*args, **kwargs), loop)
 

@@ -36,15 +36,7 @@ _OWN_VARIABLES = ("SPEECHLAB_SERVICE_API_KEY", "SPEECHLAB_SERVICE_API_KEYS")
 
 
 def launch(state: StateDir, before: EmbeddedService | None = None) -> EmbeddedService:
-    """Start the service, and wait until it accepts requests.
-
-    Args:
-        state: The folder with its files.
-        before: A stopped service, whose address and key the new one takes over.
-
-    Raises:
-        ServiceStartError: The service did not start; the message contains the end of its log and advice.
-    """
+    """Start the service, and wait until it accepts requests."""
     _check_installed()
     _cut_log(state)
     command = _command(state)

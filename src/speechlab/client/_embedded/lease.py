@@ -84,14 +84,7 @@ class Lease:
             _let_go(self.state)
 
     def revive(self, pid: int) -> bool:
-        """Restart the service if it has stopped.
-
-        Args:
-            pid: Process id of the service that could not be reached.
-
-        Returns:
-            Whether a retry makes sense.
-        """
+        """Restart the service if it has stopped."""
         if not self._open:
             return False
         return _revived(self, pid)
@@ -108,14 +101,7 @@ class Lease:
 
 
 def take_lease(engines: str = "") -> Lease:
-    """Find the embedded service of this user, or start it.
-
-    Args:
-        engines: Options of its engines as JSON; empty for the defaults.
-
-    Raises:
-        ServiceStartError: The service could not be started; the message contains the reason and advice.
-    """
+    """Find the embedded service of this user, or start it."""
     from filelock import FileLock, Timeout
 
     state = StateDir.of_user(engines)
@@ -156,16 +142,7 @@ def _started(state: StateDir) -> EmbeddedService:
 
 
 def _revived(lease: Lease, pid: int) -> bool:
-    """Restart the service if its process has ended; may take as long as a start.
-
-    Args:
-        lease: The lease of a client that could not reach the service.
-        pid: Process id of the service at that time.
-
-    Returns:
-        Whether the service runs again, restarted by this process or by another one. If not, ``lease.trouble`` may
-        contain the reason.
-    """
+    """Restart the service if its process has ended; may take as long as a start."""
     from filelock import FileLock, Timeout
 
     before, state = lease.service, lease.state

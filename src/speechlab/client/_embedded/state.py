@@ -120,12 +120,7 @@ def process_runs(pid: int) -> bool:
 
 
 class StateDir:
-    """The folder through which the processes of a user find their service.
-
-    Args:
-        path: The folder.
-        engines: Options of the engines as JSON; empty for the defaults.
-    """
+    """The folder through which the processes of a user find their service."""
 
     def __init__(self, path: Path, engines: str = "") -> None:
         self.path = path
@@ -138,11 +133,7 @@ class StateDir:
 
     @classmethod
     def of_user(cls, engines: str = "") -> StateDir:
-        """The folder of this user: ``SPEECHLAB_STATE_DIR``, or one in the system's location.
-
-        Args:
-            engines: Options of the engines as JSON; a service with such options has a subfolder.
-        """
+        """The folder of this user: ``SPEECHLAB_STATE_DIR``, or one in the system's location."""
         configured = os.environ.get(STATE_DIR_VARIABLE)
         if configured:
             path = Path(configured).expanduser().absolute()
@@ -156,11 +147,7 @@ class StateDir:
         return cls(path, engines)
 
     def prepare(self) -> None:
-        """Make the folders, accessible for the user alone.
-
-        Raises:
-            ServiceStartError: The folders cannot be made, or belong to another user.
-        """
+        """Make the folders, accessible for the user alone."""
         try:
             for folder in (self.path, self.users, self.data):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)

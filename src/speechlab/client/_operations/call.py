@@ -63,11 +63,7 @@ class BytesBody(Body):
 
 
 def json_body(value: object) -> BytesBody:
-    """A JSON body.
-
-    Raises:
-        InvalidRequestError: The value cannot be written as JSON.
-    """
+    """A JSON body."""
     try:
         return BytesBody(orjson.dumps(value), "application/json")
     except TypeError as error:  # among them integers of more than 64 bits, and half a surrogate pair

@@ -64,14 +64,7 @@ def error_from_reply(status: int, headers: Mapping[str, str], content: bytes) ->
 
 
 def error_from_value(status: int, headers: Mapping[str, str], value: object, text: str = "") -> APIError:
-    """Make the error of a reply whose body is decoded already.
-
-    Args:
-        status: HTTP status.
-        headers: Headers, names in lower case.
-        value: The decoded JSON, or None if it was not JSON.
-        text: The start of the body as text.
-    """
+    """Make the error of a reply whose body is decoded already."""
     fields: dict[Any, Any] = value if isinstance(value, dict) else {}
     inner = fields.get("error")
     if isinstance(inner, dict):  # {"error": {"message": ..., "code": ...}}, as several gateways write it
@@ -100,10 +93,6 @@ def attach_head(error: SpeechLabError, headers: Mapping[str, str]) -> None:
     """Attach the headers of a reply, and the id of the request in them, to an error.
 
     Keys are removed from the quoted reply, because a proxy or a service may echo the request.
-
-    Args:
-        error: The error.
-        headers: Headers, names in lower case.
     """
     error.args = tuple(redact(value) if isinstance(value, str) else value for value in error.args)
     if isinstance(body := getattr(error, "body", None), str):
@@ -113,11 +102,7 @@ def attach_head(error: SpeechLabError, headers: Mapping[str, str]) -> None:
 
 
 def request_id(headers: Mapping[str, str]) -> str | None:
-    """The service's id of a request, from one of the headers in use for it.
-
-    Args:
-        headers: Headers, names in lower case.
-    """
+    """The service's id of a request, from one of the headers in use for it."""
     return next((headers[name][:200] for name in _REQUEST_IDS if headers.get(name)), None)
 
 
@@ -172,10 +157,6 @@ def retry_after_s(headers: Mapping[str, str], now: float | None = None) -> float
 
     A wait of zero, and a date in the past, count as none: the service says "later" and "now" at once, and a request
     without delay would not relieve it.
-
-    Args:
-        headers: Headers, names in lower case.
-        now: Seconds since 1970, for dates; None is the machine's time.
     """
     value = headers.get("retry-after", "").strip()
     if not value:

@@ -161,12 +161,7 @@ def key_of(name: str, parameters: dict[str, Any], service: str, repeat: int = 0)
 
 
 class TimeLeft(float):
-    """The rest of a call's timeout, in seconds, after the lookup of its voice or the wait for a session.
-
-    Args:
-        left_s: The rest.
-        whole_s: The whole timeout, for errors.
-    """
+    """The rest of a call's timeout, in seconds, after the lookup of its voice or the wait for a session."""
 
     whole_s: float
 
@@ -183,15 +178,7 @@ def whole_s(time_s: float) -> float:
 
 
 def time_of(given: object, usual: float | None) -> float | None:
-    """Seconds for a call: its own timeout, or else the client's.
-
-    Args:
-        given: The call's own timeout; None if it has none.
-        usual: The client's timeout.
-
-    Raises:
-        InvalidRequestError: The call's own timeout is not a number of seconds above 0.
-    """
+    """Seconds for a call: its own timeout, or else the client's."""
     if given is None or isinstance(given, TimeLeft):
         return usual if given is None else given
     if not is_number(given) or not 0 < given < float("inf"):
@@ -201,13 +188,7 @@ def time_of(given: object, usual: float | None) -> float | None:
 
 
 def timeouts(timeout: float | None, expected_s: float, *, stream: bool = False) -> Timeouts:
-    """Timeouts for a call.
-
-    Args:
-        timeout: Seconds for the whole call as set by the user, or None. It then bounds a silence, too.
-        expected_s: Seconds that the work may take on a slow machine.
-        stream: Whether the reply comes in pieces; then the time between two pieces is limited, and the total is not.
-    """
+    """Timeouts for a call."""
     if timeout is not None:
         return Timeouts(read=timeout, total=timeout, given=True)
     if stream:
@@ -217,11 +198,7 @@ def timeouts(timeout: float | None, expected_s: float, *, stream: bool = False) 
 
 
 def sendable(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields with NumPy's numbers converted to Python's, checked for text that UTF-8 cannot encode.
-
-    Raises:
-        InvalidRequestError: A text contains half of a surrogate pair, as in damaged files and cut strings.
-    """
+    """The fields with NumPy's numbers converted to Python's, checked for text that UTF-8 cannot encode."""
     plain = dict(fields)
     for name, value in fields.items():
         if isinstance(value, str):
@@ -243,15 +220,7 @@ def _check_encodable(name: str, text: object) -> None:
 
 
 def text_content(text: str, check: Callable[[str], None]) -> dict[str, Any]:
-    """The content of an operation on a text.
-
-    Args:
-        text: The text.
-        check: Raises if the text breaks a rule of the contract.
-
-    Raises:
-        InvalidRequestError: The value breaks a rule, is not text, or cannot be encoded as UTF-8.
-    """
+    """The content of an operation on a text."""
     check_text(text)
     _check_encodable("text", text)
     check(text)
@@ -289,9 +258,6 @@ def takes(kind: Callable[P, O]) -> Callable[[Callable[[S, O], T]], Callable[Conc
 
     A list of parameters, with defaults and descriptions, is then written once: in the object's class. The method
     shows them in its signature, and its docstring gets the ``Args`` of the class unless it has its own.
-
-    Args:
-        kind: Class of the object.
     """
 
     def decorate(method: Callable[[S, O], T]) -> Callable[Concatenate[S, P], T]:

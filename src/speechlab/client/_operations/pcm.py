@@ -33,11 +33,7 @@ class SampleReader:
         self._left: int | None = None
 
     def feed(self, data: bytes) -> AudioClip | None:
-        """Add the next bytes, and return the sound that they complete, or None.
-
-        Raises:
-            ContractError: The WAV header is invalid, or the samples are not 16-bit PCM of a usual rate.
-        """
+        """Add the next bytes, and return the sound that they complete, or None."""
         self._rest += data
         if self._in_header and not self._read_header():
             return None

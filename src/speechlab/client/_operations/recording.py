@@ -72,12 +72,7 @@ def digest_of(recording: Recording) -> str:
 
 
 def read_recording(audio: AudioInput) -> Recording:
-    """Read size, format and duration of a recording from its content.
-
-    Raises:
-        InvalidRequestError: The value is not a recording, is empty, or is not WAV, OGG, MP3 or FLAC.
-        OSError: The file cannot be read.
-    """
+    """Read size, format and duration of a recording from its content."""
     if isinstance(audio, AudioClip):
         return _from_clip(audio)
     if isinstance(audio, _DATA):
@@ -239,11 +234,7 @@ async def _slices(recording: Recording) -> AsyncIterator[bytes]:
 
 
 def sent_recording(body: Body) -> tuple[Recording, dict[str, Any]]:
-    """The recording and the other fields in a body of recognition.
-
-    Args:
-        body: A body from :func:`recognition_body`.
-    """
+    """The recording and the other fields in a body of recognition."""
     if isinstance(body, _SlicedBody):
         return body.recording, sent_fields(body)
     content, begin, end = _whole(body)
@@ -284,12 +275,7 @@ def _read_exactly(file: IO[bytes], count: int) -> bytes:
 
 
 def recognition_body(recording: Recording, fields: dict[str, Any]) -> Body:
-    """The JSON body of recognition: the recording in base64, then the other fields.
-
-    Args:
-        recording: The recording to transcribe.
-        fields: The other fields.
-    """
+    """The JSON body of recognition: the recording in base64, then the other fields."""
     rest = orjson.dumps(fields)
     tail = b'"' + (b"," + rest[1:] if fields else b"}")
     if recording.size > _WHOLE:

@@ -97,11 +97,7 @@ class ExpectedSpeech:
         return line if len(line) <= _TITLE_CHARS else line[: _TITLE_CHARS - 1] + "…"
 
     def decode(self, data: bytes, content_type: str, timing: Timing) -> SpeechClip:
-        """Make a clip from the bytes.
-
-        Raises:
-            ContractError: The bytes are not audio, or not of the requested format.
-        """
+        """Make a clip from the bytes."""
         if not data:
             raise ContractError("the service ended the speech as complete, but sent no byte of it")
         try:
@@ -256,12 +252,7 @@ class StreamSpeech(Synthesize):
 
 
 def spent_on_speech(text: str, audio_bytes: int) -> dict[str, float]:
-    """Amounts for ``Client.usage``.
-
-    Args:
-        text: The spoken text.
-        audio_bytes: Bytes of audio received.
-    """
+    """Amounts for ``Client.usage``."""
     return {"calls": 1, "synthesized_chars": len(text), "audio_bytes": audio_bytes}
 
 
@@ -282,15 +273,7 @@ def pcm_rate(content_type: str, default: int) -> int:
 
 
 def check_audio_type(content_type: str, start: str = "") -> None:
-    """Check that a successful reply is audio.
-
-    Args:
-        content_type: Media type of the reply, without parameters.
-        start: Start of the body as text, for the message.
-
-    Raises:
-        ContractError: JSON, HTML or other text with a status of 200.
-    """
+    """Check that a successful reply is audio."""
     if content_type.endswith(("json", "xml")) or content_type.startswith("text/"):
         text = f"the service answered 200 with {content_type} instead of audio: {start[:200]!r}"
         raise ContractError(text, body=start[:2000])

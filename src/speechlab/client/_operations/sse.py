@@ -30,11 +30,7 @@ class EventReader:
         self._at_start = True
 
     def feed(self, data: bytes) -> Iterator[str]:
-        """Add the next bytes, and give the data of each event that they complete.
-
-        Raises:
-            ContractError: An event is larger than 4 Mi characters.
-        """
+        """Add the next bytes, and give the data of each event that they complete."""
         yield from self._take(self._decode(data))
 
     def close(self) -> Iterator[str]:

@@ -110,11 +110,7 @@ class TranslationChunk:
 
 
 def read_chunk(value: object) -> TranslationChunk:
-    """Read one event of a stream.
-
-    Raises:
-        ContractError: The event is not a chunk.
-    """
+    """Read one event of a stream."""
     reply = TranslationChunkReply.parse(value)
     return TranslationChunk(
         text=reply.content,

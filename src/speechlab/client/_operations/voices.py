@@ -297,11 +297,7 @@ def voices_call(timeout: float | None) -> HttpCall:
 
 
 def read_catalogue(reply: RawResponse) -> VoiceCatalogue:
-    """Read the reply of ``GET /tts/voices`` in either documented form.
-
-    Raises:
-        ContractError: The reply has neither form.
-    """
+    """Read the reply of ``GET /tts/voices`` in either documented form."""
     catalogue = VoiceCatalogue(VoiceList.parse(reply.json()).voices, reply.headers.get("x-speechlab-service"))
     told = reply.headers.get(TRANSLATES_HEADER, "")
     catalogue.translates = tuple(code.strip().lower() for code in told.split(",") if code.strip())

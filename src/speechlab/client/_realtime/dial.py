@@ -89,14 +89,7 @@ class RealtimeOptions(SpeechOptions):
 
 
 async def configured_socket(sender: Sender, config: RealtimeConfig) -> tuple[Socket, SessionInfo]:
-    """Connect and configure a session.
-
-    Raises:
-        APIError: The service refused the upgrade.
-        APIConnectionError: No reply came.
-        RealtimeError: The service refused the settings.
-        ContractError: The reply is not a message of the contract.
-    """
+    """Connect and configure a session."""
     socket, deadline = await _dial(sender)
     try:
         within_s = _within_s(sender.settings, deadline)

@@ -103,11 +103,7 @@ class Job:
         return error
 
     def in_vain(self, why: str) -> SpeechLabError:
-        """The error of a text whose wait ended without a result.
-
-        Args:
-            why: The reason why the wait ended.
-        """
+        """The error of a text whose wait ended without a result."""
         why = f"{why} while the text waited for"
         if not self.sent:
             return APITimeoutError(f"{why} {self.waits_for}; it was not sent", attempts=0)

@@ -64,11 +64,7 @@ class Phase(StrEnum):
 
 
 def read_message(text: str) -> ServiceMessage:
-    """Read a text message.
-
-    Raises:
-        ContractError: The text is not JSON, or not a message of the contract.
-    """
+    """Read a text message."""
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -87,11 +83,7 @@ def error_from_event(message: TtsError | RouterError, *, partial: bytes = b"") -
 
 
 class Synthesis:
-    """From ``tts.speak`` to ``tts.usage`` or the terminal error (section 3).
-
-    Args:
-        client_id: Correlation id of the request.
-    """
+    """From ``tts.speak`` to ``tts.usage`` or the terminal error (section 3)."""
 
     def __init__(self, client_id: str) -> None:
         self.client_id = client_id
@@ -110,15 +102,7 @@ class Synthesis:
         return b"".join(self.pieces)
 
     def feed(self, frame: str | bytes) -> RealtimeEvent | None:
-        """Process a message.
-
-        Returns:
-            Its event, or None if it does not concern this text.
-
-        Raises:
-            RealtimeError: The service could not speak the text. The session continues, and ``phase`` is over.
-            ContractError: The message breaks the contract; the session must be closed.
-        """
+        """Process a message."""
         if isinstance(frame, bytes):
             return self._piece(frame)
         message = read_message(frame)

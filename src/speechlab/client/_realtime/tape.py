@@ -20,12 +20,7 @@ if TYPE_CHECKING:
 
 
 class RealtimeTape:
-    """Records and replays the texts of a session; it does nothing for a client without a store.
-
-    Args:
-        settings: Settings of the client.
-        identity: Returns the identity of the service.
-    """
+    """Records and replays the texts of a session; it does nothing for a client without a store."""
 
     def __init__(self, settings: Settings, identity: Callable[[], Awaitable[str]]) -> None:
         self._memory = Memory.from_settings(settings)
@@ -41,11 +36,7 @@ class RealtimeTape:
         return StoredCall(self._memory, operation, asked | more, await self._identity())
 
     async def session(self, config: RealtimeConfig) -> SessionInfo | None:
-        """The kept description of a session with these settings; None if one has to be opened.
-
-        Raises:
-            ReplayMiss: The store has none, and the client only replays.
-        """
+        """The kept description of a session with these settings; None if one has to be opened."""
         call = await self._call("realtime_session", config)
         found = None if call is None else await asyncio.to_thread(call.recall)
         return None if found is None else SessionInfo.parse(found[0].response)
@@ -57,11 +48,7 @@ class RealtimeTape:
             await asyncio.to_thread(call.keep, info.model_dump(mode="json"), {})
 
     async def played(self, job: Job) -> bool:
-        """Replay a text from the store; False if it has to be spoken.
-
-        Raises:
-            ReplayMiss: The text is not kept, and the client only replays.
-        """
+        """Replay a text from the store; False if it has to be spoken."""
         call = None if job.config is None else await self._call("realtime", job.config, text=job.text)
         found = None if call is None else await asyncio.to_thread(call.recall)
         if call is None or found is None:
@@ -86,11 +73,7 @@ class RealtimeTape:
         return True
 
     async def keep(self, job: Job) -> None:
-        """Keep a completely spoken text.
-
-        Raises:
-            StoreError: The store cannot be written.
-        """
+        """Keep a completely spoken text."""
         call = None if job.config is None else await self._call("realtime", job.config, text=job.text)
         if call is None or job.config is None:
             return

@@ -14,17 +14,7 @@ if TYPE_CHECKING:
 
 
 class ScheduledCall(WaitingCall):
-    """One call in a scheduler: it waits, is sent, and may wait again.
-
-    Args:
-        scheduler: The scheduler of its service and key.
-        patience: Limits of its retries.
-        ceiling: Maximum of concurrent attempts, of all calls with the same value.
-        group: The group of the call, if any, whose limit then applies.
-        free: Whether a retry costs nothing, even if the outcome of the attempt is unknown.
-        light: Whether its attempts need no place, and wait only for the end of a pause.
-        direct: Whether it is sent without waiting, because its scheduler is in another process.
-    """
+    """One call in a scheduler: it waits, is sent, and may wait again."""
 
     def __init__(
         self,
@@ -50,11 +40,7 @@ class ScheduledCall(WaitingCall):
         self._repeats = False
 
     async def place(self) -> CallPlace:
-        """Wait until an attempt may be sent.
-
-        Raises:
-            NotSentError: It will not be sent; the message names the reason for its wait.
-        """
+        """Wait until an attempt may be sent."""
         if self._direct:
             return CallPlace.nowhere(self._scheduler)
         try:
@@ -65,11 +51,7 @@ class ScheduledCall(WaitingCall):
                 self.group.repeats(-1)
 
     def again(self, failure: Failure, place: CallPlace) -> float | None:
-        """Return a place after a failure, and give the wait before the next attempt.
-
-        Returns:
-            Seconds until the earliest time of the next attempt, or None without another attempt.
-        """
+        """Return a place after a failure, and give the wait before the next attempt."""
         place.end(failure.ended(spared=self._retries.spared))
         delay_s = self._delay_s(failure, place)
         if delay_s is not None and self.group is not None:

@@ -173,17 +173,7 @@ class Pressure:
         beside: int,
         probe: bool,
     ) -> None:
-        """Learn from the end of an attempt.
-
-        Args:
-            ended: The end.
-            began: Time at which it was sent.
-            now: The current time.
-            under_way: Attempts under way, this one included, the oldest first.
-            present: Calls under way or waiting, this one included.
-            beside: Attempts under way when it was sent, itself included.
-            probe: Whether it was the probe of a pause.
-        """
+        """Learn from the end of an attempt."""
         pause, at_once = self.pause, len(under_way)
         if probe and pause is not None:
             pause.probing = False
@@ -310,11 +300,7 @@ class Pressure:
 
 
 def _too_much(known: list[tuple[int, bool]]) -> float:
-    """The smallest width that is refused in most cases, and much more often than smaller ones.
-
-    Args:
-        known: For each attempt, the attempts under way and whether it was accepted.
-    """
+    """The smallest width that is refused mostly, and far more often than smaller ones, of (beside, accepted)."""
     for least in sorted({count for count, well in known if not well and count > 1}):
         wide = [well for count, well in known if count >= least]
         narrow = [well for count, well in known if count < least]

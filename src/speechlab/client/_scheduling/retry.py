@@ -64,11 +64,7 @@ class Failure:
         return self.status == 429 or (self.status == 503 and self.retry_after_s is not None)
 
     def ended(self, *, spared: bool = False) -> Ended:
-        """The end of the attempt, as evidence about the service.
-
-        Args:
-            spared: Whether the request cannot be the cause, so that the service must be.
-        """
+        """The end of the attempt, as evidence about the service."""
         reason = str(self.error)
         if self.later:
             return Ended(End.LATER, crowded=True, retry_after_s=self.retry_after_s, reason=reason)
@@ -118,13 +114,7 @@ class Retries:
         self._refused_at: float | None = None
 
     def wait_s(self, failure: Failure, *, unpaused: float, others: bool) -> tuple[float, float] | None:
-        """The minimum and maximum wait before the next attempt, in seconds, or None without another attempt.
-
-        Args:
-            failure: The failure.
-            unpaused: The time without the pauses, in seconds.
-            others: Whether other calls have succeeded meanwhile.
-        """
+        """The minimum and maximum wait before the next attempt, in seconds, or None without another attempt."""
         most = self._patience.retries
         if failure.final or (most is not None and self._made >= most):
             return None

@@ -40,13 +40,7 @@ _SLACK = 1.1
 
 
 class Scheduler:
-    """The scheduler of one service with one key.
-
-    Args:
-        clock: Source of time.
-        rng: Source of jitter.
-        most: Maximum of concurrent attempts, or None; it is then also the number to begin with.
-    """
+    """The scheduler of one service with one key."""
 
     def __init__(self, clock: Clock, rng: Random, most: int | None = None) -> None:
         self.clock = clock
@@ -90,11 +84,7 @@ class Scheduler:
             self.pressure.serves(at_once)
 
     async def place(self, call: WaitingCall) -> CallPlace:
-        """Wait until an attempt of a call may be sent.
-
-        Raises:
-            NotSentError: It will not be sent; the message names the reason for its wait.
-        """
+        """Wait until an attempt of a call may be sent."""
         loop = asyncio.get_running_loop()
         with self.lock:
             now = self.clock.monotonic()
@@ -256,12 +246,7 @@ class Scheduler:
             self._set_alarms(self._next_time(now))
 
     def _next_queue(self, now: float, entered: CallQueue | None = None) -> CallQueue | None:
-        """The queue whose first call has waited longest, among those that may send.
-
-        Args:
-            now: The current time.
-            entered: The queue of a new call, if no other queue has waiting calls.
-        """
+        """The queue whose first call has waited longest, among those that may send."""
         pause = self.pressure.pause
         if pause is not None and now < pause.next:
             return None
@@ -382,16 +367,7 @@ _schedulers_lock = threading.Lock()
 def scheduler_for(
     base_url: str, key: str, service: str, clock: Clock, rng: Random, most: int | None = None
 ) -> Scheduler:
-    """The one scheduler of this process for a service and key.
-
-    Args:
-        base_url: Address of the service.
-        key: Fingerprint of the key.
-        service: ``tts``, ``asr`` or ``translate``.
-        clock: Source of time; clients with another clock than the machine's have a scheduler of their own.
-        rng: Source of jitter.
-        most: Maximum of concurrent attempts of the service, or None.
-    """
+    """The one scheduler of this process for a service and key."""
     whose = None if isinstance(clock, SystemClock) else clock
     with _schedulers_lock:
         known = base_url.rstrip("/"), key, service, whose

@@ -22,22 +22,14 @@ def is_sensitive(name: str) -> bool:
 
 
 def checked_headers(headers: object) -> dict[str, Secret]:
-    """Headers with hidden values; headers that were checked before are returned unchanged.
-
-    Raises:
-        ConfigurationError: A header cannot be sent, or is reserved for the client. The message shows no value.
-    """
+    """Headers with hidden values; headers that were checked before are returned unchanged."""
     if not isinstance(headers, Mapping):
         raise ConfigurationError(f"default_headers is {shown(headers)}; give a dict of texts")
     return {_name(name): _value(name, value) for name, value in headers.items()}
 
 
 def check_no_authorization(headers: Mapping[str, Secret]) -> None:
-    """Refuse an ``Authorization`` among the default headers beside an API key, which uses the same header.
-
-    Raises:
-        ConfigurationError: Both are given. The message shows no value.
-    """
+    """Refuse an ``Authorization`` among the default headers beside an API key, which uses the same header."""
     for name in headers:
         if name.lower() == "authorization":
             raise ConfigurationError(

@@ -23,21 +23,13 @@ _DOTENV_BYTES = 1 << 16
 
 
 def found_key(place: str) -> Secret | None:
-    """The key for a service: from the environment, from ``.env`` in the working folder, or from the keyring.
-
-    Args:
-        place: Address of the service, from ``plain_url``.
-    """
+    """The key for a service: from the environment, from ``.env`` in the working folder, or from the keyring."""
     value = os.environ.get(API_KEY_VARIABLE) or _from_dotenv(Path(".env"))
     return Secret(value) if value else remembered_key(place)
 
 
 def remembered_key(place: str) -> Secret | None:
-    """The key in the keyring for a service.
-
-    Args:
-        place: Address of the service, from ``plain_url``.
-    """
+    """The key in the keyring for a service."""
     value = _from_keyring(place)
     return Secret(value) if value else None
 
@@ -95,16 +87,7 @@ def _keyring() -> ModuleType:
 
 
 def remember_key(place: str, key: Secret | None) -> None:
-    """Put the key for a service into the system's keyring, or remove it.
-
-    Args:
-        place: Address of the service, from ``plain_url``.
-        key: The key; None removes it.
-
-    Raises:
-        MissingDependencyError: The package keyring is not installed.
-        ConfigurationError: This machine has no usable keyring.
-    """
+    """Put the key for a service into the system's keyring, or remove it."""
     keyring = _keyring()
     problem = ""
     try:

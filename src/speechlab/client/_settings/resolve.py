@@ -48,11 +48,7 @@ def configured_settings(
     api_key: Secret | None,
     options: dict[str, Any],
 ) -> Settings | None:
-    """Find the settings: arguments, then environment; for the key, also ``.env`` and the keyring.
-
-    Returns:
-        The settings; None if neither names a service.
-    """
+    """Find the settings: arguments, then environment; for the key, also ``.env`` and the keyring."""
     check_names(options)
     options = with_mode(options)
     given: tuple[tuple[str, object], ...] = (("base_url", base_url), ("ws_base_url", ws_base_url))
@@ -94,12 +90,7 @@ def _check_engines(engines: object, others: Mapping[str, object]) -> None:
 def settings_for(
     base_url: str | None, ws_base_url: str | None, api_key: Secret | None, options: dict[str, Any]
 ) -> Settings:
-    """Find or start the service.
-
-    Raises:
-        ConfigurationError: An argument is not usable.
-        ServiceStartError: The embedded service could not be started.
-    """
+    """Find or start the service."""
     check_names(options)
     options = with_mode(options)
     settings = configured_settings(base_url, ws_base_url, api_key, options)
@@ -128,14 +119,7 @@ def _with_key(settings: Settings) -> Settings:
 
 
 def embedded_settings(options: dict[str, Any]) -> Settings:
-    """Settings for a client of the embedded service.
-
-    Args:
-        options: Options of the client.
-
-    Raises:
-        ServiceStartError: The service could not be started.
-    """
+    """Settings for a client of the embedded service."""
     engines = options.get("engines")
     lease = take_lease() if engines is None else take_lease(engines_json(engines))
     try:
@@ -152,11 +136,7 @@ def embedded_settings(options: dict[str, Any]) -> Settings:
 
 
 def described(settings: Settings) -> dict[str, Any]:
-    """Settings as plain values, without the key and without objects of this process.
-
-    Raises:
-        TypeError: A default header contains a credential, which the other process could not look up.
-    """
+    """Settings as plain values, without the key and without objects of this process."""
     credentials = [name for name in settings.default_headers if is_sensitive(name)]
     if credentials:
         text = f"a client whose default_headers hold a credential ({credentials[0]}) cannot be pickled"
@@ -177,15 +157,7 @@ def described(settings: Settings) -> dict[str, Any]:
 
 
 def settings_from(description: Mapping[str, Any]) -> Settings:
-    """Settings for the same service in another process, with the key from that process's environment.
-
-    Args:
-        description: The values from :func:`described`.
-
-    Raises:
-        ConfigurationError: The environment contains no key.
-        ServiceStartError: The embedded service neither runs nor can be started.
-    """
+    """Settings for the same service in another process, with the key from that process's environment."""
     options = {**description["options"], "default_headers": description["headers"]}
     if description["store"] is not None:
         options["store"] = open_store(description["store"])

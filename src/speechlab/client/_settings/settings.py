@@ -134,11 +134,7 @@ class Settings:
         return repr(self.adapter.name) if isinstance(self.adapter, FunctionSystem) else self.base_url
 
     def fitted(self, operation: O) -> O:
-        """An operation for this service: for functions, without the contract's rules.
-
-        Raises:
-            InvalidRequestError: The system has no function for it.
-        """
+        """An operation for this service: for functions, without the contract's rules."""
         return fitted(operation, self.adapter) if isinstance(self.adapter, FunctionSystem) else operation
 
     def __post_init__(self) -> None:
@@ -204,11 +200,7 @@ class Settings:
 
 
 def engines_json(engines: object) -> str:
-    """Options by engine as JSON, independent of their order.
-
-    Raises:
-        ConfigurationError: The value is not a dict of options by engine.
-    """
+    """Options by engine as JSON, independent of their order."""
     try:
         plain = {str(name): dict(options) for name, options in cast("Any", engines).items()}
         if plain:
@@ -234,16 +226,7 @@ def plain_url(url: str) -> str:
 
 
 def check_url(name: str, url: object, schemes: tuple[str, str]) -> None:
-    """Refuse a value that is not a base URL.
-
-    Args:
-        name: Name of the setting.
-        url: The URL.
-        schemes: The allowed schemes, without and with encryption.
-
-    Raises:
-        ConfigurationError: The URL is not usable.
-    """
+    """Refuse a value that is not a base URL."""
     allowed = f"it must look like {schemes[1]}://host or {schemes[0]}://127.0.0.1:8100"
     if not isinstance(url, str):
         raise ConfigurationError(f"{name} is {shown(url)}; {allowed}")
@@ -263,18 +246,7 @@ def check_url(name: str, url: object, schemes: tuple[str, str]) -> None:
 def check_number(
     name: str, value: object, *, least: float, whole: bool = False, advice: str | None = None
 ) -> None:
-    """Refuse a value that is not a number, or is too small.
-
-    Args:
-        name: Name of the setting.
-        value: The value.
-        least: The minimum; with ``advice`` the value must also be above 0 and finite.
-        whole: Whether it must be a whole number.
-        advice: Description of the allowed values; None describes the minimum.
-
-    Raises:
-        ConfigurationError: The value is not usable.
-    """
+    """Refuse a value that is not a number, or is too small."""
     number = is_whole_number(value) if whole else is_number(value)
     if number and value >= least and (advice is None or 0 < value < float("inf")):  # type: ignore[operator]  # a number, as seen before
         return
@@ -303,13 +275,6 @@ def check_names(options: Any, *, change: bool = False) -> None:
 
     The function that the user calls does so first, before it passes the options on: a key under a wrong name must not
     be in a frame that a traceback with locals shows.
-
-    Args:
-        options: The options by name; emptied if one of them does not exist.
-        change: Whether they change the options of an existing client.
-
-    Raises:
-        ConfigurationError: An option does not exist; the message lists those that do.
     """
     allowed = [name for name in ClientOptions.__annotations__ if not (change and name in _OF_A_CLIENT)]
     unknown = next((name for name in options if name not in allowed), None)
@@ -328,11 +293,7 @@ def check_names(options: Any, *, change: bool = False) -> None:
 
 
 def changed(settings: Settings, changes: ClientOptions) -> Settings:
-    """The settings with some options changed.
-
-    Raises:
-        ConfigurationError: The value of an option is not usable, or a replaying client would have no store.
-    """
+    """The settings with some options changed."""
     off = "store" in changes and changes["store"] is None and changes.get("mode") is None
     if off and settings.mode == "replay":
         raise ConfigurationError(

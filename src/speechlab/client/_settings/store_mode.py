@@ -35,11 +35,7 @@ _stores: dict[tuple[int, Path], Store] = {}
 
 
 def with_mode(options: dict[str, Any]) -> dict[str, Any]:
-    """The options, with the mode from the environment if none is given.
-
-    Raises:
-        ConfigurationError: The mode does not exist.
-    """
+    """The options, with the mode from the environment if none is given."""
     given = options.get("mode")
     if given is not None and not isinstance(given, str):
         raise ConfigurationError(f"mode is {shown(given)}; it is one of {', '.join(MODES)}")
@@ -54,12 +50,7 @@ def with_mode(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def open_store(store: Store | str | os.PathLike[str] | None) -> Store:
-    """A store, opened if it is a path; the user's default store if it is None.
-
-    Raises:
-        ConfigurationError: The value is neither a store nor a path.
-        StoreError: The folder cannot be written, or contains other files.
-    """
+    """A store, opened if it is a path; the user's default store if it is None."""
     from speechlab.store import Store
 
     if isinstance(store, Store):

@@ -57,12 +57,7 @@ class StoredCall:
         return key_of(self.operation, self.parameters, self.service)
 
     def recall(self) -> tuple[Stored, dict[str, Any]] | None:
-        """The kept result and the facts of its reply; None if the call has to be made.
-
-        Raises:
-            ReplayMiss: The call is not kept, and the client only replays.
-            StoreError: The store cannot be read, or the call has to be made and the store cannot be written.
-        """
+        """The kept result and the facts of its reply; None if the call has to be made."""
         store = self.memory.store
         stored = store.get(self.key) if self.memory.asks else None
         if stored is None and self.memory.replaying:
@@ -79,11 +74,7 @@ class StoredCall:
         facts: Mapping[str, Any],
         files: Mapping[str, tuple[bytes, str]] | None = None,
     ) -> None:
-        """Keep the call.
-
-        Raises:
-            StoreError: The store cannot be written.
-        """
+        """Keep the call."""
         store = self.memory.store
         with store.transaction():
             kept = store.put(
@@ -94,12 +85,7 @@ class StoredCall:
             store.keep_facts(self.key, told)
 
     def reply(self, operation: Operation[Any]) -> RawResponse | None:
-        """The kept reply of an operation; None if the call has to be made.
-
-        Raises:
-            ReplayMiss: The call is not kept, and the client only replays.
-            StoreError: The store cannot be read.
-        """
+        """The kept reply of an operation; None if the call has to be made."""
         found = self.recall()
         if found is None:
             return None
@@ -111,11 +97,7 @@ class StoredCall:
         return replace(operation.kept_reply(stored, facts), timing=timing)
 
     def keep_result(self, operation: Operation[R], reply: RawResponse, result: R) -> None:
-        """Keep a result after its reply was checked.
-
-        Raises:
-            StoreError: The store cannot be written.
-        """
+        """Keep a result after its reply was checked."""
         headers = {name: reply.headers[name] for name in _HEADERS if name in reply.headers}
         facts: dict[str, Any] = {"headers": headers, "timing": asdict(reply.timing)}
         files = operation.files(result)
@@ -126,11 +108,6 @@ class StoredCall:
 
 class Memory:
     """The store of a client, and its mode.
-
-    Args:
-        store: The store.
-        mode: ``auto``, ``live`` or ``replay``.
-        pace: Replay of streams: ``at once`` or ``as recorded``.
 
     Attributes:
         replaying: Whether nothing is sent.
@@ -161,12 +138,6 @@ class Memory:
         """The service to be replayed: that of this address, or else the one kept last.
 
         A separate embedded service and a system of functions are found by their own names only.
-
-        Returns:
-            Its identity, and the body of its catalogue.
-
-        Raises:
-            ReplayMiss: No service is kept.
         """
         found = self.remembered(base_url)
         if found is None:

@@ -92,16 +92,6 @@ async def once(
 
     If the equal call fails, or its event loop stands still, the next waiting call makes the request. If the service
     caused the failure, all of them do, since each has its own patience.
-
-    Args:
-        question: The place of the result and its key.
-        look: Returns the result if it is kept.
-        ask: Makes the call, within a number of seconds or None, and keeps the result.
-        clock: Source of time.
-        time_s: Seconds for all of it, or None.
-
-    Raises:
-        APITimeoutError: The timeout ended before the other call did.
     """
     began, left_s, together = clock.monotonic(), time_s, True
     while together:

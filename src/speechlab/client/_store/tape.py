@@ -42,13 +42,7 @@ class StreamBody(Protocol):
 
 
 async def wait_until(clock: Clock, began: float, at_s: float) -> None:
-    """Wait until a recorded time.
-
-    Args:
-        clock: Source of time.
-        began: Start of the replay, in seconds of that clock.
-        at_s: The time in seconds from the start of the recording.
-    """
+    """Wait until a recorded time."""
     wait = began + at_s - clock.monotonic()
     if wait > 0:
         await clock.sleep(wait)

@@ -19,14 +19,7 @@ _NAMES = {"mp3": "mp3", "wav": "wav", "wave": "wav", "ogg": "ogg", "oga": "ogg",
 
 
 class FileCopy:
-    """The file, which gets its name when the stream is complete and does not exist before.
-
-    Args:
-        path: Path of the file.
-
-    Raises:
-        OSError: The file cannot be written.
-    """
+    """The file, which gets its name when the stream is complete and does not exist before."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = user_path(path)
@@ -35,11 +28,7 @@ class FileCopy:
             self._left = left.pop_all()
 
     def check(self, audio_format: AudioFormat) -> None:
-        """Refuse a file name with the extension of another format.
-
-        Raises:
-            InvalidRequestError: The extension belongs to another format.
-        """
+        """Refuse a file name with the extension of another format."""
         named = _NAMES.get(self._path.suffix[1:].lower(), str(audio_format))
         if named != audio_format:
             self.drop()
@@ -54,11 +43,7 @@ class FileCopy:
         self._file.write(piece)
 
     def finish(self, data: bytes) -> None:
-        """Give the file its name, and write the lengths that a streamed WAV header left open.
-
-        Args:
-            data: All bytes of the file.
-        """
+        """Give the file its name, and write the lengths that a streamed WAV header left open."""
         for place, value in _lengths(data):
             self._file.seek(place)
             self._file.write(value.to_bytes(4, "little"))

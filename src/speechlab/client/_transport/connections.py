@@ -45,15 +45,7 @@ class ConnectionPool:
         self._waits: set[asyncio.Timeout] = set()
 
     def wire(self, settings: Settings, *, many: bool = False) -> Wire:
-        """The wire for the running loop.
-
-        Args:
-            settings: Of the client.
-            many: Whether it is for the many calls of a batch, which take aiohttp where nothing is against it.
-
-        Raises:
-            ConfigurationError: The client is closed, or belongs to another open loop.
-        """
+        """The wire for the running loop."""
         self.check()
         if many not in self._wires:
             fast = many and settings.transport is None and _may_be_fast(settings.base_url)
@@ -61,11 +53,7 @@ class ConnectionPool:
         return self._wires[many]
 
     def check(self) -> None:
-        """Bind to the running loop, or check that it is the bound one.
-
-        Raises:
-            ConfigurationError: The client is closed, or belongs to another open loop.
-        """
+        """Bind to the running loop, or check that it is the bound one."""
         loop = asyncio.get_running_loop()
         if self.closed:
             raise _closed()
@@ -83,14 +71,7 @@ class ConnectionPool:
             )
 
     async def while_open(self, wait: Callable[[], Awaitable[T]]) -> T:
-        """Wait for a result until the client is closed.
-
-        Args:
-            wait: Waits for the result.
-
-        Raises:
-            ConfigurationError: The client is closed, or belongs to another open loop.
-        """
+        """Wait for a result until the client is closed."""
         self.check()
         try:
             async with asyncio.timeout(None) as until:

@@ -24,19 +24,7 @@ if TYPE_CHECKING:
 async def exchange(
     wire: Wire, settings: Settings, call: HttpCall, progress: Progress, place: CallPlace, *, stream: bool
 ) -> RawResponse | ReplyStream | Failure:
-    """Send a request, and read its reply.
-
-    Args:
-        wire: The connections.
-        settings: Of the client.
-        call: What to send.
-        progress: Where it is measured; its deadline holds.
-        place: The place that the attempt has.
-        stream: Whether a successful reply is to be read piece by piece.
-
-    Returns:
-        The reply, whole or as a stream; or how it failed.
-    """
+    """Send a request, and read its reply."""
     remaining = None if progress.deadline is None else progress.deadline - progress.clock.monotonic()
     reply: Reply | None = None
     opened = False
@@ -85,12 +73,6 @@ class _Silence:
     """Ends an attempt once its service has been silent for too long, to it and to all other calls.
 
     While others of this process get their results, the attempt may be in the service's queue behind them.
-
-    Args:
-        place: The place of the attempt, whose scheduler knows of the others.
-        limit: The time limit that ends the attempt.
-        silence_s: The longest silence, in seconds.
-        sent: The progress of the attempt itself; before the request is sent, the wire has limits of its own.
     """
 
     def __init__(self, place: CallPlace, limit: asyncio.Timeout, silence_s: float, sent: Sent) -> None:

@@ -136,11 +136,7 @@ class Reply(ABC):
 
     @abstractmethod
     def pieces(self) -> AsyncIterator[bytes]:
-        """The body as it arrives.
-
-        Raises:
-            WireError: The body is incomplete, or no bytes came within the timeout.
-        """
+        """The body as it arrives."""
 
     @abstractmethod
     async def close(self) -> None:
@@ -194,18 +190,7 @@ class Wire(ABC):
 
     @abstractmethod
     async def open(self, call: HttpCall, sent: Sent, connect_s: float, read_s: float | None) -> Reply:
-        """Send a request, and wait for the headers of the reply.
-
-        Args:
-            call: The call.
-            sent: Told when the request has been sent in full.
-            connect_s: Seconds for a new connection.
-            read_s: Seconds for the headers and for each piece of the reply, or None if the caller watches them.
-
-        Raises:
-            WireError: No reply came.
-            SpeechLabError: The body could not be made.
-        """
+        """Send a request, and wait for the headers of the reply."""
 
     async def close(self) -> None:
         """Close all connections."""
@@ -220,13 +205,7 @@ def user_agent() -> str:
 
 
 def _add_secrets(headers: MutableMapping[str, str], call: HttpCall, key: Secret | None) -> None:
-    """Add the headers that may be secret: last, so that no long-lived object contains them.
-
-    Args:
-        headers: The other headers, which are changed.
-        call: The call; its own headers take precedence over the default headers.
-        key: The API key; an ``Authorization`` of the call takes precedence.
-    """
+    """Add the headers that may be secret: last, so that no long-lived object contains them."""
     own = {name.lower() for name in call.headers}
     for name, value in call.defaults.items():
         if name.lower() not in own:
@@ -255,26 +234,14 @@ def _request_headers(call: HttpCall) -> dict[str, str]:
 
 
 def no_connection(connect_s: float, *, proxy: str | None) -> WireError:
-    """The failure of an attempt to connect in time.
-
-    Args:
-        connect_s: The timeout in seconds.
-        proxy: The proxy that was to be connected to, if any.
-    """
+    """The failure of an attempt to connect in time."""
     text = f"no connection{f' to the proxy {proxy_name(proxy)}' if proxy else ''} within {connect_s:g} s"
     advice = "give a longer time by with_options(connect_timeout_s=...)"
     return WireError(text, sent=False, timed_out=True, advice=advice)
 
 
 def nothing_came(within_s: float, *, sent: bool, cut: bool, taking: bool = False) -> WireError:
-    """The timeout of a reply, or of a piece of one.
-
-    Args:
-        within_s: The timeout in seconds.
-        sent: Whether the request was sent in full.
-        cut: Whether the reply had started.
-        taking: Whether the network did not accept the request.
-    """
+    """The timeout of a reply, or of a piece of one."""
     what = "the request was not taken" if taking else "nothing more came" if cut else "nothing came"
     return WireError(f"{what} within {within_s:g} s", sent=sent, timed_out=True, cut=cut)
 
@@ -284,11 +251,7 @@ _ssl_context: ssl.SSLContext | None = None
 
 
 def shared_ssl_context() -> ssl.SSLContext:
-    """The TLS context of the process; making one takes a hundred times as long as the rest of a client.
-
-    Raises:
-        ConfigurationError: The files of ``SSL_CERT_FILE`` or ``SSL_CERT_DIR`` cannot be read.
-    """
+    """The TLS context of the process; making one takes a hundred times as long as the rest of a client."""
     global _ssl_context  # noqa: PLW0603 - one for the process
     with _ssl_lock:
         if _ssl_context is None:
@@ -346,13 +309,7 @@ def proxy_name(proxy: str) -> str:
 
 
 def broken_proxy(proxy: str, said: str, status: int | None = None) -> WireError:
-    """The failure of a proxy.
-
-    Args:
-        proxy: Address of the proxy.
-        said: Message of the library.
-        status: Status of the proxy's refusal; None if it cannot be reached.
-    """
+    """The failure of a proxy."""
     name = proxy_name(proxy)
     source = f"it is named by {_PROXY_VARIABLES}"
     around = "NO_PROXY lists the hosts that are reached without it"

@@ -82,14 +82,7 @@ class Sender:
     def scheduled(
         self, service: str, *, free: bool = False, retries: int | None = None, light: bool = False
     ) -> ScheduledCall:
-        """A call in the scheduler of its service.
-
-        Args:
-            service: ``tts``, ``asr`` or ``translate``.
-            free: Whether a retry costs nothing, even if the outcome of the attempt is unknown.
-            retries: Maximum of retries, if it differs from the settings.
-            light: Whether its attempts need no place, such as connecting.
-        """
+        """A call in the scheduler of its service."""
         settings, group = self.settings, self.group
         most = settings.max_retries if retries is None else retries
         if self.direct:
@@ -115,15 +108,7 @@ class Sender:
         )
 
     async def place(self, service: str, time_s: float | None) -> CallPlace:
-        """A place for one attempt that runs elsewhere and is not retried.
-
-        Args:
-            service: ``tts``, ``asr`` or ``translate``.
-            time_s: Maximum wait in seconds, or None.
-
-        Raises:
-            APITimeoutError: No place became free in time.
-        """
+        """A place for one attempt that runs elsewhere and is not retried."""
         scheduled = self.scheduled(service, retries=0)
         if time_s is not None:
             scheduled.deadline = scheduled.began + time_s
@@ -142,18 +127,7 @@ class Sender:
         return problem
 
     async def repeat(self, service: str, attempt: Callable[[], Awaitable[T]]) -> tuple[T, int]:
-        """Make a call whose attempts run elsewhere, at the times that the scheduler sets.
-
-        Args:
-            service: ``tts``, ``asr`` or ``translate``.
-            attempt: Makes one attempt, and raises its error.
-
-        Returns:
-            The result of the last attempt, and the number of attempts.
-
-        Raises:
-            SpeechLabError: The error of the last attempt, with the number of attempts; or no attempt could be made.
-        """
+        """Make a call whose attempts run elsewhere, at the times that the scheduler sets."""
         scheduled, attempts = self.scheduled(service), 0
         last: SpeechLabError | None = None
         while True:
@@ -186,25 +160,14 @@ class Sender:
         raise problem
 
     async def send(self, call: HttpCall) -> RawResponse:
-        """Send a call, and read the whole reply.
-
-        Raises:
-            APIError: The service returned an error.
-            APIConnectionError: No reply came.
-            StreamTruncatedError: The reply is incomplete.
-        """
+        """Send a call, and read the whole reply."""
         outcome = await self._send(call, stream=False)
         if isinstance(outcome, ReplyStream):  # pragma: no cover - the two are told apart by stream
             raise TypeError("a whole reply was asked for")
         return outcome
 
     async def open(self, call: HttpCall) -> ReplyStream:
-        """Send a call, and return at the headers of a successful reply.
-
-        Raises:
-            APIError: The service returned an error.
-            APIConnectionError: No reply came.
-        """
+        """Send a call, and return at the headers of a successful reply."""
         outcome = await self._send(call, stream=True)
         if isinstance(outcome, RawResponse):  # pragma: no cover  # for the type checker alone
             raise TypeError("a stream was asked for")

@@ -84,11 +84,7 @@ class Socket:
         return self._connection.state is State.OPEN
 
     async def send(self, message: Mapping[str, Any]) -> None:
-        """Send a JSON message, as text: a binary frame would end the session (section 4.3).
-
-        Raises:
-            SocketClosedError: The connection is closed.
-        """
+        """Send a JSON message, as text: a binary frame would end the session (section 4.3)."""
         from websockets import ConnectionClosed
 
         closed: SocketClosedError
@@ -99,15 +95,7 @@ class Socket:
         raise closed
 
     async def receive(self, within_s: float) -> str | bytes:
-        """The next message: text is JSON, bytes are audio.
-
-        Args:
-            within_s: Maximum wait in seconds.
-
-        Raises:
-            SocketClosedError: The connection is closed.
-            TimeoutError: No message came in time.
-        """
+        """The next message: text is JSON, bytes are audio."""
         from websockets import ConnectionClosed
 
         closed: SocketClosedError
@@ -120,11 +108,7 @@ class Socket:
         raise closed
 
     async def close(self, *, wait: bool = True) -> None:
-        """Close the connection.
-
-        Args:
-            wait: Whether to wait up to two seconds for the peer's close frame.
-        """
+        """Close the connection."""
         try:
             async with asyncio.timeout(None if wait else 0):
                 await self._connection.close()
@@ -140,15 +124,7 @@ def _closed(error: Any) -> SocketClosedError:
 
 
 async def open_socket(settings: Settings, within_s: float) -> Socket | Failure:
-    """Connect, with the key in the header of the handshake and nowhere else.
-
-    Args:
-        settings: Settings with the address and the key.
-        within_s: Maximum duration of the handshake in seconds.
-
-    Returns:
-        The connection, or the failure: a refusal before the upgrade has the same error as over HTTP.
-    """
+    """Connect, with the key in the header of the handshake and nowhere else."""
     from websockets import InvalidStatus, WebSocketException
     from websockets.exceptions import InvalidProxy
 
