@@ -1,22 +1,28 @@
 """How often equal systems are called different: ``nice python benchmarks/verdicts.py [NAME…] [--simulations 1000]``.
 
-Each line is one verdict of ``speechlab.metrics`` on simulated corpora of systems that are equal, by its public name:
-the share of corpora in which it was false at the 5 % level, for several systems the share with one or more. What is
-named in brackets is a figure and no verdict, beside it for comparison. All of it takes about an hour of one core;
-names choose lines by their beginning.
+Each line is one verdict of ``speechlab.metrics`` or of a study on simulated corpora of systems that are equal: the
+share of corpora in which it was false at the 5 % level, for several systems the share with one or more. What is named
+in brackets is a figure and no verdict, beside it for comparison. All of it takes about two hours of one core; names
+choose lines by their beginning. With ``--write``, the tables of docs/statistics.md whose lines were all run are
+written anew: they stand between ``<!-- verdicts: NAME -->`` and ``<!-- end -->``.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+import re
 import sys
-from itertools import pairwise
-from typing import TYPE_CHECKING
+from itertools import pairwise, product
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 import pandas as pd
 
+from speechlab import evaluate
 from speechlab.metrics import (
     attribute,
     by_bins,
@@ -322,6 +328,201 @@ def of_translation_intervals(n: int, documents: int | None) -> Callable[[int], I
     return run
 
 
+# -- verdicts of studies: of outputs that exist, some of which are missing by chance
+
+
+PROMPT = "die alte katze sah einen kleinen roten vogel am wasser"
+SPOILED = [" ".join(["xx"] * count + PROMPT.split()[count:]) for count in range(11)]
+ENDINGS = ["".join(letters) for letters in product("bcdfghjklm", "aeiou", "nr")]
+"""The last words of texts, by which these differ."""
+FAILED = 0.1
+"""Share of the rows that have no output."""
+DIFFERENT = {"better", "worse", "slower", "faster", "told apart"}
+
+
+def outputs(random: Random, rates: np.ndarray, texts: list[str]) -> list[list[str | None]]:
+    """Outputs of each system: with errors at the rates, shape (systems, rows), and missing by chance."""
+    errors = random.binomial(10, rates.clip(0, 0.9))
+    lost = random.random(rates.shape) < FAILED
+    return [
+        [
+            None if gone else f"{SPOILED[count]} {text.split()[-1]}"
+            for count, gone, text in zip(counts, failures, texts, strict=True)
+        ]
+        for counts, failures in zip(errors, lost, strict=True)
+    ]
+
+
+def recordings(
+    random: Random, systems: int, speakers: np.ndarray | None, n: int, repeats: int
+) -> pd.DataFrame:
+    """A table of recordings with the outputs of equal systems; the last rows repeat the first ones.
+
+    Speakers suit the systems differently, or each recording does.
+    """
+    groups = np.arange(n) if speakers is None else speakers
+    suits = np.exp(random.normal(0, 0.5, (systems, groups.max() + 1)))[:, groups]
+    texts = [f"{PROMPT} {ENDINGS[row]}" for row in range(len(groups))]
+    frame = pd.DataFrame({"text": texts, "language": "de"})  # English is compared by its notation as well, slowly
+    if speakers is not None or repeats:
+        frame["speaker"] = [f"speaker {number}" for number in groups]
+    for name, texts_of_one in zip("abcdef", outputs(random, 0.08 * suits, texts), strict=False):
+        frame[name] = texts_of_one
+    return pd.concat([frame, frame.head(repeats)], ignore_index=True)
+
+
+def studied(frame: pd.DataFrame, store: str, names: str) -> evaluate.Report:
+    with catch_warnings():
+        simplefilter("ignore")  # rows that failed
+        return evaluate.recognition(None, frame, hypotheses=list(names), store=store, progress=False)
+
+
+def of_recognition(
+    systems: int, speakers: np.ndarray | None, n: int = 40, repeats: int = 0
+) -> Callable[[int], Iterator[Found]]:
+    def run(count: int) -> Iterator[Found]:
+        names = "abcdef"[:systems]
+        with TemporaryDirectory() as store:
+            for seed in range(count):
+                frame = recordings(np.random.default_rng(seed), systems, speakers, n, repeats)
+                report = studied(frame, store, names)
+                yield {
+                    "difference": bool(set(report.differences["verdict"]) & DIFFERENT),
+                    "answer": "significantly" in report.answer,
+                }
+
+    return run
+
+
+def of_changes(
+    speakers: np.ndarray | None, n: int = 40, repeats: int = 0
+) -> Callable[[int], Iterator[Found]]:
+    """Two runs of one system, compared: rows, and rows that failed."""
+
+    def run(count: int) -> Iterator[Found]:
+        with TemporaryDirectory() as store:
+            for seed in range(count):
+                frame = recordings(np.random.default_rng(seed), 2, speakers, n, repeats)
+                first, second = (
+                    studied(
+                        frame[[*frame.columns.difference([*"ab"]), name]].rename(columns={name: "a"}),
+                        store,
+                        "a",
+                    )
+                    for name in "ab"
+                )
+                changes = second.compare(first)
+                yield {"difference": bool(set(changes.differences["verdict"]) & DIFFERENT)}
+
+    return run
+
+
+def of_ends(voices: int, n: int) -> Callable[[int], Iterator[Found]]:
+    """Whether the best and the worst of equal voices are said to differ."""
+
+    def run(count: int) -> Iterator[Found]:
+        for seed in range(count):
+            random = np.random.default_rng(seed)
+            errors = suited(random, voices, n, 0.5)
+            parts = []
+            for name, (table,) in zip("abcdef", tables([part[None] for part in errors]), strict=False):
+                facts = {"voice": name, "voice_name": name, "gender": "", "audio": None, "duration_s": 6.0}
+                part = table.assign(text=[f"{SAID} {row}" for row in range(n)], language="en", **facts)
+                parts.append(part.assign(status="ok", error=None, loop=False)[random.random(n) >= FAILED])
+            report = evaluate.Report.of_scores("Voices", pd.concat(parts, ignore_index=True))
+            yield {"answer": "by more than chance" in report.answer}
+
+    return run
+
+
+def of_conditions(speakers: np.ndarray) -> Callable[[int], Iterator[Found]]:
+    """Conditions that change nothing on average, but suit the speakers differently; and hotwords."""
+    from speechlab.evaluate._recognition.answer import condition_differences
+
+    def run(count: int) -> Iterator[Found]:
+        for seed in range(count):
+            frame = recordings(np.random.default_rng(seed), 3, speakers, 0, 0)
+            parts = [
+                score(frame.assign(hypothesis=frame[name], condition=condition), language="de")
+                for name, condition in zip("abc", ("as recorded", "noise 10 dB", "noise 0 dB"), strict=True)
+            ]
+            rows = [part.assign(recording=range(len(frame)), block=speakers) for part in parts]
+            found = condition_differences(pd.concat(rows, ignore_index=True), "text", "language")
+            yield {"difference": bool(set(found["verdict"]) & DIFFERENT)}
+
+    return run
+
+
+def of_translation_study(systems: int, n: int, repeats: int) -> Callable[[int], Iterator[Found]]:
+    def run(count: int) -> Iterator[Found]:
+        with TemporaryDirectory() as store:
+            for seed in range(count):
+                frame = recordings(np.random.default_rng(seed), systems, None, n, repeats)
+                frame = frame.assign(source_lang="fr", target_lang="de", reference=frame["text"])
+                names = [*"abcdef"[:systems]]
+                with catch_warnings():
+                    simplefilter("ignore")
+                    report = evaluate.translation(
+                        None, frame.drop(columns=["language"]), hypotheses=names, store=store, progress=False
+                    )
+                yield {
+                    "difference": bool(set(report.differences["verdict"]) & DIFFERENT),
+                    "answer": "better than" in report.answer and report.answer.startswith("Take"),
+                }
+
+    return run
+
+
+def answers(method: str, scores: np.ndarray) -> pd.DataFrame:
+    """Tidy answers of a listening test; scores of (listeners, items, systems), or (listeners, items) of a pair."""
+    rows: list[dict[str, Any]] = []
+    for (listener, item, *system), value in np.ndenumerate(scores):
+        one, other = (f"system {system[0]}", None) if system else ("one", "two")
+        rows.append(
+            {"listener": str(listener), "item": str(item), "system": one, "other": other, "score": value}
+        )
+    facts = {"question": "?", "choice": None, "order": 1, "position": 1, "time_s": 1.0, "plays": 1}
+    facts |= {
+        "attention": None,
+        "role": "test",
+        "method": method,
+        "test": "1",
+        "session": "1",
+        "finished": True,
+    }
+    return pd.DataFrame(rows).assign(**facts, trial=[str(row) for row in range(len(rows))])
+
+
+def of_listening(
+    method: str, listeners: int, items: int, systems: int = 3
+) -> Callable[[int], Iterator[Found]]:
+    """Tests of equal systems, with listeners and items that prefer one or another; one answer in ten is missing."""
+
+    def run(count: int) -> Iterator[Found]:
+        for seed in range(count):
+            random = np.random.default_rng(seed)
+            shape = (listeners, items, *([] if method in {"ab", "abx"} else [systems]))
+            by_listener = random.normal(0, 0.4, (listeners, 1, *shape[2:]))
+            by_item = random.normal(0, 0.4, (1, items, *shape[2:]))
+            values = by_listener + by_item + random.normal(0, 0.7, shape)
+            if method == "abx":
+                values = (random.random(shape) < 0.5).astype(float)
+            elif method == "ab":
+                values = np.sign(np.rint(1.2 * values))
+            else:
+                values = np.clip(np.rint(3 + values), 1, 5)
+            table = answers(method, values)[random.random(values.size) >= FAILED]
+            report = evaluate.listening(table, draws=100)
+            yield {
+                "difference": bool(set(report.differences["verdict"]) & DIFFERENT),
+                "answer": "preferred" in report.answer
+                or "told apart" in report.answer
+                or " hear a" in report.answer.replace("not shown to hear", ""),
+            }
+
+    return run
+
+
 EVEN, FEW, MANY = np.repeat(np.arange(12), 8), np.repeat(np.arange(8), 10), np.repeat(np.arange(20), 5)
 UNEVEN = np.repeat(np.arange(12), [60, 30, 15, 8, 8, 4, 4, 2, 2, 1, 1, 1])
 LINES: dict[str, Callable[[int], Iterator[Found]]] = {
@@ -393,7 +594,30 @@ LINES: dict[str, Callable[[int], Iterator[Found]]] = {
         )
     },
     "compare_translations, 2 systems, 40 sentences, bootstrap": of_translations(2, 40, None, "bootstrap"),
+    "study of recognition, 2 systems, 40 recordings": of_recognition(2, None),
+    "study of recognition, 2 systems, 30 recordings, 10 of them twice": of_recognition(2, None, 30, 10),
+    "study of recognition, 2 systems, 8 speakers of 10 recordings": of_recognition(2, FEW),
+    "study of recognition, 4 systems, 12 speakers of 8 recordings": of_recognition(4, EVEN),
+    "conditions, 2 beside the recordings, 8 speakers of 10 recordings": of_conditions(FEW),
+    "best and worst of 2 voices, 20 sentences": of_ends(2, 20),
+    "best and worst of 6 voices, 20 sentences": of_ends(6, 20),
+    "changes of a recogniser, 40 recordings": of_changes(None),
+    "changes of a recogniser, 30 recordings, 10 of them twice": of_changes(None, 30, 10),
+    "changes of a recogniser, 8 speakers of 10 recordings": of_changes(FEW),
+    "study of translation, 2 systems, 40 texts": of_translation_study(2, 40, 0),
+    "study of translation, 4 systems, 30 texts, 10 of them twice": of_translation_study(4, 30, 10),
+    "listening test, MOS of 2 systems, 12 listeners, 20 items": of_listening("mos", 12, 20, 2),
+    "listening test, MOS of 4 systems, 8 listeners, 12 items": of_listening("mos", 8, 12, 4),
+    "listening test, A/B, 12 listeners, 20 items": of_listening("ab", 12, 20),
+    "listening test, ABX, 12 listeners, 20 items": of_listening("abx", 12, 20),
 }
+TABLES = {
+    "studies": ("study of ", "conditions, ", "best and worst ", "changes of ", "listening test, "),
+    "intervals": tuple(f"intervals, {n} utterances" for n in (10, 20, 50, 100, 200)),
+    "speakers": tuple(f"intervals, {which} speakers" for which in ("8", "20", "12 uneven")),
+}
+"""The tables of docs/statistics.md, and the beginnings of their lines."""
+DOCUMENT = Path(__file__).parents[1] / "docs" / "statistics.md"
 
 
 def main() -> int:
@@ -401,16 +625,43 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="beginnings of lines; all without")
     parser.add_argument("--simulations", type=int, default=1_000)
+    parser.add_argument("--write", action="store_true", help="write the tables of docs/statistics.md")
     asked = parser.parse_args()
+    shares: dict[str, dict[str, float]] = {}
     for title, run in LINES.items():
         if asked.names and not title.startswith(tuple(asked.names)):
             continue
-        found = pd.DataFrame(list(run(asked.simulations))).mean()
+        shares[title] = pd.DataFrame(list(run(asked.simulations))).mean().to_dict()
         print(
-            f"{title}: {', '.join(f'{name} {100 * share:.1f} %' for name, share in found.items())}",
+            f"{title}: {', '.join(f'{name} {100 * share:.1f} %' for name, share in shares[title].items())}",
             flush=True,
         )
+    if asked.write:
+        DOCUMENT.write_text(rewritten(DOCUMENT.read_text(encoding="utf-8"), shares, asked.simulations))
     return 0
+
+
+def rewritten(text: str, shares: dict[str, dict[str, float]], simulations: int) -> str:
+    """The document with the tables whose lines were all run."""
+    for table, beginnings in TABLES.items():
+        lines = [title for title in LINES if title.startswith(beginnings)]
+        if set(lines) <= set(shares):
+            made = markdown({title: shares[title] for title in lines}, simulations)
+            marked = rf"(<!-- verdicts: {table} -->\n).*?(<!-- end -->)"
+            text = re.sub(
+                marked, lambda found, made=made: f"{found[1]}{made}{found[2]}", text, flags=re.DOTALL
+            )
+    return text
+
+
+def markdown(shares: dict[str, dict[str, float]], simulations: int) -> str:
+    """A table with a row for each line."""
+    names = list(dict.fromkeys(name for line in shares.values() for name in line))
+    rows = [f"| simulated {simulations:,} times | {' | '.join(names)} |", "|---" * (len(names) + 1) + "|"]
+    for title, line in shares.items():
+        cells = [f"{100 * line[name]:.1f} %" if name in line else "" for name in names]
+        rows.append(f"| {title} | {' | '.join(cells)} |")
+    return "\n".join(rows) + "\n"
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ from speechlab.display import Html, document, element, join, notebook_output
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._changes.earlier import report_of_01
 from speechlab.evaluate._changes.report import changes_between
-from speechlab.evaluate._failed import failures
 from speechlab.evaluate._speech.report import joined, speech_report
 from speechlab.evaluate._speech.sides import part_of, rows_of, side_by_side
 from speechlab.evaluate._writing.columns import View, plain_columns
@@ -28,6 +27,7 @@ from speechlab.evaluate._writing.folder import (
     write_parquet,
 )
 from speechlab.evaluate._writing.page import report_page
+from speechlab.evaluate._writing.record import failures
 from speechlab.evaluate._writing.sharing import Shared
 from speechlab.evaluate._writing.texts import latex_table, latex_text, markdown_table, markdown_text
 from speechlab.metrics import RATIO, UNPAIRED, WORSE

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from speechlab import batch
 from speechlab._brief import briefly
 from speechlab.evaluate._arguments import check_client, columns_of, count_of, keep_free
-from speechlab.evaluate._failed import tell_failed
 from speechlab.evaluate._made import SPEECH
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._speech.report import speech_report
@@ -16,7 +15,7 @@ from speechlab.evaluate._speech.rows import SPEAK, heard_by_one, scored_rows, sp
 from speechlab.evaluate._speech.speed import callers_of, no_speed, timed_or_why, timed_voices
 from speechlab.evaluate._systems import asked_of_each, services_of, told_gone
 from speechlab.evaluate._voices import cast_of, recorded_voices
-from speechlab.evaluate._writing.record import StageProgress, record_of, stage_of, tell_estimate
+from speechlab.evaluate._writing.record import StageProgress, record_of, stage_of, tell_estimate, tell_failed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

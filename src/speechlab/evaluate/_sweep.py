@@ -14,7 +14,7 @@ from speechlab._brief import briefly
 from speechlab.contract import RecognitionRequest
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._arguments import need_columns, recording_seconds
-from speechlab.evaluate._failed import tell_failed
+from speechlab.evaluate._writing.record import tell_failed
 from speechlab.segments import coverage, from_speech, score
 from speechlab.segments import frame as segment_frame
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from math import comb
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+
 from speechlab.errors import InvalidRequestError, MissingDependencyError
+from speechlab.evaluate._blocks import BLOCK, merged
 from speechlab.evaluate._made import SIDES
 from speechlab.evaluate._speech.summary import NO_SPEAKER
 from speechlab.evaluate._writing.differences import ENOUGH
@@ -14,8 +17,6 @@ from speechlab.text import language_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    import pandas as pd
 
     from speechlab.evaluate._writing.contents import Contents
 
@@ -179,8 +180,10 @@ def _group(name: str, both: pd.DataFrame, new: pd.DataFrame, gone: pd.DataFrame)
         before, after = _pooled(gone), _pooled(new)
         values = {"value_a": before, "value_b": after, "difference": after - before}
         return {**facts, **values, "unit": str(scored["unit"].iloc[0]), "n": 0}
-    # Takes of one sentence are not new sentences: they are swapped and drawn together.
-    groups = None if both["_block"].is_unique else both["_block"].tolist()
+    # Takes of one sentence are not new sentences: they are swapped and drawn together, as are blocks of recordings.
+    keys = [both[name].reset_index(drop=True) for name in ("_block", BLOCK) if name in both.columns]
+    blocks = merged(pd.Series(range(len(both))), keys)
+    groups = None if blocks.is_unique else blocks.tolist()
     found = compare(*_sides(both), groups=groups)
     ends = {} if found.blocks >= ENOUGH else {"low": None, "high": None}
     return {**{name: value for name, value in found.row().items() if name in DIFFERENCES}, **facts, **ends}

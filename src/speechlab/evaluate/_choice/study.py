@@ -11,7 +11,6 @@ from speechlab.evaluate._arguments import check_client, columns_of, count_of, ke
 from speechlab.evaluate._choice.measured import RATED, measured, rated_clips
 from speechlab.evaluate._choice.order import ordered
 from speechlab.evaluate._choice.report import voices_report
-from speechlab.evaluate._failed import tell_failed
 from speechlab.evaluate._made import VOICES
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._round_trip import plans_of, recognisers_of, spoken_by
@@ -20,7 +19,7 @@ from speechlab.evaluate._speech.scorers import named_functions
 from speechlab.evaluate._speech.speed import callers_of, no_speed, timed_or_why, timed_voices
 from speechlab.evaluate._systems import services_of, told_gone
 from speechlab.evaluate._voices import cast_of, engines_of, recorded_voices
-from speechlab.evaluate._writing.record import StageProgress, record_of, stage_of, tell_estimate
+from speechlab.evaluate._writing.record import StageProgress, record_of, stage_of, tell_estimate, tell_failed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

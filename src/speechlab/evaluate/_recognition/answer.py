@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from speechlab.display import percent
 from speechlab.errors import InvalidRequestError
+from speechlab.evaluate._blocks import BLOCK
 from speechlab.evaluate._recognition.conditions import AS_RECORDED
 from speechlab.evaluate._recognition.order import FEWEST
 from speechlab.evaluate._speech.answer import advised, answer_of, named
@@ -50,9 +51,11 @@ def condition_differences(table: pd.DataFrame, text: str, language: str) -> pd.D
     """
     tested = []
     sides = ["system"] if "system" in table.columns else []
+    blocks = [BLOCK] if BLOCK in table.columns else []
+    how: dict[str, Any] = {"on": "recording", "draws": 2, "groups": next(iter(blocks), None)}
     for key, rows in table[table[language].notna()].groupby([*sides, language], observed=True, sort=False):
         parts = {
-            str(name): ranking_scores(part, text, language, ["recording"])
+            str(name): ranking_scores(part, text, language, ["recording", *blocks])
             for name, part in rows.groupby("condition", observed=True, sort=False)
         }
         plain = parts.pop(AS_RECORDED, None)
@@ -60,7 +63,7 @@ def condition_differences(table: pd.DataFrame, text: str, language: str) -> pd.D
         for name, part in parts.items():
             names = tuple(", ".join([*map(str, system), one]) for one in (AS_RECORDED, name))
             try:
-                found = compare(plain, part, on="recording", names=names, draws=2)  # type: ignore[arg-type]
+                found = compare(plain, part, names=names, **how)  # type: ignore[arg-type]
             except InvalidRequestError:  # no recording has a score under both conditions
                 continue
             facts = {"language": str(code), "condition": name, "system": "".join(map(str, system))}

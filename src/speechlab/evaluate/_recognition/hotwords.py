@@ -9,8 +9,8 @@ import pandas as pd
 
 from speechlab.display import percent
 from speechlab.errors import InvalidRequestError
+from speechlab.evaluate._blocks import BLOCK
 from speechlab.evaluate._speech.mixed import languages_of_rows, mixed_normalizer
-from speechlab.evaluate._speech.summary import BLOCK
 from speechlab.evaluate._writing.columns import View, count, listed, p_words, rate, text
 from speechlab.evaluate._writing.contents import Finding
 from speechlab.metrics import BETTER, WORSE, compare, hotword_counts, judge

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from speechlab.evaluate._arguments import code_or_none
+from speechlab.evaluate._blocks import BLOCK
 from speechlab.evaluate._made import SIDES
 from speechlab.evaluate._speech.scorers import SCORE
-from speechlab.evaluate._speech.summary import BLOCK
 from speechlab.evaluate._writing.columns import Shown, View, count, interval_text, number, rate, text
 from speechlab.evaluate._writing.differences import ENOUGH
 from speechlab.metrics import entity_scores, formatting_rates

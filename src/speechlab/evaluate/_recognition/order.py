@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pandas as pd
 
+from speechlab.evaluate._blocks import BLOCK
 from speechlab.evaluate._recognition.conditions import AS_RECORDED
-from speechlab.evaluate._speech.summary import BLOCK, ranking_scores
+from speechlab.evaluate._speech.summary import ranking_scores
 from speechlab.evaluate._writing.contents import Finding
 from speechlab.evaluate._writing.differences import of_study
 from speechlab.metrics import judge, rank_each

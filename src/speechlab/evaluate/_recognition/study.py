@@ -20,10 +20,9 @@ from speechlab.evaluate._arguments import (
     no_language,
     recording_seconds,
 )
-from speechlab.evaluate._failed import tell_failed
+from speechlab.evaluate._blocks import BLOCK, Blocks, blocks_of
 from speechlab.evaluate._made import GIVEN, RECOGNITION, WHY
 from speechlab.evaluate._recognition.conditions import AS_RECORDED, Condition, conditions_of, under
-from speechlab.evaluate._recognition.flags import Blocks, blocks_of
 from speechlab.evaluate._recognition.measures import measures_of
 from speechlab.evaluate._recognition.report import recognition_report
 from speechlab.evaluate._recognition.speechless import heard_in_nothing, speechless_rows
@@ -32,9 +31,9 @@ from speechlab.evaluate._report import Report
 from speechlab.evaluate._speech.rows import SPEAK, had_before, recognised, scored_rows, unheard
 from speechlab.evaluate._speech.scorers import SCORE, Scorer, named_functions, opened, with_scores
 from speechlab.evaluate._speech.speed import callers_of, no_speed, timed_or_why, timed_recognisers
-from speechlab.evaluate._speech.summary import BLOCK, NO_SPEAKER
+from speechlab.evaluate._speech.summary import NO_SPEAKER
 from speechlab.evaluate._systems import asked_of_each, existing_of, told_gone
-from speechlab.evaluate._writing.record import StageProgress, record_of, stage_of, tell_estimate
+from speechlab.evaluate._writing.record import StageProgress, record_of, stage_of, tell_estimate, tell_failed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

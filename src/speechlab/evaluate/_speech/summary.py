@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from speechlab.evaluate._arguments import code_or_none
+from speechlab.evaluate._blocks import BLOCK
 from speechlab.evaluate._made import SIDES
 from speechlab.evaluate._speech.mixed import is_mixed
 from speechlab.evaluate._speech.speed import summary_of_calls
@@ -27,8 +28,6 @@ A voice does not determine how a word is written, so Japanese goes by readings, 
 """
 _BLOCKS = "speechlab: blocks"
 NO_SPEAKER = "all recordings"
-BLOCK = "block"
-"""Column with the block of each recording, in studies of recordings of which some belong together."""
 FLAGS = {"loops": "loop", "hallucinations": "hallucination", "tails_lost": "tail_lost"}
 """Columns of the summary with counts of rows, and the columns of flags that they count."""
 

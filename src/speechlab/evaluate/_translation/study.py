@@ -10,7 +10,6 @@ from speechlab._arguments import refused
 from speechlab._brief import briefly
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._arguments import columns_of, count_of, keep_free
-from speechlab.evaluate._failed import tell_failed
 from speechlab.evaluate._made import TRANSLATION
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._speech.scorers import SCORE, Scorer, named_functions
@@ -34,7 +33,7 @@ from speechlab.evaluate._translation.measures import (
 )
 from speechlab.evaluate._translation.report import translation_report
 from speechlab.evaluate._translation.speed import no_times, timed_translations
-from speechlab.evaluate._writing.record import StageProgress, record_of, stage_of, tell_estimate
+from speechlab.evaluate._writing.record import StageProgress, record_of, stage_of, tell_estimate, tell_failed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

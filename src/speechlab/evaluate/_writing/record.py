@@ -1,7 +1,8 @@
-"""The run of a study: an estimate before it, its stages, and afterwards its record of versions and batches."""
+"""The run of a study: an estimate, its stages, the rows that failed, and its record of versions and batches."""
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -85,6 +86,33 @@ def stage_of(progress: object, stage: str) -> Progress:
         raise InvalidRequestError(message, parameter="progress")
     told = progress
     return lambda done, total: told(stage, done, total)
+
+
+_REASONS = 3
+"""Maximum number of reasons in a description."""
+_LONGEST = 200
+
+
+def tell_failed(table: pd.DataFrame, see: str = "report.failed() has them", prefix: str = "") -> None:
+    """Warn of failed rows, with the commonest reasons; a study that is decorated with ``briefly`` calls it."""
+    errors = table.loc[table[f"{prefix}status"] == "error", f"{prefix}error"]
+    if words := failures(errors, len(table)):
+        warnings.warn(f"{words} {see}", stacklevel=4)
+
+
+def failures(errors: pd.Series[str], rows: int) -> str:
+    """Return a sentence with the number of failed rows and the commonest reasons; empty if none failed."""
+    if not len(errors):
+        return ""
+    counts = errors.astype("str").value_counts()
+    reasons = [f"{count:,} like {_short(str(error))!r}" for error, count in counts.head(_REASONS).items()]
+    more = int(counts.iloc[_REASONS:].sum())
+    words = "; ".join([*reasons, *([f"{more:,} for other reasons"] if more else [])])
+    return f"{len(errors):,} of {rows:,} rows failed: {words}."
+
+
+def _short(error: str) -> str:
+    return error if len(error) <= _LONGEST else error[: _LONGEST - 1] + "…"
 
 
 def record_of(

@@ -17,7 +17,7 @@ from speechlab.metrics._alignment.units import prepare
 from speechlab.metrics._rates.comparison import Comparison
 from speechlab.metrics._rates.tables import as_scored
 from speechlab.metrics._signatures import differing, joined
-from speechlab.metrics._statistics.bootstrap import BLOCK, Bootstrap, Interval
+from speechlab.metrics._statistics.bootstrap import BLOCK, Bootstrap
 from speechlab.metrics._statistics.differences import judge
 from speechlab.metrics._statistics.mapsswe import SegmentTest, errors_by_place, mapsswe, segment_differences
 from speechlab.metrics._statistics.randomization import sign_flip
@@ -242,7 +242,7 @@ def _compared(one: _System, other: _System, names: tuple[str, str], bootstrap: B
         error_rate_a=int(first.sum()) / length,
         error_rate_b=int(second.sum()) / length,
         difference=int(second.sum() - first.sum()) / length,
-        interval=_interval(blocks, lengths, drawn),
+        interval=drawn.difference(first, second, lengths),
         p=sign_flip(blocks[:, 0] - blocks[:, 1]),
         tested="utterance" if groups is None else groups if isinstance(groups, str) else "group",
         mapsswe=_mapsswe(one, other, here, there),
@@ -252,15 +252,6 @@ def _compared(one: _System, other: _System, names: tuple[str, str], bootstrap: B
         blocks=len(blocks),
         empty_references=int((lengths == 0).sum()),
     )
-
-
-def _interval(blocks: NDArray[np.int64], lengths: NDArray[np.int64], bootstrap: Bootstrap) -> Interval:
-    """The interval of the difference; if no block differs, what a sample of this size may lack on either side."""
-    if not (blocks[:, 0] != blocks[:, 1]).any():
-        most = bootstrap.ratio(np.zeros_like(lengths), lengths).high
-        return Interval(-most, most)
-    sums = bootstrap.sums(blocks)
-    return bootstrap.interval((sums[:, 1] - sums[:, 0]) / np.maximum(sums[:, 2], 1), blocks[:, 2])
 
 
 def _common(one: pd.Index[Any], other: pd.Index[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

@@ -158,6 +158,30 @@ class Bootstrap:
         low, high = self.interval(sums[:, 0] / np.maximum(sums[:, 1], 1), blocks[:, 1])
         if not len(sums) or not lengths.any():
             return Interval(low, high)
+        return Interval(low, max(high, self._unseen(blocks, lengths)))
+
+    def difference(
+        self, first: NDArray[np.int64], second: NDArray[np.int64], lengths: NDArray[np.int64]
+    ) -> Interval:
+        """Interval of the difference of two rates, ``second`` from ``first``, on the same utterances.
+
+        If any utterance is wholly wrong, or if no block differs, each end is that of the draws, or of draws with part
+        of one more utterance that is wholly wrong for one system alone, if that is further out.
+        """
+        blocks = self.blocks(np.column_stack([first, second, lengths]))
+        sums = self.sums(blocks)
+        low, high = self.interval((sums[:, 1] - sums[:, 0]) / np.maximum(sums[:, 2], 1), blocks[:, 2])
+        differences = blocks[:, 1] - blocks[:, 0]
+        wrong = (np.maximum(first, second) >= lengths) & (lengths > 0)
+        if not len(sums) or not lengths.any() or (differences.any() and not wrong.any()):
+            return Interval(low, high)
+        more, less = (
+            self._unseen(np.column_stack([sign * differences, blocks[:, 2]]), lengths) for sign in (1, -1)
+        )
+        return Interval(min(low, -less), max(high, more))
+
+    def _unseen(self, blocks: NDArray[np.int64], lengths: NDArray[np.int64]) -> float:
+        """The upper end of a Bayesian bootstrap with part of one more utterance, of mean length and wholly wrong."""
         random = np.random.default_rng(self.seed)
         unseen = random.standard_gamma(_UNSEEN, self.draws) * lengths.mean()
         # Weights of alike blocks are added up: a sum of n Gamma(1) is a Gamma(n).
@@ -165,7 +189,7 @@ class Bootstrap:
             blocks, lambda counts, size: random.standard_gamma(counts, (size, len(counts)))
         )
         rates = (weighted[:, 0] + unseen) / np.maximum(weighted[:, 1] + unseen, np.finfo(np.float64).tiny)
-        return Interval(low, max(high, float(np.quantile(rates, (1 + self.level) / 2))))
+        return float(np.quantile(rates, (1 + self.level) / 2))
 
 
 def _effective(sizes: NDArray[Any]) -> int:
