@@ -363,7 +363,7 @@ def recordings(
     groups = np.arange(n) if speakers is None else speakers
     suits = np.exp(random.normal(0, 0.5, (systems, groups.max() + 1)))[:, groups]
     texts = [f"{PROMPT} {ENDINGS[row]}" for row in range(len(groups))]
-    frame = pd.DataFrame({"text": texts, "language": "de"})  # English is compared by its notation as well, slowly
+    frame = pd.DataFrame({"text": texts, "language": "de"})  # the notation of English takes time
     if speakers is not None or repeats:
         frame["speaker"] = [f"speaker {number}" for number in groups]
     for name, texts_of_one in zip("abcdef", outputs(random, 0.08 * suits, texts), strict=False):
