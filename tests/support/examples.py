@@ -30,7 +30,7 @@ WITHOUT = {
         batch.translate notebook.Playback widgets.StreamPlayer""",
     "what rooms of this package ask of each other, and nobody else": """
         batch.Outcome batch.in_turns batch.timed
-        client.Operation evaluate.combined_page""",
+        client.Operation""",
     "an error is read, not made: SpeechLabError, APIError and InvalidRequestError show how": """
         errors.APIConnectionError errors.APITimeoutError errors.AudioDecodeError errors.AudioError
         errors.AudioLimitError errors.AuthenticationError errors.BadRequestError errors.ConfigurationError

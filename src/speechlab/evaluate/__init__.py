@@ -13,7 +13,7 @@ from speechlab.evaluate._listening.simulated import listening_power, simulated_l
 from speechlab.evaluate._listening.study import listening, listening_answers
 from speechlab.evaluate._proof.anew import corrected
 from speechlab.evaluate._recognition.study import recognition
-from speechlab.evaluate._report import PAGE_BYTES, Report, combined_page
+from speechlab.evaluate._report import PAGE_BYTES, Report
 from speechlab.evaluate._round_trip import round_trip
 from speechlab.evaluate._speech.latency import latency
 from speechlab.evaluate._sweep import vad_sweep
@@ -30,7 +30,6 @@ __all__ = [
     "Finding",
     "Proof",
     "Report",
-    "combined_page",
     "corrected",
     "latency",
     "listening",

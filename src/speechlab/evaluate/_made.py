@@ -23,12 +23,14 @@ _SCORES = frozenset(
     }
 )
 """Columns that :func:`speechlab.metrics.score` adds."""
-FOLLOWING = _SCORES | {
-    *("loop", "hallucination", "tail_lost"),
+SCORED = _SCORES | {"loop"}
+"""Columns that follow from the texts of a row in all studies of speech."""
+FOLLOWING = SCORED | {
+    *("hallucination", "tail_lost"),
     *("hotwords_said", "hotwords_hit", "hotwords_added", "unbiased_errors", "unbiased_length"),
     *("chrf", "back_chrf", "length_ratio", "copied", "terms_expected", "terms_found"),
 }
-"""Columns that follow from the texts of a row."""
+"""Columns that follow from the texts of a row in studies of recognition or translation."""
 SPEECH = _SCORES | {
     *("voice", "voice_name", "gender", "audio", "duration_s", "sample_rate"),
     *("hypothesis", "hypothesis_language", "confidence", "loop", "status", "error", *SIDES),

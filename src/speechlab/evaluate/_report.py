@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from speechlab._arguments import is_whole_number, refused
 from speechlab._brief import briefly
 from speechlab._files import user_path, whole_file
-from speechlab.display import Html, document, element, join, notebook_output
+from speechlab.display import Html, element, join, notebook_output
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._changes.earlier import report_of_01
 from speechlab.evaluate._changes.report import changes_between
@@ -436,14 +436,3 @@ class Report(Shared, Contents):
 
     def _repr_html_(self) -> str:
         return str(join("", self.sections(clips=3)))
-
-
-def combined_page(title: str, reports: Sequence[Report]) -> str:
-    """Return several reports as one self-contained page, without scripts."""
-    parts: list[Html] = []
-    facts: dict[str, str] = {}
-    for report in reports:
-        parts += [element("h2", report.title), *report.sections()]
-        facts |= report.facts
-    footer = join(Html(" · "), [f"{name}: {value}" for name, value in facts.items()])
-    return document(title, *parts, footer=footer)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
+import lzma
 import re
-import zlib
 from dataclasses import dataclass
 from html import unescape
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,8 @@ from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.evaluate._proof.anew import made_anew
 from speechlab.evaluate._proof.compared import NumberCheck, held_in
 from speechlab.evaluate._report import Report
-from speechlab.evaluate._writing.held import digest_of, read_report
+from speechlab.evaluate._writing.folder import changed_files
+from speechlab.evaluate._writing.held import digest_of, read_report, seal_of
 from speechlab.evaluate._writing.page import page_markup
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ _LEFT_OUT = re.compile(r"<p><strong>The sound of [\d,]+ of [\d,]+ rows is not in
 _SVG = r"data:image/svg\+xml;base64,([^\"]*)"
 _FIGURE = re.compile(rf'srcset="{_SVG}"><img src="{_SVG}"[^>]*></picture>\s*<figcaption>([^<]*)</figcaption>')
 _RECORD = re.compile(r"<pre>(\{.*?\})</pre>", re.DOTALL)
+_READ = ("report", "data")
 _NAMED = 3
 
 
@@ -47,6 +49,8 @@ class Proof:
         unequal: One row for each place that differs: ``place``, ``stands`` (what the report says), ``follows`` (what
             follows from its rows).
         notes: What was not compared, and why places may differ.
+        digest: The SHA-256 that covers the whole page, or the record of a folder, which has those of all its files.
+            Whoever signs it signs the report.
 
     Example:
         >>> Proof("Voices", 1_204, pd.DataFrame(columns=["place", "stands", "follows"])).answer
@@ -57,6 +61,7 @@ class Proof:
     numbers: int
     unequal: pd.DataFrame
     notes: tuple[str, ...] = ()
+    digest: str = ""
 
     @property
     def answer(self) -> str:
@@ -83,7 +88,7 @@ def verify(path: str | os.PathLike[str]) -> Proof:
 
     Texts are scored and classed again; rates, intervals, tests, rankings, attribution, findings and the answer follow
     from them as in the study. Of a folder the tables, the record and the page are compared; of a page its words, its
-    rows and the hashes of its figures. Measures of sound and times of calls are taken as they are.
+    rows, the hashes of its figures and its own. Measures of sound and times of calls are taken as they are.
 
     Args:
         path: A folder or a page that ``report.save`` wrote.
@@ -104,15 +109,22 @@ def verify(path: str | os.PathLike[str]) -> Proof:
         anew = made_anew(stands)
         compared.contents(stands, anew)
         page = where / "report.html"
-        text = _text_of(page) if page.is_file() else ""
+        if page.is_file():
+            text = _text_of(page)
+            _compare_page(compared, text, held_in(text, *_READ), Report.of(anew))
+        digest, changed = changed_files(where)
+        for name, *both in changed:
+            compared.digest(f"file {name}", *both)
     else:
         text = _text_of(where)
-        stands = _held(text, where)
-        anew = made_anew(stands)
-    if text:
-        _compare_page(compared, text, Report.of(anew))
+        held = held_in(text, *_READ)
+        stands = _held(text, held, where)
+        _compare_page(compared, text, held, Report.of(made_anew(stands)))
+        told, digest = seal_of(text)
+        compared.digest("page, sha256", told, digest)
     unequal = pd.DataFrame(compared.unequal, columns=["place", "stands", "follows"], dtype="string")
-    return Proof(stands.title, compared.numbers, unequal, _notes(stands, different=bool(len(unequal))))
+    notes = _notes(stands, different=bool(len(unequal)))
+    return Proof(stands.title, compared.numbers, unequal, notes, digest)
 
 
 def _text_of(page: Path) -> str:
@@ -125,9 +137,9 @@ def _text_of(page: Path) -> str:
         raise StoreError(message) from error
 
 
-def _held(text: str, page: Path) -> Contents:
+def _held(text: str, held: Mapping[str, Any], page: Path) -> Contents:
     """The report that a page holds."""
-    kept = held_in(text).get("report")
+    kept = held.get("report")
     if kept is None:
         message = (
             f"{page.name} lacks its rows as data: it was saved by an earlier version, or is no page of a report; "
@@ -137,13 +149,12 @@ def _held(text: str, page: Path) -> Contents:
     try:
         shown = _RECORD.search(text)
         return read_report(kept, json.loads(unescape(shown[1])) if shown else {})
-    except (ValueError, KeyError, TypeError, OSError, zlib.error) as error:
+    except (ValueError, KeyError, TypeError, OSError, lzma.LZMAError) as error:
         raise StoreError(f"the rows in {page} are damaged ({type(error).__name__}: {error})") from error
 
 
-def _compare_page(compared: NumberCheck, text: str, anew: Report) -> None:
+def _compare_page(compared: NumberCheck, text: str, held: Mapping[str, Any], anew: Report) -> None:
     """Compare the words of a page, its rows, and its figures."""
-    held = held_in(text)
     kept: Mapping[str, Any] = held.get("report", {})
     main = _LEFT_OUT.sub("", text.partition("<main>")[2].partition("</main>")[0])
     figures = {one.title: (b"", b"") for one in anew.drawings if f"<figcaption>{escape(one.title)}<" in main}
@@ -151,16 +162,16 @@ def _compare_page(compared: NumberCheck, text: str, anew: Report) -> None:
     compared.markup("page", main, "".join(markup))
     rows = anew.shown_rows().rows
     cells, stands = rows.piece(0, len(rows)), held.get("data", {}).get("rows", {})
-    for name, values in cells.items():
-        if name.startswith("c:") and name in stands:
-            compared.value(f"page, rows, {name[2:]}", stands[name], values)
+    for name in stands:
+        if name.startswith("c:"):
+            compared.value(f"page, rows, {name[2:]}", stands[name], cells.get(name, "no such column"))
     drawn = {
         name: digest_of(base64.b64decode(wide), base64.b64decode(phone))
         for phone, wide, name in _FIGURE.findall(main)
     }
     for name, digest in kept.get("figures", {}).items():
         if drawn.get(escape(name)) != digest:
-            compared.value(f"page, figure {name}", "another drawing", "the drawing of the report")
+            compared.digest(f"page, figure {name}", "another drawing", "the drawing of the report")
 
 
 def _notes(report: Contents, *, different: bool) -> tuple[str, ...]:

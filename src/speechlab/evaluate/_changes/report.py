@@ -16,6 +16,7 @@ from speechlab.evaluate._made import SIDES
 from speechlab.evaluate._writing.columns import listed, plural
 from speechlab.evaluate._writing.contents import Conclusion, Contents, Drawing, Finding, ShownRows
 from speechlab.evaluate._writing.differences import changes_words, differences_view
+from speechlab.evaluate._writing.folder import SOUNDS
 from speechlab.evaluate._writing.methods import methods_of, values_of
 from speechlab.evaluate._writing.record import service_of
 from speechlab.metrics import BETTER, DIFFERENCES, UNPAIRED, WORSE, judge, value_text
@@ -63,7 +64,10 @@ def changes_between(now: Contents, earlier: Contents, names: Sequence[str] = NAM
     view = differences_view(summary, "What changed", "Of the rows that both reports have.", called)
     views = [view, *([differences_view(both[1], "Speed", names=called)] if timed else [])]
     frame, shown = _shown(table, called, translated=translated)
-    record = {"now": dict(now.record), "earlier": dict(earlier.record)}
+    record = {"now": dict(now.record), "earlier": dict(earlier.record), "names": called, "title": now.title}
+    sides = {"now": now, "earlier": earlier}
+    kept = {"now": now.plain_rows(), "earlier": earlier.plain_rows().drop(columns=[*SOUNDS], errors="ignore")}
+    kept |= {f"speed_{name}": one.speed for name, one in sides.items() if len(one.speed)}
     done = _done(summary, timed=bool(timed), translated=translated)
     return Contents(
         title,
@@ -73,7 +77,7 @@ def changes_between(now: Contents, earlier: Contents, names: Sequence[str] = NAM
         "changes",
         findings=tuple(_findings(summary, both[1], called)),
         differences=differences,
-        tables={"tested": tested, **({} if frame is table else {"rows": frame})},
+        tables={"tested": tested, **({} if frame is table else {"rows": frame}), **kept},
         views=tuple(views),
         drawings=(Drawing("Differences, with 95 % intervals", "differences", ("tested",)),)
         if len(tested)

@@ -11,6 +11,8 @@ from speechlab import datasets
 from speechlab._brief import briefly
 from speechlab.display import percent
 from speechlab.errors import InvalidRequestError
+from speechlab.evaluate._changes.report import changes_between
+from speechlab.evaluate._changes.tested import NAMES
 from speechlab.evaluate._choice.order import ordered
 from speechlab.evaluate._choice.report import voices_report
 from speechlab.evaluate._listening.report import listening_report
@@ -21,6 +23,8 @@ from speechlab.evaluate._listening.summary import (
     listeners_of,
     summary_of,
 )
+from speechlab.evaluate._recognition.flags import flagged
+from speechlab.evaluate._recognition.hotwords import hotword_effects
 from speechlab.evaluate._recognition.report import recognition_report
 from speechlab.evaluate._recognition.systems import System
 from speechlab.evaluate._report import Report
@@ -30,14 +34,16 @@ from speechlab.evaluate._speech.speed import no_speed
 from speechlab.evaluate._translation.measures import Columns, kept_terms, measured, summarized, with_back
 from speechlab.evaluate._translation.report import translation_report
 from speechlab.evaluate._translation.speed import no_times
+from speechlab.evaluate._translation.spoken import report_of_stages
 from speechlab.evaluate._writing.columns import plural
-from speechlab.evaluate._writing.contents import Finding
+from speechlab.evaluate._writing.contents import Contents, Finding
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Mapping
 
-    from speechlab.evaluate._writing.contents import Contents
+
+_DIRECTION = ("source_lang", "target_lang")
 
 
 def made_anew(report: Contents, table: pd.DataFrame | None = None) -> Contents:
@@ -156,10 +162,8 @@ def _systems(settings: Mapping[str, Any]) -> list[System]:
 def _translation(report: Contents, table: pd.DataFrame) -> Contents:
     columns = Columns(**report.columns)
     terms = report.record.get("settings", {}).get("glossary") or {}
-    rows = measured(table, columns, terms)
+    rows = _translated(table, columns, terms)
     speed = report.speed if len(report.speed) else no_times()
-    if "back_translation" in rows.columns:
-        rows = with_back(rows.reset_index(drop=True), rows.reset_index(drop=True), columns)
     return translation_report(
         report.title,
         rows,
@@ -170,6 +174,37 @@ def _translation(report: Contents, table: pd.DataFrame) -> Contents:
         record=report.record,
         notes=report.notes,
     )
+
+
+def _translated(table: pd.DataFrame, columns: Columns, terms: Mapping[str, Any]) -> pd.DataFrame:
+    rows = measured(table, columns, terms)
+    if "back_translation" not in rows.columns:
+        return rows
+    return with_back(rows.reset_index(drop=True), rows.reset_index(drop=True), columns)
+
+
+def _speech_to_speech(report: Contents, table: pd.DataFrame) -> Contents:
+    return report_of_stages(report.title, table, report.columns, report.record)
+
+
+def _changes(report: Contents, _: pd.DataFrame) -> Contents:
+    """The two reports, as far as they were compared, are tables of the report of their changes."""
+    both = []
+    for side in NAMES:
+        rows, own = report.tables[side], report.record[side]
+        translated = "translation" in rows.columns
+        if translated:
+            roles = Columns("text", "reference" if "reference" in rows.columns else "", *_DIRECTION)
+            rows = _translated(rows, roles, own.get("settings", {}).get("glossary") or {})
+        elif "hypothesis" in rows.columns:
+            rows = scored_anew(rows, "text", "language")
+        if own.get("study") == "recognition":
+            rows = hotword_effects(flagged(rows), _systems(own.get("settings", {})), "language").table
+        speed = report.tables.get(f"speed_{side}", pd.DataFrame())
+        study = "translation" if translated else "speech"
+        title = str(report.record["title"])
+        both.append(Contents(title, rows, pd.DataFrame(), study=study, speed=speed, record=own))
+    return changes_between(both[1], both[0], report.record["names"])
 
 
 def _listening(report: Contents, table: pd.DataFrame) -> Contents:
@@ -197,4 +232,6 @@ _STUDIES: dict[str, Callable[[Contents, pd.DataFrame], Contents]] = {
     "recognition": _recognition,
     "translation": _translation,
     "listening": _listening,
+    "speech_to_speech": _speech_to_speech,
+    "changes": _changes,
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from contextlib import suppress
 from dataclasses import asdict
 from difflib import SequenceMatcher
 from html.parser import HTMLParser
@@ -15,12 +16,14 @@ from speechlab._arguments import is_missing, is_number
 from speechlab.evaluate._writing.folder import SOUNDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     import pandas as pd
 
     from speechlab.evaluate._writing.contents import Contents
 
+_HELD = re.compile(r'<script type="application/json" id="(\w+)">([^<]*)</script>')
+_HIDDEN = {"script", "style", "noscript", "title"}
+_DRAWN = {"src", "srcset", "style", "class", "id", "type"}
+"""Attributes that are no words; figures have hashes."""
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _TOLERANCE = 1e-9
 """Relative; other processors sum in another order."""
@@ -98,6 +101,11 @@ class NumberCheck:
             if str(stands) != str(follows):
                 self._note(place, stands, follows)
 
+    def digest(self, place: str, stands: str, follows: str) -> None:
+        """Compare two hashes, which are no numbers of the report."""
+        if stands != follows:
+            self._note(place, stands, follows)
+
     def markup(self, place: str, stands: str, follows: str) -> None:
         """Compare the visible words of two pieces of HTML."""
         words, expected = _words(stands), _words(follows)
@@ -125,29 +133,25 @@ def _as_plain(value: Any) -> Any:
 
 
 class _Visible(HTMLParser):
-    """The visible words of a page, and the JSON that it holds."""
+    """The words of a page that people see or hear: its texts, and the texts of attributes."""
 
     def __init__(self) -> None:
         super().__init__()
         self.words: list[str] = []
-        self.held: dict[str, str] = {}
-        self._inside: list[str] = []
-        self._id = ""
+        self._hidden = ""
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag in {"script", "style", "noscript", "title"}:
-            self._inside.append(tag)
-            self._id = dict(attrs).get("id") or ""
+        self._hidden = tag if tag in _HIDDEN else self._hidden
+        for name, text in attrs:
+            if name not in _DRAWN and text:
+                self.words += text.split()
 
     def handle_endtag(self, tag: str) -> None:
-        if self._inside and self._inside[-1] == tag:
-            self._inside.pop()
+        self._hidden = "" if tag == self._hidden else self._hidden
 
     def handle_data(self, data: str) -> None:
-        if not self._inside:
+        if not self._hidden:
             self.words += data.split()
-        elif self._inside[-1] == "script" and self._id:
-            self.held[self._id] = self.held.get(self._id, "") + data
 
 
 def _words(markup: str) -> list[str]:
@@ -157,17 +161,11 @@ def _words(markup: str) -> list[str]:
     return parser.words
 
 
-def held_in(page: str) -> Mapping[str, Any]:
-    """The JSON that a page holds, by the id of its element; what is no JSON is left out."""
-    parser = _Visible()
-    parser.feed(page)
-    parser.close()
-    return dict(_read(parser.held))
-
-
-def _read(held: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
-    for name, text in held.items():
-        try:
-            yield name, orjson.loads(text)
-        except orjson.JSONDecodeError:
-            continue
+def held_in(page: str, *names: str) -> dict[str, Any]:
+    """The JSON that a page holds, by the id of its element; what is missing or no JSON is left out."""
+    found = {}
+    for name, text in _HELD.findall(page):
+        if name in names:
+            with suppress(orjson.JSONDecodeError):
+                found[name] = orjson.loads(text)
+    return found

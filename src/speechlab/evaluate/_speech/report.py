@@ -8,7 +8,7 @@ from speechlab._platform import package_version
 from speechlab.evaluate._made import SIDES
 from speechlab.evaluate._speech.answer import rates_answer
 from speechlab.evaluate._speech.speed import no_speed
-from speechlab.evaluate._speech.summary import NO_SPEAKER, ranking_units, summarized
+from speechlab.evaluate._speech.summary import BLOCK, NO_SPEAKER, ranking_units, summarized
 from speechlab.evaluate._speech.tables import load_views, rates_view, speed_view
 from speechlab.evaluate._writing.contents import Conclusion, Contents, Drawing, ShownRows
 from speechlab.evaluate._writing.differences import ENOUGH
@@ -135,9 +135,15 @@ def joined(title: str, reports: Sequence[Contents]) -> Contents:
         done += len(report.table)
     speeds = [report.speed for report in reports if len(report.speed)]
     records = [dict(report.record) for report in reports if report.record]
+    parts = [report.plain_rows() for report in reports]
+    if any(BLOCK in part.columns for part in parts):  # rows of other reports are blocks of their own
+        parts = [
+            part.assign(**{BLOCK: [f"{number}: {name}" for name in part.get(BLOCK, part.index)]})
+            for number, part in enumerate(parts)
+        ]
     return speech_report(
         title,
-        pd.concat([report.plain_rows() for report in reports], ignore_index=True),
+        pd.concat(parts, ignore_index=True),
         segments=pd.concat(timed, ignore_index=True) if timed else None,
         speed=pd.concat(speeds, ignore_index=True) if speeds else None,
         record={"joined": records} if records else {},

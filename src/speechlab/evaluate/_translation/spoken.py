@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from speechlab.client import Client
     from speechlab.errors import SpeechLabError
+    from speechlab.evaluate._writing.contents import Contents
     from speechlab.store import Store
 
 _STEP = "speechlab: step "
@@ -128,21 +129,30 @@ def speech_to_speech(
     table = pd.concat(
         [way.rows.assign(system=name) if name else way.rows for name, way in ways.items()], ignore_index=True
     )
-    rows = table.assign(
-        status=table["error"].isna().map({True: "ok", False: "error"}),
-        **_rates(table, text, "hypothesis", language),
-        **_rates(table, "translation", "again", target_lang, prefix="again_"),
-    )
     roles = {
         "audio": audio,
         "text": text,
         "language": language,
         **({"reference": reference} if reference else {}),
     }
-    summary, differences = _summarized(rows, text, language, reference, target_lang)
-    record = record_of("speech_to_speech", store, *batches, target_lang=target_lang)
-    tell_failed(rows, "The report's table has them, with the step in 'failed_at'")
-    return Report.of(stages_report(title, rows, summary, differences, roles, target_lang, record))
+    record = record_of("speech_to_speech", store, *batches, target_lang=target_lang, **options)
+    report = Report.of(report_of_stages(title, table, roles, record))
+    tell_failed(report.table, "The report's table has them, with the step in 'failed_at'")
+    return report
+
+
+def report_of_stages(
+    title: str, table: pd.DataFrame, roles: Mapping[str, str], record: Mapping[str, Any]
+) -> Contents:
+    """Score the texts of each step, and report what is lost."""
+    target, text, language = record["settings"]["target_lang"], roles["text"], roles["language"]
+    rows = table.assign(
+        status=table["error"].isna().map({True: "ok", False: "error"}),
+        **_rates(table, text, "hypothesis", language),
+        **_rates(table, "translation", "again", target, prefix="again_"),
+    )
+    summary, differences = _summarized(rows, text, language, roles.get("reference"), target)
+    return stages_report(title, rows, summary, differences, roles, target, record)
 
 
 def _untold(speakers: Mapping[str, Voice | str], language: str) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import re
 import shutil
 from errno import EACCES, ENOTDIR
@@ -106,7 +107,7 @@ def write_folder(
         moved = {name: _sounds(report.table, path, name) for name in SOUNDS if name in report.table.columns}
         frames = {_NAMES.get(name, name): getattr(report, name) for name in _FRAMES} | dict(report.tables)
         for name, frame in frames.items():
-            _write(_pointing(frame, moved, rows=name == _NAMES["table"]), path / name)
+            _write(_pointing(frame, report.table, moved, rows=name == _NAMES["table"]), path / name)
             written.add(f"{name}.parquet")
         for name, (vectors, _) in figures.items():
             (path / "figures").mkdir(exist_ok=True)
@@ -115,6 +116,8 @@ def write_folder(
             written.add(f"figures/{label}.svg")
         with whole_file(path / "report.html") as draft:
             draft.write_text(html, encoding="utf-8")
+        names = {*written, "report.html", *(f"{name}.csv" for name in _FOR_PEOPLE)}
+        names |= {place for places in moved.values() for place in places if isinstance(place, str)}
         plain = {field.name: getattr(report, field.name) for field in dataclasses.fields(Contents)}
         kept = {
             "format": _FORMAT,
@@ -125,6 +128,7 @@ def write_folder(
             "tables": list(report.tables),
             "record": dict(report.record),
             "files": sorted(written),
+            "sha256": {name: _digest(path / name) for name in sorted(names) if (path / name).is_file()},
         }
         with whole_file(path / _RECORD) as draft:
             draft.write_bytes(orjson.dumps(kept, option=orjson.OPT_INDENT_2, default=_plain))
@@ -132,6 +136,23 @@ def write_folder(
             (path / gone).unlink(missing_ok=True)
     except OSError as error:
         raise unwritten(path, error) from error
+
+
+def _digest(file: Path) -> str:
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
+
+
+def changed_files(folder: Path) -> tuple[str, list[tuple[str, str, str]]]:
+    """Compare the files of a report with the hashes in its record, which has thus a hash for all of them.
+
+    Returns:
+        The hash of the record; and of the files that differ the name, the hash, and the hash in the record.
+    """
+    kept = orjson.loads((folder / _RECORD).read_bytes()).get("sha256", {})
+    stands = {name: _digest(folder / name) if (folder / name).is_file() else "missing" for name in kept}
+    changed = [(name, stands[name], follows) for name, follows in kept.items() if stands[name] != follows]
+    return _digest(folder / _RECORD), changed
 
 
 def _plain(value: Any) -> Any:
@@ -286,12 +307,16 @@ def _sounds(table: pd.DataFrame, folder: Path, column: str) -> pd.Series[str]:
     names = []
     for number, (name, row) in enumerate(zip(there, table.to_dict("records"), strict=True)):
         cell = row[column]
-        key = str(cell) if isinstance(cell, str | PathLike) else number
+        key = _cell_key(cell)
         if name is None and key not in copied:
             copied[key] = _copied(number, cell, row, home, taken)
         names.append(name or copied[key])
     places = [name and f"{column}/{name}" for name in names]
     return pd.Series(places, index=table.index, dtype="object")
+
+
+def _cell_key(cell: object) -> str | int:
+    return str(cell) if isinstance(cell, str | PathLike) else id(cell)
 
 
 def _name_in(home: Path, cell: object) -> str | None:
@@ -341,10 +366,19 @@ def _copied(
     return target.name
 
 
-def _pointing(frame: pd.DataFrame, places: Mapping[str, pd.Series[str]], *, rows: bool) -> pd.DataFrame:
+def _pointing(
+    frame: pd.DataFrame, table: pd.DataFrame, places: Mapping[str, pd.Series[str]], *, rows: bool
+) -> pd.DataFrame:
     """Return rows of a report, or their segments, with the recordings in the folder instead of the original ones."""
     if rows:
         return frame.assign(**places)
+    copies = {
+        _cell_key(cell): place
+        for name in places
+        for cell, place in zip(table[name], places[name], strict=True)
+    }
+    for name in set(SOUNDS) & set(frame.columns):
+        frame = frame.assign(**{name: [copies.get(_cell_key(cell)) for cell in frame[name]]})
     moved = places.get(SOUNDS[0])
     if moved is None or not {"file", "position"} <= set(frame.columns) or not len(frame):
         return frame

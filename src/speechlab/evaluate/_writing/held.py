@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import base64
-import zlib
+import lzma
+import re
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ import orjson
 import pandas as pd
 
 from speechlab._arguments import is_missing
-from speechlab.evaluate._made import FOLLOWING
+from speechlab.evaluate._made import FOLLOWING, SCORED
 from speechlab.evaluate._writing.contents import Contents, ShownRows, findings_of
 from speechlab.evaluate._writing.folder import SOUNDS
 
@@ -19,7 +20,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _FORMAT = 1
-_TABLES = ("speechless", "measures")
+SEAL = "0" * 64
+"""What stands in a page in place of its own hash while that is computed."""
+_SOUND = "sound.opus"
+"""What stands in rows for a sound of the page."""
+_SEALED = re.compile(r'(?<="seal":")[0-9a-f]{64}(?=")')
+_TABLES = ("now", "earlier", "speechless", "measures", "speed_now", "speed_earlier")
 """Further tables that a report is made of."""
 
 
@@ -31,25 +37,47 @@ def held_report(report: Contents, figures: Mapping[str, tuple[bytes, bytes]], *,
         figures: Its figures as SVG, by title, each also for a phone.
         sound: Whether its rows have sound.
     """
-    follows = frozenset() if report.study == "listening" else FOLLOWING
-    kept_columns = [
-        name for name in report.table.columns if name not in follows.union(SOUNDS)
-    ]  # the page has its own sounds
-    frames = {"table": report.table[kept_columns], "speed": report.speed}
+    alone = {"listening": frozenset[str](), "round_trip": SCORED, "voices": SCORED, "speech": SCORED}
+    follows = alone.get(report.study, FOLLOWING)
+    sounds = [
+        name
+        for name in dict.fromkeys([*SOUNDS, report.columns.get("audio", "audio")])
+        if name in report.table
+    ]
+    left_out = follows.union(sounds)  # the page has its own sounds
+    rows = {"now", "earlier"} if report.study == "changes" else {"table"}
+    frames = {"table": report.table} if "table" in rows else {}
     frames |= {name: report.tables[name] for name in _TABLES if name in report.tables}
+    for name in rows & set(frames):
+        frames[name] = frames[name][[one for one in frames[name].columns if one not in left_out]]
+    frames["speed"] = report.speed
     kept = {
         "format": _FORMAT,
+        "seal": SEAL,
         "study": report.study,
         "title": report.title,
         "columns": dict(report.columns),
         "notes": list(report.notes),
         "findings": [vars(one) for one in report.findings] if report.study == "listening" else [],
         "sound": sound,
+        "sounds": sounds,
         "figures": {name: digest_of(*both) for name, both in figures.items()},
-        "frames": {name: _packed(frame) for name, frame in frames.items() if len(frame)},
+        "frames": _packed({name: frame for name, frame in frames.items() if len(frame)}),
     }
     text = orjson.dumps(kept, default=str).decode()
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def seal_of(page: str) -> tuple[str, str]:
+    """Return the hash that a page says it has, and the one it has; how its lines end makes no difference."""
+    told = _SEALED.search(page)
+    plain = "\n".join(_SEALED.sub(SEAL, page, count=1).split())
+    return told[0] if told else "", sha256(plain.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def sealed(page: str) -> str:
+    """Return a page with its own hash."""
+    return _SEALED.sub(seal_of(page)[1], page, count=1)
 
 
 def digest_of(vectors: bytes, phone: bytes) -> str:
@@ -63,7 +91,10 @@ def read_report(kept: Mapping[str, Any], record: Mapping[str, Any]) -> Contents:
     Raises:
         ValueError, KeyError, TypeError: The data are damaged.
     """
-    frames = {name: _unpacked(text) for name, text in kept["frames"].items()}
+    frames = _unpacked(kept["frames"])
+    for name in {"table", "now"} & set(frames):
+        sounds = dict.fromkeys(kept["sounds"], _SOUND if kept["sound"] else None)
+        frames[name] = frames[name].assign(**sounds)
     return Contents(
         str(kept["title"]),
         frames.pop("table", pd.DataFrame()),
@@ -79,13 +110,19 @@ def read_report(kept: Mapping[str, Any], record: Mapping[str, Any]) -> Contents:
     )
 
 
-def _packed(frame: pd.DataFrame) -> str:
+def _packed(frames: Mapping[str, pd.DataFrame]) -> str:
     """The columns with their types as compressed JSON; a column of values that JSON lacks is left out."""
     columns = {
-        name: (str(cells.dtype), _cells(cells)) for name, cells in frame.items() if isinstance(name, str)
+        table: {
+            name: (str(cells.dtype), _cells(cells)) for name, cells in frame.items() if isinstance(name, str)
+        }
+        for table, frame in frames.items()
     }
-    plain = orjson.dumps({name: pair for name, pair in columns.items() if pair[1] is not None})
-    return base64.b64encode(zlib.compress(plain, 9)).decode()
+    plain = {
+        table: {name: pair for name, pair in pairs.items() if pair[1] is not None}
+        for table, pairs in columns.items()
+    }
+    return base64.b64encode(lzma.compress(orjson.dumps(plain))).decode()
 
 
 def _cells(cells: pd.Series[Any]) -> list[Any] | None:
@@ -100,11 +137,13 @@ def _cells(cells: pd.Series[Any]) -> list[Any] | None:
     return values
 
 
-def _unpacked(text: str) -> pd.DataFrame:
-    columns = orjson.loads(zlib.decompress(base64.b64decode(text)))
-    return pd.DataFrame(
-        {
-            name: pd.Series(values, dtype="object" if kind == "category" else kind)
-            for name, (kind, values) in columns.items()
-        }
-    )
+def _unpacked(text: str) -> dict[str, pd.DataFrame]:
+    tables = orjson.loads(lzma.decompress(base64.b64decode(text)))
+    return {
+        table: pd.DataFrame({name: _column(*pair) for name, pair in columns.items()})
+        for table, columns in tables.items()
+    }
+
+
+def _column(kind: str, values: list[Any]) -> pd.Series[Any]:
+    return pd.Series(values, dtype="object" if kind == "category" else kind)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from speechlab.display import Html, details, element, escape, join
-from speechlab.evaluate._writing.held import held_report
+from speechlab.evaluate._writing.held import held_report, sealed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -39,7 +39,7 @@ def report_page(
     data = held_report(report, figures, sound=rows.sound)
     held = Html(f'<script type="application/json" id="report">{data}</script>')
     page: str = rows.page(_unturned(report.title), head, below + held, max_bytes)
-    return page
+    return sealed(page)
 
 
 def page_markup(

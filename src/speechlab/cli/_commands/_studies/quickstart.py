@@ -59,7 +59,6 @@ def quickstart(
 def _work(out: Path, sentences: int | None) -> tuple[Report, Report]:
     """Make all calls, and write what came of them into the folder."""
     from speechlab import batch
-    from speechlab.evaluate import combined_page
 
     with stages() as told:
         told("starting the service", 0, 1)
@@ -71,16 +70,7 @@ def _work(out: Path, sentences: int | None) -> tuple[Report, Report]:
             speech, translated = _study(lab, sentences, told, concurrency=min(2, batch.DEFAULT_CONCURRENCY))
         told("writing the report", 0, 1)
         speech.save(out)
-        try:
-            translated.table.to_csv(out / "translations.csv", index=False)
-            (out / "report.html").write_text(
-                combined_page("speechlab quickstart", [speech, translated]), "utf-8"
-            )
-        except OSError as error:
-            message = (
-                f"cannot write into {out}: {error.strerror or error}; free space or choose another --out"
-            )
-            raise StoreError(message) from error
+        translated.save(out / "translations")
         told("writing the report", 1, 1)
     return speech, translated
 
@@ -196,6 +186,7 @@ def _print_end(speech: Report, translated: Report, out: Path, seconds: float) ->
     for error in speech.failed()["error"].dropna().unique():
         console.print(f"[red]failed:[/] {error}", soft_wrap=True)
     console.print(f"\nHear it:  open [bold]{out / 'report.html'}[/]", soft_wrap=True)
+    console.print(f"Read it:  open [bold]{out / 'translations' / 'report.html'}[/]", soft_wrap=True)
     console.print(f"Use it:   pandas.read_parquet({str(out / 'results.parquet')!r})", soft_wrap=True)
     console.print(f"Go on:    {_next_step()}", soft_wrap=True)
     if failed:

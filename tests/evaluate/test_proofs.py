@@ -1,0 +1,185 @@
+"""Pages of every study prove themselves, and a changed digit is found wherever a number stands."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from html import unescape
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from evaluate.test_listening import rows_of
+from evaluate.test_verify import report_of, sentences
+from speechlab import evaluate
+from speechlab.errors import StoreError
+from support.studies import serving
+
+STUDIES = (
+    "round trip",
+    "joined",
+    "voices",
+    "recognition",
+    "noise",
+    "three systems",
+    "translation",
+    "speech to speech",
+    "listening",
+    "changes",
+    "changes of translations",
+)
+
+
+def of_services(folder):
+    """The reports that need a service."""
+    how = {"store": folder / "store", "progress": False}
+    texts = pd.DataFrame({"text": ["good morning", "good evening", "good night"], "language": "en"})
+    ways = {"source_lang": "en", "target_lang": "ja"}
+    with serving(languages=("ja", "en")) as staged:
+        lab = staged.lab
+        spoken = evaluate.round_trip(lab, texts, speed=2, **how)
+        yield "round trip", spoken
+        yield "voices", evaluate.voices(lab, texts, dnsmos=0, speed=2, **how)
+        first, other = (
+            evaluate.translation(
+                lab, texts, glossary=["good"], back=True, speed=2, context=context, **ways, **how
+            )
+            for context in ("A letter.", "A poem.")
+        )
+        yield "translation", first
+        yield "changes of translations", other.compare(first)
+        clips = [
+            lab.synthesize(text, voice="low").save(folder / f"{n}.wav")
+            for n, text in enumerate(texts["text"])
+        ]
+        rows = texts.assign(audio=clips)
+        noisy = {"noise_db": (20, 5), "speechless": 1, "hotwords": ["evening"], "speed": 2}
+        yield "noise", evaluate.recognition(lab, rows, **noisy, **how)
+        heard = evaluate.recognition(lab, rows.assign(language="ja"), voice=None, **how)
+        yield "joined", evaluate.Report.joined("Voices and what was understood", [spoken, heard])
+        yield "speech to speech", evaluate.speech_to_speech(lab, rows, "ja", "high", **how)
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    """Each report as a page and as a folder."""
+    folder = tmp_path_factory.mktemp("pages")
+    reports = dict(of_services(folder))
+    reports["recognition"] = report_of(folder)
+    names = {"one": "one", "other": "other", "third": "text"}
+    reports["three systems"] = evaluate.recognition(None, sentences(), hypotheses=names, formatting=True)
+    scores = {
+        (n, item, *names): n % 3 + len(names[0])
+        for n in range(7)
+        for item in "ab"
+        for names in [("one",), ("two",)]
+    }
+    reports["listening"] = evaluate.listening(rows_of(scores), draws=200)
+    reports["changes"] = report_of(folder, sentences(wrong=(3, 5))).compare(report_of(folder))
+    assert set(reports) == set(STUDIES)
+    for name, report in reports.items():
+        report.save(folder / f"{name}.html")
+        report.save(folder / name)
+    return folder
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_pages_and_folders_of_every_study_prove_themselves(pages, study):
+    for path in (pages / study, pages / f"{study}.html"):
+        verified = evaluate.verify(path)
+        assert verified, verified
+        assert verified.numbers > 20
+
+
+def test_another_process_with_another_hash_seed_finds_the_same(pages):
+    code = (
+        "import sys; from speechlab import evaluate; [print(evaluate.verify(p).answer) for p in sys.argv[1:]]"
+    )
+    paths = [str(pages / f"{study}.html") for study in STUDIES]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *paths],
+        env={**os.environ, "PYTHONHASHSEED": "7"},
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    answers = done.stdout.splitlines()
+    assert len(answers) == len(STUDIES)
+    assert all(answer.endswith("numbers recomputed, all equal.") for answer in answers)
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_a_page_holds_what_proves_it_in_a_tenth_of_its_size_and_no_path(pages, study):
+    page = (pages / f"{study}.html").read_text("utf-8")
+    held = re.search(r'<script type="application/json" id="report">(.*?)</script>', page)[0]
+    assert len(held) < (len(page) - len(held)) / 10
+    assert str(pages) not in page
+
+
+def words_with_numbers(page):
+    """Where words with numbers stand that people read: in texts and attributes, but not in the record."""
+    start = page.index("<main>")
+    main = re.sub(
+        r"<script.*?</script>|<style.*?</style>|<pre>.*?</pre>|srcset=\"[^\"]*\"|(?:src|style|class|id)=\"[^\"]*\"|</?h\d",
+        lambda part: " " * len(part[0]),
+        page[start : page.index("</main>")],
+        flags=re.DOTALL,
+    )
+    for word in re.finditer(r"[^\s<>\"]*\d[^\s<>\"]*", main):
+        if "&#" not in word[0]:
+            yield start + word.start(), word[0]
+
+
+def cells_with_numbers(page):
+    """Where numbers stand in the cells of the rows, with the column and the position of each."""
+    held = re.search(r'<script type="application/json" id="data">([^<]*)<', page)
+    for column in re.finditer(r'"c:([^"]+)":(\[(?:"(?:[^"\\]|\\.)*"|[^]"])*\])', held[1]):
+        for cell in re.finditer(r"(?<=[\[,])-?\d[\d.e-]*(?=[\],])", column[2]):
+            yield held.start(1) + column.start(2) + cell.start(), cell[0]
+
+
+def other_digit(word):
+    return re.sub(r"[0-9]", lambda digit: str((int(digit[0]) + 1) % 9 + 1), word, count=1)
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_a_changed_digit_is_found_at_each_place_where_a_number_stands(pages, tmp_path, study):
+    """Also where the hash of the page was made to fit. All numbers are changed, every third one at a time."""
+    page = (pages / f"{study}.html").read_text("utf-8")
+    words, cells = list(words_with_numbers(page)), list(cells_with_numbers(page))
+    assert len(words) > 12
+    changed = tmp_path / "page.html"
+    for first in range(3):
+        text = page
+        for place, word in sorted([*words[first::3], *cells[first::3]], reverse=True):
+            text = text[:place] + other_digit(word) + text[place + len(word) :]
+        new = [unescape(other_digit(word)) for _, word in words[first::3]]
+        new += [str(json.loads(other_digit(cell))) for _, cell in cells[first::3]]
+        changed.write_text(text, "utf-8")
+        digest = evaluate.verify(changed).digest
+        changed.write_text(re.sub(r'(?<="seal":")\w{64}', digest, text, count=1), "utf-8")
+        unequal = evaluate.verify(changed).unequal
+        assert "page, sha256" not in set(unequal["place"])
+        stands = Counter(" ".join(unequal["stands"]).split())
+        missed = Counter(new) - stands
+        assert not missed
+
+
+@pytest.mark.parametrize("study", ["recognition", "listening"])
+def test_a_changed_digit_anywhere_else_changes_the_hash(pages, tmp_path, study):
+    page = (pages / f"{study}.html").read_text("utf-8")
+    digits = [match.start() for match in re.finditer(r"\d", page) if match.start() > page.index("<main>")]
+    random = np.random.default_rng(4)
+    changed = tmp_path / "page.html"
+    for place in random.choice(digits, 12, replace=False):
+        changed.write_text(f"{page[:place]}{(int(page[place]) + 1) % 10}{page[place + 1 :]}", "utf-8")
+        try:
+            assert "page, sha256" in set(evaluate.verify(changed).unequal["place"])
+        except StoreError as error:
+            assert "damaged" in str(error)
