@@ -117,7 +117,7 @@ def write_folder(
         with whole_file(path / "report.html") as draft:
             draft.write_text(html, encoding="utf-8")
         names = {*written, "report.html", *(f"{name}.csv" for name in _FOR_PEOPLE)}
-        names |= {place for places in moved.values() for place in places if isinstance(place, str)}
+        names |= {place for places in moved.values() for place in places.dropna()}
         plain = {field.name: getattr(report, field.name) for field in dataclasses.fields(Contents)}
         kept = {
             "format": _FORMAT,
@@ -378,7 +378,8 @@ def _pointing(
         for cell, place in zip(table[name], places[name], strict=True)
     }
     for name in set(SOUNDS) & set(frame.columns):
-        frame = frame.assign(**{name: [copies.get(_cell_key(cell)) for cell in frame[name]]})
+        cells: list[Any] = [copies.get(_cell_key(cell)) for cell in frame[name]]
+        frame = frame.assign(**{name: cells})
     moved = places.get(SOUNDS[0])
     if moved is None or not {"file", "position"} <= set(frame.columns) or not len(frame):
         return frame
