@@ -323,8 +323,8 @@ PINNED = {
     "basic-v4": "a7d513bc",
     "en-v3": "1c52de9f",
     "open-asr-v1": "7a7185d7",
-    "ja-v5": "acba502c",
-    "ja-reading-v5": "e2bfa4e4",
+    "ja-v5": "947a92a5",
+    "ja-reading-v5": "9fd11dbd",
     "none-v1": "e3b0c442",
 }
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from speechlab.text import kana_key, mora_count, reading, reading_key, spoken_words, usual_kanji
+from speechlab.text import kana_key, mora_count, normalizer, reading, reading_key, spoken_words, usual_kanji
 
 pytest.importorskip("pyopenjtalk")
 
@@ -113,3 +113,13 @@ def test_figures_and_signs_keep_their_places():
         ("5〜10分です", "五・十分です", "ゴ"),
     ):
         assert spoken_words(normal, written)[0].kana == kana, written
+
+
+@pytest.mark.parametrize(
+    "counter", ["時", "分", "歳", "円", "度", "点", "本", "人", "日", "票", "組", "文字", "行目", "拍子"]
+)
+def test_the_reading_of_a_number_never_depends_on_its_form(counter):
+    write = normalizer("ja")
+    for number in [*range(32), 50, 99, 100, 120, 300, 600, 1_500, 8_000]:
+        kanji = write(str(number)) + counter
+        assert reading_key(kanji) == reading_key(f"{number}{counter}"), kanji

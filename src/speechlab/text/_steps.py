@@ -66,7 +66,7 @@ _DIGIT_FORMS = re.compile(
 
 
 def _width(text: str) -> str:
-    if text.isascii():
+    if unicodedata.is_normalized("NFKC", text):
         return text
     return unicodedata.normalize("NFKC", _DIGIT_FORMS.sub(" ", text.translate(_SPACING_MARKS)))
 
@@ -74,8 +74,11 @@ def _width(text: str) -> str:
 def powers(of: str, minus: str, power: str) -> Step:
     """A step that writes a power in words, such as 10²³ as 10の²³乗. It must run before ``WIDTH``."""
     pattern = re.compile(rf"(?<=\d)([⁺⁻]?)([{_RAISED}]+)")
+    needed = re.compile(f"[{_RAISED}]")
 
     def apply(text: str) -> str:
+        if not needed.search(text):
+            return text
         return pattern.sub(lambda found: f"{of}{minus if found[1] == '⁻' else ''}{found[2]}{power}", text)
 
     return Step("powers", apply, f"{pattern.pattern}\x00{of}{minus}{power}")

@@ -31,6 +31,7 @@ TEXTS = st.lists(st.sampled_from(PARTS), max_size=7).map(" ".join)
         ),
         ("er, a cat", "a hat", [("filler", "er", "", 0), ("recognition", "cat", "hat", 6)]),
         ("", "yes", [("recognition", "", "yes", 0)]),
+        ("of 2/3", "of 3/2", [("recognition", "2/3", "3/2", 3)]),
         ("a b", "a b", []),
     ],
 )
@@ -75,6 +76,20 @@ def test_scores_have_the_tolerant_rate_and_the_counts():
     assert table.loc["en", "homophone_differences"] == 1
     assert "tolerant_cer" not in table or table["tolerant_cer"].isna().all()
     assert "tolerant_wer" not in score(frame, normalize=None)
+
+
+def test_fillers_are_counted_apart_also_where_the_normaliser_drops_them():
+    frame = pd.DataFrame(
+        {
+            "text": ["uh yes", "er, a cat", "a rope of 30 mm", "yes"],
+            "hypothesis": ["yes", "a hat", "a rope of 30 millimetres", "um yes, 5"],
+            "language": "en",
+        }
+    )
+    scored = score(frame)
+    assert scored["filler_differences"].tolist() == [1, 1, 0, 1]
+    assert scored["recognition_differences"].tolist() == [0, 1, 0, 1]
+    assert summarize(scored)["filler_differences"].tolist() == [3]
 
 
 def test_a_table_of_two_languages_keeps_their_tolerant_rates_apart():

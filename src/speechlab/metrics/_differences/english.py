@@ -3,7 +3,7 @@
 Both texts are first written as they are said (``_english/rules``): numbers by value, times, dates, money,
 contractions and spellings in one form. Where these words still differ, the first rule that applies decides:
 
-1. Only sounds of hesitation differ (uh, um): *filler*.
+1. Only sounds of hesitation differ (uh, um): *filler*, also where the normaliser drops them.
 2. Both sides have a reading in common, without regard to blanks (5 km/five kilometres, e-mail/email, 4719/4 7 1 9):
    *notation*.
 3. Both sides sound alike in the pronouncing dictionary (their/there): *homophone*.
@@ -21,7 +21,13 @@ from rapidfuzz.distance import Levenshtein
 
 from speechlab.metrics._differences._english.rules import Said
 from speechlab.metrics._differences._english.sounds import sounds_of
-from speechlab.metrics._differences._english.variants import FILLERS, SILENT, behind_figure, readings
+from speechlab.metrics._differences._english.variants import (
+    FILLERS,
+    SILENT,
+    behind_figure,
+    is_order_of_figures,
+    readings,
+)
 from speechlab.metrics._differences.differences import FORGIVEN, Difference, TextComparison
 from speechlab.text import normalizer
 
@@ -34,6 +40,7 @@ _Span: TypeAlias = tuple[int, int]
 _Words: TypeAlias = tuple[str, ...]
 _Part: TypeAlias = "tuple[DifferenceClass, _Span, _Span]"
 _CONTRACTED = re.compile(r"[a-z]+(?:['\u2019][a-z]+)*")
+_HESITATION = re.compile(rf"\b(?:{'|'.join(FILLERS)})\b", re.IGNORECASE)
 _APOSTROPHES = {"'", "\u2019"}
 _PIECE = 4  # words of a part that is looked for at the ends of a difference
 _LONG = 12  # words of a difference that is not cut further
@@ -41,7 +48,7 @@ _LONG = 12  # words of a difference that is not cut further
 
 def compare_english(reference: str, hypothesis: str, one: str, other: str) -> TextComparison:
     """Class each difference between two texts with known normalised forms."""
-    if one == other:
+    if one == other and not (_HESITATION.search(reference) or _HESITATION.search(hypothesis)):
         return TextComparison(reference, hypothesis, hypothesis, (), 0)
     # In a fixed order, because classes must not depend on which side is the reference.
     swapped = hypothesis < reference
@@ -55,6 +62,8 @@ def compare_english(reference: str, hypothesis: str, one: str, other: str) -> Te
     for kind, here, there in (
         found if said.plain and recognised.plain else _with_forms(found, said, recognised, swapped)
     ):
+        if one == other and kind != "filler":
+            continue
         at, to = (there, here) if swapped else (here, there)
         (i0, i1), (j0, j1) = said.place(*at), recognised.place(*to)
         old, new = reference[i0:i1], hypothesis[j0:j1]
@@ -211,14 +220,17 @@ def _peel(
 
 
 def _judge(one: _Words, other: _Words, digit: bool) -> DifferenceClass:
-    if not FILLERS.isdisjoint(one) or not FILLERS.isdisjoint(other):
-        one = tuple(word for word in one if word not in FILLERS)
-        other = tuple(word for word in other if word not in FILLERS)
+    fillers = FILLERS - {"mm"} if digit else FILLERS  # 30 mm are millimeters
+    if not fillers.isdisjoint(one) or not fillers.isdisjoint(other):
+        one = tuple(word for word in one if word not in fillers)
+        other = tuple(word for word in other if word not in fillers)
         if one == other:
             return "filler"
     if not one or not other:
         # A range sign or a full hour may be silent.
         return "notation" if (one or other)[0] in SILENT and len(one or other) == 1 else "recognition"
+    if is_order_of_figures(one, other):
+        return "recognition"
     if not readings(one, figure=digit).isdisjoint(readings(other, figure=digit)):
         return "notation"
     return "homophone" if not sounds_of(one).isdisjoint(sounds_of(other)) else "recognition"

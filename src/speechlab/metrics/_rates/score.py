@@ -37,7 +37,7 @@ RATES = {
     "pinyin_error_rate": "pinyin",
     "toneless_error_rate": "toneless",
 }
-KINDS = ("notation", "homophone", "tone", "recognition")
+KINDS = ("notation", "homophone", "tone", "recognition", "filler")
 """Classes of differences that have a column."""
 TOLERANT = {"tolerant_wer": "word_length", "tolerant_cer": "char_length"}
 """Rates that forgive notation, and the column of their lengths."""
@@ -115,8 +115,9 @@ def score(
           pypinyin is installed.
         - ``tolerant_wer`` of English, ``tolerant_cer`` of Japanese and Chinese, and ``tolerant_errors``: errors
           without differences of notation, over ``word_length`` or ``char_length``.
-        - ``notation_differences``, ``homophone_differences``, ``tone_differences`` (Chinese) and
-          ``recognition_differences``: the number of differences of each class (see :func:`compare_texts`).
+        - ``notation_differences``, ``homophone_differences``, ``tone_differences`` (Chinese),
+          ``recognition_differences`` and ``filler_differences`` (English, Chinese): the number of differences of each
+          class (see :func:`compare_texts`).
 
     Raises:
         InvalidRequestError: A column is missing or occurs twice; two Series have different indexes; the unit,

@@ -35,7 +35,7 @@ from speechlab.text._third_party import encodable, load
 
 _SIGNS = (
     CHINESE_MONEY,
-    substitution("degrees", "°c", "摄氏度"),
+    substitution("degrees", "°c", "摄氏度", "°"),
     DATES,
     MONTH_DAYS,
     CHINESE_FRACTIONS,
@@ -43,12 +43,15 @@ _SIGNS = (
     CHINESE_BELOW_ZERO,
     CHINESE_UNITS,
     substitution(
-        "one on the telephone", "(?<=[0-9零一二三四五六七八九幺])幺|幺(?=[0-9零一二三四五六七八九幺])", "一"
+        "one on the telephone",
+        "(?<=[0-9零一二三四五六七八九幺])幺|幺(?=[0-9零一二三四五六七八九幺])",
+        "一",
+        "幺",
     ),
-    substitution("permille", r"(?<![0-9])(?<![0-9][,.])([0-9][0-9,.]*)\s?‰", r"千分之\1"),
-    substitution("plus or minus", r"±(?=[0-9])", "正负"),
-    substitution("minus", minus("(?<=[为是至到达])(?<![0-9].)"), "负"),
-    substitution("plus", r"\+", "加"),
+    substitution("permille", r"(?<![0-9])(?<![0-9][,.])([0-9][0-9,.]*)\s?‰", r"千分之\1", "‰"),
+    substitution("plus or minus", r"±(?=[0-9])", "正负", "±"),
+    substitution("minus", minus("(?<=[为是至到达])(?<![0-9].)"), "负", "-−"),
+    substitution("plus", r"\+", "加", "+"),
 )
 _POWERS = powers("的", "负", "次方")
 _NUMBERS = Step("numbers", chinese_numbers, f"zh {RULES}")
@@ -64,8 +67,8 @@ def _simplify(text: str) -> str:
 
 
 # t2s keeps 著, which is 着 in simplified text but for words of fame and writing: 著名 stays, and 吃著 becomes 吃着.
-_ASPECT = substitution("著", "(?<![名显原编论巨专译合卓昭拙遗撰土])著(?![名作者述称录])", "着")
-_OTHER_FORMS = substitution("妳", "妳", "你"), substitution("甚么", "甚么", "什么")
+_ASPECT = substitution("著", "(?<![名显原编论巨专译合卓昭拙遗撰土])著(?![名作者述称录])", "着", "著")
+_OTHER_FORMS = substitution("妳", "妳", "你", "妳"), substitution("甚么", "甚么", "什么", "甚")
 
 
 def _simplify_rules() -> str:

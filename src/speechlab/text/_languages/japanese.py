@@ -33,11 +33,11 @@ from speechlab.text._steps import (
 _KANA = "ぁ-ゖァ-ヺー"
 # Hyphens, dashes, tildes and box-drawing lines stand for a long vowel between kana, or after kana at a word's end.
 _LONG_MARKS = substitution(
-    "long vowels", f"(?<=[{_KANA}])[‐‑‒–—―─━~〜∼-]+(?=[{_KANA}]|[\\s、。!?」』]|$)", "ー"
+    "long vowels", f"(?<=[{_KANA}])[‐‑‒–—―─━~〜∼-]+(?=[{_KANA}]|[\\s、。!?」』]|$)", "ー", "‐‑‒–—―─━~〜∼-"
 )
 # すごーーい and すごーい are the same word. サーバ and サーバー stay different: metrics compares them with a
 # dictionary.
-_REPEATED_MARKS = substitution("repeated long vowels", "ー{2,}", "ー")
+_REPEATED_MARKS = substitution("repeated long vowels", "ー{2,}", "ー", "ー")
 _EDGE = r"(?:^|(?<=[\s、。,.!?…・「『(]))"
 _END = r"(?=$|[\s、。,.!?…・」』)])"
 # Only sounds that are always fillers. あの, その, まあ and なんか are also words, and stay.
@@ -46,17 +46,17 @@ _FILLERS = substitution(
     f"{_EDGE}(?:(?:えーっ?とー?|えっとー?|ええっ?とー?|うーんと|あのー|そのー)|(?:えー|あー|うー|んー|うーん|ええー){_END})[、,]?",
     "",
 )
-_DEGREES = substitution("degrees", "°[Cc]", "度")
-_PLUS = substitution("plus", r"\+", "プラス")
-_AND = substitution("and", r"(?<=\w)\s?&\s?(?=\w)", "アンド")
-_PERMILLE = substitution("permille", r"(?<=[0-9])\s?‰", "パーミル")
-_PLUS_OR_MINUS = substitution("plus or minus", r"±(?=[0-9])", "プラスマイナス")
-_MINUS = substitution("minus", minus("(?<=[ぁ-ん])"), "マイナス")
-_FULL_HOURS = substitution("full hours", r"(?<![0-9:])([01]?[0-9]|2[0-4]):00(?![0-9:])", r"\1時")
+_DEGREES = substitution("degrees", "°[Cc]", "度", "°")
+_PLUS = substitution("plus", r"\+", "プラス", "+")
+_AND = substitution("and", r"(?<=\w)\s?&\s?(?=\w)", "アンド", "&")
+_PERMILLE = substitution("permille", r"(?<=[0-9])\s?‰", "パーミル", "‰")
+_PLUS_OR_MINUS = substitution("plus or minus", r"±(?=[0-9])", "プラスマイナス", "±")
+_MINUS = substitution("minus", minus("(?<=[ぁ-ん])"), "マイナス", "-−")
+_FULL_HOURS = substitution("full hours", r"(?<![0-9:])([01]?[0-9]|2[0-4]):00(?![0-9:])", r"\1時", ":")
 _CLOCK = substitution(
-    "clock", r"(?<![0-9:])([01]?[0-9]|2[0-4]):(?:0([1-9])|([1-5][0-9]))(?![0-9:])", r"\1時\2\3分"
+    "clock", r"(?<![0-9:])([01]?[0-9]|2[0-4]):(?:0([1-9])|([1-5][0-9]))(?![0-9:])", r"\1時\2\3分", ":"
 )
-_HALF_HOURS = substitution("half hours", rf"(?<=[{NUMERAL}])時半(?![分日額数月])", "時30分")
+_HALF_HOURS = substitution("half hours", rf"(?<=[{NUMERAL}])時半(?![分日額数月])", "時30分", "半")
 _POWERS = powers("の", "マイナス", "乗")
 _SPOKEN_SIGNS = (
     _DEGREES,

@@ -91,7 +91,11 @@ def _money(names: dict[str, str], large: str, minus: str) -> Step:
         rf"\s?({'|'.join(_pattern(name) for name in names if name != chr(92))})", re.IGNORECASE
     )
 
+    signs = {name[-1] for name in names}
+
     def apply(text: str) -> str:
+        if signs.isdisjoint(text):
+            return text
         text = before.sub(
             lambda found: (minus if found[1] or found[3] else "") + found[4] + names[found[2].upper()], text
         )

@@ -53,9 +53,11 @@ _UNIT_VALUES = {"十": 10, "百": 100, "千": 1_000}
 _NUMERALS = "〇零一二三四五六七八九十百千"
 _ENOUGH = r"十分(?=[になだとすであ、。!?]|$|可能|注意|満足|理解)"
 _COUNTED = re.compile(
-    rf"(?<![{_NUMERALS}万億兆数何幾腹第点])(?!{_ENOUGH}|二十歳|百足|千歳|千代|九段|十勝|八戸|一行|五分五分|九分九厘|[一二三四五六七八九]{{2}}[^{_NUMERALS}万])"
-    rf"[{_NUMERALS}万]+(?=分(?!の[{_NUMERALS}0-9]|咲|目|[野類業割担析解布])|時間|[歳才名頭軒社巻段戸位](?![前置])|足(?!す|り|ら)|部(?!分|屋|下|長)|号|勝|代(?!わ|表|金))"
+    rf"(?<![{_NUMERALS}万億兆数何幾腹第点])(?!{_ENOUGH}|百足|千歳|千代|九段|十勝|八戸|一行(?!目)|五分五分|九分九厘|[一二三四五六七八九]{{2}}[^{_NUMERALS}万])"
+    rf"[{_NUMERALS}万]+(?=分(?!の[{_NUMERALS}0-9]|咲|目|[野類業割担析解布])|時間|[歳才名頭軒社巻段戸位膳票章組](?![前置])|拍子|文字|節(?!句)|行(?![くきっけかこ為動事員])|足(?!す|り|ら)|部(?!分|屋|下|長)|号|勝|代(?!わ|表|金))"
 )
+_SPOKEN = {"20": "二十", "0": "零"}
+_AS_KANJI = re.compile("(?<![0-9.,])(?:20(?=歳)|0(?=[時度点本]))")
 _JA_ONE = re.compile(r"(?<![零一二三四五六七八九十百千点])一(?=[百千])")
 _ZH_TWO = re.compile(r"[两兩](?=[百千万亿萬億])")
 # In an ordinal the digit 2 is 二 before any word: 第2个, 第1、2个.
@@ -103,6 +105,7 @@ RULES = (
             _NEIGHBOURS,
             _ONE_NUMBER,
             _COUNTED,
+            _AS_KANJI,
         )
     )
     + f"|{_LONGEST}|by value v1"
@@ -152,8 +155,10 @@ def counted(text: str) -> str:
     """Write kanji numerals before some counters in figures, which a dictionary reads as numbers: 五分 as 5分.
 
     Only before counters with which it reads the kanji as another word (ゴブ). 十分 stays where it means "enough".
+    The reverse where figures are read in another way: 二十歳 (ハタチ), 零時 (レージ).
     """
-    return _COUNTED.sub(lambda found: str(_value(found[0])), text)
+    figures = _COUNTED.sub(lambda found: str(_value(found[0])), text)
+    return _AS_KANJI.sub(lambda found: _SPOKEN[found[0]], figures)
 
 
 def _value(numeral: str) -> int:

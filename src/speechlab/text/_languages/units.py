@@ -90,9 +90,10 @@ def _units(name: str, names: Mapping[str, str]) -> Step:
     """A step that replaces the units behind a number."""
     signs = "|".join(sorted(map(re.escape, names), key=len)[::-1])
     pattern = re.compile(rf"(?<=[{NUMERAL}])\s?({signs})(?![A-Za-z0-9/])")
+    first = {unit[0] for unit in names}
     return Step(
         name,
-        lambda text: pattern.sub(lambda found: names[found[1]], text),
+        lambda text: text if first.isdisjoint(text) else pattern.sub(lambda found: names[found[1]], text),
         f"{pattern.pattern}|{sorted(names.items())}",
     )
 
@@ -105,7 +106,9 @@ def _fractions(pattern: str, between: str) -> Step:
         above, below = found.groups()
         return f"{below}{between}{above}" if int(above) < int(below) else found[0]
 
-    return Step("fractions", lambda text: compiled.sub(write, text), f"{pattern}|{between}")
+    return Step(
+        "fractions", lambda text: compiled.sub(write, text) if "/" in text else text, f"{pattern}|{between}"
+    )
 
 
 _FRACTION = r"(?<![0-9/.])([1-9])/([2-9]|10)(?![0-9/.月日号])"
@@ -119,10 +122,11 @@ DATES = substitution(
     "dates",
     r"(?<![0-9/-])([0-9]{4})[/-]0?(1[0-2]|[1-9])[/-]0?(3[01]|[12][0-9]|[1-9])(?![0-9/-])",
     r"\1年\2月\3日",
+    "-/",
 )
 """2024/5/29 and 2024-05-29 become 2024年5月29日."""
 MONTH_DAYS = substitution(
-    "days", r"(?<![0-9/.-])(1[0-2]|[1-9])/(1[1-9]|2[0-9]|3[01])(?![0-9/.月日号])", r"\1月\2日"
+    "days", r"(?<![0-9/.-])(1[0-2]|[1-9])/(1[1-9]|2[0-9]|3[01])(?![0-9/.月日号])", r"\1月\2日", "/"
 )
 """5/29 becomes 5月29日; a second figure up to ten is no clear day."""
 JAPANESE_FRACTIONS = _fractions(_FRACTION, "分の")
@@ -133,13 +137,15 @@ _SMALL_DIGIT = "[〇零一二三四五六七八九]"
 _MEASURED = "倍|度|割|秒|点|ポイント|パーセント|%|キロ|メートル|センチ|ミリ|グラム|トン|リットル"
 DECIMALS = substitution(
     "middle dots",
-    rf"(?<![{NUMERAL}・])({_SMALL_DIGIT})・(?={_SMALL_DIGIT}{{2,}}(?![{NUMERAL}・])|{_SMALL_DIGIT}(?:{_MEASURED}))",
-    r"\1点",
+    rf"(?<![・]{_SMALL_DIGIT})(?<=[〇零一二三四五六七八九十百千])・(?={_SMALL_DIGIT}+(?:{_MEASURED}))"
+    rf"|(?<=(?<![{NUMERAL}・]){_SMALL_DIGIT})・(?={_SMALL_DIGIT}{{2,}}(?![{NUMERAL}・]))",
+    "点",
+    "・",
 )
-"""三・一四 becomes 三点一四."""
-JAPANESE_BELOW_ZERO = substitution("below zero", rf"零下(?=[{NUMERAL}])", "マイナス")
-CHINESE_BELOW_ZERO = substitution("below zero", rf"零下(?=[{NUMERAL}])", "负")
+"""三・一四 becomes 三点一四, and 九十八・五% 九十八点五%."""
+JAPANESE_BELOW_ZERO = substitution("below zero", rf"零下(?=[{NUMERAL}])", "マイナス", "零")
+CHINESE_BELOW_ZERO = substitution("below zero", rf"零下(?=[{NUMERAL}])", "负", "零")
 CHINESE_CLOCK = substitution(
-    "clock", r"(?<![0-9:])(2[0-4]|[01]?[0-9]):(?:00|([0-5][0-9]))(?![0-9:])", r"\1点\2分"
+    "clock", r"(?<![0-9:])(2[0-4]|[01]?[0-9]):(?:00|([0-5][0-9]))(?![0-9:])", r"\1点\2分", ":"
 )
 """3:20 becomes 3点20分, and 3:05 3点05分."""

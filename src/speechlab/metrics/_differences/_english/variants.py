@@ -191,6 +191,7 @@ _WORDS = _read(
     /: ; slash; or; per; and
     squared: square
     madam: maam
+    alright: all right
     half: 1/2
     number: hash; pound
     minus: negative
@@ -256,6 +257,12 @@ def _dates(word: str) -> list[str]:
     ways = [(one, other)] if other <= 12 else []
     ways += [(other, one)] if one <= 12 else []
     return [f"{day}{MONTHS[month - 1]}{each}" for day, month in ways if month and day <= 31 for each in years]
+
+
+def is_order_of_figures(one: Sequence[str], other: Sequence[str]) -> bool:
+    """Whether only the order of two figures differs (2/3 and 3/2), which are no two forms of one date."""
+    parts = [words[0].split("/") for words in (one, other) if len(words) == 1]
+    return len(parts) == 2 and len(parts[0]) > 1 and parts[0][1::-1] == parts[1][:2] != parts[0][:2]
 
 
 def _out_of(word: str) -> list[str]:
