@@ -22,144 +22,13 @@ if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
     from types import ModuleType
 
-    from speechlab import (
-        audio,
-        batch,
-        client,
-        conform,
-        contract,
-        datasets,
-        display,
-        engines,
-        errors,
-        evaluate,
-        metrics,
-        notebook,
-        plots,
-        segments,
-        service,
-        store,
-        text,
-        widgets,
-    )
-    from speechlab.audio import AudioClip
-    from speechlab.client import (
-        AsyncClient,
-        Client,
-        Transcript,
-        Translation,
-        VoiceCatalogue,
-        connect,
-        system,
-    )
-    from speechlab.contract import Voice
-    from speechlab.errors import (
-        APIConnectionError,
-        APIError,
-        APITimeoutError,
-        AudioDecodeError,
-        AudioError,
-        AudioLimitError,
-        AuthenticationError,
-        BadRequestError,
-        ConfigurationError,
-        ContractError,
-        EngineError,
-        InvalidRequestError,
-        MissingDependencyError,
-        ModelError,
-        NotFoundError,
-        PermissionDeniedError,
-        RateLimitError,
-        RealtimeError,
-        ReplayMiss,
-        SegmentError,
-        SegmentFileError,
-        ServerError,
-        ServiceStartError,
-        SpeechLabError,
-        StoreError,
-        StreamTruncatedError,
-        UnsupportedAudioError,
-    )
-    from speechlab.store import Store
-    from speechlab.widgets import show
-
 __version__ = "0.1.0"
 
-__all__ = [
-    "APIConnectionError",
-    "APIError",
-    "APITimeoutError",
-    "AsyncClient",
-    "AudioClip",
-    "AudioDecodeError",
-    "AudioError",
-    "AudioLimitError",
-    "AuthenticationError",
-    "BadRequestError",
-    "Client",
-    "ConfigurationError",
-    "ContractError",
-    "EngineError",
-    "InvalidRequestError",
-    "MissingDependencyError",
-    "ModelError",
-    "NotFoundError",
-    "PermissionDeniedError",
-    "RateLimitError",
-    "RealtimeError",
-    "ReplayMiss",
-    "SegmentError",
-    "SegmentFileError",
-    "ServerError",
-    "ServiceStartError",
-    "SpeechLabError",
-    "Store",
-    "StoreError",
-    "StreamTruncatedError",
-    "Transcript",
-    "Translation",
-    "UnsupportedAudioError",
-    "Voice",
-    "VoiceCatalogue",
-    "audio",
-    "batch",
-    "client",
-    "conform",
-    "connect",
-    "contract",
-    "datasets",
-    "display",
-    "engines",
-    "errors",
-    "evaluate",
-    "metrics",
-    "notebook",
-    "plots",
-    "segments",
-    "service",
-    "show",
-    "store",
-    "system",
-    "text",
-    "widgets",
-]
+with open(f"{__file__}i", encoding="utf-8") as _stub:  # noqa: PTH123 - pathlib is slow to load
+    _HOMES = {line.split()[-1]: line.split()[1] for line in _stub if line.startswith("from ")}
+"""Where each public name comes from, as ``__init__.pyi`` tells type checkers, too."""
 
-_ROOMS = frozenset(name for name in __all__ if name.islower()) - {"connect", "show", "system"}
-_HOMES = {
-    "AudioClip": "audio",
-    "AsyncClient": "client",
-    "Client": "client",
-    "Store": "store",
-    "Transcript": "client",
-    "Translation": "client",
-    "Voice": "contract",
-    "VoiceCatalogue": "client",
-    "connect": "client",
-    "show": "widgets",
-    "system": "client",
-}
+__all__ = sorted(_HOMES)  # noqa: PLE0605 - a list, in the order of the alphabet
 
 
 class _BesidePandas:
@@ -188,13 +57,11 @@ else:
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name not in _HOMES:
         message = f"module 'speechlab' has no attribute {name!r}"
         raise AttributeError(message)
-    if name in _ROOMS:
-        value: Any = import_module(f"speechlab.{name}")
-    else:
-        value = getattr(import_module(f"speechlab.{_HOMES.get(name, 'errors')}"), name)
+    home = import_module(_HOMES[name])
+    value = import_module(f"speechlab.{name}") if home is sys.modules[__name__] else getattr(home, name)
     globals()[name] = value
     return value
 

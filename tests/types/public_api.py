@@ -23,7 +23,7 @@ def client(base_url: str, key: str) -> None:
         assert_type(own, sl.Client)
 
     voices = lab.voices()
-    assert_type(voices, sl.VoiceCatalogue)
+    assert_type(voices, sl.client.VoiceCatalogue)
     voice = voices.find(language="ja")[0]
     assert_type(voice, sl.Voice)
 
@@ -42,7 +42,7 @@ def client(base_url: str, key: str) -> None:
 async def async_client() -> None:
     async with sl.AsyncClient() as lab:
         assert_type(lab, sl.AsyncClient)
-        assert_type(await lab.voices(), sl.VoiceCatalogue)
+        assert_type(await lab.voices(), sl.client.VoiceCatalogue)
         assert_type((await lab.translate("One.", source_lang="en", target_lang="ja")).text, str)
 
 

@@ -87,7 +87,7 @@ def test_the_page_s_own_policy_stops_what_might_get_through(shown):
         sl.Transcript("heard", pieces=(ReplySegment(start=0.0, end=1.0, text="heard"),)),
         sl.Transcript("heard"),
         sl.Translation("said"),
-        sl.VoiceCatalogue([]),
+        sl.client.VoiceCatalogue([]),
     ],
     ids=lambda one: type(one).__name__,
 )

@@ -1,7 +1,8 @@
 """Pages of the reference: one for each room, and one for the command, from what the package says of itself.
 
 Each public name of ``tests/public_names.txt`` gets an entry: functions, classes and errors from their docstrings,
-constants and types from the docstring below their definition. A name that belongs to another room points there.
+constants and types from the docstring below their definition. A name that belongs to another room points there. Below
+them are the values that they take and return, whose attributes are promised, but not the names of their classes.
 """
 
 from __future__ import annotations
@@ -85,6 +86,8 @@ def write_reference(names: list[str], folder: Path) -> None:
     for path in names:
         member = Name.at(path)
         pages[member.door].append(member)
+    for door, members in pages.items():
+        members.extend(values_of(door))
     pages["speechlab.errors"] = [
         Name("speechlab.errors", one.name, one.value) for one in pages["speechlab"] if one.kind == "exception"
     ]
@@ -92,6 +95,35 @@ def write_reference(names: list[str], folder: Path) -> None:
         write(folder / f"{door.removeprefix('speechlab.')}.rst", "\n".join(_page(door, members)))
     write(folder / "index.rst", "\n".join(_index()))
     write(folder / "command.md", _command())
+
+
+def values_of(door: str) -> list[Name]:
+    """Classes that no door promises, but of which promised functions and classes take, return or hold values."""
+    module = importlib.import_module(door)
+    promised = getattr(module, "__all__", ())
+    reached = [getattr(module, name) for name in promised]
+    lent = {
+        name: value
+        for name, value in sorted(vars(module).items())
+        if name not in promised and inspect.isclass(value) and value.__module__ == door
+    }
+    values = []
+    for value in reached:  # grows meanwhile
+        words = _words_of(value)
+        new = [name for name in lent if name in words and lent[name] not in reached]
+        reached += [lent[name] for name in new]
+        values += [Name(door, name, lent[name]) for name in new]
+    return values
+
+
+def _words_of(value: Any) -> set[str]:
+    """The words of all annotations of a function or class."""
+    members = [*vars(value).values()] if inspect.isclass(value) else []
+    words = " ".join(map(str, getattr(value, "__annotations__", {}).values()))
+    for function in filter(callable, [value, *(getattr(member, "fget", member) for member in members)]):
+        with suppress(ValueError, TypeError):
+            words += str(inspect.signature(function))
+    return set(re.findall(r"\w+", words))
 
 
 def lent_names() -> list[str]:
@@ -150,9 +182,13 @@ def _page(door: str, members: list[Name]) -> Iterator[str]:
         ("Functions", {"function"}),
         ("Classes", {"class"}),
         ("Errors", {"exception"}),
+        ("Values", {"class"}),
         ("Constants and types", {"data"}),
     ):
-        found = [member for member in members if member.kind in kinds]
+        promised = vars(sys.modules[door]).get("__all__", ())
+        found = [
+            one for one in members if one.kind in kinds and (one.name not in promised) == (title == "Values")
+        ]
         if not found:
             continue
         yield from _title(title, "-")

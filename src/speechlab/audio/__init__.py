@@ -22,7 +22,6 @@ from speechlab.audio._spans import merge_short_spans, pre_roll, widen_spans
 
 __all__ = [
     "AudioClip",
-    "DecodeLimits",
     "FileSegment",
     "concatenate",
     "decode",
@@ -30,8 +29,6 @@ __all__ = [
     "leading_silence_s",
     "resample",
     "rms_dbfs",
-    "sniff",
-    "trim_silence",
 ]
 
 _name_after(__name__, globals())

@@ -13,7 +13,6 @@ from speechlab.batch._history.diff import diff
 from speechlab.batch._history.failures import failures
 from speechlab.batch._history.run import Run, load, runs
 from speechlab.batch._history.verify import Verification
-from speechlab.batch._keeping import CHUNK_ROWS
 from speechlab.batch._long import PIECE_S, transcribe_long
 from speechlab.batch._operations import (
     plan_synthesis,
@@ -31,7 +30,6 @@ from speechlab.batch._plan.plan import Plan
 from speechlab.batch._plan.prices import S_PER_CHARACTER
 from speechlab.batch._run.budget import Budget
 from speechlab.batch._run.options import DEFAULT_CONCURRENCY as DEFAULT_CONCURRENCY
-from speechlab.batch._run.options import RunOptions
 from speechlab.batch._run.progress import BAR as BAR
 from speechlab.batch._run.progress import Counts, Watcher, announce, counted
 from speechlab.batch._run.progress import Progress as Progress
@@ -44,18 +42,9 @@ from speechlab.batch._timing import TimedCall as TimedCall
 from speechlab.batch._timing import in_turns, timed
 
 __all__ = [
-    "CHUNK_ROWS",
-    "PIECE_S",
-    "STATUSES",
     "Budget",
     "Column",
-    "Counts",
-    "Outcome",
-    "Plan",
-    "Run",
-    "RunOptions",
     "Value",
-    "Verification",
     "Watcher",
     "assemble",
     "diff",
@@ -75,4 +64,4 @@ __all__ = [
     "translate",
 ]
 
-_name_after(__name__, globals(), __all__)
+_name_after(__name__, globals())

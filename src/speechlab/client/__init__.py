@@ -28,19 +28,18 @@ from speechlab.client._api.realtime import RealtimePool, RealtimeSession, Speech
 from speechlab.client._api.streams import RawStream, SpeechStream, TranslationStream
 from speechlab.client._api.system import system
 from speechlab.client._clock import Clock, Random, SystemClock
-from speechlab.client._events import CallEvent, CallTotals, Timing
+from speechlab.client._events import CallEvent, Timing
 from speechlab.client._openai import OpenAIAdapter
 from speechlab.client._operations.call import RawResponse
 from speechlab.client._operations.operation import Operation
 from speechlab.client._operations.recognition import Transcribe, Transcript
-from speechlab.client._operations.recording import AudioInput
 from speechlab.client._operations.speech import SpeechClip, Synthesize
 from speechlab.client._operations.translation import Translate, Translation, TranslationChunk
 from speechlab.client._operations.voices import VoiceCatalogue
 from speechlab.client._realtime.events import AsyncSpeechEvents
 from speechlab.client._realtime.pool import AsyncRealtimePool
 from speechlab.client._realtime.session import AsyncRealtimeSession
-from speechlab.client._realtime.synthesis import AudioDelta, RealtimeEvent
+from speechlab.client._realtime.synthesis import AudioDelta
 from speechlab.client._scheduling.group import CallGroup as CallGroup
 from speechlab.client._secret import Secret
 from speechlab.client._settings.keys import remember_key as remember_key
@@ -58,54 +57,28 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AsyncClient",
-    "AsyncRawReplies",
-    "AsyncRawStream",
-    "AsyncRealtimePool",
-    "AsyncRealtimeSession",
-    "AsyncSpeechEvents",
-    "AsyncSpeechStream",
-    "AsyncTranslationStream",
     "AudioDelta",
     "AudioDone",
-    "AudioInput",
     "AudioStart",
     "CallEvent",
-    "CallTotals",
     "Client",
-    "Clock",
     "OpenAIAdapter",
-    "Operation",
-    "Random",
-    "RawReplies",
-    "RawReply",
-    "RawResponse",
-    "RawStream",
-    "RealtimeEvent",
-    "RealtimePool",
-    "RealtimeSession",
     "Secret",
     "SpeechClip",
-    "SpeechEvents",
-    "SpeechStream",
     "Synthesize",
-    "SystemClock",
     "Timing",
     "Transcribe",
     "Transcript",
     "Translate",
     "Translation",
-    "TranslationChunk",
-    "TranslationStream",
     "Usage",
-    "VoiceCatalogue",
     "aconnect",
     "connect",
-    "join_texts",
     "opentelemetry_hook",
     "system",
 ]
 
-_name_after(__name__, globals(), __all__)
+_name_after(__name__, globals())
 
 
 def __getattr__(name: str) -> Any:

@@ -16,6 +16,6 @@ from speechlab.conform._report import as_json, as_junit, statement_table, write_
 from speechlab.conform._run import run
 from speechlab.conform._selection import OUT_OF_REACH, checks, chosen
 
-__all__ = ["CheckOutcome", "ConformReport", "Observation", "ProbeOptions", "Verdict", "chosen", "run"]
+__all__ = ["ProbeOptions", "chosen", "run"]
 
 _name_after(__name__, globals())

@@ -117,18 +117,9 @@ from speechlab.contract._voices import Voice, VoiceList
 
 __all__ = [
     "ERRORS",
-    "LIMITS",
-    "AudioFormat",
-    "Gender",
-    "Language",
-    "Limits",
     "RealtimeProtocol",
-    "RecognitionRequest",
     "SpeechRequest",
-    "TranslationRequest",
-    "VadMode",
     "Voice",
-    "VoiceList",
     "VoiceRules",
 ]
 

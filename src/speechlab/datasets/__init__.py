@@ -25,8 +25,7 @@ __all__ = [
     "sample",
     "transcript_of",
     "transcripts_in",
-    "usual_columns",
     "zh_speech",
 ]
 
-_name_after(__name__, globals(), __all__)
+_name_after(__name__, globals())

@@ -13,19 +13,13 @@ from speechlab.display._html import Html, data_url, element, escape, join
 from speechlab.display._parts import audio_figure, details, diff, notebook_output, percent, table
 
 __all__ = [
-    "Html",
     "audio_figure",
     "data_url",
-    "details",
     "diff",
     "document",
-    "element",
-    "escape",
     "join",
     "notebook_output",
-    "page_style",
-    "percent",
     "table",
 ]
 
-_name_after(__name__, globals(), __all__)
+_name_after(__name__, globals())

@@ -29,19 +29,12 @@ from speechlab.engines._speech.reading import Reader, ReadHere
 from speechlab.engines._weights.store import ModelStore
 
 __all__ = [
-    "EngineCheck",
     "EngineEntry",
-    "EngineStatus",
     "EngineVoice",
     "ReadHere",
-    "Reader",
-    "Recognition",
     "RecognitionOptions",
-    "RecognitionSegment",
     "Recognizer",
     "Synthesizer",
-    "TranslationDelta",
-    "TranslationJob",
     "Translator",
     "catalogue",
     "check",

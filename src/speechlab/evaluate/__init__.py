@@ -24,16 +24,12 @@ from speechlab.evaluate._voices import speaks, voice_name
 from speechlab.evaluate._writing.contents import Conclusion, Drawing, Finding
 
 __all__ = [
-    "PAGE_BYTES",
     "Conclusion",
     "Drawing",
-    "Finding",
-    "Proof",
     "Report",
     "corrected",
     "latency",
     "listening",
-    "listening_answers",
     "listening_power",
     "recognition",
     "round_trip",
@@ -47,4 +43,4 @@ __all__ = [
     "voices",
 ]
 
-_name_after(__name__, globals(), __all__)
+_name_after(__name__, globals())

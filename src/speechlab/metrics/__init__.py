@@ -54,22 +54,8 @@ from speechlab.metrics._translation.paired import compare_translations
 from speechlab.metrics._translation.scores import TranslationScore, score_translations, translation_score
 
 __all__ = [
-    "Alignment",
-    "Attribution",
     "Calibration",
     "Comparison",
-    "Difference",
-    "Dnsmos",
-    "Edit",
-    "ErrorRate",
-    "Interval",
-    "Ranking",
-    "TextComparison",
-    "TimedErrorRate",
-    "TranslationScore",
-    "WordTimes",
-    "alignment_html",
-    "alignment_text",
     "alignments_html",
     "attribute",
     "by_bins",

@@ -11,6 +11,6 @@ from speechlab.notebook._loops import allow_nested_loops
 from speechlab.notebook._playing import Playback
 from speechlab.notebook._playing import play as play
 
-__all__ = ["Playback", "allow_nested_loops"]
+__all__ = ["allow_nested_loops"]
 
-_name_after(__name__, globals(), __all__)
+_name_after(__name__, globals())

@@ -20,7 +20,7 @@ from speechlab.segments._convert.audformat import from_audformat, to_audformat
 from speechlab.segments._convert.pyannote import from_pyannote, to_pyannote
 from speechlab.segments._convert.records import from_seglst, to_records, to_seglst
 from speechlab.segments._files.formats import Written, format_of, formats, read, write
-from speechlab.segments._frame.extent import Extent, check_extent
+from speechlab.segments._frame.extent import check_extent
 from speechlab.segments._frame.schema import COLUMNS, equal, frame, in_order, keys
 from speechlab.segments._joins.align import align
 from speechlab.segments._joins.overlap import overlap_join
@@ -31,13 +31,6 @@ from speechlab.segments._scores.score import SegmentScore, score
 
 __all__ = [
     "COLUMNS",
-    "DetectionScore",
-    "DiarizationScore",
-    "Extent",
-    "MatchScore",
-    "SegmentScore",
-    "Segmentation",
-    "Written",
     "align",
     "captions",
     "check_extent",
@@ -46,7 +39,6 @@ __all__ = [
     "crop",
     "doubts",
     "equal",
-    "format_of",
     "formats",
     "frame",
     "from_audformat",
@@ -71,4 +63,4 @@ __all__ = [
     "write",
 ]
 
-_name_after(__name__, globals(), __all__)
+_name_after(__name__, globals())

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from speechlab.service._server.running import RunningService, running
     from speechlab.service._server.server import Ready, serve
 
-__all__ = ["Provider", "RunningService", "ServedEngine", "ServiceConfig", "running", "voice_uuid"]
+__all__ = ["Provider", "ServedEngine", "ServiceConfig", "running", "voice_uuid"]
 
 _NAMES = {
     "_accounts.database": "Database default_data_dir",

@@ -8,21 +8,13 @@ twice. It knows keys, JSON and bytes, not clients, tables or audio. Clients, bat
 from __future__ import annotations
 
 from speechlab._door import name_after as _name_after
-from speechlab.store._blobs import Blob, BlobFolder
+from speechlab.store._blobs import Blob
 from speechlab.store._claims import Claims as Claims
 from speechlab.store._runs import PART_SUFFIX as PART_SUFFIX
-from speechlab.store._runs import RunPart
 from speechlab.store._runs import RunRecord as RunRecord
 from speechlab.store._store import STORE_FILE as STORE_FILE
 from speechlab.store._store import Attempt, Store, Stored
 
-__all__ = [
-    "Attempt",
-    "Blob",
-    "BlobFolder",
-    "RunPart",
-    "Store",
-    "Stored",
-]
+__all__ = ["Store"]
 
-_name_after(__name__, globals(), __all__)
+_name_after(__name__, globals())

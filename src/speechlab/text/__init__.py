@@ -35,16 +35,9 @@ from speechlab.text._registry import NORMALIZERS, normalizer
 from speechlab.text._tokens import characters, words
 
 __all__ = [
-    "Morpheme",
-    "Normalizer",
-    "Spans",
-    "Step",
     "characters",
-    "kana_key",
     "language_code",
     "loops",
-    "mora_count",
-    "morphemes",
     "normalizer",
     "pinyin",
     "reading",
