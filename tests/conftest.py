@@ -75,7 +75,7 @@ def pytest_terminal_summary(terminalreporter):
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _own_folders(tmp_path_factory):
+def _own_folders(tmp_path_factory, _shared):
     """No test touches a user's state or results; models stay in the user's cache, where their hashes are checked."""
     root = tmp_path_factory.mktemp("speechlab")
     kept = {name: value for name, value in os.environ.items() if name.startswith("SPEECHLAB_")}
@@ -89,13 +89,22 @@ def _own_folders(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def live_service():
-    """The embedded service with its real engines, as a process of its own."""
-    from speechlab.service import ServiceConfig, running
-    from support.clients import KEY
+def _shared(tmp_path_factory):
+    """A folder that all workers of this run have in common, as a user of its service."""
+    from support.live import user_of
 
-    with running(ServiceConfig(port=0, api_keys=(KEY,), operator_keys=(KEY,)), process=True) as service:
-        yield service
+    folder = tmp_path_factory.getbasetemp()
+    folder = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+    with user_of(folder):
+        yield folder
+
+
+@pytest.fixture(scope="session")
+def live_service(_shared):
+    """The embedded service with its real engines, as a process of its own, which all workers share."""
+    from support.live import service_in
+
+    return service_in(_shared)
 
 
 @pytest.fixture(scope="session")
@@ -104,22 +113,4 @@ def lab(live_service):
     from speechlab.client import Client
 
     with Client(base_url=live_service.base_url, api_key=live_service.api_key) as client:
-        yield client
-
-
-@pytest.fixture(scope="session")
-def segment_service():
-    """A service in this process with real engines, which decodes each sound once whatever the rules of segments."""
-    from support.decoded_once import service_of_segments
-
-    with service_of_segments() as service:
-        yield service
-
-
-@pytest.fixture(scope="session")
-def segment_lab(segment_service):
-    """A client of it."""
-    from speechlab.client import Client
-
-    with Client(base_url=segment_service.base_url, api_key=segment_service.api_key) as client:
         yield client

@@ -13,7 +13,7 @@ import soxr
 
 from speechlab.engines import RecognitionOptions, Recognizer, checkpoints, create
 from speechlab.errors import EngineError, ModelError
-from support.decoded_once import decoding_once
+from support.live import decoding_once
 
 pytestmark = pytest.mark.engines
 

@@ -21,8 +21,8 @@ SAID = ("Good morning, everybody.", "The weather is fine.", "See you tomorrow.")
 
 
 @pytest.mark.engines
-def test_a_sweep_says_what_the_service_says(segment_lab, tmp_path):
-    parts = [segment_lab.synthesize(text, voice="heart") for text in SAID]
+def test_a_sweep_says_what_the_service_says(lab, tmp_path):
+    parts = [lab.synthesize(text, voice="heart") for text in SAID]
     talk = concatenate(parts, gap_s=1.0)
     talk.save(tmp_path / "talk.wav")
     talk.crop(0, 3).save(tmp_path / "short.wav")
@@ -35,10 +35,10 @@ def test_a_sweep_says_what_the_service_says(segment_lab, tmp_path):
         given = {"reference": "said", "language": "en", "store": store}
         calls = []
         table = evaluate.vad_sweep(
-            segment_lab, frame, grid, progress=lambda done, total: calls.append(total), **given
+            lab, frame, grid, progress=lambda done, total: calls.append(total), **given
         )
         assert calls[-1] <= 3 * 2
-        again = evaluate.vad_sweep(segment_lab, frame.iloc[:2], grid, progress=False, **given)
+        again = evaluate.vad_sweep(lab, frame.iloc[:2], grid, progress=False, **given)
     assert len(table) == 8
     assert set(table["recordings"]) == {2}
     assert set(table["failed"]) == {1}
@@ -46,7 +46,7 @@ def test_a_sweep_says_what_the_service_says(segment_lab, tmp_path):
     for row in table.iloc[[0, 3, 5, 6]].to_dict("records"):  # each value of a parameter with each of another
         rules = {name: row[name] for name in (*grid, "segment_padding", "initial_segment_padding_ms")}
         made = [
-            segment_lab.transcribe(path, language="en", vad="segments", **rules).segments.assign(file=path)
+            lab.transcribe(path, language="en", vad="segments", **rules).segments.assign(file=path)
             for path in frame["audio"].iloc[:2]
         ]
         wanted = segments.frame(pd.concat(made))

@@ -15,9 +15,9 @@ GUIDE = Path(__file__).parents[2] / "docs" / "segments.md"
 
 
 @pytest.mark.engines
-def test_the_guide_runs(segment_service, monkeypatch, tmp_path):
-    monkeypatch.setenv("SPEECHLAB_BASE_URL", segment_service.base_url)
-    monkeypatch.setenv("SPEECHLAB_API_KEY", segment_service.api_key)
+def test_the_guide_runs(live_service, monkeypatch, tmp_path):
+    monkeypatch.setenv("SPEECHLAB_BASE_URL", live_service.base_url)
+    monkeypatch.setenv("SPEECHLAB_API_KEY", live_service.api_key)
     monkeypatch.chdir(tmp_path)
     names = {}
     for block in re.findall(r"```python\n(.*?)```", GUIDE.read_text("utf-8"), re.DOTALL):

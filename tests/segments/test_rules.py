@@ -111,11 +111,11 @@ def test_what_is_refused():
 
 
 @pytest.mark.engines
-def test_the_real_service_says_the_same(segment_lab):
+def test_the_real_service_says_the_same(lab):
     from speechlab.audio import concatenate
 
     parts = [
-        segment_lab.synthesize(text, voice="heart")
+        lab.synthesize(text, voice="heart")
         for text in ("Good morning, everybody.", "The weather is fine.", "See you tomorrow.")
     ]
     clip = concatenate(parts, gap_s=1.0)
@@ -125,7 +125,7 @@ def test_the_real_service_says_the_same(segment_lab):
         "speech_pad_ms": 0,
         "min_segment_duration": 0,
     }
-    heard = segment_lab.transcribe(clip, language="en", vad="segments", **bare)
+    heard = lab.transcribe(clip, language="en", vad="segments", **bare)
     speech_found = segments.frame(heard.segments, file="talk")
     assert len(speech_found) >= 3
     for rules in (
@@ -134,7 +134,7 @@ def test_the_real_service_says_the_same(segment_lab):
         {"speech_pad_ms": 0, "min_segment_duration": 0.0},
         {"min_segment_duration": 30.0},
     ):
-        wanted = segment_lab.transcribe(clip, language="en", vad="segments", **rules).segments
+        wanted = lab.transcribe(clip, language="en", vad="segments", **rules).segments
         made = segments.from_speech(speech_found, extent=clip.duration_s, **rules)
         assert made[["start", "end"]].to_numpy() == pytest.approx(
             wanted[["start", "end"]].to_numpy(), abs=0.0021

@@ -30,6 +30,7 @@ __all__ = [
     "corrected",
     "latency",
     "listening",
+    "listening_answers",
     "listening_power",
     "recognition",
     "round_trip",
