@@ -13,7 +13,8 @@ from support.public_names import public_names
 
 WITHOUT = {
     "a study, its report or a figure of it: docs/evaluate.md, docs/plots.md and the notebooks show them": """
-        evaluate.Drawing evaluate.Report evaluate.latency evaluate.listening evaluate.listening_answers evaluate.listening_power
+        evaluate.Drawing evaluate.Report evaluate.latency evaluate.listening evaluate.listening_answers
+        evaluate.listening_power
         evaluate.recognition evaluate.round_trip evaluate.simulated_listeners evaluate.speech_to_speech
         evaluate.translation evaluate.vad_sweep evaluate.voices plots.confusions plots.error_by_measure
         plots.listeners plots.translation_scores""",

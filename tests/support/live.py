@@ -27,8 +27,6 @@ RULES = (
     "speech_pad_ms",
     "min_segment_duration",
 )
-_STARTED = []
-"""Services that this process has started; they end by themselves, without users."""
 
 
 @contextmanager
@@ -58,8 +56,9 @@ def _start(folder):
     environment["PYTHONPATH"] = os.pathsep.join((TESTS, os.environ.get("PYTHONPATH", "")))
     with (folder / "service.log").open("wb") as log:
         service = subprocess.Popen(command, env=os.environ | environment, stdout=subprocess.PIPE, stderr=log)
-    _STARTED.append(service)
-    word, _, fields = service.stdout.readline().partition(b" ")
+    with service.stdout:
+        word, _, fields = service.stdout.readline().partition(b" ")
+    service.returncode = 0  # it ends by itself, without users, and nobody waits for it
     assert word == b"ready", (folder / "service.log").read_text("utf-8")
     return json.dumps({"api_key": KEY, "pid": service.pid, **json.loads(fields)})
 

@@ -118,9 +118,9 @@ def values_of(door: str) -> list[Name]:
 
 def _words_of(value: Any) -> set[str]:
     """The words of all annotations of a function or class."""
-    members = [*vars(value).values()] if inspect.isclass(value) else []
+    members = [*vars(value).values()] if inspect.isclass(value) else [value]
     words = " ".join(map(str, getattr(value, "__annotations__", {}).values()))
-    for function in filter(callable, [value, *(getattr(member, "fget", member) for member in members)]):
+    for function in filter(callable, (getattr(member, "fget", member) for member in members)):
         with suppress(ValueError, TypeError):
             words += str(inspect.signature(function))
     return set(re.findall(r"\w+", words))

@@ -152,7 +152,7 @@ class Transcribe(Operation[Transcript]):
         repetition_penalty: 1 to 2 (1.05).
         session_id: A label for the service.
         stream: Whether the recording is recognised while it is spoken: only for a system with ``transcribe_stream``
-            (:func:`speechlab.system`).
+            (:func:`speechlab.client.system`).
         timeout: Seconds for this call with its retries; None is the client's.
 
     Example:
