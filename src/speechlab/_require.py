@@ -1,15 +1,13 @@
-"""Optional packages: the extra that installs each, and the function that imports them."""
+"""Optional and slow packages: the extra that installs each, and the functions that import them."""
 
 from __future__ import annotations
 
 import os
 from importlib import import_module
-from typing import TYPE_CHECKING
+from types import ModuleType
+from typing import Any
 
 from speechlab.errors import MissingDependencyError
-
-if TYPE_CHECKING:
-    from types import ModuleType
 
 EXTRAS: dict[str, str] = {
     "aiohttp": "fast",
@@ -74,3 +72,17 @@ def require(module: str) -> ModuleType:
         missing = MissingDependencyError(text)
         missing.name = top
         raise missing from error
+
+
+class _Later(ModuleType):
+    """A module that is imported when one of its names is first used."""
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(import_module(self.__name__), name)
+        setattr(self, name, value)  # found at once from now on
+        return value
+
+
+def later(module: str) -> Any:
+    """Import a module at its first use, because its import is slow and many calls do without it."""
+    return _Later(module)

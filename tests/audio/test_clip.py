@@ -27,7 +27,7 @@ def tone(seconds=1.0, rate=RATE):
 
 
 def test_the_import_loads_nothing_heavy():
-    heavy = ["soundfile", "av", "soxr", "PIL", "pandas", "matplotlib", "ipywidgets"]
+    heavy = ["numpy", "soundfile", "av", "soxr", "PIL", "pandas", "matplotlib", "ipywidgets"]
     code = f"import sys, speechlab.audio; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -7,10 +7,9 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from speechlab._brief import briefly
 from speechlab._files import user_path, whole_file
+from speechlab._require import later
 from speechlab.audio._codec.decode import DecodeLimits, decode_samples
 from speechlab.audio._codec.encode import encode_samples
 from speechlab.audio._measure import peaks, rms_dbfs
@@ -33,7 +32,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+    import numpy as np
     from numpy.typing import ArrayLike, NDArray
+else:
+    np = later("numpy")
 
 _HASH = re.compile(r"[0-9a-f]{64}")
 _SUFFIXES = {"wave": "wav", "oga": "ogg", "opus": "ogg", "raw": "pcm"}

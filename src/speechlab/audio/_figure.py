@@ -8,8 +8,7 @@ from __future__ import annotations
 from io import BytesIO
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-import numpy as np
-
+from speechlab._require import later
 from speechlab.audio._codec.encode import small_opus
 from speechlab.audio._measure import peaks, rms_dbfs
 from speechlab.audio._resample import resample
@@ -19,7 +18,10 @@ from speechlab.display import Html, audio_figure, data_url
 from speechlab.errors import AudioError
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import ArrayLike, NDArray
+else:
+    np = later("numpy")
 
 _MAX_PX = 8_192
 _SHADES = 4

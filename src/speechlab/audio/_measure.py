@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from speechlab._require import later
 from speechlab.audio._samples import as_rate, as_samples, mix_to_mono
 from speechlab.errors import AudioError
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import ArrayLike, NDArray
+else:
+    np = later("numpy")
 
 _WINDOW_S = 0.01
 _FLOOR = 10 ** (-70 / 10)

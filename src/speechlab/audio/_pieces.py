@@ -8,9 +8,8 @@ from io import BytesIO
 from mmap import ACCESS_READ, mmap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 from speechlab._files import user_path
+from speechlab._require import later
 from speechlab.audio._clip import AudioClip
 from speechlab.audio._codec.containers import check_mp3, check_ogg, check_wav
 from speechlab.audio._codec.sniff import sniff
@@ -22,7 +21,10 @@ from speechlab.errors import AudioDecodeError, AudioError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import numpy as np
     from numpy.typing import NDArray
+else:
+    np = later("numpy")
 
 PIECE_RATE_HZ = 16_000
 """Maximum rate of pieces, which recognisers do not exceed. A recording with a lower rate keeps it."""

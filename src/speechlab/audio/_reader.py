@@ -8,9 +8,8 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 from speechlab._files import user_path
+from speechlab._require import later
 from speechlab.audio._clip import AudioClip
 from speechlab.audio._measure import peaks
 from speechlab.audio._pieces import HONEST, opened
@@ -20,7 +19,10 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
 
+    import numpy as np
     from numpy.typing import NDArray
+else:
+    np = later("numpy")
 
 _MAX_KEPT_SAMPLES = 1 << 24
 """Number of samples above which a file stays on disk (at 16 kHz: 17 minutes)."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from speechlab._require import later
 from speechlab.audio._samples import as_rate, as_samples, channels_of
 from speechlab.errors import AudioError
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import ArrayLike, NDArray
+else:
+    np = later("numpy")
 
 _QUALITY = "HQ"
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
 from speechlab._arguments import plain_rate
+from speechlab._require import later
 from speechlab.contract import AudioFormat
 from speechlab.errors import AudioDecodeError, AudioError, UnsupportedAudioError
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
+else:
+    np = later("numpy")
 
-Samples: TypeAlias = NDArray[np.float32]
+Samples: TypeAlias = "NDArray[np.float32]"
 """float32 in [-1, 1], shape (frames,) for mono or (frames, channels)."""
 
 MIN_RATE_HZ = 1_000
@@ -25,7 +26,7 @@ MAX_CHANNELS = 64
 # Lossy codecs and resamplers overshoot by a few tenths of a dB, and engines by a little more; 12 dB is far above
 # that and far below unscaled samples (32767.0).
 _OVERSHOOT = 4.0
-_INTEGER_SCALES = {np.dtype(np.int16): 2.0**15, np.dtype(np.int32): 2.0**31}
+_INTEGER_SCALES = {"int16": 2.0**15, "int32": 2.0**31}
 
 
 def as_format(value: AudioFormat | str) -> AudioFormat:
@@ -59,8 +60,8 @@ def as_samples(values: ArrayLike) -> Samples:
         values: Floats in [-1, 1], or int16 or int32 over their full range.
     """
     array = np.asarray(values)
-    if array.dtype in _INTEGER_SCALES:
-        array = (array / _INTEGER_SCALES[array.dtype]).astype(np.float32)
+    if array.dtype.name in _INTEGER_SCALES:
+        array = (array / _INTEGER_SCALES[array.dtype.name]).astype(np.float32)
     elif array.dtype.kind != "f":
         raise AudioError(
             f"samples have dtype {array.dtype}, which does not set their full scale; give floats in [-1, 1], or "

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
+from speechlab._require import later
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
     Times = NDArray[Any]
+else:
+    np = later("numpy")
 
 
 def widen_spans(

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from speechlab._arguments import column_names, is_whole_number, refused, require_columns
+from speechlab._require import later
 from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy as np
     import pandas as pd
+else:
+    np = later("numpy")
 
 
 def sample(

@@ -492,6 +492,7 @@ def test_importing_the_client_loads_nothing_heavy():
     )
     loaded = set(done.stdout.split())
     heavy = {
+        "numpy",
         "pandas",
         "matplotlib",
         "ipywidgets",

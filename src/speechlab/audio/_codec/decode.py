@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
+from speechlab._require import later
 from speechlab.audio._codec.containers import check_ogg, flac_total_frames, mended_wav, wav_chunks, whole_mp3
 from speechlab.audio._codec.sniff import sniff
 from speechlab.audio._samples import MAX_CHANNELS, MAX_RATE_HZ, MIN_RATE_HZ, Samples, as_samples
@@ -20,7 +19,10 @@ from speechlab.contract import AudioFormat
 from speechlab.errors import AudioDecodeError, AudioError, AudioLimitError
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
+else:
+    np = later("numpy")
 
 _BLOCK_VALUES = 65_536
 _PLANAR_SCALES = {"u8": 2.0**7, "s16": 2.0**15, "s32": 2.0**31, "flt": 1.0, "dbl": 1.0}

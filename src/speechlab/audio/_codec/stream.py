@@ -12,8 +12,7 @@ from abc import ABC, abstractmethod
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self, cast
 
-import numpy as np
-
+from speechlab._require import later
 from speechlab.audio._samples import as_format, as_rate, as_samples, channels_of, to_pcm16
 from speechlab.contract import DEFAULT_SAMPLE_RATE, AudioFormat
 from speechlab.errors import AudioError, UnsupportedAudioError
@@ -21,9 +20,12 @@ from speechlab.errors import AudioError, UnsupportedAudioError
 if TYPE_CHECKING:
     from types import TracebackType
 
+    import numpy as np
     from numpy.typing import ArrayLike
 
     from speechlab.audio._samples import Samples
+else:
+    np = later("numpy")
 
 STREAMABLE_FORMATS: frozenset[AudioFormat] = frozenset(
     {AudioFormat.PCM, AudioFormat.WAV, AudioFormat.MP3, AudioFormat.OGG}

@@ -13,7 +13,6 @@ from speechlab.client._operations.speech import SpeechOptions
 from speechlab.client._realtime.synthesis import error_from_event, read_message
 from speechlab.client._scheduling.pressure import End, Ended
 from speechlab.client._scheduling.retry import Failure
-from speechlab.client._scheduling.waiting import NotSentError
 from speechlab.client._settings.store_mode import nothing_is_sent
 from speechlab.client._transport.progress import Progress
 from speechlab.client._transport.websocket import Socket, SocketClosedError, open_socket
@@ -37,6 +36,7 @@ from speechlab.errors import (
 
 if TYPE_CHECKING:
     from speechlab.client._clock import Clock
+    from speechlab.client._scheduling.waiting import CallPlace
     from speechlab.client._settings.settings import Settings
     from speechlab.client._transport.sender import Sender
 
@@ -121,31 +121,10 @@ async def _dial(sender: Sender) -> tuple[Socket, float | None]:
     progress = Progress(settings, HttpCall("realtime", "tts", "GET", REALTIME_PATH, limits, free=True))
     if settings.timeout is not None:
         progress.deadline = progress.began + settings.timeout
-    try:
-        await progress.key_ready()
-        outcome = await _connect_until_answered(sender, progress)
-    except BaseException as error:  # usually a cancellation
-        progress.tell("error", error=type(error).__name__)
-        raise
-    if isinstance(outcome, Failure):
-        raise sender.given_up(outcome, progress)
-    progress.tell("done", status=101)
-    return outcome, progress.deadline
 
-
-async def _connect_until_answered(sender: Sender, progress: Progress) -> Socket | Failure:
-    settings = sender.settings
-    scheduled = sender.scheduled("tts", free=True, light=True)
-    scheduled.deadline = progress.deadline
-    last: Failure | None = None
-    while True:
-        try:
-            place = await scheduled.place()
-        except NotSentError as error:
-            return last or Failure(sender.not_sent(error, f"GET {settings.ws_base_url}{REALTIME_PATH}"))
+    async def attempt(place: CallPlace) -> Socket | Failure:
         progress.attempts += 1
         progress.tell("request")
-        pid = sender.service_pid
         outcome: Socket | Failure | None = None
         try:
             outcome = await open_socket(settings, _within_s(settings, progress.deadline))
@@ -154,16 +133,13 @@ async def _connect_until_answered(sender: Sender, progress: Progress) -> Socket 
                 place.end(Ended(End.UNKNOWN if outcome is None else End.ANSWERED))
         if isinstance(outcome, Socket):
             progress.tell("response", status=101)
-            return outcome
-        last = outcome
-        if await sender.revived(outcome, progress, pid):
-            place.end(Ended(End.UNKNOWN))
-            continue
-        delay = scheduled.again(outcome, place)
-        if delay is None:
-            return outcome
-        name = type(outcome.error).__name__
-        progress.tell("retry", status=outcome.status, delay_s=delay, error=name)
+        return outcome
+
+    scheduled = sender.scheduled("tts", free=True, light=True)
+    where = f"GET {settings.ws_base_url}{REALTIME_PATH}"
+    socket = await sender.until_answered(scheduled, progress, attempt, where)
+    progress.tell("done", status=101)
+    return socket, progress.deadline
 
 
 async def _configure(socket: Socket, config: RealtimeConfig, within_s: float, clock: Clock) -> SessionInfo:

@@ -20,7 +20,7 @@ from speechlab.client._operations.call import about_reply
 from speechlab.client._operations.operation import whole_s
 from speechlab.client._store.tape import Tape, TapedBody
 from speechlab.client._transport.http import WireError
-from speechlab.client._transport.interrupts import hearing_interrupts
+from speechlab.client._transport.progress import hearing_interrupts
 from speechlab.errors import ConfigurationError, StreamTruncatedError
 
 if TYPE_CHECKING:

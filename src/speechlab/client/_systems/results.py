@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from speechlab._require import later
 from speechlab.audio import AudioClip
 from speechlab.client._operations.recognition import Transcript
 from speechlab.client._operations.translation import Translation
@@ -15,6 +14,10 @@ from speechlab.errors import ContractError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    import numpy as np
+else:
+    np = later("numpy")
 
 _SOUND = "an AudioClip, (samples, rate), the bytes of a file, or an iterator of them"
 _PARTIAL = "an iterator of (text, final), as in ('good mor', False)"

@@ -18,32 +18,22 @@ import aiohttp
 from aiohttp.payload import Payload
 from yarl import URL
 
-from speechlab.client._secret import redact
 from speechlab.client._transport.http import (
     KEEPALIVE_S,
-    Reply,
-    Wire,
-    WireError,
-    broken_proxy,
     environment_proxy,
-    is_untrusted,
-    no_connection,
-    nothing_came,
     proxy_name,
     shared_ssl_context,
     unusable_proxy,
-    without_trace,
 )
+from speechlab.client._transport.library import Fault, LibraryReply, LibraryWire
 from speechlab.errors import ConfigurationError, SpeechLabError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
     from aiohttp.abc import AbstractStreamWriter
 
     from speechlab.client._operations.call import Body, HttpCall, Timeouts
     from speechlab.client._settings.settings import Settings
-    from speechlab.client._transport.http import Sent
+    from speechlab.client._transport.http import Reply, Sent
 
 _SLICE = 1 << 18
 """Bytes passed to the network at once, and the maximum buffered for an unread reply."""
@@ -95,93 +85,61 @@ class _Upload(Payload):
             await writer.write(piece)
 
 
-class AiohttpReply(Reply):
+class AiohttpReply(LibraryReply):
     """A reply of aiohttp."""
 
     def __init__(self, response: aiohttp.ClientResponse, wire: AiohttpWire, limits: Timeouts) -> None:
+        super().__init__(wire, limits)
         self._response = response
-        self._limits = limits
-        self._wire = wire
         self.status = response.status
         self.headers = {}
         for name, value in response.headers.items():
             known = self.headers.get(name := name.lower())
             self.headers[name] = value if known is None else f"{known}, {value}"
 
-    async def pieces(self) -> AsyncIterator[bytes]:
-        """The body as it arrives."""
-        content = self._response.content
-        failure: WireError | None = None
-        while failure is None:
-            try:
-                piece = await content.readany()
-            except Exception as error:  # noqa: BLE001 - translated outside the block, to leave no context
-                failure = self._wire.translated(error, self._limits, sent=True, cut=True)
-            except BaseException as error:  # noqa: BLE001 - a cancellation, raised again without its frames
-                raise without_trace(error)  # noqa: B904 - the cause was removed on purpose
-            else:
-                if not piece:
-                    self.ended = True
-                    return
-                yield piece
-        raise failure
+    async def _next(self) -> bytes | None:
+        return await self._response.content.readany() or None
 
     async def close(self) -> None:
         """Close the connection, or return it to the pool if the body was read completely."""
         self._response.close()
 
 
-class AiohttpWire(Wire):
+class AiohttpWire(LibraryWire):
     """A session of aiohttp."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
-        proxy = environment_proxy(settings.base_url)
-        self._proxy = _Proxy(proxy, settings.base_url) if proxy else None
+        self.proxy = environment_proxy(settings.base_url)
+        self._behind_proxy = _Proxy(self.proxy, settings.base_url) if self.proxy else None
         self._loop = asyncio.get_running_loop()
         self._session = _session(settings.base_url)
         self._used_at = self._loop.time()
         self._let_go = weakref.finalize(self, _let_go, self._session, self._loop, os.getpid())
 
-    async def open(self, call: HttpCall, sent: Sent, connect_s: float, read_s: float | None) -> Reply:
-        """Send a request, and wait for the headers of the reply."""
+    async def _reply(self, call: HttpCall, sent: Sent, connect_s: float, read_s: float | None) -> Reply:
         await self._notice_closed()
         upload = None if call.body is None else _Upload(call.body, sent, call.timeouts.write)
-        failure: Exception
-        try:
-            response = await self._request(call, upload, connect_s, read_s)
-        except Exception as error:  # noqa: BLE001 - translated outside the block, to leave no context
-            failure = self.translated(error, call.timeouts, sent=sent.done, connect_s=connect_s)
-        except BaseException as error:  # noqa: BLE001 - a cancellation, raised again without its frames
-            raise without_trace(error)  # noqa: B904 - the cause was removed on purpose
-        else:
-            if response.status != 407 or self._proxy is None:
-                reply = AiohttpReply(response, self, call.timeouts)
-                self.replies.add(reply)
-                return reply
-            response.close()
-            failure = broken_proxy(self._proxy.address, "407", 407)
-        if upload is not None and upload.failure is not None:
-            failure = upload.failure
-        raise without_trace(failure)
-
-    async def _request(
-        self, call: HttpCall, upload: _Upload | None, connect_s: float, read_s: float | None
-    ) -> aiohttp.ClientResponse:
         headers = self._headers(call)
         options: dict[str, Any] = {}
-        if self._proxy is not None:
-            headers |= self._proxy.headers
-            options = self._proxy.options
-        return await self._session.request(
-            call.method,
-            self._url(call.path, partial(URL, encoded=True)),
-            data=upload,
-            headers=headers,
-            timeout=_timeout(connect_s, read_s),
-            allow_redirects=False,
-            **options,
-        )
+        if self._behind_proxy is not None:
+            headers |= self._behind_proxy.headers
+            options = self._behind_proxy.options
+        try:
+            response = await self._session.request(
+                call.method,
+                self._url(call.path, partial(URL, encoded=True)),
+                data=upload,
+                headers=headers,
+                timeout=_timeout(connect_s, read_s),
+                allow_redirects=False,
+                **options,
+            )
+        except Exception:
+            if upload is not None and upload.failure is not None:
+                raise upload.failure from None
+            raise
+        return AiohttpReply(response, self, call.timeouts)
 
     async def _notice_closed(self) -> None:
         # A loop that has not run for a while, as between the cells of a notebook, does not know yet which idle
@@ -192,23 +150,16 @@ class AiohttpWire(Wire):
             await asyncio.sleep(0)
         self._used_at = now
 
-    def translated(
-        self, error: Exception, limits: Timeouts, *, sent: bool, cut: bool = False, connect_s: float = 0.0
-    ) -> WireError:
-        """The failure for an exception of the library."""
+    def _fault(self, error: Exception, *, sent: bool) -> tuple[Fault, str, int | None]:
         if isinstance(error, aiohttp.ConnectionTimeoutError):
-            return no_connection(connect_s, proxy=self._proxy.address if self._proxy else None)
+            return Fault.NO_CONNECTION, "", None
         if isinstance(error, TimeoutError):
-            taking = not sent and not isinstance(error, aiohttp.ServerTimeoutError)
-            within_s = limits.write if taking else limits.read
-            return nothing_came(within_s, sent=sent, cut=cut, taking=taking)
+            waits = sent or isinstance(error, aiohttp.ServerTimeoutError)
+            return Fault.SILENT if waits else Fault.NOT_TAKEN, "", None
         text = _said(error)
-        if self._proxy is not None and not is_untrusted(text):
-            if isinstance(error, aiohttp.ClientHttpProxyError):
-                return broken_proxy(self._proxy.address, f"{error.status} {text}", error.status)
-            if isinstance(error, aiohttp.ClientConnectorError):
-                return broken_proxy(self._proxy.address, text)
-        return WireError(text, sent=sent, timed_out=False, cut=cut)
+        if isinstance(error, aiohttp.ClientHttpProxyError):
+            return Fault.PROXY, f"{error.status} {text}", error.status
+        return Fault.PROXY if isinstance(error, aiohttp.ClientConnectorError) else Fault.OTHER, text, None
 
     async def close(self) -> None:
         """Close all connections."""
@@ -228,7 +179,7 @@ def _said(error: Exception) -> str:
     elif isinstance(error, aiohttp.ClientConnectorError):
         error = error.os_error
     said = error.message if isinstance(error, aiohttp.ClientResponseError) else str(error)
-    return redact(said).strip() or type(error).__name__
+    return said.strip() or type(error).__name__
 
 
 @lru_cache(maxsize=64)
@@ -286,7 +237,6 @@ class _Proxy:
             options: dict[str, Any] = {"proxy": URL(proxy_name(address))}
         except ValueError as error:
             raise unusable_proxy(error) from None
-        self.address = address
         self.headers: dict[str, str] = {}
         if parts.username is not None:
             user, password = unquote(parts.username), unquote(parts.password or "")

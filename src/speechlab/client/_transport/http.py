@@ -154,15 +154,12 @@ class Reply(ABC):
 
 
 class Wire(ABC):
-    """Connections of one client, on one event loop.
-
-    Attributes:
-        replies: Replies that are still referenced; they end with the wire.
-    """
+    """Connections of one client, on one event loop."""
 
     def __init__(self, settings: Settings) -> None:
         install_log_filter()
         self.replies: WeakSet[Reply] = WeakSet()
+        """Replies that are still referenced; they end with the wire."""
         self._base_url = settings.base_url
         self._key = settings.api_key
         self._reads_interim = settings.lease is not None

@@ -8,22 +8,14 @@ from functools import partial
 from types import coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from speechlab.client._secret import redact
 from speechlab.client._transport.http import (
     KEEPALIVE_S,
-    Reply,
-    Wire,
-    WireError,
-    broken_proxy,
     environment_proxy,
-    is_untrusted,
-    no_connection,
-    nothing_came,
     shared_ssl_context,
     unusable_proxy,
     without_trace,
 )
-from speechlab.errors import SpeechLabError
+from speechlab.client._transport.library import Fault, LibraryReply, LibraryWire
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator
@@ -32,7 +24,7 @@ if TYPE_CHECKING:
 
     from speechlab.client._operations.call import HttpCall, Timeouts
     from speechlab.client._settings.settings import Settings
-    from speechlab.client._transport.http import Sent
+    from speechlab.client._transport.http import Reply, Sent
 
 T = TypeVar("T")
 
@@ -81,43 +73,27 @@ def _collecting(
             step = partial(steps.throw, error)
 
 
-class HttpxReply(Reply):
+class HttpxReply(LibraryReply):
     """A reply of httpx2."""
 
     def __init__(self, response: httpx2.Response, wire: HttpxWire, limits: Timeouts) -> None:
+        super().__init__(wire, limits)
         self._response = response
-        self._limits = limits
-        self._wire = wire
+        self._body: AsyncIterator[bytes] | None = None
+        self._generators: list[AsyncGenerator[Any, Any]] = []
         self.status = response.status_code
         self.headers = {name.lower(): value for name, value in response.headers.items()}
 
-    async def pieces(self) -> AsyncIterator[bytes]:
-        """The body as it arrives."""
-        body = self._response.aiter_bytes()
-        generators: list[AsyncGenerator[Any, Any]] = []
-        first = True
-        failure: WireError | None = None
-        while failure is None:
-            try:
-                coming = partial(anext, body, None)
-                piece = await (_collecting(generators, coming) if first else coming())
-                first = False
-            except Exception as error:  # noqa: BLE001 - translated outside the block, to leave no context
-                failure = self._wire.translated(error, self._limits, sent=True, cut=True)
-            except BaseException as error:  # noqa: BLE001 - a cancellation, raised again without its frames
-                raise without_trace(error)  # noqa: B904 - the cause was removed on purpose
-            else:
-                if piece is None:
-                    self.ended = True
-                    return
-                try:
-                    yield piece
-                except GeneratorExit:
-                    for generator in generators:
-                        with suppress(Exception):  # a connection that breaks while closing is closed
-                            await generator.aclose()
-                    raise
-        raise failure
+    async def _next(self) -> bytes | None:
+        if self._body is not None:
+            return await anext(self._body, None)
+        self._body = self._response.aiter_bytes()
+        return await _collecting(self._generators, partial(anext, self._body, None))
+
+    async def _left(self) -> None:
+        for generator in self._generators:
+            with suppress(Exception):  # a connection that breaks while closing is closed
+                await generator.aclose()
 
     async def close(self) -> None:
         """Close the connection, or return it to the pool if the body was read completely."""
@@ -127,72 +103,42 @@ class HttpxReply(Reply):
             without_trace(error)
 
 
-class HttpxWire(Wire):
+class HttpxWire(LibraryWire):
     """A transport of httpx2. Its client is not used: its features would be switched off, or exist here already."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
-        self._proxy: str | None = None
         if settings.transport is None or isinstance(settings.transport, str):
-            self._proxy = environment_proxy(settings.base_url)
-            self._transport = _transport(settings.base_url, self._proxy)
+            self.proxy = environment_proxy(settings.base_url)
+            self._transport = _transport(settings.base_url, self.proxy)
         else:
             self._transport = settings.transport
 
-    async def open(self, call: HttpCall, sent: Sent, connect_s: float, read_s: float | None) -> Reply:
-        """Send a request, and wait for the headers of the reply."""
-        request = self._request(call, sent, connect_s, read_s)
-        failure: Exception
-        try:
-            response = await self._transport.handle_async_request(request)
-        except SpeechLabError as error:
-            failure = error
-        except Exception as error:  # noqa: BLE001 - translated outside the block, to leave no context
-            failure = self.translated(error, call.timeouts, sent=sent.done, connect_s=connect_s)
-        except BaseException as error:  # noqa: BLE001 - a cancellation, raised again without its frames
-            raise without_trace(error)  # noqa: B904 - the cause was removed on purpose
-        else:
-            reply = HttpxReply(response, self, call.timeouts)
-            self.replies.add(reply)
-            if reply.status != 407 or self._proxy is None:
-                return reply
-            await reply.close()
-            failure = broken_proxy(self._proxy, "407", 407)
-        raise without_trace(failure)
-
-    def _request(self, call: HttpCall, sent: Sent, connect_s: float, read_s: float | None) -> httpx2.Request:
+    async def _reply(self, call: HttpCall, sent: Sent, connect_s: float, read_s: float | None) -> Reply:
         import httpx2
 
-        limits = call.timeouts
-        waits = {"connect": connect_s, "read": read_s, "write": limits.write, "pool": None}
-        return httpx2.Request(
+        waits = {"connect": connect_s, "read": read_s, "write": call.timeouts.write, "pool": None}
+        request = httpx2.Request(
             call.method,
             self._url(call.path, httpx2.URL),
             headers=self._headers(call),
             content=None if call.body is None else _upload(call.body.open(), sent),
             extensions={"timeout": waits},
         )
+        return HttpxReply(await self._transport.handle_async_request(request), self, call.timeouts)
 
-    def translated(
-        self, error: Exception, limits: Timeouts, *, sent: bool, cut: bool = False, connect_s: float = 0.0
-    ) -> WireError:
-        """The failure for an exception of the library."""
+    def _fault(self, error: Exception, *, sent: bool) -> tuple[Fault, str, int | None]:  # noqa: ARG002 - aiohttp needs it
         import httpx2
 
         if isinstance(error, httpx2.ConnectTimeout):
-            return no_connection(connect_s, proxy=self._proxy)
+            return Fault.NO_CONNECTION, "", None
         if isinstance(error, (httpx2.TimeoutException, TimeoutError)):
-            taking = isinstance(error, httpx2.WriteTimeout)
-            within_s = limits.write if taking else limits.read
-            return nothing_came(within_s, sent=sent, cut=cut, taking=taking)
-        text = redact(str(error)).strip() or type(error).__name__
-        if self._proxy is not None and not is_untrusted(text):
-            if isinstance(error, httpx2.ConnectError):
-                return broken_proxy(self._proxy, text)
-            if isinstance(error, httpx2.ProxyError):  # its message starts with the status
-                status = text.partition(" ")[0]
-                return broken_proxy(self._proxy, text, int(status) if status.isdecimal() else 0)
-        return WireError(text, sent=sent, timed_out=False, cut=cut)
+            return Fault.NOT_TAKEN if isinstance(error, httpx2.WriteTimeout) else Fault.SILENT, "", None
+        text = str(error)
+        if isinstance(error, httpx2.ProxyError):  # its message starts with the status
+            status = text.partition(" ")[0]
+            return Fault.PROXY, text, int(status) if status.isdecimal() else 0
+        return Fault.PROXY if isinstance(error, httpx2.ConnectError) else Fault.OTHER, text, None
 
     async def close(self) -> None:
         """Close all connections."""

@@ -1,9 +1,12 @@
-"""A running call: its measurements, and its reply while it arrives."""
+"""A running call: its measurements, its reply while it arrives, and interrupts that reach it at once."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import secrets
+import sys
+import threading
 from logging import DEBUG
 from typing import TYPE_CHECKING, TypeVar
 
@@ -13,7 +16,7 @@ from speechlab.client._scheduling.pressure import End, Ended
 from speechlab.errors import APITimeoutError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable
+    from collections.abc import AsyncIterator, Awaitable, Iterator
 
     from speechlab.client._operations.call import HttpCall
     from speechlab.client._scheduling.waiting import CallPlace
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
     from speechlab.client._transport.http import Reply
 
 T = TypeVar("T")
+_TURN_S = 0.2
+_NOTHING = contextlib.nullcontext()
 
 
 class Progress:
@@ -136,3 +141,30 @@ class ReplyStream:
             await self._reply.close()
         finally:
             self._place.end(Ended(End.OK if self.ended else End.UNKNOWN))
+
+
+def hearing_interrupts() -> contextlib.AbstractContextManager[None]:
+    """A context in which interrupts reach the running loop; needed in a kernel's main thread only.
+
+    IPython cancels the cell from its signal handler, which does not wake the loop: waiting for a reply, it would
+    notice only when the reply arrives. So during such a wait it wakes a few times a second.
+    """
+    if "ipykernel" not in sys.modules or threading.current_thread() is not threading.main_thread():
+        return _NOTHING
+    return _turning(asyncio.get_running_loop())
+
+
+@contextlib.contextmanager
+def _turning(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+    next_turn: asyncio.TimerHandle | None = None
+
+    def turn() -> None:
+        nonlocal next_turn
+        next_turn = loop.call_later(_TURN_S, turn)
+
+    turn()
+    try:
+        yield
+    finally:
+        if next_turn is not None:
+            next_turn.cancel()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from speechlab.client._events import RunningTotals, Timing, attach_timing
 from speechlab.client._operations.call import HttpCall, RawResponse
@@ -21,8 +21,7 @@ from speechlab.client._scheduling.waiting import CallPlace, NotSentError
 from speechlab.client._settings.store_mode import nothing_is_sent
 from speechlab.client._systems.functions import FunctionSystem
 from speechlab.client._transport.exchange import exchange
-from speechlab.client._transport.interrupts import hearing_interrupts
-from speechlab.client._transport.progress import Progress, ReplyStream
+from speechlab.client._transport.progress import Progress, ReplyStream, hearing_interrupts
 from speechlab.contract import CONCURRENCY_HEADER, read_concurrency
 from speechlab.errors import (
     APITimeoutError,
@@ -115,10 +114,10 @@ class Sender:
         try:
             return await self.connections.while_open(scheduled.place)
         except NotSentError as error:
-            problem = self.not_sent(error, "the text")
+            problem = self._not_sent(error, "the text")
         raise problem
 
-    def not_sent(self, error: NotSentError, what: str) -> SpeechLabError:
+    def _not_sent(self, error: NotSentError, what: str) -> SpeechLabError:
         """The error of a call that was not sent."""
         if error.stopped:
             return RunStoppedError(f"{what} was not sent: {error}")
@@ -135,7 +134,7 @@ class Sender:
                 place = await self.connections.while_open(scheduled.place)
             except NotSentError as error:
                 if last is None or error.stopped:
-                    problem = self.not_sent(error, f"a call of {service}")
+                    problem = self._not_sent(error, f"a call of {service}")
                 else:
                     problem, last.service_lost = last, error.lost
                 break
@@ -161,87 +160,96 @@ class Sender:
 
     async def send(self, call: HttpCall) -> RawResponse:
         """Send a call, and read the whole reply."""
-        outcome = await self._send(call, stream=False)
-        if isinstance(outcome, ReplyStream):  # pragma: no cover - the two are told apart by stream
-            raise TypeError("a whole reply was asked for")
-        return outcome
+        return cast("RawResponse", await self._send(call, stream=False))
 
     async def open(self, call: HttpCall) -> ReplyStream:
         """Send a call, and return at the headers of a successful reply."""
-        outcome = await self._send(call, stream=True)
-        if isinstance(outcome, RawResponse):  # pragma: no cover  # for the type checker alone
-            raise TypeError("a stream was asked for")
-        return outcome
+        return cast("ReplyStream", await self._send(call, stream=True))
 
     async def _send(self, call: HttpCall, *, stream: bool) -> RawResponse | ReplyStream:
         settings = self.settings
         if settings.mode == "replay":
             raise nothing_is_sent(call.operation)
-        if settings.default_headers:
-            call = replace(call, defaults=settings.default_headers)
+        limits = call.timeouts
         if settings.read_timeout_s is not None:
-            call = replace(call, timeouts=replace(call.timeouts, read=settings.read_timeout_s))
-        if settings.lease is not None and not call.timeouts.given:
+            limits = replace(limits, read=settings.read_timeout_s)
+        if settings.lease is not None and not limits.given:
             # It says while it waits in the queue that it does; the longest silence is the only limit.
-            call = replace(call, timeouts=replace(call.timeouts, total=None))
+            limits = replace(limits, total=None)
+        if settings.default_headers or limits is not call.timeouts:
+            call = replace(call, defaults=settings.default_headers, timeouts=limits)
         progress = Progress(settings, call)
-        if call.timeouts.given and call.timeouts.total is not None and self.group is None:
+        if limits.given and limits.total is not None and self.group is None:
             # A user's timeout limits the whole call; in a batch, it limits the time of the attempts.
-            progress.deadline = progress.began + call.timeouts.total
-        try:
-            await progress.key_ready()
-            with hearing_interrupts():
-                outcome = await self._send_until_answered(call, progress, stream=stream)
-        except BaseException as error:  # usually a cancellation
-            progress.tell("error", error=type(error).__name__)
-            raise
-        if isinstance(outcome, Failure):
-            raise self.given_up(outcome, progress)
+            progress.deadline = progress.began + limits.total
+        scheduled = self.scheduled(call.service, free=call.free, retries=0 if call.raw else None)
+
+        async def attempt(place: CallPlace) -> RawResponse | ReplyStream | Failure:
+            return await self._send_in_place(call, progress, place, stream=stream)
+
+        where = call.where(settings.place)
+        outcome: RawResponse | ReplyStream = await self.until_answered(scheduled, progress, attempt, where)
         if progress.possibly_metered:  # by a failed attempt, in addition to the successful one
             self.totals.add(possibly_metered=1)
         progress.tell("done", status=outcome.status)
         return outcome
 
-    async def _send_until_answered(
-        self, call: HttpCall, progress: Progress, *, stream: bool
-    ) -> RawResponse | ReplyStream | Failure:
-        scheduled = self.scheduled(call.service, free=call.free, retries=0 if call.raw else None)
+    async def until_answered(
+        self,
+        scheduled: ScheduledCall,
+        progress: Progress,
+        attempt: Callable[[CallPlace], Awaitable[T | Failure]],
+        what: str,
+    ) -> T:
+        """Make attempts when the scheduler says, until one succeeds or no other may be made: all retries are here."""
+        try:
+            await progress.key_ready()
+            with hearing_interrupts():
+                outcome = await self._repeated(scheduled, progress, attempt, what)
+        except BaseException as error:  # usually a cancellation
+            progress.tell("error", error=type(error).__name__)
+            raise
+        if isinstance(outcome, Failure):
+            raise self._given_up(outcome, progress)
+        return outcome
+
+    async def _repeated(
+        self,
+        scheduled: ScheduledCall,
+        progress: Progress,
+        attempt: Callable[[CallPlace], Awaitable[T | Failure]],
+        what: str,
+    ) -> T | Failure:
         scheduled.deadline = progress.deadline
         last: Failure | None = None
         while True:
-            pid = self.service_pid
+            pid = 0 if self.settings.lease is None else self.settings.lease.service.pid
             waiting_since = progress.clock.monotonic()
             try:
                 place = await self.connections.while_open(scheduled.place)
             except NotSentError as error:
                 if last is None or error.stopped:
-                    return Failure(self.not_sent(error, call.where(self.settings.place)))
+                    return Failure(self._not_sent(error, what))
                 last.error.service_lost = error.lost
                 return last
             progress.queued_s += place.started - waiting_since
-            outcome = await self._send_in_place(call, progress, place, stream=stream)
+            outcome = await attempt(place)
             if not isinstance(outcome, Failure):
                 return outcome
             last = outcome
-            progress.possibly_metered |= outcome.sent and outcome.status is None and not call.free
-            if await self.revived(outcome, progress, pid):
+            progress.possibly_metered |= last.sent and last.status is None and not progress.call.free
+            if await self._revived(last, progress, pid):
                 place.end(Ended(End.UNKNOWN))
-                scheduled.deadline = None if self.group is not None else progress.deadline
-                continue
-            delay = scheduled.again(outcome, place)
-            if delay is None:
-                outcome.error.service_lost = scheduled.lost
-                return outcome
+            else:
+                delay = scheduled.again(last, place)
+                if delay is None:
+                    last.error.service_lost = scheduled.lost
+                    return last
+                name = type(last.error).__name__
+                progress.tell("retry", status=last.status, delay_s=delay, error=name)
             scheduled.deadline = None if self.group is not None else progress.deadline
-            name = type(outcome.error).__name__
-            progress.tell("retry", status=outcome.status, delay_s=delay, error=name)
 
-    @property
-    def service_pid(self) -> int:
-        """Process id of the embedded service; 0 for other services."""
-        return 0 if self.settings.lease is None else self.settings.lease.service.pid
-
-    async def revived(self, failure: Failure, progress: Progress, pid: int) -> bool:
+    async def _revived(self, failure: Failure, progress: Progress, pid: int) -> bool:
         """Remove the cause of a failed attempt, if possible; True if the call should be sent again.
 
         A stopped embedded service is restarted. Only requests that were not sent in full are sent again, and the time
@@ -274,7 +282,7 @@ class Sender:
         progress.tell("retry", status=401, delay_s=0.0, error="AuthenticationError")
         return True
 
-    def given_up(self, failure: Failure, progress: Progress) -> SpeechLabError:
+    def _given_up(self, failure: Failure, progress: Progress) -> SpeechLabError:
         """Report a call that is not retried, and return its error; count it if it may have been metered."""
         error = failure.error
         attach_timing(error, progress.timing())

@@ -25,7 +25,7 @@ from speechlab.client._transport.http import (
     user_agent,
     without_trace,
 )
-from speechlab.client._transport.interrupts import hearing_interrupts
+from speechlab.client._transport.progress import hearing_interrupts
 from speechlab.contract import REALTIME_PATH, join_url
 from speechlab.errors import APIConnectionError, APITimeoutError
 
