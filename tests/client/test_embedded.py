@@ -18,7 +18,7 @@ import pytest
 
 from speechlab._platform import package_version
 from speechlab._require import require
-from speechlab.client import AsyncClient, Client, aconnect, connect
+from speechlab.client import AsyncClient, Client, connect
 from speechlab.client._embedded import launch as _launch
 from speechlab.client._embedded import lease as _lease
 from speechlab.client._embedded import state as _state
@@ -307,7 +307,7 @@ def test_awaiting(fake, state):
     import asyncio
 
     async def main():
-        async with await aconnect() as one, await AsyncClient.connect() as two:
+        async with await AsyncClient.connect() as one, await AsyncClient.connect() as two:
             return len(await one.voices()) + len(await two.voices())
 
     assert asyncio.run(main()) == 0

@@ -19,8 +19,8 @@ WITHOUT = {
         evaluate.translation evaluate.vad_sweep evaluate.voices plots.confusions plots.error_by_measure
         plots.listeners plots.translation_scores""",
     "a call of a service, or what it returns: docs/client.md, docs/batch.md and docs/conform.md show the calls": """
-        client.AsyncClient client.SpeechClip client.aconnect client.connect client.opentelemetry_hook
-        conform.run batch.assemble batch.diff batch.load batch.plan_synthesis batch.plan_transcription
+        client.AsyncClient client.SpeechClip client.connect client.opentelemetry_hook
+        conform.run batch.assemble batch.load batch.plan_synthesis batch.plan_transcription
         batch.plan_translation batch.run batch.segments batch.synthesize batch.transcribe
         batch.transcribe_long batch.translate widgets.StreamPlayer""",
     "what rooms of this package ask of each other, and nobody else": """

@@ -9,7 +9,6 @@ limits.
 from __future__ import annotations
 
 from speechlab._door import name_after as _name_after
-from speechlab.batch._history.diff import diff
 from speechlab.batch._history.failures import failures
 from speechlab.batch._history.run import Run, load, runs
 from speechlab.batch._history.verify import Verification
@@ -47,7 +46,6 @@ __all__ = [
     "Value",
     "Watcher",
     "assemble",
-    "diff",
     "failures",
     "in_turns",
     "load",

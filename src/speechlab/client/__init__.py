@@ -7,11 +7,9 @@ separate process. Notebooks, batches, studies, widgets and the command line use 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from speechlab._door import name_after as _name_after
-from speechlab.client._api.async_client import AsyncClient, AsyncRawReplies
-from speechlab.client._api.client import Client, RawReplies, aconnect, connect
+from speechlab.client._api.async_client import AsyncClient
+from speechlab.client._api.client import Client, connect
 from speechlab.client._api.for_batches import address_and_key as address_and_key
 from speechlab.client._api.for_batches import ask_service as ask_service
 from speechlab.client._api.for_batches import asking_afresh as asking_afresh
@@ -23,9 +21,8 @@ from speechlab.client._api.for_batches import remember_service as remember_servi
 from speechlab.client._api.for_batches import replaying_from as replaying_from
 from speechlab.client._api.for_batches import result_of as result_of
 from speechlab.client._api.for_batches import without_scheduler as without_scheduler
-from speechlab.client._api.perform import RawReply
 from speechlab.client._api.realtime import RealtimePool, RealtimeSession, SpeechEvents
-from speechlab.client._api.streams import RawStream, SpeechStream, TranslationStream
+from speechlab.client._api.streams import SpeechStream, TranslationStream
 from speechlab.client._api.system import system
 from speechlab.client._clock import Clock, Random, SystemClock
 from speechlab.client._events import CallEvent, Timing
@@ -46,14 +43,10 @@ from speechlab.client._settings.keys import remember_key as remember_key
 from speechlab.client._settings.keys import remembered_key as remembered_key
 from speechlab.client._settings.resolve import BASE_URL_VARIABLE as BASE_URL_VARIABLE
 from speechlab.client._settings.settings import plain_url as plain_url
-from speechlab.client._streams.raw import AsyncRawStream
 from speechlab.client._streams.speech import AsyncSpeechStream
 from speechlab.client._streams.translation import AsyncTranslationStream
 from speechlab.client._telemetry import opentelemetry_hook
 from speechlab.contract import AudioDone, AudioStart, Usage
-
-if TYPE_CHECKING:
-    from speechlab.text import join_texts
 
 __all__ = [
     "AsyncClient",
@@ -72,18 +65,9 @@ __all__ = [
     "Translate",
     "Translation",
     "Usage",
-    "aconnect",
     "connect",
     "opentelemetry_hook",
     "system",
 ]
 
 _name_after(__name__, globals())
-
-
-def __getattr__(name: str) -> Any:
-    if name == "join_texts":  # its module is slow to import, and most calls do not need it
-        from speechlab.text import join_texts
-
-        return join_texts
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -18,14 +18,12 @@ import pytest
 
 from speechlab.client import (
     AsyncClient,
-    AsyncRawStream,
     AsyncRealtimePool,
     AsyncRealtimeSession,
     AsyncSpeechEvents,
     AsyncSpeechStream,
     AsyncTranslationStream,
     Client,
-    RawStream,
     RealtimePool,
     RealtimeSession,
     SpeechEvents,
@@ -33,7 +31,6 @@ from speechlab.client import (
     Synthesize,
     Translate,
     TranslationStream,
-    aconnect,
     connect,
 )
 from speechlab.errors import ConfigurationError, InvalidRequestError, SpeechLabError
@@ -60,7 +57,6 @@ def plain(annotation):
         (Client, AsyncClient),
         (SpeechStream, AsyncSpeechStream),
         (TranslationStream, AsyncTranslationStream),
-        (RawStream, AsyncRawStream),
         (RealtimeSession, AsyncRealtimeSession),
         (RealtimePool, AsyncRealtimePool),
         (SpeechEvents, AsyncSpeechEvents),
@@ -100,7 +96,7 @@ def test_the_raw_replies_have_every_operation_over_http_in_both_faces():
         "with_options",
         "with_raw_response",
     }
-    others = {"identity", "request", "realtime", "realtime_pool"}
+    others = {"identity", "request", "realtime", "realtime_pool", "stream_speech", "stream_translation"}
     assert kept[Client] == public(Client) - elsewhere - others
 
 
@@ -162,9 +158,7 @@ def test_a_wrong_argument_is_told_of_the_method():
             (stream.__exit__, "SpeechStream.__exit__() missing 3"),
             (lab.__exit__, "Client.__exit__() missing 3"),
             (raw.translate, f"RawReplies.translate() {no_text}"),
-            (raw.stream_speech, f"RawReplies.stream_speech() {no_text}"),
             (lambda: raw.voices(1), f"RawReplies.voices() {too_many}"),
-            (lambda: raw.stream_speech("a", voice="x").parse(1), f"RawStream.parse() {too_many}"),
         ):
             assert complaint(call).startswith(told)
 
@@ -187,7 +181,6 @@ def test_a_wrong_argument_is_told_of_the_asynchronous_method():
         (lambda lab: lab.stream_speech("a", voice="x").close(1), "AsyncSpeechStream.close() takes 1"),
         (lambda lab: lab.with_raw_response.voices(1), "AsyncRawReplies.voices() takes 1"),
         (lambda lab: lab.with_raw_response.translate(), f"AsyncRawReplies.translate() {no_text}"),
-        (lambda lab: lab.with_raw_response.stream_speech(), f"AsyncRawReplies.stream_speech() {no_text}"),
     ):
         assert complaint(lambda call=call: asyncio.run(main(call))).startswith(told)
 
@@ -280,7 +273,7 @@ def test_a_class_of_the_user_does_not_rename_what_it_takes_over():
 
 
 def test_the_ways_in_have_the_same_parameters():
-    ways = [connect, aconnect, Client.connect, AsyncClient.connect, Client, AsyncClient]
+    ways = [connect, Client.connect, AsyncClient.connect, Client, AsyncClient]
     assert len({str(inspect.signature(way).parameters) for way in ways}) == 1
     one, other = inspect.getdoc(Client), inspect.getdoc(AsyncClient)
     assert one[one.index("Args:") :] == other[other.index("Args:") :]

@@ -21,7 +21,6 @@ from speechlab.client import (
     Transcript,
     Translation,
     VoiceCatalogue,
-    join_texts,
     plain_url,
 )
 from speechlab.contract import Voice
@@ -32,6 +31,7 @@ from speechlab.errors import (
     InvalidRequestError,
     StreamTruncatedError,
 )
+from speechlab.text import join_texts
 
 
 def voices_of(http, **fields):

@@ -39,10 +39,6 @@ def speech(lab, http):
     return lab.stream_speech("a", voice=http.VOICE_ID)
 
 
-def raw_speech(lab, http):
-    return lab.with_raw_response.stream_speech("a", voice=http.VOICE_ID)
-
-
 def translation(lab, _http=None):
     return lab.stream_translation("a", source_lang="ja", target_lang="en")
 
@@ -53,8 +49,6 @@ READERS = [
     pytest.param(speech, list, id="for"),
     pytest.param(speech, lambda stream: stream.collect(), id="collect"),
     pytest.param(speech, lambda stream: list(stream.clips()), id="clips"),
-    pytest.param(raw_speech, next, id="raw"),
-    pytest.param(raw_speech, lambda raw: raw.parse().collect(), id="raw-parse"),
 ]
 
 
@@ -229,7 +223,6 @@ LET_GO = [
             "collect": lambda s: s.collect(),
             "clips": lambda s: list(s.clips()),
         },
-        raw_speech: {"for": list, "parse": lambda s: list(s.parse())},
         translation: {"for": list, "next": next, "collect": lambda s: s.collect()},
     }.items()
     for name, read in reads.items()

@@ -192,3 +192,17 @@ def test_the_connection_is_used_again_after_the_end(server, lab, http):
         with stream_of(lab, server, http, http.events(http.delta("a"))) as stream:
             list(stream)
     assert not server.closed_early.is_set()
+
+
+def test_an_open_stream_has_the_head_of_its_reply(server, lab, http, wav):
+    server.script(http.reply(503), http.chunked(wav[:1000], wav[1000:]))
+    stream = lab.stream_speech("a", voice=http.VOICE_ID)
+    assert (stream.status, stream.headers) == (None, {})
+    with stream:
+        assert (stream.status, stream.headers["transfer-encoding"]) == (200, "chunked")
+        assert stream.timing.attempts == 2
+        assert stream.collect().encoded == wav
+    body = http.chunked(http.events(http.delta("あ")), content_type="text/event-stream")
+    server.script(body)
+    with lab.stream_translation("a", source_lang="ja", target_lang="en") as stream:
+        assert (stream.status, stream.headers["content-type"]) == (200, "text/event-stream")

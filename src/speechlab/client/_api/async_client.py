@@ -18,7 +18,6 @@ from speechlab.client._operations.translation import StreamTranslation, Translat
 from speechlab.client._realtime.dial import RealtimeConfig, RealtimeOptions
 from speechlab.client._realtime.pool import AsyncRealtimePool
 from speechlab.client._realtime.session import AsyncRealtimeSession
-from speechlab.client._streams.raw import AsyncRawStream
 from speechlab.client._streams.speech import AsyncSpeechStream
 from speechlab.client._streams.translation import AsyncTranslationStream
 from speechlab.errors import InvalidRequestError
@@ -175,9 +174,8 @@ class AsyncClient(Performer):
         """The operations over HTTP with the raw reply.
 
         ``voices``, ``synthesize``, ``transcribe`` and ``translate`` return a reply with ``status``, ``headers``,
-        ``content`` and ``timing``; its ``parse()`` returns the result of the usual call. ``stream_speech`` and
-        ``stream_translation`` return a context manager. Once entered, it has ``status``, ``headers`` and ``timing``;
-        iterating it gives the bytes, and ``parse()`` gives the stream.
+        ``content`` and ``timing``; its ``parse()`` returns the result of the usual call. An open stream has its
+        ``status`` and ``headers`` itself.
         """
         return AsyncRawReplies(self)
 
@@ -247,30 +245,16 @@ def _raw(
     return call
 
 
-def _raw_stream(
-    method: Callable[Concatenate[AsyncClient, P], A],
-) -> Callable[Concatenate[AsyncRawReplies, P], AsyncRawStream[A]]:
-    """The same method, returning the raw reply of the stream."""
-
-    @wraps(method)
-    def call(self: AsyncRawReplies, /, *args: P.args, **kwargs: P.kwargs) -> AsyncRawStream[A]:
-        return AsyncRawStream(method(self._client, *args, **kwargs))
-
-    return call
-
-
 @own_methods
 class AsyncRawReplies:
-    """Raw replies of a client's operations; those of streams have their headers before their body."""
+    """Raw replies of a client's operations."""
 
     def __init__(self, client: AsyncClient) -> None:
         self._client = client
 
     synthesize = _raw(AsyncClient.synthesize)
-    stream_speech = _raw_stream(AsyncClient.stream_speech)
     transcribe = _raw(AsyncClient.transcribe)
     translate = _raw(AsyncClient.translate)
-    stream_translation = _raw_stream(AsyncClient.stream_translation)
 
     @described_as(AsyncClient.voices)
     async def voices(self, *, timeout: float | None = None) -> RawReply[VoiceCatalogue]:  # noqa: ASYNC109 - of the request, retries included

@@ -8,7 +8,7 @@ from speechlab._brief import briefly
 from speechlab.client._api.async_client import AsyncClient, AsyncRawReplies
 from speechlab.client._api.face import Face, described_as, faced, mirrored, taking_arguments_of, waited
 from speechlab.client._api.realtime import RealtimePool, RealtimeSession
-from speechlab.client._api.streams import RawStream, SpeechStream, TranslationStream
+from speechlab.client._api.streams import SpeechStream, TranslationStream
 from speechlab.client._secret import as_secret
 from speechlab.client._settings.resolve import settings_for, settings_from
 from speechlab.client._settings.settings import check_names
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from speechlab.client._secret import Secret
     from speechlab.client._settings.settings import ClientOptions, Settings
-    from speechlab.client._streams.raw import AsyncRawStream
 
 
 @taking_arguments_of(AsyncClient)
@@ -129,23 +128,13 @@ class Client(Face[AsyncClient]):
         return super().__repr__()
 
 
-def _speech_stream(raw: AsyncRawStream[Any]) -> RawStream[SpeechStream]:
-    return RawStream(raw, SpeechStream)
-
-
-def _translation_stream(raw: AsyncRawStream[Any]) -> RawStream[TranslationStream]:
-    return RawStream(raw, TranslationStream)
-
-
 class RawReplies(Face[AsyncRawReplies]):
-    """Raw replies of a client's operations; those of streams have their headers before their body."""
+    """Raw replies of a client's operations."""
 
     voices = waited(AsyncRawReplies.voices)
     synthesize = waited(AsyncRawReplies.synthesize)
-    stream_speech = faced(AsyncRawReplies.stream_speech, _speech_stream)
     transcribe = waited(AsyncRawReplies.transcribe)
     translate = waited(AsyncRawReplies.translate)
-    stream_translation = faced(AsyncRawReplies.stream_translation, _translation_stream)
     perform = waited(AsyncRawReplies.perform)
 
 
@@ -161,17 +150,3 @@ def connect(
     key, api_key = as_secret(api_key), None
     check_names(options)
     return Client.connect(base_url, ws_base_url=ws_base_url, api_key=key, **options)
-
-
-@briefly
-@described_as(AsyncClient.connect)
-async def aconnect(
-    base_url: str | None = None,
-    *,
-    ws_base_url: str | None = None,
-    api_key: str | Secret | Callable[[], str] | None = None,
-    **options: Unpack[ClientOptions],
-) -> AsyncClient:
-    key, api_key = as_secret(api_key), None
-    check_names(options)
-    return await AsyncClient.connect(base_url, ws_base_url=ws_base_url, api_key=key, **options)

@@ -24,7 +24,7 @@ from speechlab.client._transport.progress import hearing_interrupts
 from speechlab.errors import ConfigurationError, StreamTruncatedError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
     from speechlab.client._operations.operation import Operation
     from speechlab.client._store.memory import StoredCall
@@ -41,8 +41,6 @@ class Stream(AsyncOpenable):
 
     def __init__(self, sender: Sender, stored_call_of: StoredCallOf) -> None:
         self._body: StreamBody | None = None
-        self._copy_to: Callable[[bytes], None] | None = None
-        """Called with each piece of the body, for raw replies."""
         self._sender = sender
         self._stored_call_of = stored_call_of
         self._pieces: AsyncIterator[bytes]
@@ -60,6 +58,16 @@ class Stream(AsyncOpenable):
     def timing(self) -> Timing:
         """Durations so far, and the number of attempts."""
         return self._body.timing if self._body is not None and not self._closed else self._timing
+
+    @property
+    def status(self) -> int | None:
+        """HTTP status; None before the stream is open."""
+        return None if self._body is None else self._body.status
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Headers of the reply, names in lower case; empty before the stream is open."""
+        return {} if self._body is None else self._body.headers
 
     async def open(self) -> None:
         """Send the request, and wait for the headers of the reply.
@@ -127,8 +135,6 @@ class Stream(AsyncOpenable):
             return None
         if self._tape is not None:
             self._tape.add(piece)
-        if self._copy_to is not None:
-            self._copy_to(piece)
         return piece
 
     async def _awaited_bytes(self) -> bytes | None:
@@ -171,7 +177,7 @@ class Stream(AsyncOpenable):
         if isinstance(error, StreamTruncatedError) and not isinstance(self._body, TapedBody):
             error.possibly_metered = True
             self._sender.totals.add(possibly_metered=1)
-        return about_reply(error, {} if self._body is None else self._body.headers, self.timing)
+        return about_reply(error, self.headers, self.timing)
 
     def _check_process(self) -> None:
         if self._pid != os.getpid():

@@ -48,7 +48,7 @@ class AsyncSpeechStream(Stream):
     @property
     def content_type(self) -> str:
         """Media type from the service; empty before the stream is open."""
-        return self._body.headers.get("content-type", "") if self._body is not None else ""
+        return self.headers.get("content-type", "")
 
     async def _begin(self) -> None:
         operation = await self._prepare()

@@ -25,7 +25,7 @@ from speechlab.client._transport.http import (
     shared_ssl_context,
     unusable_proxy,
 )
-from speechlab.client._transport.library import Fault, LibraryReply, LibraryWire
+from speechlab.client._transport.library import LibraryReply, LibraryWire, WireFault
 from speechlab.errors import ConfigurationError, SpeechLabError
 
 if TYPE_CHECKING:
@@ -150,16 +150,20 @@ class AiohttpWire(LibraryWire):
             await asyncio.sleep(0)
         self._used_at = now
 
-    def _fault(self, error: Exception, *, sent: bool) -> tuple[Fault, str, int | None]:
+    def _fault(self, error: Exception, *, sent: bool) -> tuple[WireFault, str, int | None]:
         if isinstance(error, aiohttp.ConnectionTimeoutError):
-            return Fault.NO_CONNECTION, "", None
+            return WireFault.NO_CONNECTION, "", None
         if isinstance(error, TimeoutError):
             waits = sent or isinstance(error, aiohttp.ServerTimeoutError)
-            return Fault.SILENT if waits else Fault.NOT_TAKEN, "", None
+            return WireFault.SILENT if waits else WireFault.NOT_TAKEN, "", None
         text = _said(error)
         if isinstance(error, aiohttp.ClientHttpProxyError):
-            return Fault.PROXY, f"{error.status} {text}", error.status
-        return Fault.PROXY if isinstance(error, aiohttp.ClientConnectorError) else Fault.OTHER, text, None
+            return WireFault.PROXY, f"{error.status} {text}", error.status
+        return (
+            WireFault.PROXY if isinstance(error, aiohttp.ClientConnectorError) else WireFault.OTHER,
+            text,
+            None,
+        )
 
     async def close(self) -> None:
         """Close all connections."""

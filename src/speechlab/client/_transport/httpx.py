@@ -15,7 +15,7 @@ from speechlab.client._transport.http import (
     unusable_proxy,
     without_trace,
 )
-from speechlab.client._transport.library import Fault, LibraryReply, LibraryWire
+from speechlab.client._transport.library import LibraryReply, LibraryWire, WireFault
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator
@@ -127,18 +127,22 @@ class HttpxWire(LibraryWire):
         )
         return HttpxReply(await self._transport.handle_async_request(request), self, call.timeouts)
 
-    def _fault(self, error: Exception, *, sent: bool) -> tuple[Fault, str, int | None]:  # noqa: ARG002 - aiohttp needs it
+    def _fault(self, error: Exception, *, sent: bool) -> tuple[WireFault, str, int | None]:  # noqa: ARG002 - aiohttp needs it
         import httpx2
 
         if isinstance(error, httpx2.ConnectTimeout):
-            return Fault.NO_CONNECTION, "", None
+            return WireFault.NO_CONNECTION, "", None
         if isinstance(error, (httpx2.TimeoutException, TimeoutError)):
-            return Fault.NOT_TAKEN if isinstance(error, httpx2.WriteTimeout) else Fault.SILENT, "", None
+            return (
+                WireFault.NOT_TAKEN if isinstance(error, httpx2.WriteTimeout) else WireFault.SILENT,
+                "",
+                None,
+            )
         text = str(error)
         if isinstance(error, httpx2.ProxyError):  # its message starts with the status
             status = text.partition(" ")[0]
-            return Fault.PROXY, text, int(status) if status.isdecimal() else 0
-        return Fault.PROXY if isinstance(error, httpx2.ConnectError) else Fault.OTHER, text, None
+            return WireFault.PROXY, text, int(status) if status.isdecimal() else 0
+        return WireFault.PROXY if isinstance(error, httpx2.ConnectError) else WireFault.OTHER, text, None
 
     async def close(self) -> None:
         """Close all connections."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from speechlab.client._transport.http import Sent
 
 
-class Fault(Enum):
+class WireFault(Enum):
     """What a library says by an exception."""
 
     NO_CONNECTION = auto()
@@ -86,7 +86,7 @@ class LibraryWire(Wire):
         """Send a request by the library; its own errors."""
 
     @abstractmethod
-    def _fault(self, error: Exception, *, sent: bool) -> tuple[Fault, str, int | None]:
+    def _fault(self, error: Exception, *, sent: bool) -> tuple[WireFault, str, int | None]:
         """What an exception of the library says: its kind, its message, and the status of a refusing proxy."""
 
     async def open(self, call: HttpCall, sent: Sent, connect_s: float, read_s: float | None) -> Reply:
@@ -113,12 +113,12 @@ class LibraryWire(Wire):
     ) -> WireError:
         """The failure for an exception of the library."""
         fault, text, status = self._fault(error, sent=sent)
-        if fault is Fault.NO_CONNECTION:
+        if fault is WireFault.NO_CONNECTION:
             return no_connection(connect_s, proxy=self.proxy)
-        if fault in {Fault.NOT_TAKEN, Fault.SILENT}:
-            taking = fault is Fault.NOT_TAKEN
+        if fault in {WireFault.NOT_TAKEN, WireFault.SILENT}:
+            taking = fault is WireFault.NOT_TAKEN
             return nothing_came(limits.write if taking else limits.read, sent=sent, cut=cut, taking=taking)
         text = redact(text).strip() or type(error).__name__
-        if fault is Fault.PROXY and self.proxy is not None and not is_untrusted(text):
+        if fault is WireFault.PROXY and self.proxy is not None and not is_untrusted(text):
             return broken_proxy(self.proxy, text, status)
         return WireError(text, sent=sent, timed_out=False, cut=cut)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from speechlab._platform import package_version
+from speechlab.evaluate._blocks import BLOCK
 from speechlab.evaluate._made import SIDES
 from speechlab.evaluate._speech.answer import rates_answer
 from speechlab.evaluate._speech.speed import no_speed
-from speechlab.evaluate._speech.summary import BLOCK, NO_SPEAKER, ranking_units, summarized
+from speechlab.evaluate._speech.summary import NO_SPEAKER, ranking_units, summarized
 from speechlab.evaluate._speech.tables import load_views, rates_view, speed_view
 from speechlab.evaluate._writing.contents import Conclusion, Contents, Drawing, ShownRows
 from speechlab.evaluate._writing.differences import ENOUGH
