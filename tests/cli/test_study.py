@@ -132,6 +132,28 @@ def test_which_voice_to_take(run):
     assert report.answer in " ".join(done.stdout.split())
 
 
+def test_recordings_that_exist_in_place_of_voices(run):
+    clip = datasets.zh_speech().iloc[0]
+    rows = [
+        {"wav": clip["audio"], "text": clip["text"], "language": "zh", "who": who} for who in ("anna", "bert")
+    ]
+    pd.DataFrame(rows).to_csv(run.root / "made.csv", index=False)
+    given = ("made.csv", "--out", "made", "--audio-column", "wav", "--voice-column", "who")
+    done = run("round-trip", *given, "--service", "ears=")
+    assert done.returncode == 0, done.stderr
+    report = evaluate.Report.load(run.root / "made")
+    assert sorted(report.summary["voice_name"]) == ["anna", "bert"]
+    assert report.summary["ranking_rate"].notna().all()
+    for wrong, told in (
+        ((*given[:3], "--voice-column", "who"), "give --audio-column as well"),
+        ((*given, "--service", "a=", "--service", "b="), "takes one recogniser"),
+        ((*given[:5], "--voice-column", "no"), "no column 'no'"),
+    ):
+        refused = run("round-trip", *wrong)
+        assert refused.returncode == 2, refused.stderr
+        assert told in refused.stderr.replace("\n", " ")
+
+
 def test_voices_of_services_of_both_kinds_in_one_table(run, live_service):
     pd.DataFrame({"text": ["Good morning."], "language": "en"}).to_csv(run.root / "one.csv", index=False)
     with openai_server(live_service) as (_, address):

@@ -31,6 +31,8 @@ def test_the_page_runs(tmp_path, monkeypatch):
         "whisper",
         "hugging_face",
         "sherpa",
+        "sherpa_live",
+        "whisper_live",
         "lessac",
         "azure",
         "google",
@@ -48,5 +50,17 @@ def test_the_page_runs(tmp_path, monkeypatch):
     assert len(heard.segments)
     assert heard.words["confidence"].between(0, 1).all()
     assert heard.words["end"].max() <= recording["duration_s"] + 1
+    clip = sl.AudioClip.from_file(recording["audio"])
+    with names["sl"].system(
+        "live",
+        transcribe_stream=names["LiveWhisper"],
+        version="1",
+        sample_rate=16_000,
+        piece_s=4.0,
+        playback_rate=None,
+    ) as live:
+        streamed = live.transcribe(clip, language="zh", stream=True)
+    assert sl.metrics.error_rate([recording["text"]], [streamed.text], unit="char", language="zh").rate < 0.5
+    assert len(streamed.partials) > 1
     for name in (*systems, "proxy"):
         names[name].close()

@@ -460,6 +460,41 @@ def test_a_study_of_two_functions(tmp_path):
     assert not again.table["status"].eq("error").any()
 
 
+def test_voices_of_any_language_speak_in_studies_and_in_the_explorer(tmp_path):
+    def echo(clip):
+        return "one two"
+
+    table = pd.DataFrame({"text": ["one two"], "language": "en"})
+    with sl.system("me", synthesize=spoken, transcribe=echo, version="1") as lab:
+        report = evaluate.round_trip(lab, table, store=tmp_path, progress=False)
+        assert report.summary["wer"].tolist() == [0.0]
+        assert lab.voices().find(language="sw")
+        explorer = sl.widgets.VoiceExplorer(lab)
+        assert explorer.frame["languages"].tolist() == [["any language"]]
+        explorer.speak(voices=["default"])
+        assert explorer.frame["first_audible_s"].notna().all()
+        assert explorer.frame["error"].isna().all()
+
+
+def test_a_clip_is_encoded_once_at_most(tmp_path, monkeypatch):
+    encoded, encode = [], sl.AudioClip.encode
+
+    def counting(clip, *how, **more):
+        encoded.append(how)
+        return encode(clip, *how, **more)
+
+    monkeypatch.setattr(sl.AudioClip, "encode", counting)
+    with sl.system("e", synthesize=lambda text: tone(), transcribe=lambda clip: "a", version="1") as lab:
+        made = batch.synthesize(
+            pd.DataFrame({"text": ["a"], "voice": "default"}), lab, store=tmp_path, progress=False
+        )
+        assert encoded == [("flac",)]
+        batch.transcribe(made[["audio"]], lab, store=tmp_path, progress=False)
+        lab.transcribe(tone())
+        lab.transcribe((RATE, tone().samples))
+        assert len(encoded) == 1
+
+
 def test_a_replay_of_a_service_takes_no_system_for_it(tmp_path):
     store = Store(tmp_path)
     with sl.system("later", transcribe=heard, version="1", store=store) as lab:

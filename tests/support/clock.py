@@ -34,6 +34,16 @@ class FakeClock:
         self.now += seconds
 
 
+class SpeechClock(FakeClock):
+    """Time that passes only while speech is waited for, and not while a client waits for minutes."""
+
+    async def sleep(self, seconds):
+        if seconds > 2:
+            await asyncio.sleep(seconds)
+        else:
+            await super().sleep(seconds)
+
+
 class Half:
     """Jitter that is always in the middle."""
 

@@ -16,6 +16,7 @@ from speechlab.client._api.for_batches import asking_afresh as asking_afresh
 from speechlab.client._api.for_batches import begin as begin
 from speechlab.client._api.for_batches import by_attempts as by_attempts
 from speechlab.client._api.for_batches import fitted_to as fitted_to
+from speechlab.client._api.for_batches import functions_of as functions_of
 from speechlab.client._api.for_batches import grouped as grouped
 from speechlab.client._api.for_batches import remember_service as remember_service
 from speechlab.client._api.for_batches import replaying_from as replaying_from

@@ -36,7 +36,10 @@ SPEECH = _SCORES | {
     *("hypothesis", "hypothesis_language", "confidence", "loop", "status", "error", *SIDES),
 }
 """Columns of all studies of speech."""
+STREAMED = ("first_partial_s", "finalization_s", "revisions", "unstable_words", "final_words")
+"""Columns of streamed recognition."""
 RECOGNITION = SPEECH | {
+    *STREAMED,
     *("hallucination", "tail_lost", "recording", "snr_db", "block"),
     *("hotwords_said", "hotwords_hit", "hotwords_added", "unbiased_errors", "unbiased_length"),
 }

@@ -47,6 +47,7 @@ from speechlab.metrics._statistics.randomization import holm
 from speechlab.metrics._statistics.sequential import sequential_test
 from speechlab.metrics._systems.attribution import Attribution, attribute
 from speechlab.metrics._systems.ranking import Ranking, rank, rank_each
+from speechlab.metrics._timed.stability import partial_stability
 from speechlab.metrics._timed.timed import TimedErrorRate, timed_error_rate
 from speechlab.metrics._timed.words import WordTimes, word_times
 from speechlab.metrics._translation.glossary import glossary_terms
@@ -78,6 +79,7 @@ __all__ = [
     "hotword_scores",
     "judge",
     "loudness",
+    "partial_stability",
     "rank",
     "rank_each",
     "read_sclite",

@@ -14,6 +14,8 @@ _NAMES = {
     "ja": ("Japanese", "jpn", "日本語"),
     "zh": ("Chinese", "Mandarin", "cmn", "zho", "中文"),
 }
+ANY_LANGUAGE = "any language"
+"""What a voice speaks whose languages nobody has named."""
 _BY_NAME = {name.casefold(): code for code, names in _NAMES.items() for name in names}
 # Tibetan, Japanese, Khmer, Lao, Burmese, Thai, Cantonese, Chinese.
 _UNSPACED = frozenset({"bo", "ja", "km", "lo", "my", "th", "yue", "zh"})
@@ -65,11 +67,13 @@ def primary_language(language: str) -> str:
 
 
 def languages_in(text: str) -> set[str]:
-    """The language codes in free text, such as the languages of a voice in a catalogue.
+    """The language codes in free text, such as the languages of a voice in a catalogue; of ``"any language"``, all.
 
     A word that names no language is included in lower case.
     """
     check_text(text)
+    if text.strip().casefold() == ANY_LANGUAGE:
+        return set(_ISO_639_1)
     words = re.split(r"[^\w-]+", text.casefold())
     named = (_BY_NAME.get(part) for word in words for part in re.split("[-_]", word))
     return {primary_language(word) for word in words if word} | {code for code in named if code}

@@ -13,9 +13,10 @@ from contextlib import contextmanager
 import pandas as pd
 import pytest
 
+import speechlab as sl
 from speechlab import batch
 from speechlab.client import Client
-from speechlab.errors import AuthenticationError, InvalidRequestError
+from speechlab.errors import AuthenticationError, ConfigurationError, InvalidRequestError
 from speechlab.store import Store
 from support.batches import quiet, texts
 from support.forked import dask_worker
@@ -79,6 +80,19 @@ def cluster():
 def test_an_executor_that_is_none(reverser, store):
     with pytest.raises(InvalidRequestError, match=r"give a dask\.distributed\.Client"):
         batch.translate(pd.DataFrame({"text": ["a"]}), reverser, **quiet(store, executor="cluster"))
+
+
+def test_functions_in_place_of_a_service_run_on_the_workers(cluster, store):
+    held = threading.Lock()
+    frame = pd.DataFrame({"text": ["a", "b"]})
+    how = quiet(store, executor=cluster.client, source_lang="en", target_lang="ja")
+    with sl.system("pids", translate=lambda text: f"{text} {os.getpid()}", version="1") as lab:
+        rows = batch.translate(frame, lab, **how)
+    pids = {text.split()[1] for text in rows["translation"]}
+    assert str(os.getpid()) not in pids
+    told = pytest.raises(ConfigurationError, match="load the model in a factory")
+    with sl.system("locked", translate=lambda text: f"{held}", version="1") as lab, told:
+        batch.translate(frame, lab, **how)
 
 
 class SlowUntilOthersCame(Translator):

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from speechlab._arguments import no_column
+from speechlab.audio import AudioClip
 from speechlab.batch._plan.parameters import (
     SynthesisParameters,
     TranscriptionParameters,
@@ -127,7 +128,7 @@ class TranscriptionStep(RowStep):
 
     async def _ready(self, call: PlannedCall) -> Transcribe:
         operation = cast("Transcribe", call.operation)
-        if isinstance(operation.audio, bytes):
+        if isinstance(operation.audio, bytes | AudioClip):  # neither changes
             return operation
         return await asyncio.to_thread(self._read_again, operation, call)
 

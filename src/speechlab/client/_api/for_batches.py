@@ -49,6 +49,13 @@ def fitted_to(lab: Client | AsyncClient, operation: O) -> O:
     return fitted
 
 
+def functions_of(lab: Client | AsyncClient) -> tuple[frozenset[str], int]:
+    """The operations of a system of functions, and how many of them run at once; none of a service."""
+    behind: Any = getattr(lab, "_async", lab)
+    adapter = behind._settings.adapter  # noqa: SLF001 - of the same room
+    return frozenset(getattr(adapter, "functions", ())), getattr(adapter, "places", 0)
+
+
 def result_of(future: Future[T]) -> T:
     """Wait for the result of the work that :func:`begin` started."""
     return _portal.result_of(future)

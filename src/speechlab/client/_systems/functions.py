@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import pickle
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
 from speechlab.client._systems.streaming import PacedClips
@@ -127,6 +129,38 @@ class SystemFunction:
         return not self.makes and any(
             inspect.iscoroutinefunction(one) or inspect.isasyncgenfunction(one) for one in (self.given, call)
         )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickled, (_pickled(self.given), self.makes, self.takes)
+
+
+def _unpickled(given: bytes, makes: bool, takes: frozenset[str] | None) -> SystemFunction:
+    return SystemFunction(pickle.loads(given), makes, takes)  # noqa: S301 - of our own process
+
+
+def _pickled(function: Callable[..., Any]) -> bytes:
+    """A function for another process.
+
+    Raises:
+        ConfigurationError: It cannot be sent.
+    """
+    try:
+        if getattr(function, "__module__", None) != "__main__":
+            return pickle.dumps(function)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        pass
+    try:
+        data: bytes = import_module("cloudpickle").dumps(function)
+    except ImportError:
+        message = (
+            "functions of a notebook or a script cannot be sent to another process; put them into a module, or: pip "
+            "install cloudpickle"
+        )
+    except Exception as error:  # noqa: BLE001 - of any object that the function holds
+        message = f"the functions cannot be sent to another process ({error}); load the model in a factory"
+    else:
+        return data
+    raise ConfigurationError(message)
 
 
 def fields_taken(operation: str, parameters: list[inspect.Parameter] | None) -> frozenset[str]:

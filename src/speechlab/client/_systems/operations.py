@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from speechlab._arguments import plain_rate
+from speechlab._arguments import is_whole_number, plain_rate
 from speechlab.audio import AudioClip
 from speechlab.client._operations.call import HttpCall
 from speechlab.client._operations.operation import Operation, sendable, text_content, timeouts, words
@@ -26,6 +26,7 @@ from speechlab.contract import (
 from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
+    from speechlab.client._operations.recognition import Transcript
     from speechlab.client._systems.functions import FunctionSystem
 
 O = TypeVar("O", bound=Operation[Any])  # noqa: E741 - an operation
@@ -134,10 +135,23 @@ class FunctionRecognition(Transcribe):
         asked = FunctionCall(self._function, clip, told, pace=pace)
         return HttpCall(self.name, "asr", "POST", RECOGNITION_PATH, limits, asked=asked)
 
+    def spent(self, result: Transcript) -> dict[str, float]:
+        if (clip := self._samples) is not None:  # which are not encoded for their length
+            return {"calls": 1, "recognized_s": clip.duration_s}
+        return super().spent(result)
+
+    @property
+    def _samples(self) -> AudioClip | None:
+        """The recording, if it was given as samples."""
+        given: Any = self.audio
+        if isinstance(given, tuple) and len(given) == 2:
+            samples, rate = reversed(given) if is_whole_number(given[0]) else given
+            return AudioClip(samples, rate)
+        return given if isinstance(given, AudioClip) else None
+
     def _clip(self) -> AudioClip:
         """The recording in one channel, at the rate of the function."""
-        given = self.audio
-        if isinstance(given, AudioClip):
+        if (given := self._samples) is not None:
             clip = AudioClip(given.samples, given.sample_rate, given.title)
         else:
             with self.recording.open() as file:

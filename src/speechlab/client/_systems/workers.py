@@ -10,11 +10,10 @@ import subprocess
 import sys
 import threading
 from contextlib import suppress
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from speechlab.client._systems.performing import Loaded
-from speechlab.errors import ConfigurationError, EngineError, SpeechLabError
+from speechlab.errors import EngineError, SpeechLabError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterator
@@ -63,7 +62,7 @@ class _Process:
         child = self._child
         try:
             if child is None:
-                payload = _pickled(self._system)
+                payload = pickle.dumps((self._system.name, dict(self._system.functions)))
                 child = self._child = subprocess.Popen(
                     [sys.executable, "-c", _CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE
                 )
@@ -96,30 +95,6 @@ class _Process:
                 if pipe is not None:
                     with suppress(OSError):
                         pipe.close()
-
-
-def _pickled(system: FunctionSystem) -> bytes:
-    """The functions of a system for another process.
-
-    Raises:
-        ConfigurationError: A function cannot be sent.
-    """
-    content = system.name, dict(system.functions)
-    own = any(getattr(one.given, "__module__", None) == "__main__" for one in system.functions.values())
-    try:
-        if not own:
-            return pickle.dumps(content)
-    except (pickle.PicklingError, AttributeError, TypeError):
-        pass
-    try:
-        data: bytes = import_module("cloudpickle").dumps(content)
-    except ImportError:
-        message = "processes= needs functions of a module; put them into a file, or: pip install cloudpickle"
-    except Exception as error:  # noqa: BLE001 - of any object that the function holds
-        message = f"the functions cannot be sent to another process ({error}); load the model in a factory"
-    else:
-        return data
-    raise ConfigurationError(message)
 
 
 class _Runner:

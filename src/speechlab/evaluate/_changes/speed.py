@@ -21,6 +21,8 @@ _TIMES = {
     "first_audible_s": "time to the first sound",
     "first_word_s": "time to the first word",
     "total_s": "time to the end",
+    "first_partial_s": "time to the first partial",
+    "finalization_s": "time from the end of speech to the final text",
 }
 _NAMES = ("voice_name", "language")
 _DIRECTION = ("source_lang", "target_lang")
@@ -65,7 +67,7 @@ def _calls(report: Contents) -> pd.DataFrame:
 def _by_turn(calls: pd.DataFrame) -> pd.DataFrame:
     """Calls that began together as one, with the geometric means of their times: they share what slows them."""
     many = (
-        calls["concurrency"] > 1
+        (calls["concurrency"] > 1).fillna(value=False)
         if "concurrency" in calls.columns
         else pd.Series(data=False, index=calls.index)
     )

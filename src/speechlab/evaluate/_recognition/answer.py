@@ -6,20 +6,25 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from speechlab._arguments import is_missing
 from speechlab.display import percent
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._blocks import BLOCK
 from speechlab.evaluate._recognition.conditions import AS_RECORDED
 from speechlab.evaluate._recognition.order import FEWEST
 from speechlab.evaluate._speech.answer import advised, answer_of, named
-from speechlab.evaluate._speech.summary import ranking_scores
-from speechlab.evaluate._writing.columns import listed, plural
+from speechlab.evaluate._speech.summary import ranking_scores, ranking_units
+from speechlab.evaluate._speech.tables import UNITS
+from speechlab.evaluate._writing.columns import interval_text, listed, plural
 from speechlab.evaluate._writing.contents import Conclusion, Finding
 from speechlab.evaluate._writing.differences import difference_words
 from speechlab.metrics import compare, judge
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from speechlab.evaluate._recognition.systems import System
 
 _LEVEL = 0.05
 _NEARLY_TWICE, _TWICE = 1.7, 2.4
@@ -40,6 +45,72 @@ def systems_answer(order: pd.DataFrame, speed: pd.DataFrame, findings: Sequence[
         why = str(findings[0]) if findings else "No recording was recognised by all systems."
         return Conclusion("No system can be advised.", why)
     return answer_of(pd.DataFrame(rows))
+
+
+def streams_answer(
+    summary: pd.DataFrame, systems: Sequence[System], differences: pd.DataFrame, advice: Conclusion | None
+) -> Conclusion:
+    """Return when streamed text is final and how much of it is wrong, against whole recordings if there are any.
+
+    Args:
+        summary: The summary, with the times of streams.
+        systems: All systems.
+        differences: All pairs of systems.
+        advice: Which of several streamed systems to take; None for one.
+    """
+    lines = summary[summary["streams"].notna() & summary["ranking_rate"].notna()]
+    if "condition" in lines.columns:
+        lines = lines[lines["condition"] == AS_RECORDED]
+    if not len(lines):
+        return Conclusion("No stream could be scored.", "The table of rows has the reasons.")
+    rows = lines.assign(unit=ranking_units(lines)).to_dict("records")
+    timed = [row for row in rows if not is_missing(row.get("finalization_s"))]
+    if advice is not None:
+        by = ("system", "language") if len({row["language"] for row in rows}) > 1 else ("system",)
+        times = [f"{row['finalization_s']:.2f} s ({', '.join(row[name] for name in by)})" for row in timed]
+        more = f" Streamed text is final {listed(times)} after the end of speech." if times else ""
+        return Conclusion(advice.text, f"{advice.certainty}{more}".strip())
+    (live,) = (one for one in systems if one.streams)
+    whole, parts, sure = live.beside(systems), [], []
+    for row in rows:
+        other = _beside(summary, whole, row)
+        against = "" if is_missing(other) else f" (whole: {percent(other)})"
+        wrong = f"{percent(row['common_rate'])} of {UNITS.get(row['unit'], 'words')} are wrong{against}"
+        where = named(str(row["language"]))
+        final = f"is final {row['finalization_s']:.2f} s after the end of speech" if timed else "has no times"
+        parts.append(f"{final} in {where}, where {wrong}")
+        sure.append(f"{f'{where}: ' if len(rows) > 1 else ''}{_sure_of(row, differences, whole)}")
+    told = f"{'; '.join(sure)}."
+    return Conclusion(f"Streamed text {'; it '.join(parts)}.", told[:1].upper() + told[1:])
+
+
+def _beside(summary: pd.DataFrame, system: System | None, row: Mapping[Any, Any]) -> Any:
+    """The error rate of the system on the same recordings whole, if there is one."""
+    same = summary[summary["system"] == system.name] if system is not None else summary.iloc[:0]
+    for name in ("voice", "language", *(["condition"] if "condition" in row else [])):
+        same = same[same[name] == row[name]]
+    return next(iter(same["common_rate"]), None)
+
+
+def _sure_of(row: Mapping[Any, Any], differences: pd.DataFrame, whole: System | None) -> str:
+    """How sure the difference from whole recordings is, and the times of streams."""
+    count = plural(int(row["utterances_scored"]), "recording")
+    ends = interval_text(row.get("finalization_s_low"), row.get("finalization_s_high"))
+    times = f"; final texts came after {ends} s" if ends else ""
+    if not is_missing(most := row.get("finalization_s_p95")):
+        times = f"; 95 of 100 texts are final within {most:.2f} s"
+    pairs = [
+        one
+        for one in differences.to_dict("records")
+        if whole is not None and one["language"] == row["language"] and one["condition"] in {"", AS_RECORDED}
+        if {one["a"], one["b"]} == {row["system"], whole.name}
+    ]
+    if not pairs:
+        return f"that is of {count}{times}"
+    if pairs[0]["n"] < FEWEST:
+        return f"{count} cannot show whether the rates differ by chance; take {FEWEST} or more{times}"
+    beyond = "is beyond chance" if pairs[0]["p_holm"] < _LEVEL else "may be chance"
+    return f"the difference in errors {beyond} on {count}{times}"
 
 
 def condition_differences(table: pd.DataFrame, text: str, language: str) -> pd.DataFrame:

@@ -1,21 +1,29 @@
-"""Measures beside the error rates: formatting, entities, and scorers of the user."""
+"""Measures beside the error rates: formatting, entities, scorers of the user; times and changes of streams."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from speechlab._arguments import require_columns
+from speechlab.client import functions_of
 from speechlab.evaluate._arguments import code_or_none
 from speechlab.evaluate._blocks import BLOCK
-from speechlab.evaluate._made import SIDES
-from speechlab.evaluate._speech.scorers import SCORE
+from speechlab.evaluate._made import SIDES, STREAMED
+from speechlab.evaluate._speech.rows import HEAR
+from speechlab.evaluate._speech.scorers import SCORE, named_functions, opened, with_scores
+from speechlab.evaluate._speech.speed import OF_RECOGNISERS, STREAM_TIMES, table_of_calls
 from speechlab.evaluate._writing.columns import Shown, View, count, interval_text, number, rate, text
 from speechlab.evaluate._writing.differences import ENOUGH
-from speechlab.metrics import entity_scores, formatting_rates
+from speechlab.metrics import entity_scores, formatting_rates, partial_stability
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import pandas as pd
+
+    from speechlab.evaluate._recognition.systems import System
+    from speechlab.evaluate._speech.scorers import Scorer
+    from speechlab.store import Store
 
 _CODE = "speechlab: code"
 _MEASURES = (
@@ -33,7 +41,33 @@ _MEASURES = (
 )
 
 
-def measures_of(
+class Beside:
+    """What is measured beside the error rates: scorers of the user, formatting, and the entities of a column."""
+
+    def __init__(
+        self,
+        scorers: Mapping[str, Scorer] | None,
+        formatting: bool,
+        entities: str | None,
+        frame: pd.DataFrame,
+    ) -> None:
+        if entities is not None:
+            require_columns(frame, entities, argument="entities")
+        self._scorers = named_functions(scorers, "scorers", SCORE, frame.columns)
+        self._formatting, self._entities = formatting, entities
+
+    def of(
+        self, scored: pd.DataFrame, text: str, language: str, store: Store | str | None
+    ) -> tuple[pd.DataFrame, pd.DataFrame | None, list[str]]:
+        """The rows with the answers of the scorers, the measures, and notes."""
+        if not (self._scorers or self._formatting or self._entities is not None):
+            return scored, None, []
+        table, notes = with_scores(scored, self._scorers, (text, "hypothesis"), store)
+        how: dict[str, Any] = {"formatting": self._formatting, "entities": self._entities}
+        return table, _measures_of(table, text, language, **how), notes
+
+
+def _measures_of(
     table: pd.DataFrame, text: str, language: str, *, formatting: bool, entities: str | None
 ) -> pd.DataFrame:
     """The measures beside the error rates: formatting, entities and scorers, by system, condition and language."""
@@ -92,3 +126,98 @@ def measures_view(measures: pd.DataFrame) -> View:
 def _rate_interval(row: Mapping[Any, Any]) -> str | None:
     enough = row["utterances"] >= ENOUGH
     return interval_text(row.get("error_rate_low"), row.get("error_rate_high"), ".1%") if enough else None
+
+
+def with_streams(
+    heard: pd.DataFrame, skipped: pd.DataFrame, language: str, store: Store | str | None
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return recognised rows with the times and changes of those that were streamed, and skipped rows without any."""
+    import pandas as pd
+
+    keys = heard[f"{HEAR}key"]
+    with opened(store) as kept:
+        found = kept.get_many(keys.dropna().unique().tolist())
+    rows = []
+    for key, code in zip(keys, heard[language].map(code_or_none), strict=True):
+        said = found[key].response if key in found else {}
+        row = {name: said.get(name) for name in STREAM_TIMES}
+        if "partials" in said:
+            partials = [(one["text"], one["final"]) for one in said["partials"]]
+            changed = partial_stability(partials, language=code or "")
+            row |= dict(
+                zip(STREAMED[2:], (changed.revisions, changed.unstable_words, changed.words), strict=True)
+            )
+        rows.append(row)
+    types = dict.fromkeys(STREAMED, "Float64") | dict.fromkeys(STREAMED[2:], "Int64")
+    made = pd.DataFrame(rows, columns=list(STREAMED), index=heard.index).astype(types)
+    return heard.join(made), skipped.reindex(columns=[*skipped.columns, *STREAMED])
+
+
+def stream_calls(
+    scored: pd.DataFrame,
+    text: str,
+    language: str,
+    systems: Sequence[System],
+    concurrency: int,
+    timed: pd.DataFrame,
+) -> pd.DataFrame:
+    """Return the timed calls, and those of streams, which are the rows themselves."""
+    import pandas as pd
+
+    if "revisions" not in scored.columns:
+        return timed
+    rows = scored[scored["revisions"].notna()]
+    most = max(functions_of(one.lab)[1] for one in systems if one.lab is not None and one.streams)
+    facts = {"concurrency": 1 if min(most, concurrency) == 1 else None, "refusals": 0, "error": None}
+    names = {"text": rows[text], "language": rows[language], "voice_name": rows["voice"]}
+    calls = rows.assign(**names, turn=range(len(rows)))
+    sides = [name for name in SIDES if name in rows.columns]
+    each = [
+        {**{str(name): value for name, value in row.items()}, **facts} for row in calls.to_dict("records")
+    ]
+    own = table_of_calls(each, ("system", *OF_RECOGNISERS, *STREAM_TIMES))
+    own = own.assign(**{name: rows[name].astype("string").tolist() for name in sides})
+    own = own if "system" in sides else own.drop(columns="system")
+    return pd.concat([timed, own], ignore_index=True) if len(timed) else own
+
+
+def stream_summary(table: pd.DataFrame, summary: pd.DataFrame, language: str) -> pd.DataFrame:
+    """Return a summary with how often texts of streams changed: the ratios of unstable words and of revisions."""
+    if "revisions" not in table.columns:
+        return summary
+    by = [*(name for name in SIDES if name in table.columns), "voice", language]
+    each = table[table["revisions"].notna()].groupby(by, observed=True)
+    sums = each[list(STREAMED[2:])].sum().assign(streams=each["revisions"].count())
+    found = (
+        sums.assign(
+            unstable_partial_word_ratio=sums["unstable_words"]
+            / sums["final_words"].mask(sums["final_words"] == 0),
+            unstable_partial_segment_ratio=sums["revisions"] / sums["streams"],
+        )
+        .drop(columns=list(STREAMED[2:]))
+        .reset_index()
+        .rename(columns={language: "language"})
+    )
+    return summary.merge(found, on=["language" if name == language else name for name in by], how="left")
+
+
+def streams_view(summary: pd.DataFrame) -> View:
+    """Return the times and the changes of streams."""
+    columns = [
+        *(text(name, name, strong=True) for name in SIDES if name in summary.columns),
+        text("language", "language"),
+        count("streams", "streams"),
+        number("first partial (s)", "first_partial_s", optional=True, ends=True),
+        number("final text (s)", "finalization_s", strong=True, optional=True, ends=True),
+        number("95 of 100 within (s)", "finalization_s_p95", optional=True),
+        rate("unstable words", "unstable_partial_word_ratio"),
+        number("revisions", "unstable_partial_segment_ratio"),
+        rate("error rate", "ranking_rate", strong=True),
+    ]
+    note = (
+        "Medians with their range. First partial: from the first sound to the first text. Final text: from the end "
+        "of the last sound (less than 40 dB below the loudest) to the last final text. Unstable words: shown and "
+        "then changed, over the words of the final texts (UPWR). Revisions: texts of a recording that change a word "
+        "(UPSR). Words of Chinese and Japanese are characters."
+    )
+    return View.of("Streamed recognition", columns, summary[summary["streams"].notna()], note)

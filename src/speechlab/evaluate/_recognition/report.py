@@ -11,12 +11,13 @@ from speechlab.evaluate._recognition.answer import (
     condition_differences,
     condition_findings,
     conditions_answer,
+    streams_answer,
     systems_answer,
 )
 from speechlab.evaluate._recognition.conditions import AS_RECORDED
 from speechlab.evaluate._recognition.flags import flagged
 from speechlab.evaluate._recognition.hotwords import Hotwords, hotword_effects, hotwords_view
-from speechlab.evaluate._recognition.measures import measures_view
+from speechlab.evaluate._recognition.measures import measures_view, stream_summary, streams_view
 from speechlab.evaluate._recognition.order import SystemOrder, ordered
 from speechlab.evaluate._recognition.speechless import told_of_nothing
 from speechlab.evaluate._speech.report import speech_methods, speech_report
@@ -63,7 +64,9 @@ def recognition_report(
     words = hotword_effects(flagged(table), systems, language)
     table, speed = words.table, facts["speed"]
     items = "recording" if "recording" in table.columns else None
-    facts["summary"] = summary = summarized(table, language, speed, items=items)
+    facts["summary"] = summary = stream_summary(
+        table, summarized(table, language, speed, items=items), language
+    )
     names = list(dict.fromkeys(table["system"].astype(str))) if "system" in table.columns else []
     order = ordered(table, text, language, about) if names else SystemOrder(pd.DataFrame(), judge([]), ())
     changed = condition_differences(table, text, language) if "condition" in table.columns else judge([])
@@ -74,7 +77,14 @@ def recognition_report(
         *([] if nothing is None else told_of_nothing(nothing)),
         *conditions,
     )
-    facts["conclusion"] = _answer(table, names, order, speed, conditions, said)
+    live = [one for one in systems if one.streams]
+    if live:
+        streamed = table[table["system"].isin([one.name for one in live])] if names else table
+        choice = ordered(streamed, text, language, about) if len(live) > 1 else order
+        advice = systems_answer(choice.systems, speed, choice.verdicts) if len(live) > 1 else None
+        facts["conclusion"] = streams_answer(summary, systems, order.differences, advice)
+    else:
+        facts["conclusion"] = _answer(table, names, order, speed, conditions, said)
     report = speech_report(title, table, text=text, language=language, **facts)
     tables = {"order": order.systems, "hotwords": words.summary}
     none = pd.DataFrame()
@@ -85,7 +95,7 @@ def recognition_report(
     shown, wide = _shown(table, text, language, names)
     noise, drawings = _drawings(order, summary, table)
     first, *timed = report.views
-    views = [first]
+    views = [first, *([streams_view(summary)] if live else [])]
     compared = order.differences
     views += [differences_view(compared, "Differences of systems", _PAIRED)] if len(compared) else []
     views += [hotwords_view(words.summary)] if len(words.summary) else []
@@ -151,7 +161,8 @@ def _done(
 ) -> list[str]:
     """What the study did besides scoring, for the methods."""
     names = set(table["condition"].astype(str)) if "condition" in table.columns else set()
-    done = ["made up", "lost ends"] if table["hallucination"].notna().any() else []
+    done = ["streamed"] if "revisions" in table.columns else []
+    done += ["made up", "lost ends"] if table["hallucination"].notna().any() else []
     done += ["noise"] if any(name.startswith("noise ") for name in names) else []
     done += ["bands"] if any(name.endswith(" Hz") for name in names) else []
     done += [] if nothing is None else ["silence"]

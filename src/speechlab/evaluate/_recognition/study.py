@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from speechlab import batch
-from speechlab._arguments import require_columns
 from speechlab._brief import briefly
 from speechlab.datasets import usual_columns
 from speechlab.evaluate._arguments import (
@@ -21,15 +20,15 @@ from speechlab.evaluate._arguments import (
     recording_seconds,
 )
 from speechlab.evaluate._blocks import BLOCK, Blocks, blocks_of
-from speechlab.evaluate._made import GIVEN, RECOGNITION, WHY
+from speechlab.evaluate._made import GIVEN, RECOGNITION, STREAMED, WHY
 from speechlab.evaluate._recognition.conditions import AS_RECORDED, Condition, conditions_of, under
-from speechlab.evaluate._recognition.measures import measures_of
+from speechlab.evaluate._recognition.measures import Beside, stream_calls, with_streams
 from speechlab.evaluate._recognition.report import recognition_report
 from speechlab.evaluate._recognition.speechless import heard_in_nothing, speechless_rows
 from speechlab.evaluate._recognition.systems import HAD, System, systems_of
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._speech.rows import SPEAK, had_before, recognised, scored_rows, unheard
-from speechlab.evaluate._speech.scorers import SCORE, Scorer, named_functions, opened, with_scores
+from speechlab.evaluate._speech.scorers import opened
 from speechlab.evaluate._speech.speed import callers_of, no_speed, timed_or_why, timed_recognisers
 from speechlab.evaluate._speech.summary import NO_SPEAKER
 from speechlab.evaluate._systems import asked_of_each, existing_of, told_gone
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from speechlab.client import Client
+    from speechlab.evaluate._speech.scorers import Scorer
     from speechlab.store import Store
 
 _SPEAKERS = ("voice", "speaker")
@@ -67,6 +67,7 @@ def recognition(
     scorers: Mapping[str, Scorer] | None = None,
     speed: int = 0,
     speed_concurrency: int | Sequence[int] = 1,
+    stream: bool = False,
     seed: int = 0,
     identify: bool = False,
     store: Store | str | None = None,
@@ -124,6 +125,10 @@ def recognition(
             system; 0 measures none. The calls are separate: warmed up, one at a time, systems in turns, nothing from
             a store, recordings unchanged.
         speed_concurrency: As for :func:`round_trip`.
+        stream: Whether recordings are also recognised while they are spoken, at the pace of speech, by the systems
+            that can (``sl.system(…, transcribe_stream=f)``). Those that recognise whole recordings, too, do both, as
+            the systems *streamed* and *whole*. The report has the times to the first and to the final text, and how
+            often texts change. As many are streamed at once as the system and ``concurrency`` allow.
         seed: Seed of the noise. The same seed gives the same recordings, whose results a store reuses.
         identify: As for :func:`round_trip`.
         store: As for :func:`round_trip`.
@@ -141,7 +146,7 @@ def recognition(
     had = existing_of(
         frame, "hypotheses", hypotheses, noise_db=noise_db, band_hz=band_hz, speechless=speechless
     )
-    systems = systems_of(lab, settings, had, identify=identify, options=options)
+    systems = systems_of(lab, settings, had, identify=identify, stream=stream, options=options)
     outputs = {f"{HAD}{column}": frame[column].tolist() for column in had.values()}
     frame = _without_outputs(frame, had, None if lab is not None else audio)
     several = len(systems) > 1
@@ -156,7 +161,7 @@ def recognition(
         frame, audio=audio, text=text, language=language, voice=voice, groups=named
     )
     keep_free(frame, RECOGNITION - GIVEN)
-    wanted = _Beside(scorers, formatting, entities, frame)
+    wanted = Beside(scorers, formatting, entities, frame)
     blocks = blocks_of(frame, audio, text, groups, by_speaker=voice is not None)
     given, rows = _prepared(frame, audio, voice, blocks)
     rows = rows.assign(**outputs)
@@ -172,19 +177,18 @@ def recognition(
     how["progress"] = stage_of(progress, "transcribe")
     found, gone = _heard_by(systems, rows[known_language], language, how, progress)
     skipped = _left_out(rows[~known_language], language, systems)
-    own = _recorded(systems, {"identify": identify, **options}) | ({"speed": turns} if turns else {})
+    own = _recorded(systems, {"identify": identify}) | ({"speed": turns} if turns else {})
     own |= {"groups": blocks.column, "about": blocks.about, **_changed(conditions, noise, seed, nobody)}
     there = [one for one in systems if one.name in found and one.lab is not None]
     timed, untimed = _timed(there, rows[known_language], text, language, *clock)
-    scored, segments = scored_rows(
-        _below(_all_heard(systems, found, gone, rows[known_language]), len(rows)),
-        _below(skipped, len(rows)),
-        [*given, *made],
-        text,
-        language,
-        store,
-    )
+    heard = _below(_all_heard(systems, found, gone, rows[known_language]), len(rows))
+    left = _below(skipped, len(rows))
+    if any(one.streams for one in there):
+        heard, left = with_streams(heard, left, language, store)
+        made += STREAMED
+    scored, segments = scored_rows(heard, left, [*given, *made], text, language, store)
     scored, measures, unscored = wanted.of(scored, text, language, store)
+    timed = stream_calls(scored, text, language, there, concurrency, timed)
     nothing = None if silent is None else heard_in_nothing(there, silent, how)
     notes = [*told_gone(gone), *untimed, *_told_unscored(skipped[0], len(rows), scored, text)]
     notes += [*unscored, *blocks.notes]
@@ -193,32 +197,6 @@ def recognition(
     facts["measures"] = measures
     facts |= {"record": record_of("recognition", store, *found.values(), **own), "notes": notes}
     return Report.of(recognition_report(title, scored, text, language, about=blocks.about, **facts))
-
-
-class _Beside:
-    """What is measured beside the error rates: scorers of the user, formatting, and the entities of a column."""
-
-    def __init__(
-        self,
-        scorers: Mapping[str, Scorer] | None,
-        formatting: bool,
-        entities: str | None,
-        frame: pd.DataFrame,
-    ) -> None:
-        if entities is not None:
-            require_columns(frame, entities, argument="entities")
-        self._scorers = named_functions(scorers, "scorers", SCORE, frame.columns)
-        self._formatting, self._entities = formatting, entities
-
-    def of(
-        self, scored: pd.DataFrame, text: str, language: str, store: Store | str | None
-    ) -> tuple[pd.DataFrame, pd.DataFrame | None, list[str]]:
-        """The rows with the answers of the scorers, the measures, and notes."""
-        if not (self._scorers or self._formatting or self._entities is not None):
-            return scored, None, []
-        table, notes = with_scores(scored, self._scorers, (text, "hypothesis"), store)
-        how: dict[str, Any] = {"formatting": self._formatting, "entities": self._entities}
-        return table, measures_of(table, text, language, **how), notes
 
 
 def _without_outputs(frame: pd.DataFrame, had: dict[str, str], audio: str | None) -> pd.DataFrame:
@@ -280,7 +258,7 @@ def _are(count: int) -> str:
 def _recorded(systems: Sequence[System], options: dict[str, Any]) -> dict[str, Any]:
     """The options for the record: of each system, if there are several."""
     if len(systems) == 1:
-        return options
+        return {**options, **systems[0].options}
     services = list(dict.fromkeys(id(one.lab) for one in systems))
     return {
         "systems": {
@@ -365,13 +343,13 @@ def _timed(
     clean = rows[rows["condition"] == AS_RECORDED] if "condition" in rows.columns else rows
     if not count or not len(clean):
         return no_speed(), []
-    if not systems:
-        return no_speed(), []
     asked = {
         one.name: (one.lab, {"identify": one.identify, **one.options})
         for one in systems
-        if one.lab is not None
+        if one.lab is not None and not one.streams
     }
+    if not asked:
+        return no_speed(), []
     timed, why = timed_or_why(
         lambda: timed_recognisers(asked, clean, text, language, count, *clock), no_speed()
     )

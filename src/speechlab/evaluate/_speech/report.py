@@ -10,7 +10,7 @@ from speechlab.evaluate._made import SIDES
 from speechlab.evaluate._speech.answer import rates_answer
 from speechlab.evaluate._speech.speed import no_speed
 from speechlab.evaluate._speech.summary import NO_SPEAKER, ranking_units, summarized
-from speechlab.evaluate._speech.tables import load_views, rates_view, speed_view
+from speechlab.evaluate._speech.tables import load_views, rates_view, speed_view, start_column
 from speechlab.evaluate._writing.contents import Conclusion, Contents, Drawing, ShownRows
 from speechlab.evaluate._writing.differences import ENOUGH
 from speechlab.evaluate._writing.methods import Methods, methods_of, values_of
@@ -74,7 +74,7 @@ def speech_report(
     if len(counts) and counts.min() >= _BINS * ENOUGH and table["duration_s"].nunique() >= _BINS:
         tables["by_length"] = by_bins(table, "duration_s", bins=_BINS)
         drawings.append(Drawing("Error rate against length", "error_by_measure", ("by_length",)))
-    if len(timed):
+    if _known(timed, "rtf"):
         whose = ["system"] if "system" in timed.columns else []
         named = {"by": [*whose, *([] if whose and nobody else ["voice_name"])], "column": "rtf"}
         drawings.append(Drawing("Real-time factor of each call", "distributions", ("speed",), named))
@@ -91,7 +91,7 @@ def speech_report(
         columns={"text": text, "language": language},
         views=(
             rates_view(made),
-            *([speed_view(made)] if "timed_calls" in made.columns else []),
+            *([speed_view(made)] if _known(made, start_column(made)) else []),
             *load_views(timed),
         ),
         drawings=tuple(drawings if made["ranking_rate"].notna().any() else drawings[1:]),
@@ -120,8 +120,17 @@ def speech_methods(
         name for column, name in _DONE.items() if column in table.columns and table[column].notna().any()
     ]
     low = summary["ranking_rate_low"].notna().any() or summary["error_rate_low"].notna().any()
-    known += ["pooled", *(["intervals"] if low else []), *(["calls"] if len(speed) else [])]
+    known += [
+        "pooled",
+        *(["intervals"] if low else []),
+        *(["calls"] if _known(speed, "total_s") else []),
+    ]
     return methods_of(title, *known, *done, signatures=values_of(table, "signature"), noise=noise)
+
+
+def _known(table: pd.DataFrame, column: str) -> bool:
+    """Whether a table has values in a column."""
+    return column in table.columns and bool(table[column].notna().any())
 
 
 def joined(title: str, reports: Sequence[Contents]) -> Contents:

@@ -45,8 +45,8 @@ def side_by_side(report: Contents) -> pd.DataFrame:
 def wide_table(table: pd.DataFrame, names: list[str], text: str, language: str) -> pd.DataFrame:
     """Return the rows of several systems beside each other."""
     parts = [rows_of(table, name) for name in names]
-    shared = ["file", text, language, *(["condition"] if "condition" in table.columns else [])]
-    wide = parts[0][[*shared, "audio"]].copy() if parts else table.iloc[:0]
+    shared = ["file", text, language, *(name for name in ("condition", "audio") if name in table.columns)]
+    wide = parts[0][shared].copy() if parts else table.iloc[:0]
     for column in ("hypothesis", "error_rate", "errors"):
         for name, part in zip(names, parts, strict=True):
             wide[f"{column}_{name}"] = part[column]

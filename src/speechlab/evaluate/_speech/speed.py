@@ -23,11 +23,14 @@ if TYPE_CHECKING:
     from speechlab.batch import Progress
     from speechlab.client import Client, SpeechClip, Transcript, VoiceCatalogue
 
+STREAM_TIMES = ("first_partial_s", "finalization_s")
+"""Times of streamed recognition: of the first text since speech began, of the final one since it ended."""
 _TYPES = {
     **dict.fromkeys(("system", "way", "voice", "voice_name", "language"), "string"),
     **dict.fromkeys(("source_lang", "target_lang", "file", "text"), "string"),
     **dict.fromkeys(("turn", "concurrency", "refusals"), "Int64"),
     **dict.fromkeys(("first_byte_s", "first_audible_s", "first_word_s", "total_s", "duration_s"), "Float64"),
+    **dict.fromkeys(STREAM_TIMES, "Float64"),
     "rtf": "Float64",
     "stalls": "Int64",
     "stalled_s": "Float64",
@@ -37,11 +40,11 @@ _TYPES = {
 """The columns of all tables of timed calls, in order."""
 SPOKEN = ("first_byte_s", "first_audible_s", "total_s", "duration_s", "rtf", "stalls", "stalled_s")
 _OF_VOICES = ("voice", "voice_name", "language", "text", *SPOKEN)
-_OF_RECOGNISERS = ("voice", "voice_name", "language", "file", "text", "total_s", "duration_s", "rtf")
+OF_RECOGNISERS = ("voice", "voice_name", "language", "file", "text", "total_s", "duration_s", "rtf")
 _MOST_CALLERS = 256
 _WHOSE = ("system", "voice", "voice_name", "language", "source_lang", "target_lang")
 _ALWAYS = ("turn", "concurrency", "refusals", "error")
-TIMES = ("first_byte_s", "first_audible_s", "first_word_s", "total_s", "rtf")
+TIMES = ("first_byte_s", "first_audible_s", "first_word_s", "total_s", "rtf", *STREAM_TIMES)
 """Columns of timed calls that a summary has."""
 
 
@@ -164,7 +167,7 @@ def timed_recognisers(
             times["rtf"] = times["total_s"] / row["duration_s"]
         return facts | times
 
-    columns = (*(["system"] if several else []), *_OF_RECOGNISERS)
+    columns = (*(["system"] if several else []), *OF_RECOGNISERS)
     return table_of_calls(batch.in_turns(of_each, call, at_once, progress), columns)
 
 
@@ -261,8 +264,9 @@ def alone(speed: pd.DataFrame) -> pd.DataFrame:
     """The timed calls with the fewest others at the same time."""
     if not len(speed) or "concurrency" not in speed.columns:
         return speed
-    known: pd.Series[bool] = speed["concurrency"].fillna(1) == speed["concurrency"].fillna(1).min()
-    return speed[known]
+    callers = speed["concurrency"].fillna(1)  # streams run as they are allowed
+    kept: pd.DataFrame = speed[callers == callers.min()]
+    return kept
 
 
 def under_load(speed: pd.DataFrame) -> pd.DataFrame:

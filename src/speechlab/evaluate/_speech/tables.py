@@ -70,8 +70,7 @@ def speed_view(summary: pd.DataFrame) -> View:
     ]
     what = "text, for one second of recording" if hears else "last sound, for one second of sound"
     note = f"Medians of calls made one at a time, in turns, with their range. RTF: seconds until the {what}."
-    timed = summary[summary["timed_calls"].fillna(0) > 0]
-    return View.of("Speed", columns, timed, note)
+    return View.of("Speed", columns, summary[summary[start_column(summary)].notna()], note)
 
 
 def load_views(speed: pd.DataFrame) -> list[View]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from speechlab.text import languages_in
+from speechlab.text import ANY_LANGUAGE, languages_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ SAMPLES: Mapping[str, str] = {
 def languages_of(voice: Voice) -> list[str]:
     """Return the codes of a voice's languages, in the order in which the catalogue names them."""
     told = voice.language.casefold()
-    codes = [code for code in languages_in(voice.language) if len(code) <= 3]
+    codes = [code for code in languages_in(voice.language) if len(code) <= 3 and told != ANY_LANGUAGE]
     return sorted(codes, key=lambda code: (told.find(code) < 0, told.find(code), code)) or [voice.language]
 
 

@@ -66,6 +66,7 @@ def performed(study: Callable[..., Report], source: Path, out: Path, **options: 
     )
     earlier, split, n, junit, markdown = taken("earlier", "split", "n", "junit", "markdown")
     named = own_columns(given, (*columns, "split"))
+    recorded = _recorded(named, services, *taken("audio_column", "voice_column"))
     codes = {name: options.pop(name) for name in CODES if name in columns}
     seed = options["seed"] if "seed" in inspect.signature(study).parameters else options.pop("seed")
     options = in_python(study.__name__, options, services)
@@ -86,7 +87,7 @@ def performed(study: Callable[..., Report], source: Path, out: Path, **options: 
     alone = bool(had) and not services
     needed = [name for name, needed in columns.items() if needed and not (alone and name == "audio")]
     _check_columns(source, rows, needed)
-    if "audio" not in columns:
+    if "audio" not in columns and not recorded:
         rows = rows.drop(columns=["audio", "duration_s"], errors="ignore")
     with (
         _stoppable(),
@@ -102,7 +103,9 @@ def performed(study: Callable[..., Report], source: Path, out: Path, **options: 
             name, comma, rest = stage.partition(",")
             told(_STAGES.get(name, name) + comma + rest, done, total)
 
-        report = study(lab, rows, progress=shown, **options)
+        if recorded:
+            recorded["recogniser"] = next(iter(lab.values())) if isinstance(lab, dict) else lab
+        report = study(None if recorded else lab, rows, progress=shown, **options, **recorded)
     written = report.save(out)
     changes = None if before is None else report.compare(before)
     if junit is not None:
@@ -111,6 +114,22 @@ def performed(study: Callable[..., Report], source: Path, out: Path, **options: 
         with markdown.open("a", encoding="utf-8") as file:
             file.write("\n".join(one.to_markdown() for one in (report, changes) if one is not None))
     _end(report, written, changes, fail_if)
+
+
+def _recorded(
+    named: dict[str, str], services: Sequence[str], audio: str | None, voice: str | None
+) -> dict[str, Any]:
+    """The columns of recordings that exist, as arguments of a study, and in the names of columns; none without."""
+    if audio is None:
+        if voice is not None:
+            message = "is of recordings that exist; give --audio-column as well, or choose voices by --voice"
+            raise InvalidRequestError(f"--voice-column {message}", parameter="voice_column")
+        return {}
+    if len(services) > 1:
+        message = "--audio-column takes one recogniser; give one --service, or none for the usual one"
+        raise InvalidRequestError(message, parameter="service")
+    named["audio"] = audio
+    return {"audio": "audio", "voice": voice or "voice"}
 
 
 @contextmanager

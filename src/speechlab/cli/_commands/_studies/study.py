@@ -99,6 +99,12 @@ _OTHERWISE = [
     speaker, and count as one; none takes each row for itself."""),
 ]  # fmt: skip
 """Arguments that the command line writes in another way."""
+_RECORDED = [
+    ("audio_column", str | None, "--audio-column", "COLUMN", """Recordings that exist, in place of voices that speak:
+    their column. Only the recogniser is asked: the usual service, or that of --service."""),
+    ("voice_column", str | None, "--voice-column", "COLUMN", "Column of the voices or systems of these recordings."),
+]  # fmt: skip
+"""Options of studies of voices, whose recordings may exist."""
 
 
 class Studies(Group):
@@ -131,15 +137,19 @@ def _command(name: str) -> Any:
     told = {one: text for source in sources for one, text in source.items() if not text.startswith("As for ")}
     columns, otherwise = columns_of(function), {facts[0]: facts for facts in _OTHERWISE}
     found = [_INPUT, *(_option(facts) for facts in _FIRST)]
-    for one in inspect.signature(function).parameters.values():
+    given = inspect.signature(function).parameters
+    for one in given.values():
         text, own = told.get(one.name, ""), otherwise.get(one.name)
         if one.name in columns and one.name in CODES:
             text = f"Language code of all rows, if the table has no column {one.name}."
             found.append(option(one.name, str | None, None, help=text))
         elif own and (not text.startswith("Column of") or one.name == "groups"):
             found.append(_option(own, default=one.default))
-        elif one.name not in {*columns, "audio", "voice", "seed"} and (made := option_of(one, text)):
+        elif one.name not in {*columns, "audio", "voice", "seed", "stream"} and (
+            made := option_of(one, text)
+        ):
             found.append(made)
+    found += [_option(facts) for facts in (_RECORDED if {"recogniser", "audio"} <= set(given) else ())]
     more = " The results with and without it are compared." if name in {"recognition", "translation"} else ""
     found += [_option(facts, more=more) for facts in _OF_CALLS.get(name, ())]
     found += [_option(facts) for facts in (_ROWS if name == "speech-to-speech" else [*_COMPARED, *_ROWS])]
