@@ -87,10 +87,6 @@ FUNCTIONS = {
     ),
     "edits": (metrics.edits, {"scored": SCORED, "reference": "text", "hypothesis": "hypothesis"}),
     "alignments_html": (metrics.alignments_html, {"scored": SCORED, "limit": 2}),
-    "sclite_report": (
-        metrics.sclite_report,
-        {"scored": SCORED, "report": "sum", "utterance": "text", "speaker": "speaker"},
-    ),
     "timed_error_rate": (
         metrics.timed_error_rate,
         {"reference": SEGMENTS, "hypothesis": SEGMENTS, "collar": 5.0, "by_speaker": False, **COMPARED},
@@ -326,8 +322,6 @@ ACCEPTED_BY = {
     ("rank_each", "by"): set(),
     ("edits", "reference"): ANYTHING_HASHABLE,
     ("edits", "hypothesis"): ANYTHING_HASHABLE,
-    ("sclite_report", "utterance"): {"None"},
-    ("sclite_report", "speaker"): {"None"},
     ("compare_translations", "references"): set(),
     ("compare_translations", "draws"): {*NUMBERS, "None"},
     **{
@@ -379,7 +373,7 @@ def test_every_public_function_is_tested_here():
     named = {name.split(" of ")[0] for name in FUNCTIONS}
     # The first three need weights, and their clips are those of speech_measures; the others take files.
     networks = {"dnsmos", "speaker_embedding", "speaker_similarity"}
-    assert ours - named == networks | {"read_sclite", "read_trn", "write_trn"}
+    assert ours - named == networks | {"read_trn", "write_trn"}
     assert {name for name in text.__all__ if name[0].islower()} <= named
 
 

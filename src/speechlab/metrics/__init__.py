@@ -22,7 +22,6 @@ from speechlab.metrics._rates.summary import summarize
 from speechlab.metrics._reports.confusions import confusions
 from speechlab.metrics._reports.edits import edits
 from speechlab.metrics._reports.html import alignments_html
-from speechlab.metrics._reports.sclite import read_sclite, sclite_report
 from speechlab.metrics._reports.suspects import suspects
 from speechlab.metrics._reports.trn import read_trn, write_trn
 from speechlab.metrics._sound.against import compare_recordings
@@ -82,9 +81,7 @@ __all__ = [
     "partial_stability",
     "rank",
     "rank_each",
-    "read_sclite",
     "read_trn",
-    "sclite_report",
     "score",
     "score_translations",
     "sequential_test",

@@ -40,7 +40,6 @@ _UNITS = {
 _COUNTS = {
     "levenshtein": "the fewest substitutions, deletions and insertions that turn the reference into the hypothesis",
     "sclite": "the substitutions, deletions and insertions of NIST's sclite",
-    "sclite-fragments": "the substitutions, deletions and insertions of NIST's sclite, fragments counted",
 }
 _LEVENSHTEIN = (
     "V. I. Levenshtein, Binary codes capable of correcting deletions, insertions, and reversals, "
@@ -270,7 +269,7 @@ def values_of(table: pd.DataFrame, column: str) -> list[str]:
 def _scored(parts: dict[str, str]) -> tuple[str, tuple[str, ...]]:
     """The scoring of rows with one signature, in words."""
     counts, norm = parts.get("counts", ""), parts.get("norm", "none")
-    sources = [_SCLITE if counts.startswith("sclite") else _LEVENSHTEIN]
+    sources = [_SCLITE if counts == "sclite" else _LEVENSHTEIN]
     unit = _UNITS.get(parts.get("unit", ""), parts.get("unit", ""))
     if "mixed_" in norm:
         unit = "words, and single characters of languages without spaces"

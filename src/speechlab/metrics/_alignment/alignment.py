@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from rapidfuzz.distance import Editops
 
-    from speechlab.metrics._alignment.sclite_network import Place
     from speechlab.metrics._alignment.units import Counts, Normalize, Tokens
 
 _Blocks: TypeAlias = tuple[Run, ...]
@@ -54,10 +53,7 @@ class Alignment:
     Attributes:
         separator: Separator of tokens for display: a space for words, empty for characters.
         language: ISO 639-1 code, or None; browsers choose glyphs by it.
-        counts: ``"levenshtein"``; or ``"sclite"`` or ``"sclite-fragments"`` for NIST's rules. For transcripts with
-            sclite's markings, the tokens are those of the cheapest alternatives, and an optional word that was left
-            out is aligned with ``""``.
-        places: Places of the tokens of both sides in the texts as written; None if they are not known yet.
+        counts: ``"levenshtein"``, or ``"sclite"`` for NIST's rules.
 
     Example:
         >>> alignment = Alignment(("good", "morning"), ("good", "mourning"))
@@ -65,7 +61,7 @@ class Alignment:
         'good [-morning-]{+mourning+}'
     """
 
-    __slots__ = ("_found", "_heard", "_said", "_uncut", "counts", "language", "places", "separator")
+    __slots__ = ("_found", "_heard", "_said", "_uncut", "counts", "language", "separator")
 
     def __init__(
         self,
@@ -74,7 +70,6 @@ class Alignment:
         separator: str = " ",
         language: str | None = None,
         counts: Counts = "levenshtein",
-        places: tuple[tuple[Place, ...], tuple[Place, ...]] | None = None,
         blocks: _Blocks | Editops | None = None,
         uncut: bool = False,
     ) -> None:
@@ -86,7 +81,6 @@ class Alignment:
         self.separator = separator
         self.language = language
         self.counts: Counts = counts
-        self.places = places
         self._found = blocks
 
     @property
@@ -167,10 +161,7 @@ class Alignment:
         runs: list[tuple[Operation, str, str]] = []
         for operation, i0, i1, j0, j1 in self.blocks:
             said, heard = reference[i0:i1], hypothesis[j0:j1]
-            old, new = join(said), join(heard)
-            if operation == "equal" and "" in said:
-                old = join(one or other for one, other in zip(said, heard, strict=True))
-            runs.append((operation, old, new))
+            runs.append((operation, join(said), join(heard)))
         return runs
 
     def __eq__(self, other: object) -> bool:
@@ -181,20 +172,12 @@ class Alignment:
 
     def _key(self) -> tuple[object, ...]:
         sides = tuple(self.reference), tuple(self.hypothesis)
-        return (*sides, self.separator, self.language, self.counts, self.places)
+        return (*sides, self.separator, self.language, self.counts)
 
     def __reduce__(self) -> tuple[object, ...]:
         # The edits of rapidfuzz cannot be pickled.
-        sides = self._said, self._heard
-        return Alignment, (
-            *sides,
-            self.separator,
-            self.language,
-            self.counts,
-            self.places,
-            self.blocks,
-            self._uncut,
-        )
+        how = self.separator, self.language, self.counts
+        return Alignment, (self._said, self._heard, *how, self.blocks, self._uncut)
 
     def _repr_html_(self) -> str:
         return str(self.html)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
-from speechlab.metrics._alignment.places import places
+from speechlab.text import Normalizer, Step
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from speechlab.metrics._alignment.pairs import Pairs
+    from speechlab.metrics._alignment.units import Preparation
 
 PLACES = ("reference_start", "reference_end", "hypothesis_start", "hypothesis_end")
 """Columns of places in the texts as written."""
@@ -23,6 +25,7 @@ _TYPES = {
     **dict.fromkeys(PLACES, "Int64"),
 }
 _NOWHERE = (None, None)
+_WORD = re.compile(r"\S+")
 
 
 def edit_table(pairs: Pairs, labels: Sequence[Any] | None = None, *, equal: bool) -> pd.DataFrame:
@@ -33,17 +36,29 @@ def edit_table(pairs: Pairs, labels: Sequence[Any] | None = None, *, equal: bool
     for utterance, (said, heard, alignment) in enumerate(zip(*pairs.texts, pairs.alignments, strict=True)):
         if alignment.reference == alignment.hypothesis and not equal:
             continue
-        here, there = alignment.places or (places(said, pairs.preparation), places(heard, pairs.preparation))
+        here, there = places(said, pairs.preparation), places(heard, pairs.preparation)
         if pairs.preparation.merge_compounds:
             there = []  # merged words have no place
         for edit in alignment:
             if edit.operation == "equal" and not equal:
                 continue
-            left = (here[edit.reference_index] if here and edit.reference is not None else None) or _NOWHERE
-            right = (
-                there[edit.hypothesis_index] if there and edit.hypothesis is not None else None
-            ) or _NOWHERE
+            left = here[edit.reference_index] if here and edit.reference is not None else _NOWHERE
+            right = there[edit.hypothesis_index] if there and edit.hypothesis is not None else _NOWHERE
             row = (edit.operation, edit.reference, edit.hypothesis, *left, *right)
             rows.append((utterance if labels is None else labels[utterance], *row))
     types = _TYPES if labels is None else {name: kind for name, kind in _TYPES.items() if name != "utterance"}
     return pd.DataFrame(rows, columns=list(_TYPES)).astype(types)
+
+
+def places(text: str, preparation: Preparation) -> list[tuple[int, int]]:
+    """The place of each token in the text as written; empty for readings and syllables, which have no place."""
+    if preparation.unit not in {"word", "char"}:
+        return []
+    rules = preparation.normalize
+    if not isinstance(rules, Normalizer):
+        rules = Normalizer("custom", 0, (Step("custom", rules),))
+    normalized, spans = rules.spans(text)
+    if preparation.unit == "word":
+        return [(spans[word.start()][0], spans[word.end() - 1][1]) for word in _WORD.finditer(normalized)]
+    start = len(normalized) - len(normalized.lstrip())
+    return spans[start : start + len(normalized.strip())]

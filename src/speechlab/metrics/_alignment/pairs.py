@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.alignment import Alignment
-from speechlab.metrics._alignment.counting import (
-    Operation,
-    edits_and_counts,
-    errors_and_lengths,
-)
+from speechlab.metrics._alignment.counting import edits_and_counts, errors_and_lengths
 from speechlab.metrics._alignment.merging import merged
-from speechlab.metrics._alignment.places import placed_words
-from speechlab.metrics._alignment.sclite_marks import align_marked
-from speechlab.metrics._alignment.sclite_network import is_marked
-from speechlab.text import Normalizer
+from speechlab.metrics._alignment.sclite import check_unmarked
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -50,10 +42,10 @@ class Pairs:
         self._heard = preparation.canonical(hypotheses)
         if preparation.merge_compounds:
             self._heard = merged(self._said, self._heard)
-        self._by_sclite = counts.startswith("sclite")
+        self._by_sclite = counts == "sclite"
         if self._by_sclite:
-            # A pair that is too long or has invalid markings is refused here, not in the middle of a report.
-            _ = self.tallies
+            check_unmarked(references, hypotheses)
+            _ = self.tallies  # a pair that is too long is refused here, not in the middle of a report
 
     def __len__(self) -> int:
         return len(self._said)
@@ -78,23 +70,19 @@ class Pairs:
         """One alignment for each pair."""
         way = self.preparation
         if self._by_sclite:
-            tokens = zip(map(way.cut, self._said), map(way.cut, self._heard), strict=True)
-            texts = zip(*self.texts, strict=True)
-            return tuple(align_as(self.counts, *both, way) for both in zip(texts, tokens, strict=True))
+            sides = zip(map(way.cut, self._said), map(way.cut, self._heard), strict=True)
+            return tuple(Alignment(*side, way.separator, way.language, self.counts) for side in sides)
         separator, language, uncut = way.separator, way.language, bool(way.separator)
         return tuple(
             [
-                Alignment(one, other, separator, language, "levenshtein", None, edits, uncut)
+                Alignment(one, other, separator, language, "levenshtein", edits, uncut)
                 for one, other, edits in zip(self._said, self._heard, self._found[0], strict=True)
             ]
         )
 
     @property
     def tokens(self) -> tuple[list[Tokens], list[Tokens]]:
-        """Tokens of each reference and of each hypothesis; with sclite's markings, those of the best alternatives."""
-        if self._by_sclite:
-            pairs = self.alignments
-            return [pair.reference for pair in pairs], [pair.hypothesis for pair in pairs]
+        """Tokens of each reference and of each hypothesis."""
         return list(map(self.preparation.cut, self._said)), list(map(self.preparation.cut, self._heard))
 
     @cached_property
@@ -104,53 +92,3 @@ class Pairs:
     def __getstate__(self) -> dict[str, Any]:
         # The edits of rapidfuzz cannot be pickled. They are computed again on use.
         return {name: value for name, value in vars(self).items() if name != "_found"}
-
-
-def align_as(
-    counts: Counts, texts: tuple[str, str], tokens: tuple[Tokens, Tokens], preparation: Preparation
-) -> Alignment:
-    """Align two texts by the requested counts."""
-    if counts != "levenshtein":
-        braced = [text for text in texts if "{" in text]
-        if preparation.unit != "word" and braced:
-            message = (
-                f"alternates in braces are scored by words only, not by unit={preparation.unit!r}, as in "
-                f"{braced[0][:60]!r}; use unit='word', or put one transcript in their place"
-            )
-            raise InvalidRequestError(message, parameter="counts")
-        fragments = counts == "sclite-fragments"
-        if preparation.unit == "word" and any(is_marked(text, fragments=fragments) for text in texts):
-            return _marked(*texts, preparation, counts)
-    return Alignment(*tokens, preparation.separator, preparation.language, counts)
-
-
-def unmarked(alignment: Alignment) -> tuple[str, str]:
-    """The two compared texts, without parentheses and without optional words that are missing on one side."""
-    texts: list[list[str]] = [[], []]
-    for edit in alignment:
-        pair = edit.reference, edit.hypothesis
-        for words, token in zip(texts, pair, strict=True):
-            if token and "" not in pair:
-                words.append(token[1:-1] if token[0] == "(" and token[-1] == ")" else token)
-    return " ".join(texts[0]), " ".join(texts[1])
-
-
-def _marked(said: str, heard: str, preparation: Preparation, counts: Counts) -> Alignment:
-    rules = preparation.normalize
-    plain = isinstance(rules, Normalizer) and not rules.steps
-    normal = None if plain else partial(placed_words, preparation=preparation)
-    found = align_marked(said, heard, normal, fragments=counts == "sclite-fragments")
-    blocks: list[tuple[Operation, int, int, int, int]] = []
-    i = j = 0
-    for old, new, correct in zip(found.reference, found.hypothesis, found.correct, strict=True):
-        operation: Operation = (
-            "equal" if correct else "insert" if old is None else "delete" if new is None else "substitute"
-        )
-        i1, j1 = i + (old is not None), j + (new is not None)
-        if blocks and blocks[-1][0] == operation:
-            _, i, _, j, _ = blocks.pop()
-        blocks.append((operation, i, i1, j, j1))
-        i, j = i1, j1
-    one = tuple(word for word in found.reference if word is not None)
-    other = tuple(word for word in found.hypothesis if word is not None)
-    return Alignment(one, other, " ", preparation.language, counts, found.places, tuple(blocks))

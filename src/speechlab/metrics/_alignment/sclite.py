@@ -4,14 +4,16 @@ sclite minimises a cost, not the number of errors. A substitution costs 4, an in
 substitution is preferred to a deletion with an insertion. But three deletions with three insertions (18) are
 preferred to five substitutions (20), so an alignment may have more errors than necessary. Among alignments of equal
 cost, sclite prefers, from the end backwards, a pair of words to an insertion and an insertion to a deletion. With
-these rules, the counts agree with the program in all cases of the tests. Transcripts with its markings (alternates
-``{a / b}``, optionally deletable words, fragments) are aligned in ``sclite_marks``.
+these rules, the counts agree with the program in all cases of the tests. Transcripts with alternates ``{a / b}`` are
+refused.
 
 Source: NIST Scoring Toolkit (SCTK) 2.4.10, sclite. The order of preference was found by experiment.
 """
 
 from __future__ import annotations
 
+import re
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +21,8 @@ import numpy as np
 from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
 
     from speechlab.metrics._alignment.counting import Operation, Run
@@ -27,6 +31,18 @@ if TYPE_CHECKING:
 _SUBSTITUTION, _GAP = 4, 3
 _DIAGONAL, _INSERTION, _DELETION = 0, 1, 2
 _MAX_CELLS = 200_000_000  # one byte each
+_ALTERNATES = re.compile(r"\{[^{}]*/[^{}]*\}")
+
+
+def check_unmarked(*sides: Iterable[str]) -> None:
+    """Refuse alternates, which would be counted as words."""
+    marked = next((text for text in chain(*sides) if _ALTERNATES.search(text)), None)
+    if marked is not None:
+        message = (
+            f"alternates in braces are not read, as in {marked[:60]!r}; write one of them in their place, and "
+            "name words that count as one with variants="
+        )
+        raise InvalidRequestError(message, parameter="counts")
 
 
 def sclite_blocks(reference: Tokens, hypothesis: Tokens) -> tuple[Run, ...]:

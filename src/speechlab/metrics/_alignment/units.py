@@ -30,7 +30,7 @@ from speechlab.text import (
 )
 
 Unit: TypeAlias = Literal["word", "char", "reading", "pinyin", "toneless"]
-Counts: TypeAlias = Literal["levenshtein", "sclite", "sclite-fragments"]
+Counts: TypeAlias = Literal["levenshtein", "sclite"]
 Normalize: TypeAlias = str | Normalizer | Callable[[str], str] | None
 Variants: TypeAlias = Iterable[Iterable[str]]
 """Groups of words or phrases that count as one."""
@@ -159,7 +159,7 @@ def check_counts(counts: str, *, merge_compounds: bool = False) -> None:
     if not is_bool(merge_compounds):
         raise refused("merge_compounds", merge_compounds, "True or False")
     if merge_compounds and counts != "levenshtein":
-        message = "merge_compounds=True needs counts='levenshtein': sclite's alternates name the compounds themselves"
+        message = "merge_compounds=True needs counts='levenshtein': sclite has no such rule"
         raise InvalidRequestError(message, parameter="merge_compounds")
 
 

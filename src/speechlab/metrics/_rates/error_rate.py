@@ -57,7 +57,7 @@ class ErrorRate:
     Attributes:
         unit: The unit of counting, such as ``"word"``.
         language: ISO 639-1 code, or None.
-        counts: ``"levenshtein"``, ``"sclite"`` or ``"sclite-fragments"``.
+        counts: ``"levenshtein"`` or ``"sclite"``.
         rows: The scored table, the index of the Series, or None.
 
     Example:
@@ -89,7 +89,7 @@ class ErrorRate:
 
     @property
     def references(self) -> list[Tokens]:
-        """Tokens of each reference after normalisation; with sclite's markings, those of the best alternatives."""
+        """Tokens of each reference after normalisation."""
         return self._pairs.tokens[0]
 
     @property
@@ -363,10 +363,8 @@ def error_rate(
             have no spaces between words give a warning if the unit is words.
         normalize: ``"auto"`` for the language's normaliser (no language: none; readings: ``ja-reading``), None for no
             normalisation, the name of a normaliser, a ``speechlab.text.Normalizer``, or any function from str to str.
-        counts: ``"levenshtein"`` for the fewest errors, as jiwer counts; ``"sclite"`` for the counts of NIST's scorer
-            with its markings: alternates ``{ a / b / @ }`` and optionally deletable words ``(word)``. Its split into
-            substitutions, deletions and insertions differs, and seldom the total. ``"sclite-fragments"`` also counts
-            matching fragments (``wor-``, ``-ord``) as correct.
+        counts: ``"levenshtein"`` for the fewest errors, as jiwer counts; ``"sclite"`` for NIST's, whose
+            split into substitutions, deletions and insertions differs, and seldom the total.
         variants: Groups of words or phrases that count as one, such as ``[["Jon", "John"], ["a lot", "lots"]]``, as
             in sclite's GLM files. The first of a group takes the place of the others, after normalisation.
         merge_compounds: Adjacent words cost nothing if they are together one word of the other side (white

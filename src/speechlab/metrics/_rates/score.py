@@ -11,7 +11,7 @@ from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.alignment import Alignment
 from speechlab.metrics._alignment.counting import edits_and_counts, errors_and_lengths
 from speechlab.metrics._alignment.merging import merged
-from speechlab.metrics._alignment.pairs import align_as, unmarked
+from speechlab.metrics._alignment.sclite import check_unmarked
 from speechlab.metrics._alignment.units import Preparation, auto_unit, check_counts, prepare
 from speechlab.metrics._arguments import as_cells
 from speechlab.metrics._columns import with_columns
@@ -87,8 +87,7 @@ def score(
         unit: ``"auto"`` (characters for Japanese, Chinese and other languages without spaces, words for the rest),
             or a unit of :func:`speechlab.metrics.error_rate`.
         normalize: As for :func:`speechlab.metrics.error_rate`.
-        counts: As for :func:`speechlab.metrics.error_rate`. In a transcript with sclite's markings, characters are
-            counted in the alternatives that the alignment of words took.
+        counts: As for :func:`speechlab.metrics.error_rate`.
         variants: As for :func:`speechlab.metrics.error_rate`.
         merge_compounds: As for :func:`speechlab.metrics.error_rate`; it concerns counts by words alone.
 
@@ -102,8 +101,8 @@ def score(
           ``reference_length`` (tokens), all in ``unit``.
         - ``alignment``: the difference as text, ``[-reference-]{+hypothesis+}``.
         - ``score_error``: the reason for a row without scores: its language does not exist or does not have the unit,
-          a cell is not a text, or sclite's markings in it are invalid. Such a row does not stop the others. A row
-          without reference, hypothesis or language has missing scores, but no error.
+          a cell is not a text, or has sclite's alternates. Such a row does not stop the others. A row without
+          reference, hypothesis or language has missing scores, but no error.
 
         And for the languages of the table:
 
@@ -266,21 +265,17 @@ class _Scorer:
             "score_error": [None] * len(said),
         }
         separate = other
-        if not self.counts.startswith("sclite"):
-            if self.main.merge_compounds:
-                other = merged(one, other)
-            tallies, columns["alignment"] = self._aligned(one, other)
+        if self.main.merge_compounds:
+            other = merged(one, other)
+        if self.counts == "sclite":
+            check_unmarked(said, heard)
+            aligned = self._by_sclite(self.main, one, other)
+            tallies, columns["alignment"] = (
+                [list(pair.tally) for pair in aligned],
+                [pair.text for pair in aligned],
+            )
         else:
-            pairs = zip(zip(said, heard, strict=True), zip(one, other, strict=True), strict=True)
-            aligned = [self._align(self.main, texts, normal) for texts, normal in pairs]
-            tallies = [list(pair.tally) for pair in aligned]
-            columns["alignment"] = [pair.text for pair in aligned]
-            normal = [
-                (a, b) if pair.places is None else unmarked(pair)
-                for pair, a, b in zip(aligned, one, other, strict=True)
-            ]
-            one, other = [a for a, _ in normal], [b for _, b in normal]
-            separate = other
+            tallies, columns["alignment"] = self._aligned(one, other)
         columns |= {"reference_normalized": one, "hypothesis_normalized": other}
         columns |= {name: [tally[place] for tally in tallies] for place, name in enumerate(COUNTS)}
         errors, lengths = [sum(tally[1:]) for tally in tallies], [sum(tally[:3]) for tally in tallies]
@@ -306,7 +301,7 @@ class _Scorer:
         said, heard = way.canonical_of(one), way.canonical_of(other)
         found, tallies = edits_and_counts(said, heard, way.cut)
         texts = [
-            Alignment(a, b, way.separator, None, "levenshtein", None, edits, bool(way.separator)).text
+            Alignment(a, b, way.separator, None, "levenshtein", edits, bool(way.separator)).text
             for a, b, edits in zip(said, heard, found, strict=True)
         ]
         return tallies.tolist(), texts
@@ -315,21 +310,12 @@ class _Scorer:
         self, way: Preparation, texts: tuple[list[str], list[str]], normal: tuple[list[str], list[str]]
     ) -> tuple[list[int], list[int]]:
         """Errors and reference lengths in another unit."""
-        if self.counts.startswith("sclite"):
-            if way.normalizer == self.main.normalizer:
-                tallies = [self._align(way, pair, pair).tally for pair in zip(*normal, strict=True)]
-            else:
-                tokens = [list(map(way.split, way.normalized(side))) for side in texts]
-                tallies = [
-                    Alignment(one, other, way.separator, counts=self.counts).tally
-                    for one, other in zip(*tokens, strict=True)
-                ]
+        if way.normalizer != self.main.normalizer:
+            normal = way.normalized(texts[0]), way.normalized(texts[1])
+        if self.counts == "sclite":
+            tallies = [pair.tally for pair in self._by_sclite(way, *normal)]
             return [sum(tally[1:]) for tally in tallies], [sum(tally[:3]) for tally in tallies]
-        if way.normalizer == self.main.normalizer:
-            said, heard = way.canonical_of(normal[0]), way.canonical_of(normal[1])
-        else:
-            said, heard = way.canonical(texts[0]), way.canonical(texts[1])
-        errors, lengths = errors_and_lengths(said, heard, way)
+        errors, lengths = errors_and_lengths(way.canonical_of(normal[0]), way.canonical_of(normal[1]), way)
         return errors.tolist(), lengths.tolist()
 
     def _differences(
@@ -338,8 +324,8 @@ class _Scorer:
         if not self.classes:
             return {}
         way = self.kinds[self.base]
-        known = not self.counts.startswith("sclite") and way.normalizer == self.main.normalizer
-        normal = normal if known else (way.normalized(texts[0]), way.normalized(texts[1]))
+        if way.normalizer != self.main.normalizer:
+            normal = way.normalized(texts[0]), way.normalized(texts[1])
         found = [compared(*four, self.language) for four in zip(*texts, *normal, strict=True)]
         errors = [pair.tolerant_errors for pair in found]
         classes: _Columns = {
@@ -347,9 +333,9 @@ class _Scorer:
         }
         return classes | {"tolerant_errors": errors, self._tolerant: _rates(errors, lengths)}
 
-    def _align(self, way: Preparation, texts: tuple[str, str], normalized: tuple[str, str]) -> Alignment:
-        one, other = normalized
-        return align_as(self.counts, texts, (way.split(one), way.split(other)), way)
+    def _by_sclite(self, way: Preparation, one: list[str], other: list[str]) -> list[Alignment]:
+        sides = zip(map(way.split, one), map(way.split, other), strict=True)
+        return [Alignment(*side, way.separator, counts=self.counts) for side in sides]
 
 
 def _rates(errors: list[int], lengths: list[int]) -> list[float]:
