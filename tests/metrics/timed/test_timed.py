@@ -139,6 +139,24 @@ def test_segments_are_assigned_by_trying_all(said, heard, collar):
     assert found.segments["reference_length"].sum() == found.reference_length
 
 
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("xyz"), st.booleans()), max_size=9))
+def test_words_under_a_wrong_speaker_are_counted_by_trying_all_names(words):
+    rows = [(2.0 * place, 2.0 * place + 1, f"w{place}") for place in range(len(words))]
+    said = segments.frame(rows, file="a").assign(speaker=[one for one, _, _ in words])
+    heard = said.assign(speaker=[other for _, other, _ in words])
+    kept = heard[[recognized for _, _, recognized in words]]
+    found = timed_error_rate(said, kept, by_speaker=True, speaker_words=True, normalize=None)
+    pairs = [(one, other) for one, other, recognized in words if recognized]
+    wrong = min(
+        sum(dict(zip("abc", names, strict=True))[one] != other for one, other in pairs)
+        for names in itertools.permutations("xyz")
+    )
+    assert (found.aligned, found.wrong_speaker) == (len(pairs), wrong)
+    rate = found.word_diarization_error_rate
+    assert rate == wrong / len(pairs) if pairs else math.isnan(rate)
+
+
 def test_a_turn_under_a_wrong_name_costs_nothing_by_segments():
     rows = [(0.0, 2.0, "good morning"), (2.0, 4.0, "hello to you"), (4.0, 6.0, "how are you today")]
     said = segments.frame(rows, file="a").assign(speaker=["ann", "bob", "ann"])
@@ -150,6 +168,8 @@ def test_a_turn_under_a_wrong_name_costs_nothing_by_segments():
     assert found.streams[["assigned", "reference_length"]].values.tolist() == [["1", 2], ["2", 7]]
     empty = timed_error_rate(said, heard[:0], by_speaker=True, assign="segment")
     assert (empty.deletions, empty.errors) == (9, 9)
+    with pytest.raises(InvalidRequestError, match=r"speaker_words is True; .* together with by_speaker=True"):
+        timed_error_rate(said, heard, speaker_words=True)
     with pytest.raises(InvalidRequestError, match=r"assign is 'segment'; .* together with by_speaker=True"):
         timed_error_rate(said, heard, assign="segment")
     many = segments.frame([(0.0, 60.0, "a " * 400)] * 3, file="a").assign(speaker=["1", "2", "3"])

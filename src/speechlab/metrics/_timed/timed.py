@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -49,6 +50,8 @@ class TimedErrorRate:
         segments: With ``by_segment=True``, the rows of the reference with the counts of each segment,
             ``reference_length`` and ``rate`` (NaN without tokens); else None. An insertion counts for the segment of
             its stream that is nearest in time. In a stream of the hypothesis only, it counts for no segment.
+        aligned: With ``speaker_words=True``, the tokens that were hit or substituted, whoever spoke; else 0.
+        wrong_speaker: Those of them under a wrong speaker.
 
     Example:
         >>> said = sl.segments.frame([(0.0, 2.0, "good morning")], file="a.wav")
@@ -64,6 +67,17 @@ class TimedErrorRate:
     reference_length: int
     streams: pd.DataFrame = field(compare=False)
     segments: pd.DataFrame | None = field(default=None, compare=False)
+    aligned: int = 0
+    wrong_speaker: int = 0
+
+    @property
+    def word_diarization_error_rate(self) -> float:
+        """WDER: hits and substitutions under a wrong speaker over all hits and substitutions; NaN without any.
+
+        Source: L. El Shafey, H. Soltau, I. Shafran, Joint speech recognition and speaker diarization via sequence
+        transduction (Interspeech 2019).
+        """
+        return self.wrong_speaker / self.aligned if self.aligned else math.nan
 
     @property
     def errors(self) -> int:
@@ -115,6 +129,7 @@ def timed_error_rate(
     by_speaker: bool = False,
     assign: Literal["speaker", "segment"] = "speaker",
     by_segment: bool = False,
+    speaker_words: bool = False,
     unit: Unit = "word",
     language: str | None = None,
     normalize: Normalize = "auto",
@@ -149,6 +164,8 @@ def timed_error_rate(
             (tcorcWER, and ORC-WER with an infinite collar). What the rate of speakers exceeds it by is the cost of
             wrong names. The work for segments grows with the product of the words of all speakers near in time.
         by_segment: Also count the errors of each reference segment, which keeps the alignments in memory.
+        speaker_words: With ``by_speaker``, also align all words of a recording whoever spoke them, and count those
+            under a wrong speaker (WDER). Speakers stand for each other one to one, so that the fewest are wrong.
         unit: The unit of counting, as for :func:`error_rate`.
         language: ISO 639-1 code of the texts.
         normalize: As for :func:`error_rate`.
@@ -156,20 +173,23 @@ def timed_error_rate(
     Raises:
         SegmentError: A table is not a segment frame.
         InvalidRequestError: The collar is not a number of at least 0; ``by_speaker`` is set and a table has no
-            speakers; unit, language and normaliser do not match; or with ``by_segment`` or ``assign="segment"`` so
-            many tokens are near in time that the work would not fit into memory.
+            speakers; unit, language and normaliser do not match; or with ``by_segment``, ``speaker_words`` or
+            ``assign="segment"`` so many tokens are near in time that the work would not fit into memory.
     """
     import pandas as pd
 
     check_collar(collar)
-    for name, value in (("by_speaker", by_speaker), ("by_segment", by_segment)):
+    flags = {"by_speaker": by_speaker, "by_segment": by_segment, "speaker_words": speaker_words}
+    for name, value in flags.items():
         if not is_bool(value):
             raise refused(name, value, "True or False")
     if assign not in _ASSIGNED or (assign == "segment" and not by_speaker):
         raise refused("assign", assign, "'speaker', or 'segment' together with by_speaker=True")
+    if speaker_words and not by_speaker:
+        raise refused("speaker_words", speaker_words, "False, or True together with by_speaker=True")
     preparation = prepare(unit, language, normalize)
     codes: dict[str, int] = {}
-    sides = []
+    sides, tables = [], []
     for name, table in (("reference", reference), ("hypothesis", hypothesis)):
         refuse_other_tables(table, name)
         checked = segment_frame(table)
@@ -180,6 +200,7 @@ def timed_error_rate(
         by: str | None = "speaker" if by_speaker else None
         if by_speaker and assign == "segment" and name == "reference":
             checked, by = checked.assign(**{_NUMBER: range(len(checked))}), _NUMBER
+        tables.append(checked)
         sides.append(streams_of(checked, preparation, codes, point, by=by))
     said, heard = sides
     rows, pairs = [], []
@@ -192,7 +213,38 @@ def timed_error_rate(
     streams = pd.DataFrame(rows, columns=_COLUMNS)
     totals = {name: int(streams[name].sum()) for name in _COLUMNS[3:]}
     segments = _by_segment(segment_frame(reference), pairs) if by_segment else None
-    return TimedErrorRate(unit, float(collar), **totals, streams=streams, segments=segments)
+    speakers = _speaker_words(tables[0], tables[1], preparation, collar) if speaker_words else (0, 0)
+    return TimedErrorRate(unit, float(collar), *totals.values(), streams, segments, *speakers)
+
+
+def _speaker_words(
+    reference: pd.DataFrame, hypothesis: pd.DataFrame, preparation: Preparation, collar: float
+) -> tuple[int, int]:
+    """Aligned tokens of all speakers together, and those under a wrong speaker."""
+    codes: dict[str, int] = {}
+    said, heard = (
+        streams_of(table, preparation, codes, limit)
+        for table, limit in ((reference, None), (hypothesis, collar))
+    )
+    aligned = right = 0
+    for file in said.keys() & heard.keys():
+        ours, theirs = said[file][""], heard[file][""]
+        place, _ = timed_edits(ours, theirs)
+        hits = np.flatnonzero(place >= 0)
+        pairs = zip(
+            reference["speaker"].loc[ours.rows[hits]],
+            hypothesis["speaker"].loc[theirs.rows[place[hits]]],
+            strict=True,
+        )
+        counts = Counter(pairs)
+        names = [list(dict.fromkeys(pair[side] for pair in counts)) for side in (0, 1)]
+        size = max(map(len, names))
+        costs = [[0] * size for _ in range(size)]
+        for (one, other), count in counts.items():
+            costs[names[0].index(one)][names[1].index(other)] = -count
+        right -= sum(costs[row][column] for row, column in enumerate(cheapest_assignment(costs)))
+        aligned += len(hits)
+    return aligned, aligned - right
 
 
 def check_collar(collar: object) -> None:
