@@ -354,6 +354,7 @@ ACCEPTED_BY = {
     ("word_times", "reference"): set(),
     ("word_times", "hypothesis"): set(),
     ("timed_error_rate", "reference"): {"[]"},
+    ("word_times", "reference"): {"table"},  # of texts
     ("timed_error_rate", "hypothesis"): {"[]"},
     ("join_texts", "texts"): {"[]", "{}"},
     ("join_texts", "language"): TEXT,

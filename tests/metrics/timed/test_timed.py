@@ -140,7 +140,9 @@ def test_segments_are_assigned_by_trying_all(said, heard, collar):
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("xyz"), st.booleans()), min_size=1, max_size=9))
+@given(
+    st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("xyz"), st.booleans()), min_size=1, max_size=9)
+)
 def test_words_under_a_wrong_speaker_are_counted_by_trying_all_names(words):
     rows = [(2.0 * place, 2.0 * place + 1, f"w{place}") for place in range(len(words))]
     said = segments.frame(rows, file="a").assign(speaker=[one for one, _, _ in words])

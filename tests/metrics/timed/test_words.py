@@ -225,3 +225,20 @@ def test_sclite_has_the_same_cross_entropy(tmp_path):
     line = next(line for line in text.splitlines() if "Sum/Avg" in line)
     found = calibration(pd.DataFrame(rows, columns=["correct", "confidence"]))
     assert found.normalized_cross_entropy == pytest.approx(float(line.split()[-2]), abs=5.1e-4)
+
+
+def test_a_reference_of_texts_tells_which_words_are_right_and_no_times():
+    texts = pd.DataFrame({"file": ["a", "b", "c"], "text": ["Good morning, friends", "yes", None]})
+    rows = [("a", 0.0, 0.4, "good", 0.95), ("a", 0.5, 1.0, "morning", 0.9), ("a", 1.2, 1.5, "fiends", 0.4)]
+    columns = ["file", "start", "end", "word", "confidence"]
+    heard = pd.DataFrame([*rows, ("b", 0.0, 0.3, "Yes.", 0.8), ("c", 0.0, 1.0, "you", 0.7)], columns=columns)
+    found = word_times(texts, heard, language="en")
+    assert found.words["correct"].tolist() == [True, True, False, True, False]
+    assert found.words[["start_error_s", "end_error_s"]].isna().all(axis=None)
+    assert calibration(found.words).accuracy == pytest.approx(0.6)
+    assert "3 of 4 words recognised; their times are unknown" in repr(found)
+    with pytest.raises(InvalidRequestError, match="no times of words"):
+        found.within(0.1)
+    japanese = pd.DataFrame({"start": [0.0, 1.0], "end": [1.0, 2.0], "word": ["3時", "だった"]})
+    by_characters = word_times(pd.DataFrame({"text": ["三時です"]}), japanese, unit="char", language="ja")
+    assert by_characters.words["correct"].tolist() == [True, False]

@@ -214,7 +214,15 @@ def timed_error_rate(
     totals = {name: int(streams[name].sum()) for name in _COLUMNS[3:]}
     segments = _by_segment(segment_frame(reference), pairs) if by_segment else None
     speakers = _speaker_words(tables[0], tables[1], preparation, collar) if speaker_words else (0, 0)
-    return TimedErrorRate(unit, float(collar), *totals.values(), streams, segments, *speakers)
+    return TimedErrorRate(
+        unit,
+        float(collar),
+        **totals,
+        streams=streams,
+        segments=segments,
+        aligned=speakers[0],
+        wrong_speaker=speakers[1],
+    )
 
 
 def _speaker_words(
@@ -232,8 +240,8 @@ def _speaker_words(
         place, _ = timed_edits(ours, theirs)
         hits = np.flatnonzero(place >= 0)
         pairs = zip(
-            reference["speaker"].loc[ours.rows[hits]],
-            hypothesis["speaker"].loc[theirs.rows[place[hits]]],
+            reference["speaker"].to_numpy()[ours.rows[hits]],
+            hypothesis["speaker"].to_numpy()[theirs.rows[place[hits]]],
             strict=True,
         )
         counts = Counter(pairs)

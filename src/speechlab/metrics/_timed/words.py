@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from speechlab._arguments import is_frame, is_number, refuse_other_tables, refused, require_columns
+from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.units import prepare
 from speechlab.metrics._timed.distance import timed_edits
 from speechlab.metrics._timed.timed import check_collar, streams_of
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from speechlab.metrics._alignment.units import Normalize, Unit
+    from speechlab.metrics._alignment.units import Normalize, Preparation, Unit
 
 _TOLERANCES = (0.05, 0.1, 0.2)
 
@@ -56,10 +58,14 @@ class WordTimes:
             F1. A word that was not recognised counts as one without a match.
 
         Raises:
-            InvalidRequestError: The tolerance is not a number of at least 0.
+            InvalidRequestError: The tolerance is not a number of at least 0, or the reference has no times.
         """
         if not is_number(seconds) or not float(seconds) >= 0:
             raise refused("seconds", seconds, "a number of at least 0 seconds")
+        if self._unknown:
+            raise InvalidRequestError(
+                "the reference is of texts, and has no times of words", parameter="reference"
+            )
         worst = self.words[["start_error_s", "end_error_s"]].abs().max(axis=1, skipna=False)
         matched = int((worst <= float(seconds) + 5e-7).sum())
         return MatchScore(matched, self.reference_words, len(self.words))
@@ -96,12 +102,19 @@ class WordTimes:
             }
         return pd.DataFrame.from_dict(rows, orient="index").rename_axis("edge")
 
+    @property
+    def _unknown(self) -> bool:
+        return bool(self.words["correct"].any() and self.words["start_error_s"].isna().all())
+
     def __repr__(self) -> str:
+        found = f"<WordTimes {int(self.words['correct'].sum())} of {self.reference_words} words recognised; "
+        if self._unknown:
+            return f"{found}their times are unknown>"
         start, end = self.edges()["median_abs_s"]
         score = self.within(_TOLERANCES[1])
         return (
-            f"<WordTimes {int(self.words['correct'].sum())} of {self.reference_words} words recognised; median error "
-            f"{start:.3f} s of starts, {end:.3f} s of ends; F1 within {_TOLERANCES[1]:g} s {score.f1:.4f}>"
+            f"{found}median error {start:.3f} s of starts, {end:.3f} s of ends; "
+            f"F1 within {_TOLERANCES[1]:g} s {score.f1:.4f}>"
         )
 
 
@@ -123,7 +136,8 @@ def word_times(
 
     Args:
         reference: A table of words with ``start`` and ``end`` in seconds and ``word``; ``file`` if there are several
-            recordings.
+            recordings. Or a table of texts with ``text`` in place of these three, where nobody knows the times: the
+            words are then aligned by their order alone, and only ``correct`` is known of them.
         hypothesis: A table of words with the same columns; others, such as ``confidence``, are kept.
         collar: Words with more than this number of seconds between them are not aligned; ``math.inf`` for no limit.
         unit: The unit of the tokens, as for :func:`error_rate`.
@@ -144,6 +158,9 @@ def word_times(
     check_collar(collar)
     preparation = prepare(unit, language, normalize)
     codes: dict[str, int] = {}
+    of_texts = is_frame(reference) and "word" not in reference.columns and "text" in reference.columns
+    if of_texts:
+        reference, collar = _placed(reference, preparation), math.inf
     tables = [_checked(reference, "reference"), _checked(hypothesis, "hypothesis")]
     said, heard = (
         streams_of(table, preparation, codes, limit)
@@ -158,7 +175,9 @@ def word_times(
         rows = np.stack([ours.rows[hits], theirs.rows[place[hits]]])
         pairs, counts = np.unique(rows, axis=1, return_counts=True)
         tokens = [np.bincount(side.rows, minlength=1) for side in (ours, theirs)]
-        whole = (counts == tokens[0][pairs[0]]) & (counts == tokens[1][pairs[1]])
+        if of_texts:  # a text of characters has no words
+            counts = np.bincount(rows[1], minlength=len(tokens[1]))[pairs[1]]
+        whole = (counts == tokens[1][pairs[1]]) & (of_texts | (counts == tokens[0][pairs[0]]))
         partner[pairs[1][whole]] = pairs[0][whole]
     correct = partner >= 0
     words = tables[1].rename(columns={"text": "word"}).assign(correct=correct)
@@ -166,8 +185,24 @@ def word_times(
     words["reference"] = words["reference"].astype("Int64").mask(~correct)
     for edge in ("start", "end"):
         errors = words[edge].to_numpy() - tables[0][edge].to_numpy()[partner] if len(tables[0]) else math.nan
-        words[f"{edge}_error_s"] = np.where(correct, errors, math.nan)
+        words[f"{edge}_error_s"] = np.where(correct & (not of_texts), errors, math.nan)
     return WordTimes(len(tables[0]), words)
+
+
+def _placed(table: pd.DataFrame, preparation: Preparation) -> pd.DataFrame:
+    """The words of texts, one second each, because their times are unknown."""
+    import pandas as pd
+
+    require_columns(table, "text")
+    recordings = table["file"] if "file" in table.columns else [""] * len(table)
+    counts: Counter[str] = Counter()
+    rows = []
+    for recording, text in zip(recordings, table["text"], strict=True):
+        written = text if isinstance(text, str) else ""
+        for word in written.split() if preparation.separator else written:
+            rows.append((recording, counts[recording], counts[recording] + 1, word))
+            counts[recording] += 1
+    return pd.DataFrame(rows, columns=["file", "start", "end", "word"])
 
 
 def _checked(table: pd.DataFrame, argument: str) -> pd.DataFrame:
