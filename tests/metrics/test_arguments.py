@@ -351,7 +351,6 @@ ACCEPTED_BY = {
     ("translation_score of a table", "hypothesis"): set(),
     ("speech_measures", "language"): set(),
     ("language_code", "language"): set(),
-    ("word_times", "reference"): set(),
     ("word_times", "hypothesis"): set(),
     ("timed_error_rate", "reference"): {"[]"},
     ("word_times", "reference"): {"table"},  # of texts

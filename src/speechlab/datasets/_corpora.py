@@ -184,8 +184,8 @@ def _kaldi(path: Path) -> Iterator[Row]:
 def _keyed(path: Path) -> Iterator[tuple[str, str]]:
     """Names and values of a table of Kaldi, which may not exist."""
     for line in _lines(path) if path.is_file() else ():
-        name, *rest = line.split(maxsplit=1)
-        yield name, rest[0].strip() if rest else ""
+        name, *value = line.split(maxsplit=1)
+        yield name, value[0].strip() if value else ""
 
 
 def _kaldi_sound(path: Path, line: str) -> Path:
@@ -224,7 +224,7 @@ def _ljspeech_files(root: Path, _: list[Path]) -> list[Path]:
 
 
 def _mls_files(_: Path, texts: list[Path]) -> list[Path]:
-    return [one for one in texts if one.name == "transcripts.txt" and (one.parent / "audio").is_dir()]
+    return [path for path in texts if path.name == "transcripts.txt" and (path.parent / "audio").is_dir()]
 
 
 def _kaldi_files(root: Path, _: list[Path]) -> list[Path]:
@@ -233,7 +233,9 @@ def _kaldi_files(root: Path, _: list[Path]) -> list[Path]:
 
 def _aishell_files(_: Path, texts: list[Path]) -> list[Path]:
     return [
-        one for one in texts if one.parent.name == "transcript" and one.name.startswith("aishell_transcript")
+        path
+        for path in texts
+        if path.parent.name == "transcript" and path.name.startswith("aishell_transcript")
     ]
 
 
@@ -253,15 +255,17 @@ def _fleurs_files(root: Path, _: list[Path]) -> list[Path]:
 
 
 CORPORA = {
-    one.name: one
-    for one in (
+    corpus.name: corpus
+    for corpus in (
         Corpus(
             "librispeech",
-            lambda _, texts: [one for one in texts if one.name.endswith(".trans.txt")],
+            lambda _, texts: [path for path in texts if path.name.endswith(".trans.txt")],
             _librispeech,
         ),
         Corpus("aishell", _aishell_files, _aishell),
-        Corpus("jsut", lambda _, texts: [one for one in texts if one.name == "transcript_utf8.txt"], _jsut),
+        Corpus(
+            "jsut", lambda _, texts: [path for path in texts if path.name == "transcript_utf8.txt"], _jsut
+        ),
         Corpus("common_voice", _common_voice_files, _common_voice),
         Corpus("fleurs", _fleurs_files, _fleurs),
         Corpus("ljspeech", _ljspeech_files, _ljspeech),
@@ -291,8 +295,8 @@ def corpus_rows(
 def _wanted(corpus: Corpus, path: Path, found: list[Path], splits: set[str] | None) -> Iterator[Row]:
     if corpus.name == "common_voice":
         names = {file.stem for file in found if file.parent == path.parent}
-        usual = names & set(_COMMON_VOICE_SPLITS) or names
-        if path.stem not in (usual if splits is None else splits):
+        splits_read = names & set(_COMMON_VOICE_SPLITS) or names
+        if path.stem not in (splits_read if splits is None else splits):
             return iter(())
     return corpus.read(path)
 
@@ -305,9 +309,9 @@ def _checked(rows: list[Row], root: Path, layout: str, splits: set[str] | None) 
             )
             raise InvalidRequestError(message, parameter="path")
         return rows
-    kept = [row for row in rows if row[-1] in splits]
-    if absent := splits - {row[-1] for row in kept}:
+    selected = [row for row in rows if row[-1] in splits]
+    if absent := splits - {row[-1] for row in selected}:
         have = ", ".join(sorted({row[-1] for row in rows})) or "none of these"
         message = f"{root} ({layout}) has no split {min(absent)!r}; it has {have}"
         raise InvalidRequestError(message, parameter="split")
-    return kept
+    return selected

@@ -40,14 +40,14 @@ def row_keys(frame: pd.DataFrame, *, audio: str = "audio") -> list[str]:
     """
     if "id" in frame.columns and frame["id"].notna().all() and frame["id"].is_unique:
         return [str(name) for name in frame["id"]]
-    parts = [_parts(cell) for cell in frame[audio]] if audio in frame.columns else [()] * len(frame)
-    depths = range(1, max(map(len, parts), default=1) + 1)
+    paths = [_parts(cell) for cell in frame[audio]] if audio in frame.columns else [()] * len(frame)
+    depths = range(1, max(map(len, paths), default=1) + 1)
     counts: dict[tuple[str, ...], int] = {}
-    for names in parts:
+    for names in paths:
         for depth in depths:
             counts[names[-depth:]] = counts.get(names[-depth:], 0) + (depth <= len(names))
     keys = []
-    for place, names in enumerate(parts, 1):
+    for place, names in enumerate(paths, 1):
         unique = next((names[-depth:] for depth in depths if counts[names[-depth:]] == 1), ())
         keys.append("/".join(unique) if unique else f"row {place}")
     return keys
@@ -97,20 +97,20 @@ def corrected(
     keys = row_keys(frame, audio=audio)
     places = _Places(frame, keys, audio)
     texts: list[Any] = frame[text].tolist()
-    wrong = []
+    refusals = []
     for name, old, new in zip(fixes["row"], fixes["old"], fixes["new"], strict=True):
         place, why = places.of(name)
         if place is None:
-            wrong.append(f"{name!r}: {why}")
+            refusals.append(f"{name!r}: {why}")
         elif texts[place] != old:
-            wrong.append(f"{name!r} has the text {texts[place]!r:.60}, not {old!r:.60}")
+            refusals.append(f"{name!r} has the text {texts[place]!r:.60}, not {old!r:.60}")
         else:
             texts[place] = new
-    if wrong:
-        more = "; …" if len(wrong) > _NAMED else ""
+    if refusals:
+        more = "; …" if len(refusals) > _NAMED else ""
         message = (
-            f"{len(wrong):,} of {len(fixes):,} corrections fit no row: {'; '.join(wrong[:_NAMED])}{more}. Use the "
-            "data that they were made for, or remove them from the file; nothing was corrected"
+            f"{len(refusals):,} of {len(fixes):,} corrections fit no row: {'; '.join(refusals[:_NAMED])}{more}. Use "
+            "the data that they were made for, or remove them from the file; nothing was corrected"
         )
         raise InvalidRequestError(message, parameter="corrections")
     cells = pd.Series(texts, index=frame.index, dtype=frame[text].dtype)
@@ -146,9 +146,9 @@ class _Places:
         cells = frame[audio].tolist() if audio in frame.columns else []
         self.by_end: dict[str, list[int]] = {}
         for place, cell in enumerate(cells):
-            parts = _parts(cell)
-            for depth in range(1, len(parts) + 1):
-                self.by_end.setdefault("/".join(parts[-depth:]), []).append(place)
+            names = _parts(cell)
+            for depth in range(1, len(names) + 1):
+                self.by_end.setdefault("/".join(names[-depth:]), []).append(place)
 
     def of(self, name: str) -> tuple[int | None, str]:
         """The position of a row, or None and the reason."""
@@ -164,4 +164,4 @@ def _parts(cell: object) -> tuple[str, ...]:
     """The names of the folders and of the file of a recording; none if it has no path."""
     if is_missing(cell) or not isinstance(cell, str | PurePath | FileSegment) or not str(cell).strip():
         return ()
-    return tuple(part for part in PurePath(str(cell)).parts if part not in {"/", "\\"})
+    return tuple(name for name in PurePath(str(cell)).parts if name not in {"/", "\\"})

@@ -32,14 +32,14 @@ def verified(dataset: Dataset, name: str, root: Path | None = None) -> Path:
     """Return the path of one file of a data set, after a comparison of its SHA-256 with the pinned one."""
     path = (root or data_root()) / dataset.name / name
     expected = dataset.files[name]
-    again = (
+    remedy = (
         "install speechlab again (pip install --force-reinstall --no-deps speechlab), or, if you changed the data on "
         "purpose, pin the new hash in speechlab/datasets/_registry.py and increase the version there"
     )
     try:
-        found = file_sha256(path)
+        digest = file_sha256(path)
     except FileNotFoundError:
-        raise ConfigurationError(f"{path} is missing from the data set {dataset.name!r}; {again}") from None
-    if found != expected:
-        raise ConfigurationError(f"{path} has SHA-256 {found}, but {expected} was published; {again}")
+        raise ConfigurationError(f"{path} is missing from the data set {dataset.name!r}; {remedy}") from None
+    if digest != expected:
+        raise ConfigurationError(f"{path} has SHA-256 {digest}, but {expected} was published; {remedy}")
     return path

@@ -51,12 +51,12 @@ def prompts(
     _check("category", category, CATEGORIES)
     _check("quick", quick, (True, False))
     dataset = DATASETS["prompts"]
-    parts = [
-        pd.read_csv(verified(dataset, f"{one}.csv"), dtype="string", keep_default_na=False, na_values=[""])
-        for one in LANGUAGES
-        if language in (None, one)
+    tables = [
+        pd.read_csv(verified(dataset, f"{code}.csv"), dtype="string", keep_default_na=False, na_values=[""])
+        for code in LANGUAGES
+        if language in (None, code)
     ]
-    frame = pd.concat([part.reindex(columns=list(_PROMPT_COLUMNS)).astype("string") for part in parts])
+    frame = pd.concat([rows.reindex(columns=list(_PROMPT_COLUMNS)).astype("string") for rows in tables])
     frame["language"] = pd.Categorical(frame["language"], categories=LANGUAGES)
     frame["category"] = pd.Categorical(frame["category"], categories=CATEGORIES)
     frame["quick"] = (frame["quick"] == "true").astype(bool)
@@ -108,8 +108,15 @@ def available() -> pd.DataFrame:
     import pandas as pd
 
     rows = [
-        (one.name, one.rows, ",".join(one.languages), one.licence, one.version, one.sha256)
-        for one in DATASETS.values()
+        (
+            dataset.name,
+            dataset.rows,
+            ",".join(dataset.languages),
+            dataset.licence,
+            dataset.version,
+            dataset.sha256,
+        )
+        for dataset in DATASETS.values()
     ]
     frame = pd.DataFrame(rows, columns=["name", "rows", "languages", "licence", "version", "sha256"])
     return frame.astype(
@@ -139,6 +146,6 @@ def _check(parameter: str, value: object, allowed: Collection[object], *, needed
     if value is None and not needed:
         return
     # compared one by one with their types: 1 equals True, and an unhashable value cannot be looked up in a dict
-    if not any(isinstance(value, type(one)) and value == one for one in allowed):
-        names = ", ".join(repr(one) for one in allowed)
+    if not any(isinstance(value, type(choice)) and value == choice for choice in allowed):
+        names = ", ".join(repr(choice) for choice in allowed)
         raise InvalidRequestError(f"{parameter} must be one of {names}; got {value!r}", parameter=parameter)

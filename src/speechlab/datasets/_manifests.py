@@ -77,32 +77,32 @@ def named(rows: pd.DataFrame, columns: Mapping[str, str], path: object) -> pd.Da
     if unknown := sorted(set(columns) - set(NAMES)):
         message = f"columns has the name {unknown[0]!r}, which no study uses; give {', '.join(NAMES)}"
         raise InvalidRequestError(message, parameter="columns")
-    for name, own in columns.items():
-        if own not in rows.columns:
+    for name, column in columns.items():
+        if column not in rows.columns:
             have = ", ".join(repr(str(name)) for name in rows.columns)
-            message = f"{path} has no column {own!r} for {name!r}; its columns are: {have}"
+            message = f"{path} has no column {column!r} for {name!r}; its columns are: {have}"
             raise InvalidRequestError(message, parameter="columns")
     new: dict[Any, str] = {}
-    for name, own in columns.items():
-        if own in new:
-            both = f"{new[own]!r} and for {name!r}"
-            message = f"the column {own!r} is given for {both}; name another column for one of them"
+    for name, column in columns.items():
+        if column in new:
+            names = f"{new[column]!r} and for {name!r}"
+            message = f"the column {column!r} is given for {names}; name another column for one of them"
             raise InvalidRequestError(message, parameter="columns")
-        new[own] = name
-    new |= {own: name for name, own in usual_columns(rows, met=columns, taken=new).items()}
+        new[column] = name
+    new |= {column: name for name, column in usual_columns(rows, met=columns, taken=new).items()}
     # a column that another one replaces keeps its content under its own name with an underscore
     for name in set(new.values()) - set(new):
         if name in rows.columns:
             new[name] = f"{name}_"
             while new[name] in rows.columns:
                 new[name] += "_"
-    found = rows.rename(columns=new)
-    if not {"audio", "text"} & set(found.columns):
+    renamed = rows.rename(columns=new)
+    if not {"audio", "text"} & set(renamed.columns):
         have = ", ".join(repr(str(name)) for name in rows.columns) or "none"
         message = f"{path} has neither recordings nor texts, only {have}; say which they are"
         example = likely(rows) or {"text": "sentence"}
         raise InvalidRequestError(message, parameter="columns", example=example)
-    return found
+    return renamed
 
 
 def usual_columns(
@@ -124,15 +124,19 @@ def usual_columns(
         >>> usual_columns(pd.DataFrame(columns=["path", "sentence", "locale"]))
         {'audio': 'path', 'text': 'sentence', 'language': 'locale'}
     """
-    plain = {str(one).strip().lower(): one for one in reversed(rows.columns)}
-    plain |= {str(one): one for one in rows.columns}
-    found: dict[str, Any] = {}
-    for name, others in NAMES.items():
-        known = (plain[one] for one in others if one in plain and name not in met)
-        free = (one for one in known if one not in {*taken, *found.values()} and not _nested(rows[one]))
-        if (own := next(free, None)) is not None:
-            found[name] = own
-    return found
+    by_name = {str(column).strip().lower(): column for column in reversed(rows.columns)}
+    by_name |= {str(column): column for column in rows.columns}
+    columns: dict[str, Any] = {}
+    for name, aliases in NAMES.items():
+        present = (by_name[column] for column in aliases if column in by_name and name not in met)
+        free = (
+            column
+            for column in present
+            if column not in {*taken, *columns.values()} and not _nested(rows[column])
+        )
+        if (column := next(free, None)) is not None:
+            columns[name] = column
+    return columns
 
 
 def likely(rows: pd.DataFrame) -> dict[str, str]:
@@ -142,17 +146,17 @@ def likely(rows: pd.DataFrame) -> dict[str, str]:
     texts = {name: PurePath(cell).suffix.lower() for name, cell in first.items() if isinstance(cell, str)}
     sound = next((name for name, ending in texts.items() if ending in SOUNDS), None)
     text = next((name for name, ending in texts.items() if ending not in SOUNDS and name != "key"), None)
-    return {name: own for name, own in (("audio", sound), ("text", text)) if own is not None}
+    return {name: column for name, column in (("audio", sound), ("text", text)) if column is not None}
 
 
 def manifest_in(folder: Path) -> Path | None:
     """Return the manifest in a folder: the only one, or else the only one that is named so."""
     files = sorted(path for path in folder.iterdir() if _ending(path) in _ENDINGS and path.is_file())
-    named = [path for path in files if re.search("manifest|metadata", path.name, re.IGNORECASE)]
-    usual = [
+    manifests = [path for path in files if re.search("manifest|metadata", path.name, re.IGNORECASE)]
+    tables = [
         path for path in files if _ending(path) != ".json"
     ]  # other programs keep their settings in .json
-    return next((one[0] for one in (named, usual) if len(one) == 1), None)
+    return next((candidates[0] for candidates in (manifests, tables) if len(candidates) == 1), None)
 
 
 def recordings(cells: list[Any], folder: Path) -> list[Any]:
@@ -202,8 +206,8 @@ def _delimited(text: str, ending: str) -> pd.DataFrame:
     import pandas as pd
 
     head = text.lstrip().splitlines()[0]
-    usual = "\t" if ending == ".tsv" else ","
-    separator = next((one for one in (usual, ";", "\t", "|") if one in head), usual)
+    expected = "\t" if ending == ".tsv" else ","
+    separator = next((character for character in (expected, ";", "\t", "|") if character in head), expected)
     rows = pd.read_csv(StringIO(text), sep=separator, dtype="string", keep_default_na=False, na_values=[""])
     if not isinstance(rows.index, pd.RangeIndex):  # pandas makes surplus leading cells row labels
         message = "line 2 has more cells than the first line has names; put texts with commas into quotes"
@@ -233,10 +237,10 @@ def _fairseq(text: str, path: Path) -> pd.DataFrame | None:
     rows = pd.DataFrame({"audio": [f"{root.strip()}/{row[0]}" for row in cells]}, dtype="string")
     words = path.with_name(path.name.removesuffix(".gz")).with_suffix(".wrd")
     if words.is_file():
-        said = words.read_text("utf-8").splitlines()
-        if len(said) != len(rows):
-            raise ValueError(f"it has {len(rows):,} recordings, and {words.name} has {len(said):,} texts")
-        rows["text"] = pd.array(said, dtype="string")
+        texts = words.read_text("utf-8").splitlines()
+        if len(texts) != len(rows):
+            raise ValueError(f"it has {len(rows):,} recordings, and {words.name} has {len(texts):,} texts")
+        rows["text"] = pd.array(texts, dtype="string")
     return rows
 
 
@@ -245,16 +249,16 @@ def _objects(text: str, ending: str) -> pd.DataFrame:
     import pandas as pd
 
     try:
-        whole = orjson.loads(text) if ending == ".json" else _json_lines(text)
+        entries = orjson.loads(text) if ending == ".json" else _json_lines(text)
     except orjson.JSONDecodeError:
-        whole = _json_lines(text)
-    if isinstance(whole, dict):
-        named = whole and all(isinstance(row, dict) for row in whole.values())
-        whole = [{"id": name, **row} for name, row in whole.items()] if named else [whole]
-    if not isinstance(whole, list) or not all(isinstance(row, dict) for row in whole):
-        number = next((at for at, row in enumerate(whole, start=1) if not isinstance(row, dict)), 1)
+        entries = _json_lines(text)
+    if isinstance(entries, dict):
+        is_by_name = entries and all(isinstance(row, dict) for row in entries.values())
+        entries = [{"id": name, **row} for name, row in entries.items()] if is_by_name else [entries]
+    if not isinstance(entries, list) or not all(isinstance(row, dict) for row in entries):
+        number = next((at for at, row in enumerate(entries, start=1) if not isinstance(row, dict)), 1)
         raise ValueError(f"entry {number:,} is no object")
-    return pd.DataFrame([_flat(row) for row in whole])
+    return pd.DataFrame([_flat(row) for row in entries])
 
 
 def _json_lines(text: str) -> list[Any]:
@@ -277,19 +281,21 @@ def _flat(row: dict[str, Any]) -> dict[str, Any]:
     """A row without the nested objects of Lhotse: the recording of a cut, and its supervisions."""
     recording = row.get("recording", row)
     sources = recording.get("sources") if isinstance(recording, dict) else None
-    said = row.get("supervisions", [])
-    if not isinstance(said, list) or not (sources or said):
+    supervisions = row.get("supervisions", [])
+    if not isinstance(supervisions, list) or not (sources or supervisions):
         return row
-    plain = {
+    flat = {
         name: value for name, value in row.items() if name not in {"recording", "supervisions", "sources"}
     }
     if sources:
-        plain["audio"] = sources[0].get("source")
-    if said:
-        plain["text"] = " ".join(one["text"] for one in said if one.get("text"))
+        flat["audio"] = sources[0].get("source")
+    if supervisions:
+        flat["text"] = " ".join(
+            supervision["text"] for supervision in supervisions if supervision.get("text")
+        )
         for name in ("speaker", "language"):
-            values = {one[name] for one in said if one.get(name)}
-            plain |= {name: values.pop()} if len(values) == 1 else {}
-    if "start" in plain:
-        plain["offset"] = plain.pop("start")
-    return plain
+            values = {supervision[name] for supervision in supervisions if supervision.get(name)}
+            flat |= {name: values.pop()} if len(values) == 1 else {}
+    if "start" in flat:
+        flat["offset"] = flat.pop("start")
+    return flat

@@ -86,7 +86,7 @@ def read(
         0  hello       en
     """
     where = user_path(path)
-    wanted = _splits(split)
+    splits = _splits(split)
     if layout is not None and layout not in tuple(CORPORA):
         message = f"layout={layout!r} is not known; give {', '.join(CORPORA)}, or leave it out"
         raise InvalidRequestError(message, parameter="layout")
@@ -96,17 +96,17 @@ def read(
         if columns:
             message = f"{where} is a folder, whose layout has no columns; columns= is for manifests"
             raise InvalidRequestError(message, parameter="columns")
-        rows, lost, count = corpus_rows(where.absolute(), *corpus, wanted)
-        _tell_lost(lost, count)
+        rows, absent, count = corpus_rows(where.absolute(), *corpus, splits)
+        _tell_lost(absent, count)
         table = _corpus_table(rows, language)
     elif layout is not None or manifest is None:
         raise _unreadable(where, layout)
     else:
-        given = named(manifest_rows(manifest), _names(columns), manifest)
-        if "audio" in given.columns:
-            given["audio"] = recordings(given["audio"].tolist(), manifest.absolute().parent)
-            given = with_offsets(given)
-        table = _kept(_tidy(given, language), wanted, manifest)
+        manifested = named(manifest_rows(manifest), _names(columns), manifest)
+        if "audio" in manifested.columns:
+            manifested["audio"] = recordings(manifested["audio"].tolist(), manifest.absolute().parent)
+            manifested = with_offsets(manifested)
+        table = _kept(_tidy(manifested, language), splits, manifest)
         if {"audio", "offset_s"} <= set(table.columns):
             table = cut(table)
         _tell_unnamed(table, manifest)
@@ -128,9 +128,9 @@ def _transcripts_of(table: pd.DataFrame, name: str, place: str | os.PathLike[str
     ids = table["id"].tolist() if "id" in table.columns else empty
     sounds = table["audio"].tolist() if "audio" in table.columns else empty
     names = [sound.path if isinstance(sound, FileSegment) else sound for sound in sounds]
-    stems = [Path(one).stem if isinstance(one, str | Path) else None for one in names]
-    found = [texts.get(str(own), texts.get(str(stem))) for own, stem in zip(ids, stems, strict=True)]
-    count = sum(one is not None for one in found)
+    stems = [Path(sound_name).stem if isinstance(sound_name, str | Path) else None for sound_name in names]
+    matched = [texts.get(str(row_id), texts.get(str(stem))) for row_id, stem in zip(ids, stems, strict=True)]
+    count = sum(sound_name is not None for sound_name in matched)
     if not count:
         some = ", ".join(list(texts)[:_TOLD])
         message = f"{place} has no transcript of these recordings; its names are {some}, and so on"
@@ -139,7 +139,7 @@ def _transcripts_of(table: pd.DataFrame, name: str, place: str | os.PathLike[str
         warnings.warn(
             f"{len(table) - count:,} of {len(table):,} rows have no transcript of {name!r}", stacklevel=4
         )
-    return pd.Series(found, table.index, dtype="string")
+    return pd.Series(matched, table.index, dtype="string")
 
 
 def from_hugging_face(
@@ -171,13 +171,13 @@ def from_hugging_face(
         )
         raise MissingDependencyError(message)
     if isinstance(dataset, library.DatasetDict):
-        parts = [
-            from_hugging_face(part, columns=columns, language=language).assign(split=str(name))
-            for name, part in dataset.items()
+        tables = [
+            from_hugging_face(split_rows, columns=columns, language=language).assign(split=str(name))
+            for name, split_rows in dataset.items()
         ]
-        if not parts:
+        if not tables:
             raise InvalidRequestError("the data set is empty; load a split of it", parameter="dataset")
-        return pd.concat(parts, ignore_index=True)
+        return pd.concat(tables, ignore_index=True)
     if not isinstance(dataset, library.Dataset):
         kind = type(dataset).__name__
         message = f"a {kind} is not a data set; give the result of datasets.load_dataset, not streamed"
@@ -188,8 +188,8 @@ def from_hugging_face(
     rows = pd.DataFrame({name: list(dataset[name]) for name in dataset.column_names})
     for name in sounds:
         rows[name] = pd.Series(recordings(rows[name].tolist(), Path()), dtype="object")
-    usual = {"audio": sounds[0]} if sounds else {}
-    return _tidy(named(rows, usual | _names(columns), "the data set"), language)
+    audio_column = {"audio": sounds[0]} if sounds else {}
+    return _tidy(named(rows, audio_column | _names(columns), "the data set"), language)
 
 
 def _corpus_table(rows: list[Row], language: str | None) -> pd.DataFrame:
@@ -222,12 +222,12 @@ def _tidy(rows: pd.DataFrame, language: str | None) -> pd.DataFrame:
     """Columns of texts as texts, lengths as numbers."""
     if language is not None and "language" not in rows.columns:
         rows = rows.assign(language=language)
-    found = rows.assign(**{name: rows[name].astype("string") for name in _TEXTS if name in rows.columns})
+    typed = rows.assign(**{name: rows[name].astype("string") for name in _TEXTS if name in rows.columns})
     for name, meaning in (("duration_s", "length"), ("offset_s", "offset")):
-        if name in found.columns:
-            found[name] = _seconds(found[name], name, meaning)
-    first = [name for name in ("id", "audio", *_TEXTS) if name in found.columns]
-    return found[[*first, *(name for name in found.columns if name not in first)]]
+        if name in typed.columns:
+            typed[name] = _seconds(typed[name], name, meaning)
+    first = [name for name in ("id", "audio", *_TEXTS) if name in typed.columns]
+    return typed[[*first, *(name for name in typed.columns if name not in first)]]
 
 
 def _seconds(lengths: pd.Series[Any], name: str, meaning: str) -> pd.Series[float]:
@@ -235,10 +235,10 @@ def _seconds(lengths: pd.Series[Any], name: str, meaning: str) -> pd.Series[floa
     import pandas as pd
 
     numbers = pd.to_numeric(lengths, errors="coerce").astype("float64")
-    told = lengths.notna() & (lengths.astype("string").str.strip() != "").fillna(value=False)
-    wrong = (~numbers.between(0, float("inf"), inclusive="left") & told).to_numpy(dtype=bool)
-    if wrong.any():
-        place = int(wrong.argmax())
+    filled = lengths.notna() & (lengths.astype("string").str.strip() != "").fillna(value=False)
+    invalid = (~numbers.between(0, float("inf"), inclusive="left") & filled).to_numpy(dtype=bool)
+    if invalid.any():
+        place = int(invalid.argmax())
         message = (
             f"row {place + 1}: the {meaning} {str(lengths.iloc[place])!r} is not a number of seconds; "
             "give one such as 3.25, or leave the cell empty"
@@ -269,22 +269,20 @@ def _kept(rows: pd.DataFrame, wanted: set[str] | None, path: object) -> pd.DataF
         return rows
     have = set(rows["split"].dropna()) if "split" in rows.columns else set()
     if absent := wanted - have:
-        known = ", ".join(sorted(have)) or "no column of splits"
-        message = f"{path} has no split {min(absent)!r}; it has {known}"
+        available_splits = ", ".join(sorted(have)) or "no column of splits"
+        message = f"{path} has no split {min(absent)!r}; it has {available_splits}"
         raise InvalidRequestError(message, parameter="split")
     return rows[rows["split"].isin(wanted)].reset_index(drop=True)
 
 
 def _tell_unnamed(table: pd.DataFrame, path: Path) -> None:
     """Warn of columns that may be the recordings or the texts that the manifest seems to lack."""
-    others = likely(table)
+    candidates = likely(table)
     timed = bool({"offset_s", "recording_id"} & set(table.columns))  # of recordings that are not named
     for name, kind, missed in (("audio", "recordings", timed), ("text", "texts", False)):
-        if name not in table.columns and (missed or name in others):
-            own = {name: others.get(name, "its name")}
-            message = (
-                f"{path} has no column of {kind} by a known name; if one of them is that, give columns={own}"
-            )
+        if name not in table.columns and (missed or name in candidates):
+            example = {name: candidates.get(name, "its name")}
+            message = f"{path} has no column of {kind} by a known name; if one of them is that, give columns={example}"
             warnings.warn(message, stacklevel=3)
 
 
@@ -296,13 +294,13 @@ def _tell_missing(table: pd.DataFrame) -> None:
         if count := sum(is_missing(cell) or (isinstance(cell, str) and not cell.strip()) for cell in cells):
             warnings.warn(f"{count:,} of {len(table):,} rows have no {kind}", stacklevel=3)
     paths = [cell.path if isinstance(cell, FileSegment) else cell for cell in table["audio"]]
-    missing = {
+    absent_files = {
         path for path in {str(path) for path in paths if isinstance(path, (str, Path))} if not _is_file(path)
     }
-    lost = [str(path) for path in paths if isinstance(path, (str, Path)) and str(path) in missing]
-    if lost:
+    absent = [str(path) for path in paths if isinstance(path, (str, Path)) and str(path) in absent_files]
+    if absent:
         warnings.warn(
-            f"{len(lost):,} of {len(table):,} recordings are not there, the first: {lost[0]:.300}; "
+            f"{len(absent):,} of {len(table):,} recordings are not there, the first: {absent[0]:.300}; "
             "their rows will be errors",
             stacklevel=3,
         )

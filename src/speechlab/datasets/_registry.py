@@ -39,8 +39,8 @@ class Dataset:
 
 
 DATASETS: dict[str, Dataset] = {
-    one.name: one
-    for one in (
+    dataset.name: dataset
+    for dataset in (
         Dataset(
             name="prompts",
             version="1.0.0",

@@ -64,10 +64,10 @@ def sample(
         strata = [np.flatnonzero(numbers == number) for number in range(int(numbers.max(initial=-1)) + 1)]
     else:
         strata = [np.arange(len(frame))]
-    sizes = np.array([len(one) for one in strata], dtype=np.int64)
+    sizes = np.array([len(stratum) for stratum in strata], dtype=np.int64)
     shares = _equal(sizes, int(n)) if equal else _proportional(sizes, int(n))
     # every stratum is shuffled, also without a draw, so that the draws of the others do not depend on it
-    drawn = [chance.permutation(one)[:share] for one, share in zip(strata, shares, strict=True)]
+    drawn = [chance.permutation(stratum)[:share] for stratum, share in zip(strata, shares, strict=True)]
     return frame.iloc[np.sort(np.concatenate(drawn))] if drawn else frame.iloc[:0]
 
 
@@ -84,9 +84,9 @@ def _proportional(sizes: np.ndarray, n: int) -> list[int]:
 
 def _equal(sizes: np.ndarray, n: int) -> list[int]:
     shares = np.zeros(len(sizes), dtype=np.int64)
-    while (left := n - int(shares.sum())) > 0:
+    while (remaining := n - int(shares.sum())) > 0:
         open_strata = np.flatnonzero(shares < sizes)
-        each = max(1, left // len(open_strata))
-        for one in open_strata:
-            shares[one] += min(each, int(sizes[one] - shares[one]), n - int(shares.sum()))
+        each = max(1, remaining // len(open_strata))
+        for stratum in open_strata:
+            shares[stratum] += min(each, int(sizes[stratum] - shares[stratum]), n - int(shares.sum()))
     return [int(share) for share in shares]

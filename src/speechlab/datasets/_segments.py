@@ -73,8 +73,8 @@ def cut(rows: pd.DataFrame) -> pd.DataFrame:
             late.append(
                 f"row {number} goes from {offset:.10g} s to {end or length:.10g} s of {length:.10g} s"
             )
-        whole = offset == 0 and (end is None or abs(end - length) <= _SLACK_S)
-        cells.append(cell if whole else FileSegment(cell, offset, end))
+        is_whole = offset == 0 and (end is None or abs(end - length) <= _SLACK_S)
+        cells.append(cell if is_whole else FileSegment(cell, offset, end))
     if late:
         message = f"{len(late):,} of {len(rows):,} segments end after their recordings, and are cut there: {late[0]}"
         warnings.warn(message, stacklevel=3)

@@ -61,11 +61,11 @@ def transcript_of(reply: Mapping[str, Any]) -> dict[str, Any]:
     ):
         if holds:
             try:
-                found = read(reply)
+                transcript = read(reply)
             except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
                 message = f"the reply is damaged: {type(error).__name__}: {error}; it looks like {read.__name__[1:]}"
                 raise InvalidRequestError(message, parameter="reply") from error
-            return {name: value for name, value in found.items() if value is not None}
+            return {name: value for name, value in transcript.items() if value is not None}
     message = (
         f"the reply has the fields {', '.join(map(str, list(reply)[:6])) or 'none'}, unlike those of {_FORMS}"
     )
@@ -74,19 +74,19 @@ def transcript_of(reply: Mapping[str, Any]) -> dict[str, Any]:
 
 def _whisper(reply: Mapping[str, Any]) -> dict[str, Any]:
     chunks = [
-        {"start": one["timestamp"][0], "end": one["timestamp"][1], "text": one["text"]}
-        for one in reply.get("chunks") or ()
-        if None not in one["timestamp"]
+        {"start": item["timestamp"][0], "end": item["timestamp"][1], "text": item["text"]}
+        for item in reply.get("chunks") or ()
+        if None not in item["timestamp"]
     ]
-    segments = [_segment(one) for one in reply.get("segments") or chunks]
-    inner = [word for one in reply.get("segments") or () for word in _field(one, "words") or ()]
+    segments = [_segment(item) for item in reply.get("segments") or chunks]
+    inner = [word for item in reply.get("segments") or () for word in _field(item, "words") or ()]
     text = reply.get("text")
     return {
-        "text": _joined(one["text"] for one in segments) if text is None else str(text).strip(),
+        "text": _joined(item["text"] for item in segments) if text is None else str(text).strip(),
         "language": reply.get("language") or None,
         "confidence": reply.get("confidence"),
         "segments": segments or None,
-        "words": [_word(one, _field(one, "word", "text")) for one in reply.get("words") or inner] or None,
+        "words": [_word(item, _field(item, "word", "text")) for item in reply.get("words") or inner] or None,
     }
 
 
@@ -94,46 +94,48 @@ def _deepgram(reply: Mapping[str, Any]) -> dict[str, Any]:
     channels = reply["results"]["channels"]
     best = [channel["alternatives"][0] for channel in channels if channel["alternatives"]]
     words = [
-        _word(one, _field(one, "punctuated_word", "word")) for part in best for one in part.get("words") or ()
+        _word(item, _field(item, "punctuated_word", "word"))
+        for alternative in best
+        for item in alternative.get("words") or ()
     ]
-    spoken = reply["results"].get("utterances") or ()
+    utterances = reply["results"].get("utterances") or ()
     return {
-        "text": _joined(part["transcript"] for part in best),
+        "text": _joined(alternative["transcript"] for alternative in best),
         "language": next(
-            (one["detected_language"] for one in channels if one.get("detected_language")), None
+            (item["detected_language"] for item in channels if item.get("detected_language")), None
         ),
         "confidence": best[0].get("confidence") if len(best) == 1 else None,
-        "segments": [{**_segment(one), "text": str(one["transcript"])} for one in spoken] or None,
+        "segments": [{**_segment(item), "text": str(item["transcript"])} for item in utterances] or None,
         "words": words or None,
     }
 
 
 def _aws(reply: Mapping[str, Any]) -> dict[str, Any]:
     results = reply["results"]
-    spoken = [one for one in results.get("items") or () if one.get("start_time") is not None]
+    timed = [item for item in results.get("items") or () if item.get("start_time") is not None]
     words = [
         {
-            **_word(one, one["alternatives"][0]["content"]),
-            "confidence": _number(one["alternatives"][0], "confidence"),
+            **_word(item, item["alternatives"][0]["content"]),
+            "confidence": _number(item["alternatives"][0], "confidence"),
         }
-        for one in spoken
+        for item in timed
     ]
     segments = results.get("audio_segments") or ()
     return {
-        "text": _joined(one["transcript"] for one in results["transcripts"]),
+        "text": _joined(item["transcript"] for item in results["transcripts"]),
         "language": results.get("language_code"),
-        "segments": [{**_segment(one), "text": str(one["transcript"])} for one in segments] or None,
+        "segments": [{**_segment(item), "text": str(item["transcript"])} for item in segments] or None,
         "words": words or None,
     }
 
 
 def _google(reply: Mapping[str, Any]) -> dict[str, Any]:
-    results = [one for one in reply["results"] if one.get("alternatives")]
-    best = [one["alternatives"][0] for one in results]
-    words = [_word(one, one["word"]) for part in best for one in part.get("words") or ()]
+    results = [item for item in reply["results"] if item.get("alternatives")]
+    best = [item["alternatives"][0] for item in results]
+    words = [_word(item, item["word"]) for alternative in best for item in alternative.get("words") or ()]
     return {
-        "text": _joined(part.get("transcript", "") for part in best),
-        "language": next((one["languageCode"] for one in results if one.get("languageCode")), None),
+        "text": _joined(alternative.get("transcript", "") for alternative in best),
+        "language": next((item["languageCode"] for item in results if item.get("languageCode")), None),
         "confidence": _number(best[0], "confidence") if len(best) == 1 else None,
         "words": words or None,
     }
@@ -141,51 +143,56 @@ def _google(reply: Mapping[str, Any]) -> dict[str, Any]:
 
 def _azure_fast(reply: Mapping[str, Any]) -> dict[str, Any]:
     phrases = reply.get("phrases") or ()
-    whole = [one["text"] for one in reply.get("combinedPhrases") or phrases]
+    texts = [phrase["text"] for phrase in reply.get("combinedPhrases") or phrases]
     return {
-        "text": _joined(whole),
-        "language": next((one["locale"] for one in phrases if one.get("locale")), None),
-        "segments": [_lasting(one, "text", one["text"], "Milliseconds", 1000) for one in phrases] or None,
+        "text": _joined(texts),
+        "language": next((phrase["locale"] for phrase in phrases if phrase.get("locale")), None),
+        "segments": [_lasting(phrase, "text", phrase["text"], "Milliseconds", 1000) for phrase in phrases]
+        or None,
         "words": [
             _lasting(word, "word", word["text"], "Milliseconds", 1000)
-            for one in phrases
-            for word in one.get("words") or ()
+            for phrase in phrases
+            for word in phrase.get("words") or ()
         ]
         or None,
     }
 
 
 def _azure_batch(reply: Mapping[str, Any]) -> dict[str, Any]:
-    phrases = [one for one in reply.get("recognizedPhrases") or () if one.get("nBest")]
-    whole = reply.get("combinedRecognizedPhrases") or [one["nBest"][0] for one in phrases]
-    words = [word for one in phrases for word in one["nBest"][0].get("words") or ()]
+    phrases = [phrase for phrase in reply.get("recognizedPhrases") or () if phrase.get("nBest")]
+    displayed = reply.get("combinedRecognizedPhrases") or [phrase["nBest"][0] for phrase in phrases]
+    words = [word for phrase in phrases for word in phrase["nBest"][0].get("words") or ()]
     return {
-        "text": _joined(one["display"] for one in whole),
-        "language": next((one["locale"] for one in phrases if one.get("locale")), None),
+        "text": _joined(phrase["display"] for phrase in displayed),
+        "language": next((phrase["locale"] for phrase in phrases if phrase.get("locale")), None),
         "segments": [
-            _lasting(one, "text", one["nBest"][0]["display"], "InTicks", _TICKS_PER_S) for one in phrases
+            _lasting(phrase, "text", phrase["nBest"][0]["display"], "InTicks", _TICKS_PER_S)
+            for phrase in phrases
         ]
         or None,
-        "words": [_lasting(one, "word", one["word"], "InTicks", _TICKS_PER_S) for one in words] or None,
+        "words": [_lasting(phrase, "word", phrase["word"], "InTicks", _TICKS_PER_S) for phrase in words]
+        or None,
     }
 
 
 def _azure_short(reply: Mapping[str, Any]) -> dict[str, Any]:
     best = (reply.get("NBest") or [{}])[0]
-    words = [{"offset": one["Offset"], "duration": one["Duration"], **one} for one in best.get("Words") or ()]
+    words = [
+        {"offset": item["Offset"], "duration": item["Duration"], **item} for item in best.get("Words") or ()
+    ]
     return {
         "text": str(reply.get("DisplayText") or best.get("Display") or "").strip(),
         "confidence": best.get("Confidence"),
-        "words": [_lasting(one, "word", one["Word"], "", _TICKS_PER_S) for one in words] or None,
+        "words": [_lasting(item, "word", item["Word"], "", _TICKS_PER_S) for item in words] or None,
     }
 
 
 def _field(value: Any, *names: str) -> Any:
     """The first of these fields that a dict or an object has."""
     for name in names:
-        found = value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
-        if found is not None:
-            return found
+        field = value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
+        if field is not None:
+            return field
     return None
 
 
@@ -220,8 +227,8 @@ def _seconds(value: Any) -> float:
 def _lasting(value: Mapping[str, Any], name: str, text: object, unit: str, per_s: int) -> dict[str, Any]:
     """A segment or word of Azure, which has an offset and a duration."""
     start = float(value[f"offset{unit}"]) / per_s
-    found = {name: str(text).strip(), "start": start, "end": start + float(value[f"duration{unit}"]) / per_s}
-    return found if name == "text" else {**found, "confidence": _number(value, "confidence")}
+    piece = {name: str(text).strip(), "start": start, "end": start + float(value[f"duration{unit}"]) / per_s}
+    return piece if name == "text" else {**piece, "confidence": _number(value, "confidence")}
 
 
 def _number(value: Mapping[str, Any], name: str) -> float | None:
@@ -254,19 +261,23 @@ def transcripts_in(path: str | os.PathLike[str]) -> dict[str, str]:
         {'s1-001': 'good morning'}
     """
     where = user_path(path)
-    files = sorted(one for one in where.iterdir() if one.suffix in _ENDINGS) if where.is_dir() else [where]
+    files = (
+        sorted(path_in for path_in in where.iterdir() if path_in.suffix in _ENDINGS)
+        if where.is_dir()
+        else [where]
+    )
     if not files or not where.exists():
         message = f"{where} has no transcripts; give a file or folder of {', '.join(_ENDINGS)}"
         raise InvalidRequestError(message, parameter="transcripts")
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for file in files:
         try:
-            found |= _reader(file)(file)
+            texts |= _reader(file)(file)
         except (OSError, ValueError, SpeechLabError) as error:
             raise InvalidRequestError(
                 f"{file} cannot be read as a transcript: {error}", parameter="transcripts"
             ) from error
-    return found
+    return texts
 
 
 def _reader(file: Path) -> Callable[[Path], dict[str, str]]:
@@ -285,14 +296,14 @@ def _text_file(file: Path) -> dict[str, str]:
 
 
 def _trn_file(file: Path) -> dict[str, str]:
-    found = {}
+    texts = {}
     for line in file.read_text("utf-8-sig").splitlines():
         text, bracket, name = line.rstrip().rpartition("(")
         if bracket and name.endswith(")"):
-            found[name[:-1]] = text.strip()
+            texts[name[:-1]] = text.strip()
         elif line.strip():
             raise ValueError(f"the line {line[:40]!r} does not end with an id in parentheses")
-    return found
+    return texts
 
 
 def _timed_file(file: Path) -> dict[str, str]:
@@ -300,8 +311,8 @@ def _timed_file(file: Path) -> dict[str, str]:
 
     table = segments.read(file)
     names = table["file"].astype("string").fillna("").tolist()
-    parts: dict[str, list[str]] = {}
+    texts_of: dict[str, list[str]] = {}
     for name, text in zip(names, table["text"].astype("string").fillna("").tolist(), strict=True):
-        own = "" if file.suffix in {".srt", ".vtt"} else name.replace("\\", "/").rpartition("/")[2]
-        parts.setdefault(own or file.stem, []).append(text)
-    return {name: _joined(texts) for name, texts in parts.items()}
+        base = "" if file.suffix in {".srt", ".vtt"} else name.replace("\\", "/").rpartition("/")[2]
+        texts_of.setdefault(base or file.stem, []).append(text)
+    return {name: _joined(pieces) for name, pieces in texts_of.items()}
