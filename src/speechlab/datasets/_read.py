@@ -282,7 +282,10 @@ def _tell_unnamed(table: pd.DataFrame, path: Path) -> None:
     for name, kind, missed in (("audio", "recordings", timed), ("text", "texts", False)):
         if name not in table.columns and (missed or name in candidates):
             example = {name: candidates.get(name, "its name")}
-            message = f"{path} has no column of {kind} by a known name; if one of them is that, give columns={example}"
+            message = (
+                f"{path} has no column of {kind} by a known name; if one of them is that, give "
+                f"columns={example}"
+            )
             warnings.warn(message, stacklevel=3)
 
 
