@@ -26,6 +26,7 @@ from speechlab.store import Store
 from support.functions import Counting, slowly, spoken
 
 RATE = 8_000
+LOCK = threading.Lock()
 
 
 def tone(seconds: float = 0.5, rate: int = RATE) -> sl.AudioClip:
@@ -233,6 +234,10 @@ def test_arguments_that_are_no_systems():
         ({"transcribe": heard, "concurrency": 0}, "concurrency is 0"),
         ({"transcribe": heard, "concurrency": 2, "processes": 2}, "leave one of them out"),
         ({"transcribe": heard, "processes": -1}, "processes is -1"),
+        (
+            {"transcribe": lambda clip, lock=LOCK: "", "processes": 1},
+            "load the model in a factory",
+        ),
         ({"transcribe": heard, "sample_rate": "16k"}, "sample_rate is '16k'"),
         ({"synthesize": spoken, "voices": "anna"}, "give a list of names"),
         ({"transcribe": heard, "transport": "aiohttp"}, "transport is for services"),

@@ -66,7 +66,7 @@ class Caller:
 
     def __init__(self, lab: object, options: WaitingOptions | RunOptions) -> None:
         if not isinstance(lab, Client):
-            message = f"lab is {_named(lab)}; give a Client, as sl.connect() does"
+            message = f"lab is {_named(lab)}; give a Client, as sl.connect() does, or sl.system of a function"
             if isinstance(lab, AsyncClient):
                 message += ", and in a coroutine: await asyncio.to_thread(sl.batch.translate, table, lab)"
             raise InvalidRequestError(message, parameter="lab")

@@ -147,7 +147,9 @@ def check_client(argument: str, given: object, more: str = "") -> None:
         InvalidRequestError: The value is not a client.
     """
     if not isinstance(given, Client):
-        raise refused(argument, given, f"a Client, as sl.connect() gives it{more}")
+        raise refused(
+            argument, given, f"a Client, as sl.connect() gives it, or sl.system of a function{more}"
+        )
 
 
 def count_of(argument: str, given: object, what: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import warnings
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -78,7 +79,8 @@ def system(
         where), and with an ``APITimeoutError`` after ``timeout``.
 
     Raises:
-        ConfigurationError: An argument is not usable, or a function requires a field that no call has.
+        ConfigurationError: An argument is not usable, a function requires a field that no call has, or it cannot be
+            sent to processes.
 
     Example:
         >>> loud = system("loud", transcribe=lambda clip: "loud" if clip.peak > 0.5 else "quiet", version="1")
@@ -110,6 +112,8 @@ def system(
     }.items():
         check_number(what, value, least=0, advice="give a number above 0")
     address = f"https://function.invalid/{quote(adapter.identity, safe='')}"
+    if processes:
+        pickle.dumps(adapter.functions)  # what cannot be sent is told now
     most: Any = {"max_concurrency": adapter.places, **with_mode(dict(options))}
     return Client.from_settings(
         Settings(base_url=address, ws_base_url=address.replace("https", "wss", 1), adapter=adapter, **most)
