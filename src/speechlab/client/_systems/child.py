@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import queue
 import sys
 import threading
@@ -22,7 +23,7 @@ def main() -> None:
     loaded: Loaded | None = None
     fault = ""
     try:
-        loaded = Loaded(*read_message(sys.stdin.buffer))
+        loaded = Loaded(*pickle.loads(read_message(sys.stdin.buffer)))  # noqa: S301 - from our own process
     except Exception as error:  # noqa: BLE001 - the module of the function does not load here
         fault = f"the functions cannot be loaded in another process: {type(error).__name__}: {error}"
     threading.Thread(target=_listen, args=(calls,), daemon=True).start()
@@ -47,5 +48,5 @@ def _listen(calls: queue.SimpleQueue[Any]) -> None:
     try:
         while True:
             calls.put(read_message(sys.stdin.buffer))
-    except (EOFError, OSError):
+    except (EOFError, OSError, pickle.UnpicklingError):
         os._exit(0)

@@ -38,15 +38,7 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 
 
 def named_voices(voices: Iterable[str] | Mapping[str, str], language: str) -> dict[str, str]:
-    """The languages of voices by their names.
-
-    Args:
-        voices: Names, or a dict from names to languages.
-        language: Languages of voices without any.
-
-    Raises:
-        ConfigurationError: A name or language is not text.
-    """
+    """The languages of voices by their names."""
     given: object = voices
     if isinstance(given, str) or not isinstance(given, Iterable):
         message = f"voices is {given!r:.40}; give a list of names, or a dict from names to languages"
@@ -64,12 +56,7 @@ def voice_id(name: str) -> str:
 
 
 def catalogue_of(voices: Mapping[str, str], model: str = "") -> list[dict[str, Any]]:
-    """Voices in the form of the contract's catalogue.
-
-    Args:
-        voices: Their languages by their names.
-        model: Name of their model, which stands before each name.
-    """
+    """Voices in the form of the contract's catalogue."""
     whose = f"{model}: " if model else ""
     return [
         {
@@ -101,11 +88,7 @@ class SystemFunction:
 
     @classmethod
     def of(cls, operation: str, given: object) -> SystemFunction:
-        """Read the signature of a function.
-
-        Raises:
-            ConfigurationError: The value is not a function, or requires a field that no call has.
-        """
+        """Read the signature of a function."""
         if not callable(given):
             message = f"{operation} is {given!r:.60}; give a function, a class with __call__, or None"
             raise ConfigurationError(message)
@@ -139,11 +122,7 @@ def _unpickled(given: bytes, makes: bool, takes: frozenset[str] | None) -> Syste
 
 
 def _pickled(function: Callable[..., Any]) -> bytes:
-    """A function for another process.
-
-    Raises:
-        ConfigurationError: It cannot be sent.
-    """
+    """A function for another process."""
     try:
         if getattr(function, "__module__", None) != "__main__":
             return pickle.dumps(function)
@@ -164,15 +143,7 @@ def _pickled(function: Callable[..., Any]) -> bytes:
 
 
 def fields_taken(operation: str, parameters: list[inspect.Parameter] | None) -> frozenset[str]:
-    """Names of the fields that a function takes.
-
-    Args:
-        operation: The operation.
-        parameters: The function's parameters; None if they cannot be read, as of functions in C.
-
-    Raises:
-        ConfigurationError: The function takes nothing, or requires a field that no call has.
-    """
+    """Names of the fields that a function takes."""
     if parameters is None:
         return frozenset()
     known = FIELDS[operation]
@@ -226,21 +197,13 @@ class FunctionCall:
         return None if self.pace is None else PacedClips(self.content, *self.pace, clock)
 
     def fitted(self, takes: frozenset[str]) -> dict[str, Any]:
-        """The fields for a function that takes some of them.
-
-        Raises:
-            InvalidRequestError: A field was given that changes the result, and the function does not take it.
-        """
+        """The fields for a function that takes some of them."""
         check_fields(self.operation, self.fields, takes)
         return {name: value for name, value in self.fields.items() if name in takes}
 
 
 def check_fields(operation: str, fields: Mapping[str, Any], takes: frozenset[str]) -> None:
-    """Refuse fields that a function does not take; those that only say what is asked for are left out.
-
-    Raises:
-        InvalidRequestError: A field was given that changes the result, and the function does not take it.
-    """
+    """Refuse fields that a function does not take; those that only say what is asked for are left out."""
     lacking = next((name for name in fields if name not in takes | _FACTS), None)
     if lacking is not None:
         has = ", ".join(sorted(takes)) or "none"
@@ -281,11 +244,7 @@ class FunctionSystem:
         return catalogue_of(self.voices)
 
     def function(self, operation: str) -> SystemFunction:
-        """The function of an operation.
-
-        Raises:
-            InvalidRequestError: There is none.
-        """
+        """The function of an operation."""
         found = self.functions.get(operation)
         if found is None:
             have = ", ".join(self.functions)
@@ -296,21 +255,13 @@ class FunctionSystem:
         return found
 
     def check(self, operation: str, fields: Mapping[str, Any]) -> None:
-        """Refuse fields that the function does not take, as far as its parameters are known.
-
-        Raises:
-            InvalidRequestError: There is no function, or it lacks a field.
-        """
+        """Refuse fields that the function does not take, as far as its parameters are known."""
         takes = self.function(operation).takes
         if takes is not None:
             check_fields(operation, fields, takes)
 
     def voice_name(self, id: str) -> str:  # noqa: A002 - the contract's name
-        """The name of a voice.
-
-        Raises:
-            InvalidRequestError: No voice has this id.
-        """
+        """The name of a voice."""
         for name in self.voices:
             if voice_id(name) == id:
                 return name

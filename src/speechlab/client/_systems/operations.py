@@ -36,11 +36,7 @@ _S_PER_CHAR, _S_PER_S = 0.3, 2.5
 
 
 def fitted(operation: O, system: FunctionSystem) -> O:
-    """An operation for the functions of a system; one that was fitted is returned unchanged.
-
-    Raises:
-        InvalidRequestError: The system has no function for it.
-    """
+    """An operation for the functions of a system; one that was fitted is returned unchanged."""
     kind: Any = _KINDS.get(type(operation))
     if kind is None:
         return operation

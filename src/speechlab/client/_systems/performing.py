@@ -39,11 +39,7 @@ class Loaded:
         self._lock = threading.Lock()
 
     def pieces(self, call: FunctionCall) -> Iterator[Any]:
-        """The pieces of a result, as the function makes them; then its seconds.
-
-        Raises:
-            SpeechLabError: The function failed.
-        """
+        """The pieces of a result, as the function makes them; then its seconds."""
         with self._failing(call):
             result, timed = self._called(call)
             if inspect.isawaitable(result) or hasattr(result, "__aiter__"):
@@ -56,11 +52,7 @@ class Loaded:
             yield timed(None)
 
     async def pieces_on_loop(self, call: FunctionCall) -> AsyncIterator[Any]:
-        """The same for an async function, on the running event loop.
-
-        Raises:
-            SpeechLabError: The function failed.
-        """
+        """The same for an async function, on the running event loop."""
         with self._failing(call):
             result, timed = self._called(call)
             async with aclosing(_pieces_later(call.operation, result)) as later:

@@ -26,13 +26,7 @@ _TRANSCRIPT = "a text, a Transcript, segments, (segments, info), or a dict with 
 
 
 def pieces_of(operation: str, result: Any) -> Iterator[Any]:
-    """The pieces of a result: AudioClip or bytes of speech, a transcript, texts of a translation, (text, final).
-
-    An iterator is read to its end here, where the function runs, so that its time counts.
-
-    Raises:
-        ContractError: The result is of another type.
-    """
+    """The pieces of a result: AudioClip or bytes of speech, a transcript, texts of a translation, (text, final)."""
     return _READERS[operation](result)
 
 

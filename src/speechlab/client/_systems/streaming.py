@@ -79,19 +79,10 @@ def streamed_transcript(
     rate: float | None,
     language: str | None,
 ) -> dict[str, Any]:
-    """The fields of a transcript that came in pieces.
+    """The fields of a transcript that came in pieces, of (seconds since the first sample, text, whether it is final).
 
-    Args:
-        heard: Seconds since the first sample was spoken, text, and whether the text is final.
-        ended_s: Seconds until the function ended, when a text that is not final becomes so.
-        clip: The recording.
-        rate: How many times faster than real time it was spoken; None for all at once.
-        language: Its language, if that was asked for.
-
-    Returns:
-        ``text``, the final texts joined; ``language``; ``partials`` (``time_s``, ``text``, ``final``), each once;
-        ``first_partial_s``, from the first sound to the first text with a letter or digit; ``finalization_s``, from
-        the end of the last sound to the last final text. A time is left out without a text, a sound or a pace.
+    ``first_partial_s`` is from the first sound to the first text with a letter or digit, ``finalization_s`` from the
+    end of the last sound to the last final text; without a text, a sound or a pace they are left out.
     """
     from speechlab.text import join_texts
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import pickle
 import queue
-import struct
 import subprocess
 import sys
 import threading
@@ -23,31 +22,18 @@ if TYPE_CHECKING:
     from speechlab.client._systems.functions import FunctionCall, FunctionSystem
 
 _CHILD = "from speechlab.client._systems.child import main; main()"
-_LENGTH = struct.Struct("<Q")
 _END = object()
 
 
 def write_message(file: IO[bytes], message: object) -> None:
     """Write a message to a process."""
-    data = message if isinstance(message, bytes) else pickle.dumps(message)
-    file.write(_LENGTH.pack(len(data)) + data)
+    pickle.dump(message, file)
     file.flush()
 
 
 def read_message(file: IO[bytes]) -> Any:
-    """Read a message of a process.
-
-    Raises:
-        EOFError: The process has ended.
-    """
-    head = file.read(_LENGTH.size)
-    if len(head) < _LENGTH.size:
-        raise EOFError
-    (length,) = _LENGTH.unpack(head)
-    data = file.read(length)
-    if len(data) < length:
-        raise EOFError
-    return pickle.loads(data)  # noqa: S301 - from our own process
+    """Read a message of a process; an EOFError or UnpicklingError where it has ended."""
+    return pickle.load(file)  # noqa: S301 - from our own process
 
 
 class _Process:
@@ -68,7 +54,7 @@ class _Process:
                 )
                 assert child.stdin is not None
                 write_message(child.stdin, sys.path)
-                write_message(child.stdin, payload)
+                write_message(child.stdin, payload)  # as bytes, which are read where an error can be told
             assert child.stdin is not None
             assert child.stdout is not None
             write_message(child.stdin, call)
@@ -79,7 +65,7 @@ class _Process:
                 yield value
                 if kind == "end":
                     return
-        except (EOFError, OSError):
+        except (EOFError, OSError, pickle.UnpicklingError):
             code = None if child is None else child.wait()
             self.close()
             text = f"the process of {self._system.name!r} ended during {call.operation} (exit code {code})"
@@ -148,13 +134,7 @@ class Workers:
         self._all: set[_Runner] = set()
 
     async def pieces(self, call: FunctionCall) -> AsyncGenerator[Any, None]:
-        """The pieces of a result as they come, and then its seconds.
-
-        A call that is cancelled or closed early leaves its worker: a process is ended, a thread ends by itself.
-
-        Raises:
-            SpeechLabError: The function failed.
-        """
+        """The pieces of a result as they come, and then its seconds."""
         async with self._places:
             if not self._system.processes and self._system.function(call.operation).on_loop:
                 async for piece in self._loaded.pieces_on_loop(call):
