@@ -50,14 +50,7 @@ def systems_answer(order: pd.DataFrame, speed: pd.DataFrame, findings: Sequence[
 def streams_answer(
     summary: pd.DataFrame, systems: Sequence[System], differences: pd.DataFrame, advice: Conclusion | None
 ) -> Conclusion:
-    """Return when streamed text is final and how much of it is wrong, against whole recordings if there are any.
-
-    Args:
-        summary: The summary, with the times of streams.
-        systems: All systems.
-        differences: All pairs of systems.
-        advice: Which of several streamed systems to take; None for one.
-    """
+    """Return when streamed text is final and how much of it is wrong, against whole recordings if there are any."""
     lines = summary[summary["streams"].notna() & summary["ranking_rate"].notna()]
     if "condition" in lines.columns:
         lines = lines[lines["condition"] == AS_RECORDED]
@@ -114,12 +107,7 @@ def _sure_of(row: Mapping[Any, Any], differences: pd.DataFrame, whole: System | 
 
 
 def condition_differences(table: pd.DataFrame, text: str, language: str) -> pd.DataFrame:
-    """Compare each condition with the recordings as they are, by the exact test paired by recording.
-
-    Returns:
-        A row for each system, language and condition, as of :func:`speechlab.metrics.judge`; ``system``, empty for a
-        single one, stands behind.
-    """
+    """Compare each condition with the recordings as they are, by the exact test paired by recording."""
     tested = []
     sides = ["system"] if "system" in table.columns else []
     blocks = [BLOCK] if BLOCK in table.columns else []

@@ -42,13 +42,7 @@ class Hotwords(NamedTuple):
 
 
 def hotword_effects(table: pd.DataFrame, systems: Sequence[System], language: str) -> Hotwords:
-    """Count the hotwords of all settings in the rows of each, and compare settings with and without them.
-
-    Args:
-        table: Scored rows.
-        systems: The systems; systems of the same service are compared.
-        language: Column of the language.
-    """
+    """Count the hotwords of all settings in the rows of each, and compare settings with and without them."""
     words = list(dict.fromkeys(word for one in systems for word in one.words))
     if not words:
         return Hotwords(table, pd.DataFrame(), judge([]), ())

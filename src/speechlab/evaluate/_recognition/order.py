@@ -38,16 +38,7 @@ class SystemOrder(NamedTuple):
 
 
 def ordered(table: pd.DataFrame, text: str, language: str, about: str = "") -> SystemOrder:
-    """Rank the systems of each language and condition on their common recordings, Japanese by readings.
-
-    P-values are corrected for all pairs of a language, all conditions together.
-
-    Args:
-        table: Scored rows; a column ``block`` names recordings that belong together.
-        text: Column of the references.
-        language: Column of the languages.
-        about: The speakers that the order is about; empty for all speakers.
-    """
+    """Rank the systems of each language and condition on their common recordings, Japanese by readings."""
     places, pairs, verdicts = [], [], []
     only = f" This is about {'this' if about.startswith('one') else 'these'} {about} alone." if about else ""
     known = table[table[language].notna()]

@@ -48,19 +48,7 @@ def recognition_report(
     measures: pd.DataFrame | None = None,
     **facts: Any,
 ) -> Contents:
-    """Flag scored rows, put their systems in order, and say what hotwords and conditions did.
-
-    Args:
-        title: Title of the report.
-        table: The rows.
-        text: Column of the references.
-        language: Column of the languages.
-        systems: Who recognised them.
-        nothing: What was recognised where nobody spoke.
-        about: The speakers that findings are about; empty for all speakers.
-        measures: The measures beside the error rates.
-        **facts: Segments, speed, record and notes, as for :func:`speech_report`.
-    """
+    """Flag scored rows, put their systems in order, and say what hotwords and conditions did."""
     words = hotword_effects(flagged(table), systems, language)
     table, speed = words.table, facts["speed"]
     items = "recording" if "recording" in table.columns else None

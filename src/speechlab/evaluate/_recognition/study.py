@@ -200,10 +200,7 @@ def recognition(
 
 
 def _without_outputs(frame: pd.DataFrame, had: dict[str, str], audio: str | None) -> pd.DataFrame:
-    """The table with an empty column of recordings, if it has none and needs none.
-
-    A column of outputs may have the name of a result, as after a batch: then it and its kind are left out.
-    """
+    """The table with an empty column of recordings, if it has none and needs none."""
     results = RECOGNITION - GIVEN
     if results.intersection(had.values()):
         frame = frame.drop(columns=[name for name in frame.columns if name in results])

@@ -69,19 +69,7 @@ def systems_of(
     stream: bool,
     options: Mapping[str, Any],
 ) -> list[System]:
-    """Return the systems: each service with each of the settings, and those whose outputs exist.
-
-    Args:
-        lab: A client, or clients by name; None for outputs that exist alone.
-        had: Columns of outputs that exist, by the names of their systems.
-        settings: Parameters by name of the setting, which override ``options``; None for one setting.
-        identify: Value of ``identify`` for settings without it.
-        stream: Whether each system recognises whole recordings and streams, as far as it can.
-        options: Parameters of all settings.
-
-    Raises:
-        InvalidRequestError: An argument has a wrong type, or is empty.
-    """
+    """Return the systems: each service with each of the settings, and those whose outputs exist."""
     if not is_bool(stream):
         raise refused("stream", stream, "True or False")
     asking: dict[str, Any] = {}
