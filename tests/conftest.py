@@ -44,7 +44,7 @@ LONGEST = (
     "widgets/test_player_browser.py",
     "batch/run/test_kill.py",
     "segments/test_files.py",
-    "batch/run/test_dask.py",
+    "batch/run/test_cluster.py",
 )
 """Files that take a minute or so: first, so that no worker is left with one of them when the others are done."""
 

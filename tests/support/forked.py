@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import logging
 import multiprocessing
 import os
 import subprocess
@@ -14,6 +16,7 @@ _FORKED = multiprocessing.get_context("forkserver")
 # The modules of the command line itself are not among them: they look at the terminal when they are imported.
 _FORKED.set_forkserver_preload(
     [
+        "distributed.cli.dask_scheduler",
         "distributed.cli.dask_worker",
         "pyarrow.pandas_compat",
         "rich.progress",
@@ -123,14 +126,18 @@ def _begin(work, arguments, environment, folder, said):
     work()
 
 
-def dask_worker(address):
-    """Start a worker as ``dask worker`` does."""
-    process = _FORKED.Process(target=_work, args=(address,), daemon=True)
+def dask(command, *arguments):
+    """Start ``dask scheduler`` or ``dask worker`` as a process of its own."""
+    process = _FORKED.Process(target=_dask, args=(command, arguments), daemon=True)
     process.start()
     return process
 
 
-def _work(address):
-    from distributed.cli.dask_worker import main
+def _dask(command, arguments):
+    from importlib import import_module
 
-    main([address, "--no-nanny", "--nthreads", "1", "--no-dashboard"])
+    logging.disable(logging.CRITICAL)  # the ends of connections to killed processes
+    try:
+        import_module(f"distributed.cli.dask_{command}").main([*arguments, "--no-dashboard"])
+    finally:
+        atexit._run_exitfuncs()  # as at the end of a command, and not of a fork

@@ -21,7 +21,7 @@ from speechlab.batch._plan.source import open_source
 from speechlab.batch._run.execution import Execution
 from speechlab.batch._run.options import RunOptions, WaitingOptions
 from speechlab.batch._run.progress import BAR, Display, Tally, counted, shown_as
-from speechlab.batch._run.window import GRACE_S, LAST_S
+from speechlab.batch._run.window import GRACE_S, LAST_S, Window, Writer
 from speechlab.batch._table.assemble import as_asked, join_frames
 from speechlab.batch._table.record import RUN_ATTRIBUTE
 from speechlab.client import (
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from speechlab.batch._plan.plan import Plan
     from speechlab.batch._plan.rows import RowStep
     from speechlab.batch._plan.source import Table
+    from speechlab.batch._run.rules import Rules
     from speechlab.client import CallGroup, VoiceCatalogue
     from speechlab.store import Store
 
@@ -71,7 +72,7 @@ class Caller:
                 message += ", and in a coroutine: await asyncio.to_thread(sl.batch.translate, table, lab)"
             raise InvalidRequestError(message, parameter="lab")
         self.lab = lab
-        self._options: Mapping[str, Any] = {"concurrency": 1, "rate": None, "executor": None, **options}
+        self._options: Mapping[str, Any] = {"concurrency": 1, "rate": None, **options}
         self._grouped: tuple[AsyncClient, CallGroup] | None = None
         self.progress = shown_as(options["progress"])
 
@@ -85,12 +86,8 @@ class Caller:
     def grouped(self, lab: AsyncClient) -> tuple[AsyncClient, CallGroup]:
         """The one copy of the client whose calls are those of the batch, and their group; for the client's loop."""
         if self._grouped is None:
-            options = self._options
-            many = max(1, len(getattr(options["executor"], "ncores", dict)()))
-            concurrency, patience_s = options["concurrency"] * many, options["give_up_after_s"]
-            self._grouped = grouped(
-                lab, concurrency=concurrency, rate=options["rate"], give_up_after_s=patience_s
-            )
+            options = {name: self._options[name] for name in ("concurrency", "rate", "give_up_after_s")}
+            self._grouped = grouped(lab, **options)
         return self._grouped
 
     def ask(self, question: Callable[[AsyncClient], Coroutine[Any, Any, T]], display: Display) -> T:
@@ -142,13 +139,24 @@ class Caller:
         async def ready() -> None:
             await remember_service(mine, store, execution.plan.service)
 
+        tally, writer = execution.tally, Writer(store, step.operation)
         if options["executor"] is None:
-            await execution.run(store, lambda call: step.send(call, mine), ready, group)
-            return
-        from speechlab.batch._run.dask import workers
 
-        async with workers(options["executor"], step, mine, options["concurrency"]) as send:
-            await execution.run(store, send, ready, group)
+            def window(rules: Rules) -> Window:
+                return Window(
+                    lambda call: step.send(call, mine), writer, rules, tally, group, group.concurrency
+                )
+
+            await execution.run(store, window, ready)
+            return
+        from speechlab.batch._run.cluster import Leases, crew
+
+        given = replaying_from(self.lab, store)
+        async with crew(options["executor"], step, given, store, execution.record.id, options) as there:
+            tally.paused = there.paused
+            await execution.run(
+                store, lambda rules: Leases(there, store, step.operation, rules, tally), ready
+            )
 
 
 def _named(lab: object) -> str:

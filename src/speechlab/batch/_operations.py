@@ -63,8 +63,8 @@ def run(plan: Plan, lab: Client, **options: Unpack[RunOptions]) -> Run:
         max_error_share: Stop the run if a larger share (0 to 1) of the last 100 calls failed. At least 20 calls are
             needed, and errors that a row causes do not count. None never stops the run.
         budget: The maximum that the run may spend; None for no limit.
-        executor: A ``dask.distributed.Client`` whose workers make the calls, up to ``concurrency`` on each. The
-            workers read the API key from their own ``SPEECHLAB_API_KEY``.
+        executor: A ``dask.distributed.Client`` whose workers make the calls in leases of some hundred rows, up to
+            ``concurrency`` at once on each. The workers read the API key from their own ``SPEECHLAB_API_KEY``.
         rate: Maximum number of attempts begun per second; None for no limit.
         give_up_after_s: Seconds without a success after which the run gives up the service and stops. None means an
             hour if the service asks to wait, and a minute if it cannot be reached.

@@ -14,14 +14,12 @@ from speechlab.client._api.for_batches import address_and_key as address_and_key
 from speechlab.client._api.for_batches import ask_service as ask_service
 from speechlab.client._api.for_batches import asking_afresh as asking_afresh
 from speechlab.client._api.for_batches import begin as begin
-from speechlab.client._api.for_batches import by_attempts as by_attempts
 from speechlab.client._api.for_batches import fitted_to as fitted_to
 from speechlab.client._api.for_batches import functions_of as functions_of
 from speechlab.client._api.for_batches import grouped as grouped
 from speechlab.client._api.for_batches import remember_service as remember_service
 from speechlab.client._api.for_batches import replaying_from as replaying_from
 from speechlab.client._api.for_batches import result_of as result_of
-from speechlab.client._api.for_batches import without_scheduler as without_scheduler
 from speechlab.client._api.realtime import RealtimePool, RealtimeSession, SpeechEvents
 from speechlab.client._api.streams import SpeechStream, TranslationStream
 from speechlab.client._api.system import system

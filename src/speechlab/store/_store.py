@@ -207,7 +207,7 @@ class Store(RunTable, ReplyTable):
         operation: str,
         request: Mapping[str, Any],
         response: Mapping[str, Any],
-        files: Mapping[str, tuple[bytes, str]] | None = None,
+        files: Mapping[str, tuple[bytes, str] | Blob] | None = None,
         attempt: Attempt | None = None,
     ) -> Stored:
         """Keep a result. An existing result with the same key is replaced.
@@ -217,14 +217,15 @@ class Store(RunTable, ReplyTable):
             operation: Name of the operation.
             request: The parameters, without a credential.
             response: The reply as JSON values.
-            files: Audio by role: bytes, and the suffix of the file with its dot.
+            files: Audio by role: bytes, and the suffix of the file with its dot; or a file of ``blobs``.
             attempt: The successful attempt.
 
         Raises:
             StoreError: The result cannot be written, for example because the disk is full.
         """
         kept: dict[str, Blob] = {
-            role: self.blobs.add(data, suffix) for role, (data, suffix) in (files or {}).items()
+            role: file if isinstance(file, Blob) else self.blobs.add(*file)
+            for role, file in (files or {}).items()
         }
         created = time.time()
         row = (key, operation, _text(request), _text(response), created)

@@ -17,10 +17,6 @@ from speechlab.client import (
     AsyncClient,
     Client,
     SystemClock,
-    Translate,
-    by_attempts,
-    grouped,
-    without_scheduler,
 )
 from speechlab.client._operations.failures import retry_after_s
 from speechlab.client._scheduling.call import ScheduledCall
@@ -32,9 +28,7 @@ from speechlab.client._scheduling.waiting import NotSentError
 from speechlab.errors import (
     APIConnectionError,
     APITimeoutError,
-    BadRequestError,
     RateLimitError,
-    RunStoppedError,
     ServerError,
 )
 from support.clock import FakeClock, Half
@@ -539,29 +533,6 @@ def test_a_storm_of_429_loses_nothing(server, http, retry_after):
     assert [result.text for result in results] == ["Hello"] * 300
     assert len(refused) < 300
     assert time.monotonic() - began < 20
-
-
-def test_attempts_may_be_made_elsewhere(server, http):
-    server.script(http.reply(503), http.reply(429, b"", Retry_After="0.1"), http.reply(body=TRANSLATED))
-
-    async def main():
-        async with AsyncClient(server.base_url) as lab:
-            worker, (driver, group) = without_scheduler(lab), grouped(lab, concurrency=2)
-            operation = Translate("a", source_lang="ja", target_lang="en")
-            found, attempts = await by_attempts(driver, "translate", lambda: worker.perform(operation))
-            server.script(http.reply(502))
-            with pytest.raises(ServerError) as once:
-                await worker.perform(operation)
-            assert once.value.attempts == len(server.requests) == 1
-            server.script(http.reply(400))
-            with pytest.raises(BadRequestError):
-                await by_attempts(driver, "translate", lambda: worker.perform(operation))
-            group.end()
-            with pytest.raises(RunStoppedError):
-                await by_attempts(driver, "translate", lambda: worker.perform(operation))
-            return found.text, attempts
-
-    assert asyncio.run(main()) == ("Hello", 3)
 
 
 @pytest.mark.slow

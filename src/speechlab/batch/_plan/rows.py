@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         VoiceCatalogue,
     )
     from speechlab.contract import OperationName
-    from speechlab.store import Stored
+    from speechlab.store import Blob, Stored
 
 _MAX_OPTIONS = 1_000
 """Maximum number of combinations of options that are cached."""
@@ -67,7 +67,7 @@ class CallResult:
         request: All parameters that can change the result.
         response: Values of the reply for the store.
         timing: Duration and attempts of the call.
-        files: Audio by role: bytes, and the suffix of their file.
+        files: Audio by role: bytes, and the suffix of their file; or their file in the store.
         audio_s: Seconds of audio synthesised or transcribed.
         tokens: Tokens read and written.
     """
@@ -75,7 +75,7 @@ class CallResult:
     request: dict[str, Any]
     response: dict[str, Any]
     timing: Timing
-    files: dict[str, tuple[bytes, str]]
+    files: Mapping[str, tuple[bytes, str] | Blob]
     audio_s: float = 0.0
     tokens: int = 0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -91,20 +92,30 @@ class Spending:
         self.reason = ""
         self._spent = Amounts()
         self._reserved = Amounts()
+        self._known = Amounts()
+        """Audio and tokens of replies so far, for estimates."""
         self._with_audio = 0
         self._with_tokens = 0
+
+    def share(self, amounts: Amounts) -> Spending:
+        """A budget of these amounts alone, with the estimates of this one."""
+        part = copy(self)
+        values = {**amounts._asdict(), "cost": amounts.cost(self._prices)}
+        limits = {name: values[name] for name in self._limits}
+        vars(part).update(_limits=limits, _spent=_NOTHING, _reserved=_NOTHING)
+        return part
 
     def reserve(self, call: PlannedCall) -> Amounts | None:
         """Reserve the cost of a call."""
         if not self._limits:
             return _NOTHING
-        spent = self._spent
+        known = self._known
         own = estimated(
             call,
-            spent.audio_s / self._with_audio if self._with_audio else S_PER_CHARACTER,
-            spent.tokens / self._with_tokens if self._with_tokens else TOKENS_PER_CHARACTER,
+            known.audio_s / self._with_audio if self._with_audio else S_PER_CHARACTER,
+            known.tokens / self._with_tokens if self._with_tokens else TOKENS_PER_CHARACTER,
         )
-        after = spent.plus(self._reserved).plus(own)
+        after = self._spent.plus(self._reserved).plus(own)
         values = {**after._asdict(), "cost": after.cost(self._prices)}
         for name, limit in self._limits.items():
             if values[name] > limit:
@@ -129,6 +140,7 @@ class Spending:
         if outcome is None:
             return
         # the text of a failed call was sent and may be charged for
-        self._spent = self._spent.plus(Amounts(1, call.characters, outcome.audio_s, outcome.tokens))
+        spent = Amounts(1, call.characters, outcome.audio_s, outcome.tokens)
+        self._spent, self._known = self._spent.plus(spent), self._known.plus(spent)
         self._with_audio += call.characters if outcome.audio_s else 0
         self._with_tokens += call.characters if outcome.tokens else 0

@@ -19,11 +19,11 @@ import orjson
 from speechlab.batch._keeping import is_there
 from speechlab.batch._outcome import Outcome, advise, calls_from_outside
 from speechlab.batch._plan.prices import Amounts
-from speechlab.batch._run.budget import Budget
+from speechlab.batch._run.budget import Budget, Spending
 from speechlab.batch._run.claimed import ClaimedCalls
+from speechlab.batch._run.part import adopt_parts
 from speechlab.batch._run.progress import Tally
 from speechlab.batch._run.rules import Rules, Stop
-from speechlab.batch._run.window import Window
 from speechlab.batch._table.assemble import assemble_chunk
 from speechlab.batch._table.digest import ResultDigest, row_text
 from speechlab.batch._table.failures import Failures
@@ -36,11 +36,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from speechlab.batch._plan.plan import Chunk, Plan
+    from speechlab.batch._run.cluster import Leases
     from speechlab.batch._run.options import RunOptions
-    from speechlab.batch._run.window import Send
-    from speechlab.client import CallGroup
+    from speechlab.batch._run.window import Window
     from speechlab.store import Store
 
+Begin = Callable[[Rules], "Window | Leases"]
 Ready = Callable[[], Awaitable[None]]
 
 
@@ -87,15 +88,17 @@ class Execution:
         self._began = time.monotonic()
         self.record = RunRecord(name, step.operation, "running", now.timestamp(), None, manifest)
 
-    async def run(self, store: Store, send: Send, ready: Ready, group: CallGroup) -> None:
+    async def run(self, store: Store, begin: Begin, ready: Ready) -> None:
         """Make the calls and record their outcomes. A read-only store gets no records."""
         self.recorded = not store.read_only
         self._save(self.record, store)
-        rules = Rules(self.options["budget"] or Budget(), self.options["max_error_share"], self.stop)
+        spending = Spending(self.options["budget"] or Budget())
+        rules = Rules(spending, self.options["max_error_share"], self.stop)
         try:
+            await asyncio.to_thread(adopt_parts, store)
             chunks = self.plan.chunks(store)
             while (chunk := await asyncio.to_thread(next, chunks, None)) is not None:
-                await self._chunk(chunk, store, send, rules, ready, group)
+                await self._chunk(chunk, store, begin(rules), rules, ready)
                 if self.stop.status == "interrupted":
                     break
         except BaseException as error:
@@ -114,7 +117,7 @@ class Execution:
             self._end(store, "finished", None)
 
     async def _chunk(
-        self, chunk: Chunk, store: Store, send: Send, rules: Rules, ready: Ready, group: CallGroup
+        self, chunk: Chunk, store: Store, window: Window | Leases, rules: Rules, ready: Ready
     ) -> None:
         outcomes = {key: Outcome("cached", stored) for key, stored in chunk.found.items()}
         pending = chunk.pending
@@ -124,8 +127,6 @@ class Execution:
             pending = [call for call in pending if call.key not in failed]
         invalid = sum(isinstance(row, SpeechLabError) for row in chunk.rows)
         self.tally.planned(len(pending), len(chunk.found), invalid)
-        step = self.plan.step
-        window = Window(send, step.operation, store, rules, self.tally, group, group.concurrency)
         claimed = ClaimedCalls(pending, store, self.tally)
         try:
             if pending and await self._is_there(ready, rules):
@@ -149,7 +150,7 @@ class Execution:
             rules.lost(error)
         return not self.stop
 
-    async def _make(self, claimed: ClaimedCalls, window: Window) -> None:
+    async def _make(self, claimed: ClaimedCalls, window: Window | Leases) -> None:
         try:
             while True:
                 await window.run(claimed.give_out(window.outcomes))

@@ -6,7 +6,6 @@ import threading
 from collections import deque
 from typing import TYPE_CHECKING
 
-from speechlab.batch._run.budget import Spending
 from speechlab.errors import AudioError, BadRequestError, InvalidRequestError
 
 if TYPE_CHECKING:
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     from speechlab.batch._outcome import Outcome
     from speechlab.batch._plan.prices import Amounts
     from speechlab.batch._plan.rows import PlannedCall
-    from speechlab.batch._run.budget import Budget
+    from speechlab.batch._run.budget import Spending
     from speechlab.errors import SpeechLabError
 
 _FEW = 20
@@ -83,15 +82,15 @@ class Stop:
 class Rules:
     """The rules of a run for its spending and its failed calls."""
 
-    def __init__(self, budget: Budget, max_error_share: float | None, stop: Stop) -> None:
-        self._spending, self._share, self.stop = Spending(budget), max_error_share, stop
+    def __init__(self, spending: Spending, max_error_share: float | None, stop: Stop) -> None:
+        self.spending, self._share, self.stop = spending, max_error_share, stop
         self._lately: deque[bool] = deque(maxlen=_LATELY)
 
     def admit(self, call: PlannedCall) -> Amounts | None:
         """Reserve the cost of a call."""
-        reserved = self._spending.reserve(call)
-        if reserved is None and not self._spending.under_way:
-            self.stop.set(self._spending.reason, gently=True)
+        reserved = self.spending.reserve(call)
+        if reserved is None and not self.spending.under_way:
+            self.stop.set(self.spending.reason, gently=True)
         return reserved
 
     def lost(self, error: SpeechLabError) -> None:
@@ -100,7 +99,7 @@ class Rules:
 
     def ended(self, call: PlannedCall, outcome: Outcome | None, reserved: Amounts) -> None:
         """Count the outcome of a call, None for an unmade call. Stop the run if too many calls failed."""
-        self._spending.settle(call, outcome, reserved)
+        self.spending.settle(call, outcome, reserved)
         if outcome is None or isinstance(outcome.error, _FAULTS_OF_ROWS):
             return
         if outcome.error is not None and outcome.error.service_lost:

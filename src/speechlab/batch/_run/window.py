@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab.batch._outcome import Outcome
 from speechlab.errors import AuthenticationError, RunStoppedError, SpeechLabError, StoreError
-from speechlab.store import Attempt
+from speechlab.store import Attempt, Blob
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from speechlab.batch._plan.rows import CallResult, PlannedCall
     from speechlab.batch._run.progress import Tally
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from speechlab.store import Store, Stored
 
 Send = Callable[["PlannedCall"], Awaitable["CallResult"]]
+Made = tuple[str, "CallResult", Attempt]
+"""A key, its result, and the attempt that succeeded."""
 _LARGE = 200_000
 _BEGUN = 4
 """Maximum of calls begun per concurrent attempt; the calls beyond the width wait for a retry."""
@@ -40,41 +42,55 @@ class Writer:
 
     def __init__(self, store: Store, operation: str) -> None:
         self._store, self._operation = store, operation
-        self._waiting: list[tuple[PlannedCall, CallResult, Attempt, asyncio.Future[Stored]]] = []
+        self._blobs = store.blobs
+        self._waiting: list[tuple[Made, asyncio.Future[Stored | None]]] = []
 
-    async def keep(self, call: PlannedCall, result: CallResult, attempt: Attempt) -> Stored:
+    async def keep(self, call: PlannedCall, result: CallResult, attempt: Attempt) -> Stored | None:
         """Write a result."""
-        for data, suffix in result.files.values():
-            if len(data) > _LARGE:  # in a thread; the writer then finds the file in the store
-                await asyncio.to_thread(self._store.blobs.add, data, suffix)
+        for file in result.files.values():
+            if not isinstance(file, Blob) and len(file[0]) > _LARGE:
+                await asyncio.to_thread(self._blobs.add, *file)  # the writer then finds it in the store
         loop = asyncio.get_running_loop()
-        done: asyncio.Future[Stored] = loop.create_future()
+        done: asyncio.Future[Stored | None] = loop.create_future()
         if not self._waiting:
             loop.call_soon(self._flush)
-        self._waiting.append((call, result, attempt, done))
+        self._waiting.append(((call.key, result, attempt), done))
         return await done
+
+    def failed(self, attempt: Attempt) -> None:
+        """Record a failed attempt."""
+        if not self._store.read_only:
+            self._store.add_attempt(attempt)
+
+    def write(self, made: Sequence[Made]) -> Sequence[Stored | None]:
+        """Write results; a result that exists is replaced.
+
+        Raises:
+            StoreError: They cannot be written.
+        """
+        with self._store.transaction():
+            return [
+                self._store.put(
+                    key,
+                    operation=self._operation,
+                    request=result.request,
+                    response=result.response,
+                    files=result.files,
+                    attempt=attempt,
+                )
+                for key, result, attempt in made
+            ]
 
     def _flush(self) -> None:
         batch, self._waiting = self._waiting, []
         try:
-            with self._store.transaction():
-                kept = [
-                    self._store.put(
-                        call.key,
-                        operation=self._operation,
-                        request=result.request,
-                        response=result.response,
-                        files=result.files,
-                        attempt=attempt,
-                    )
-                    for call, result, attempt, _ in batch
-                ]
+            kept = self.write([made for made, _ in batch])
         except Exception as error:  # noqa: BLE001 - raised in each waiting task
-            for *_, done in batch:
+            for _, done in batch:
                 if not done.done():
                     done.set_exception(error)
             return
-        for (*_, done), stored in zip(batch, kept, strict=True):
+        for (_, done), stored in zip(batch, kept, strict=True):
             if not done.done():
                 done.set_result(stored)
 
@@ -89,16 +105,14 @@ class Window:
     def __init__(
         self,
         send: Send,
-        operation: str,
-        store: Store,
+        writer: Writer,
         rules: Rules,
         tally: Tally,
         group: CallGroup,
         width: int,
     ) -> None:
-        self._send, self._store, self._rules, self._tally = send, store, rules, tally
+        self._send, self._writer, self._rules, self._tally = send, writer, rules, tally
         self._group, self._width = group, width
-        self._writer = Writer(store, operation)
         self.outcomes: dict[str, Outcome] = {}
         self._fault: BaseException | None = None
         self._feed: Iterator[PlannedCall] = iter(())
@@ -121,7 +135,7 @@ class Window:
                 loop.call_soon_threadsafe(stopped.set)
 
         stop.listen(stopping)
-        self._group.on_repeat = self._begin
+        self._group.on_repeat.add(self._begin)
         watch = asyncio.create_task(self._interrupted(stopped))
         try:
             self._begin()
@@ -129,7 +143,7 @@ class Window:
                 await asyncio.wait([*self._tasks], return_when=asyncio.FIRST_COMPLETED)
         finally:
             stop.ignore(stopping)
-            self._group.on_repeat = None
+            self._group.on_repeat.discard(self._begin)
             left = [watch, *self._tasks]
             for task in left:
                 task.cancel()
@@ -223,19 +237,8 @@ class Window:
                 self._rules.lost(error)
                 raise RunStoppedError(str(error)) from None
             return self._failed(call, error, started, time.perf_counter() - clock)
-        timing = result.timing
-        attempt = Attempt(call.key, started, timing.latency_s, "ok", 200)
-        stored = await self._writer.keep(call, result, attempt)
-        return Outcome(
-            "ok",
-            stored,
-            attempts=timing.attempts,
-            latency_s=timing.latency_s,
-            first_byte_s=timing.first_byte_s,
-            characters=call.characters,
-            audio_s=result.audio_s,
-            tokens=result.tokens,
-        )
+        attempt = Attempt(call.key, started, result.timing.latency_s, "ok", 200)
+        return Outcome.made(call, result, await self._writer.keep(call, result, attempt))
 
     def _failed(self, call: PlannedCall, error: SpeechLabError, started: float, latency_s: float) -> Outcome:
         status = getattr(error, "status", None) or None
@@ -245,8 +248,7 @@ class Window:
             type(error).__name__,
             f"{error}\n\n{where}" if where else str(error),
         )
-        if not self._store.read_only:
-            self._store.add_attempt(Attempt(call.key, started, latency_s, "error", *facts))
+        self._writer.failed(Attempt(call.key, started, latency_s, "error", *facts))
         timing = vars(error).get("timing")
         return Outcome(
             "error",

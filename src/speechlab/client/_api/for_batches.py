@@ -20,10 +20,9 @@ from speechlab.errors import APIConnectionError, InvalidRequestError, RateLimitE
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Awaitable, Callable, Coroutine
+    from collections.abc import Callable, Coroutine
     from concurrent.futures import Future
 
-    from speechlab.contract import OperationName
     from speechlab.store import Store
 
 C = TypeVar("C", Client, AsyncClient)
@@ -82,21 +81,6 @@ def grouped(
     copy = client.with_options()
     copy._sender = copy._sender.in_group(group)  # noqa: SLF001 - of the same room
     return copy, group
-
-
-def without_scheduler(client: AsyncClient) -> AsyncClient:
-    """A copy of a client that makes one attempt for each call without waiting: for workers of :func:`by_attempts`."""
-    copy = client.with_options()
-    copy._sender = copy._sender.directly()  # noqa: SLF001 - of the same room
-    return copy
-
-
-async def by_attempts(
-    client: AsyncClient, operation: OperationName, attempt: Callable[[], Awaitable[T]]
-) -> tuple[T, int]:
-    """Perform an operation whose attempts run elsewhere, when the client's scheduler says; also their number."""
-    service = {"synthesize": "tts", "transcribe": "asr", "translate": "translate"}[operation]
-    return await client._sender.repeat(service, attempt)  # noqa: SLF001 - of the same room
 
 
 async def ask_service(

@@ -34,20 +34,24 @@ class CallGroup:
 
     def __init__(self, concurrency: int, rate: float | None, patience: Patience) -> None:
         self.concurrency = concurrency
-        self.gap_s = 0.0 if rate is None else 1.0 / rate
+        self.limit_rate(rate)
         self.patience = patience
         self.stopped = False
         self.repeating = 0
         """Calls that wait for a retry and leave their share of ``concurrency`` to others."""
-        self.on_repeat: Callable[[], None] | None = None
+        self.on_repeat: set[Callable[[], None]] = set()
         """Called when ``repeating`` increases, on the loop of the call."""
         self.schedulers: set[Stoppable] = set()
+
+    def limit_rate(self, rate: float | None) -> None:
+        """Set the maximum of attempts started per second; it applies from the next attempt on."""
+        self.gap_s = 0.0 if rate is None else 1.0 / rate
 
     def repeats(self, change: int) -> None:
         """Count a call that starts (1) or ends (-1) its wait for a retry."""
         self.repeating += change
-        if change > 0 and self.on_repeat is not None:
-            self.on_repeat()
+        for listener in tuple(self.on_repeat) if change > 0 else ():
+            listener()
 
     def stop(self) -> None:
         """Send no more calls: waiting calls raise NotSentError, and calls under way continue."""

@@ -190,10 +190,11 @@ class Scheduler:
         key = call.ceiling if group is None else group
         queue = self._queues.get(key)
         if queue is None:
-            gap_s = 0.0 if group is None else group.gap_s
-            queue = self._queues[key] = CallQueue(call.ceiling, gap_s, next_at=self.clock.monotonic())
+            queue = self._queues[key] = CallQueue(call.ceiling, next_at=self.clock.monotonic())
             if group is not None:
                 group.schedulers.add(self)
+        if group is not None:
+            queue.gap_s = group.gap_s
         return queue
 
     def _check(self, call: WaitingCall, now: float) -> None:

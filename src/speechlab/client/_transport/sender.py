@@ -10,7 +10,7 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from speechlab.client._events import RunningTotals, Timing, attach_timing
+from speechlab.client._events import RunningTotals, attach_timing
 from speechlab.client._operations.call import HttpCall, RawResponse
 from speechlab.client._operations.failures import NO_KEY
 from speechlab.client._scheduling.call import ScheduledCall
@@ -30,8 +30,6 @@ from speechlab.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from speechlab.client._scheduling.group import CallGroup
     from speechlab.client._settings.settings import Settings
     from speechlab.client._transport.connections import ConnectionPool
@@ -57,7 +55,7 @@ class Sender:
         self.group = group
         """The group of the calls, if any."""
         self.direct = direct
-        """Whether each call makes one attempt without waiting, because its scheduler is in another process."""
+        """Whether each call makes one attempt without waiting."""
 
     def with_settings(self, settings: Settings) -> Sender:
         """A sender with the same connections, totals and group, and other settings."""
@@ -124,39 +122,6 @@ class Sender:
         problem = APITimeoutError(f"{what} was not sent: {error}", attempts=0)
         problem.service_lost = error.lost
         return problem
-
-    async def repeat(self, service: str, attempt: Callable[[], Awaitable[T]]) -> tuple[T, int]:
-        """Make a call whose attempts run elsewhere, at the times that the scheduler sets."""
-        scheduled, attempts = self.scheduled(service), 0
-        last: SpeechLabError | None = None
-        while True:
-            try:
-                place = await self.connections.while_open(scheduled.place)
-            except NotSentError as error:
-                if last is None or error.stopped:
-                    problem = self._not_sent(error, f"a call of {service}")
-                else:
-                    problem, last.service_lost = last, error.lost
-                break
-            attempts += 1
-            end = Ended(End.UNKNOWN)
-            try:
-                result = await attempt()
-                end = Ended(End.OK)
-            except SpeechLabError as error:
-                last = problem = error
-                failure = Failure.of(error)
-                if failure is None or scheduled.again(failure, place) is None:
-                    error.service_lost = scheduled.lost
-                    break
-            else:
-                return result, attempts
-            finally:
-                place.end(end)
-        if attempts:
-            timing = problem.timing or Timing()
-            attach_timing(problem, replace(timing, attempts=attempts))
-        raise problem
 
     async def send(self, call: HttpCall) -> RawResponse:
         """Send a call, and read the whole reply."""

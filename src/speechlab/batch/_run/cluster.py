@@ -1,0 +1,405 @@
+"""Calls of a run that the workers of a Dask cluster make, in leases of some hundred rows.
+
+This process plans, gives out leases, keeps what comes back and counts. A lease is one task of the scheduler. A worker
+has two leases at a time, so that it never waits for the next. A lease whose worker was lost comes back with what is
+in its parts; the rest is given out again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import shutil
+import time
+from collections import Counter, deque
+from contextlib import asynccontextmanager, suppress
+from functools import partial, reduce
+from itertools import count, islice
+from typing import TYPE_CHECKING, Any
+
+from speechlab._require import require
+from speechlab.batch._outcome import Outcome
+from speechlab.batch._plan.prices import Amounts
+from speechlab.batch._run.lease import Lease, Returned, Work, tell
+from speechlab.batch._run.part import parts_of, read_part, run_folder
+from speechlab.batch._run.window import GRACE_S, LAST_S, Writer
+from speechlab.errors import APIConnectionError, InvalidRequestError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+
+    from speechlab.batch._plan.rows import PlannedCall, RowStep
+    from speechlab.batch._run.progress import Tally
+    from speechlab.batch._run.rules import Rules
+    from speechlab.client import Client
+    from speechlab.store import Store
+
+_LOOK_S = 0.5
+"""Interval in seconds at which the list of workers is checked."""
+_AT_ONCE = 2
+"""Leases of a worker at a time."""
+_MOST = 500
+"""Maximum of calls in a lease."""
+_SHORT_S, _LONG_S = 1.5, 5.0
+"""Seconds of a lease below which leases grow, and above which they shrink."""
+_MAX_LOST = 4
+"""Workers that may be lost with a call before it fails, because it may be the cause."""
+_ALONE = 2
+"""Losses from which a call has a lease of its own, so that it takes no others along."""
+_AWAY_S = 300.0
+"""Seconds that a run waits for a cluster without a worker."""
+_TELL_S = 5.0
+
+
+class Crew:
+    """The workers of a cluster during a run.
+
+    Args:
+        executor: A ``dask.distributed.Client``.
+        means: The client, the step and the options for the workers, pickled.
+        folder: Folder of the parts.
+        options: The options of the run.
+
+    Attributes:
+        leases: Number of leases of each worker that can make calls.
+        changed: Set when a worker or a lease came or went.
+        trouble: Why no lease can be given out any more.
+        size: Calls in a lease.
+    """
+
+    def __init__(self, executor: Any, means: bytes, folder: Any, options: Mapping[str, Any]) -> None:
+        self._executor, self.means, self.folder, self.options = executor, means, folder, options
+        self.run = folder.name
+        self.leases: Counter[str] = Counter()
+        self.changed = asyncio.Event()
+        self.trouble = ""
+        self.size = options["concurrency"]
+        self.numbers = count()
+        self._faults: dict[str, str] = {}
+        self._paused: dict[str, tuple[str, float]] = {}
+        self._away_since: float | None = time.monotonic()
+        self._away_s = _AWAY_S if options["give_up_after_s"] is None else options["give_up_after_s"]
+
+    @property
+    def rate(self) -> float | None:
+        """The share of the rate of each worker."""
+        whole: float | None = self.options["rate"]
+        return None if whole is None else whole / max(1, len(self.leases))
+
+    def paused(self) -> tuple[str, float] | None:
+        """The reason for which all workers wait, and the remaining seconds; None if they do not wait."""
+        now = time.monotonic()
+        if self._away_since is not None:
+            return "a worker of the cluster", self._away_since + self._away_s - now
+        busy = [address for address, leases in self.leases.items() if leases]
+        waits = [self._paused[address] for address in busy if address in self._paused]
+        if not waits or len(waits) < len(busy):
+            return None
+        what, until = max(waits, key=lambda one: one[1])
+        return what, max(0.0, until - now)
+
+    def free(self) -> str | None:
+        """The worker with the fewest leases, if it may have another."""
+        address = min(self.leases, key=lambda one: self.leases[one], default=None)
+        return None if address is None or self.leases[address] >= _AT_ONCE else address
+
+    async def perform(self, address: str, lease: Lease) -> Returned:
+        """Have a worker make the calls of a lease; what comes back may lack some, or all."""
+        where = {"workers": [address], "allow_other_workers": True}
+        task = pickle.dumps(Work(lease))
+        began = time.monotonic()
+        future = self._executor.submit(
+            pickle.loads, task, key=f"{lease.run}-{lease.name}", pure=False, **where
+        )
+        there = asyncio.run_coroutine_threadsafe(_asked(future), self._executor.loop.asyncio_loop)
+        try:
+            returned = await asyncio.wrap_future(there)
+        finally:
+            there.cancel()
+            future.release()  # which also ends it, if it is under way
+            if address in self.leases:
+                self.leases[address] -= 1
+            self.changed.set()
+        if isinstance(returned, Returned):
+            self._learn(len(lease.calls), time.monotonic() - began)
+            return returned
+        if not _is_lost(returned):  # speechlab is not installed there, for example
+            self._faults[address] = f"{address}: {type(returned).__name__}: {returned}"
+            del self.leases[address]
+            if not self.leases:
+                self.trouble = f"no worker of the cluster can make calls: {self._faults[address]}"
+        killed = type(returned).__name__ == "KilledWorker"  # by the third of its workers
+        return Returned(await self.parts(lease.name), lost=_ALONE if killed else 0)
+
+    async def parts(self, name: str) -> bytes:
+        """The parts of a lease that is over."""
+        return await asyncio.to_thread(parts_of, self.folder, name)
+
+    def _learn(self, calls: int, took_s: float) -> None:
+        if took_s < _SHORT_S and calls >= self.size:
+            self.size = min(2 * self.size, _MOST)
+        elif took_s > _LONG_S:
+            self.size = max(self.size // 2, self.options["concurrency"])
+
+    async def tell(self, **what: Any) -> None:
+        """Tell all workers something; a worker that does not listen is left to the end of its lease."""
+        run = partial(self._executor.run, tell, self.run, on_error="ignore", **what)
+        with suppress(Exception):
+            await asyncio.wait_for(asyncio.to_thread(run), _TELL_S)
+
+    async def watch(self) -> None:
+        """Watch the workers and the scheduler until cancelled."""
+        self._executor.subscribe_topic(self.run, self._hear)
+        while not self.trouble:
+            listed = await asyncio.to_thread(self._listed) - self._faults.keys()
+            if listed != self.leases.keys():
+                before = self.rate
+                self.leases = Counter({address: self.leases[address] for address in listed})
+                if self.rate not in (before, None):
+                    await self.tell(rate=self.rate)
+                self.changed.set()
+            now = time.monotonic()
+            if listed:
+                self._away_since = None
+            elif self._away_since is None:
+                self._away_since = now
+            elif now - self._away_since > self._away_s:
+                self.trouble = f"the cluster has had no worker for {self._away_s:g} s"
+            await asyncio.sleep(_LOOK_S)
+        self.changed.set()
+
+    def _listed(self) -> set[str]:
+        executor = self._executor
+        if executor.status in ("closed", "closing"):
+            self.trouble = (
+                "the scheduler of the cluster is gone, and its Client has given up (its timeout= says when); "
+                "start the scheduler and make a new dask.distributed.Client"
+            )
+        if executor.status != "running":
+            return set()
+        try:
+            return set(executor.sync(executor.scheduler.identity, n_workers=-1)["workers"])
+        except (OSError, TimeoutError):  # the scheduler is away
+            return set()
+
+    def _hear(self, event: tuple[float, Any]) -> None:
+        address, paused = event[1]
+        if paused is None:
+            self._paused.pop(address, None)
+        else:
+            self._paused[address] = paused[0], time.monotonic() + paused[1]
+
+
+@asynccontextmanager
+async def crew(
+    executor: Any, step: RowStep, lab: Client, store: Store, run: str, options: Mapping[str, Any]
+) -> AsyncIterator[Crew]:
+    """The workers of a cluster, for a run.
+
+    Raises:
+        InvalidRequestError: The executor is not a synchronous ``dask.distributed.Client``.
+        MissingDependencyError: ``distributed`` is not installed.
+    """
+    distributed = require("distributed")
+    if not isinstance(executor, distributed.Client) or executor.asynchronous:
+        message = f"executor is {executor!r}; give a dask.distributed.Client that is not asynchronous"
+        raise InvalidRequestError(message, parameter="executor")
+    own = {name: options[name] for name in ("concurrency", "give_up_after_s", "max_error_share")}
+    made = Crew(executor, pickle.dumps((lab, step, own)), run_folder(store, run), options)
+    mine = store.claims()
+    mine.take(run)  # as long as it is claimed, nobody adopts the parts
+    watch = asyncio.create_task(made.watch())
+    try:
+        yield made
+    finally:
+        watch.cancel()
+        await asyncio.gather(watch, return_exceptions=True)
+        with suppress(Exception):
+            executor.unsubscribe_topic(run)
+        await asyncio.to_thread(shutil.rmtree, made.folder, ignore_errors=True)
+        mine.give_back([run])
+
+
+class Leases:
+    """Calls of a piece of the table, given out in leases: what :class:`Window` is in one process.
+
+    Args:
+        crew: The workers.
+        store: The store.
+        operation: Name of the operation.
+        rules: The rules for stopping.
+        tally: Counts for the progress.
+    """
+
+    def __init__(self, crew: Crew, store: Store, operation: str, rules: Rules, tally: Tally) -> None:
+        self._crew, self._store, self._operation, self._rules, self._tally = (
+            crew,
+            store,
+            operation,
+            rules,
+            tally,
+        )
+        self._writer = Writer(store, operation)
+        self.outcomes: dict[str, Outcome] = {}
+        self._feed: Iterator[PlannedCall] = iter(())
+        self._waiting: deque[PlannedCall] = deque()
+        self._lost: Counter[str] = Counter()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._given_up: set[asyncio.Task[None]] = set()
+        self._fault: BaseException | None = None
+
+    async def run(self, calls: Iterable[PlannedCall]) -> None:
+        """Make the calls, until all are made or the run stops; outcomes are in ``outcomes``.
+
+        Raises:
+            AuthenticationError: The API key is refused; nothing more is sent.
+            StoreError: A result cannot be kept.
+        """
+        self._feed = iter(calls)
+        crew, stop, loop = self._crew, self._rules.stop, asyncio.get_running_loop()
+        crew.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+        def stopping() -> None:
+            with suppress(RuntimeError):  # the loop is closed: the run is over
+                loop.call_soon_threadsafe(crew.changed.set)
+
+        stop.listen(stopping)
+        stopped_at = None
+        try:
+            while True:
+                crew.changed.clear()
+                self._give_out()
+                if not self._tasks and (stop or not self._waiting):
+                    break
+                if stop and not stop.gently:
+                    stopped_at = stopped_at or loop.time()
+                    await self._stop(loop.time() - stopped_at)
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(crew.changed.wait(), _LOOK_S)
+        finally:
+            stop.ignore(stopping)
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._fault is not None:
+            raise self._fault
+
+    async def _stop(self, since_s: float) -> None:
+        """Pass a stop on, and give up the leases that do not come back in time after an interrupt."""
+        stop = self._rules.stop
+        await self._crew.tell(stops={"reason": stop.reason, "status": stop.status}, hurry=stop.hurried)
+        if stop.status == "interrupted" and since_s > (LAST_S if stop.hurried else GRACE_S) + LAST_S:
+            given_up, self._given_up = self._tasks - self._given_up, set(self._tasks)
+            for task in given_up:
+                task.cancel()
+
+    def _give_out(self) -> None:
+        crew, rules = self._crew, self._rules
+        if crew.trouble:
+            rules.stop.set(crew.trouble)
+        while not rules.stop:
+            # looked ahead, so that the last leases are small and end together
+            ahead = _AT_ONCE * crew.size * max(1, len(crew.leases))
+            self._waiting.extend(islice(self._feed, max(0, ahead - len(self._waiting))))
+            address = crew.free() if self._waiting else None
+            most = min(crew.size, 1 + len(self._waiting) * crew.size // ahead)
+            if address is None or not (calls := self._admitted(most)):
+                return
+            crew.leases[address] += 1
+            task = asyncio.create_task(self._lease(address, calls))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    def _admitted(self, most: int) -> list[tuple[PlannedCall, Amounts]]:
+        """The next calls that the budget has room for; those that were lost with several workers alone."""
+        lease: list[tuple[PlannedCall, Amounts]] = []
+        while self._waiting and len(lease) < most:
+            call = self._waiting[0]
+            suspect = self._lost[call.key] >= _ALONE
+            if lease and suspect:
+                break
+            reserved = self._rules.admit(call)
+            if reserved is None:
+                break
+            lease.append((self._waiting.popleft(), reserved))
+            if suspect:
+                break
+        return lease
+
+    async def _lease(self, address: str, calls: list[tuple[PlannedCall, Amounts]]) -> None:
+        crew = self._crew
+        name = f"{self._operation}-{next(crew.numbers)}"
+        share = self._rules.spending.share(reduce(Amounts.plus, (own for _, own in calls)))
+        lease = Lease(crew.run, name, crew.folder, crew.means, [call for call, _ in calls], crew.rate, share)
+        try:
+            returned = await crew.perform(address, lease)
+        except asyncio.CancelledError:  # what was paid is kept
+            returned = Returned(await crew.parts(name))
+        try:
+            self._settle(calls, returned)
+        except Exception as error:  # noqa: BLE001 - raised by run, once the other leases have ended
+            self._stop_for(error)
+        for file in crew.folder.glob(f"{name}-*.jsonl"):
+            file.unlink(missing_ok=True)
+
+    def _settle(self, calls: list[tuple[PlannedCall, Amounts]], returned: Returned) -> None:
+        """Keep what a lease gave, and take back the calls that were not made."""
+        for file, data in returned.files.items():
+            self._store.blobs.add(data, file[file.index(".") :])
+        made = read_part(returned.part)
+        with self._store.transaction():
+            kept = dict(zip([key for key, *_ in made], self._writer.write(made), strict=True))
+            for attempt in returned.failures:
+                self._writer.failed(attempt)
+        results = {key: result for key, result, _ in made}
+        for call, reserved in calls:
+            outcome = returned.outcomes.get(call.key)
+            if call.key in results:
+                outcome = Outcome.made(call, results[call.key], kept[call.key])
+            elif returned.lost:
+                outcome = self._lose(call, returned.lost)
+            self._rules.ended(
+                call, None if outcome is None or outcome.status == "cancelled" else outcome, reserved
+            )
+            if outcome is None:
+                self._waiting.append(call)
+            else:
+                self.outcomes[call.key] = outcome
+                self._tally.ended(outcome)
+        if returned.fault is not None:
+            self._stop_for(returned.fault)
+        elif returned.reason is not None:
+            self._rules.stop.set(returned.reason)
+
+    def _lose(self, call: PlannedCall, workers: int) -> Outcome | None:
+        """Count the workers that were lost with a call, and return the outcome of one that was lost too often."""
+        self._lost[call.key] += workers
+        if self._lost[call.key] < _MAX_LOST:
+            return None
+        text = f"no worker could finish the call: {_MAX_LOST} were lost with it"
+        error = APIConnectionError(text, attempts=_MAX_LOST, possibly_metered=True)
+        error.retryable = False
+        return Outcome("error", error=error, attempts=_MAX_LOST)
+
+    def _stop_for(self, error: Exception) -> None:
+        if self._fault is None:
+            self._fault = error
+            self._rules.stop.set(f"{type(error).__name__}: {error}", "failed")
+
+
+async def _asked(future: Any) -> Any:
+    """The result of a future, or its error."""
+    try:
+        return await future
+    except asyncio.CancelledError as error:
+        return error
+    except Exception as error:  # noqa: BLE001 - judged by the run's own loop
+        return error
+
+
+def _is_lost(error: BaseException) -> bool:
+    """Whether a lease was lost with its scheduler or its workers, through no fault of theirs."""
+    from distributed import CancelledError
+    from distributed.scheduler import KilledWorker
+
+    return isinstance(error, asyncio.CancelledError | CancelledError | KilledWorker | OSError | TimeoutError)

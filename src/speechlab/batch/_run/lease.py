@@ -1,0 +1,242 @@
+"""A lease: some calls that a worker of a cluster makes as a batch in one process does, into a part of the store."""
+
+from __future__ import annotations
+
+import atexit
+import pickle
+import shutil
+import tempfile
+import threading
+import time
+from concurrent.futures import wait
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from secrets import token_hex
+from typing import TYPE_CHECKING, Any
+
+from speechlab.batch._run.part import Part, parts_of
+from speechlab.batch._run.progress import Tally
+from speechlab.batch._run.rules import Rules, Stop
+from speechlab.batch._run.window import GRACE_S, Window
+from speechlab.client import begin, grouped
+from speechlab.errors import SpeechLabError
+from speechlab.store import BlobFolder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from speechlab.batch._outcome import Outcome
+    from speechlab.batch._plan.rows import PlannedCall
+    from speechlab.batch._run.budget import Spending
+    from speechlab.client import AsyncClient
+    from speechlab.store import Attempt
+
+_LOOK_S = 0.25
+"""Interval in seconds at which a lease checks whether it is still wanted."""
+
+
+@dataclass(frozen=True)
+class Lease:
+    """Some calls, with a share of the rate and of the budget.
+
+    Attributes:
+        run: Id of the run.
+        name: Name of the lease, which begins with its operation.
+        folder: Folder of the parts of the run.
+        means: The pickled client without its key, the step, and the options of the run.
+        calls: The calls.
+        rate: Share of the rate of this worker, in attempts per second, or None.
+        spending: Share of the budget.
+    """
+
+    run: str
+    name: str
+    folder: Path
+    means: bytes
+    calls: list[PlannedCall]
+    rate: float | None
+    spending: Spending
+
+
+@dataclass
+class Returned:
+    """A lease that came back.
+
+    Attributes:
+        part: The results.
+        files: Audio by name, if the worker does not see the folder of the run.
+        outcomes: Outcomes without a result.
+        failures: Failed attempts.
+        reason: Why the worker stopped, if a rule stopped it.
+        fault: The error that no row caused.
+        lost: Workers that were lost with the lease, so that only their parts came back.
+    """
+
+    part: bytes
+    files: dict[str, bytes] = field(default_factory=dict)
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    failures: list[Attempt] = field(default_factory=list)
+    reason: str | None = None
+    fault: SpeechLabError | None = None
+    lost: int = 0
+
+
+class Work:
+    """A lease that unpickles to what came of it, so that the scheduler needs no library."""
+
+    def __init__(self, lease: Lease) -> None:
+        self._lease = lease
+
+    def __reduce__(self) -> tuple[Callable[[Lease], Returned], tuple[Lease]]:
+        return work, (self._lease,)
+
+
+def sees(folder: Path) -> bool:
+    """Whether this machine has the folder of a run, as on a disk that the cluster shares."""
+    return folder.is_dir()
+
+
+def work(lease: Lease) -> Returned:
+    """Make the calls of a lease, in a task of a worker."""
+    from distributed import get_worker, secede
+
+    worker = get_worker()
+    task = worker.get_current_task()
+    secede()  # type: ignore[no-untyped-call]  # so that the next lease begins before the last calls of this one end
+
+    def wanted() -> bool:
+        state = worker.state.tasks.get(task)  # the scheduler lost its driver, or the driver gave the lease up
+        return state is not None and state.state not in ("cancelled", "released")
+
+    def show(paused: tuple[str, float] | None) -> None:
+        worker.log_event(lease.run, [worker.address, paused])
+
+    shared = sees(lease.folder)
+    folder = lease.folder if shared else Path(tempfile.gettempdir(), f"{lease.run}-{lease.name}")
+    if part := parts_of(folder, lease.name):
+        returned = Returned(part, lost=1)
+    else:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        blobs = BlobFolder((folder.parent.parent if shared else folder) / "blobs")
+        file = folder / f"{lease.name}-{token_hex(4)}.jsonl"
+        with closing(Part(file, blobs)) as writer, _station(lease) as station:
+            returned = station.work(lease, writer, wanted, show)
+        returned.part = file.read_bytes()
+    if not shared:
+        returned.files = {file.name: file.read_bytes() for file in folder.glob("blobs/*/*")}
+        shutil.rmtree(folder, ignore_errors=True)
+    return returned
+
+
+def tell(
+    run: str, stops: Mapping[str, Any] | None = None, *, hurry: bool = False, rate: float | None = None
+) -> None:
+    """Tell a worker that a run stops, or its new share of the rate."""
+    station = _stations.get(run)
+    if station is None:
+        return
+    if rate is not None and station.group is not None:
+        station.group.limit_rate(rate)
+    for stop in tuple(station.stops):
+        if stops is not None:
+            stop.set(**stops)
+        if hurry:
+            stop.hurry()
+
+
+class _Station:
+    """What a worker has of a run: its own client, the group of its calls, and the leases under way."""
+
+    def __init__(self, means: bytes) -> None:
+        self._lab, self._step, self._options = pickle.loads(means)  # noqa: S301 - from the run that this belongs to
+        self.group: Any = None
+        self._mine: Any = None
+        self.stops: set[Stop] = set()
+
+    def work(
+        self,
+        lease: Lease,
+        writer: Part,
+        wanted: Callable[[], bool],
+        show: Callable[[tuple[str, float] | None], object],
+    ) -> Returned:
+        """Make the calls of a lease."""
+        stop, shown = Stop(), None
+        self.stops.add(stop)
+        future = begin(self._lab, lambda lab: self._make(lab, lease, writer, stop))
+        try:
+            while wait([future], _LOOK_S).not_done:
+                if not wanted():
+                    stop.set("nobody waits for it any more", "interrupted")
+                paused = self.group.paused() if self.group is not None else None
+                if paused != shown:
+                    show(paused)
+                    shown = paused
+            return future.result()
+        finally:
+            self.stops.discard(stop)
+            if shown is not None:
+                show(None)
+
+    async def _make(self, lab: AsyncClient, lease: Lease, writer: Part, stop: Stop) -> Returned:
+        options = self._options
+        if self.group is None:
+            shares = {"concurrency": options["concurrency"], "give_up_after_s": options["give_up_after_s"]}
+            self._mine, self.group = grouped(lab, rate=lease.rate, **shares)
+        self.group.limit_rate(lease.rate)
+        rules = Rules(lease.spending, options["max_error_share"], stop)
+        window = Window(self._send, writer, rules, Tally(), self.group, options["concurrency"])
+        returned = Returned(b"", failures=writer.failures)
+        try:
+            await window.run(lease.calls)
+        except SpeechLabError as error:
+            returned.fault = error
+        except Exception as error:  # noqa: BLE001 - it goes to the driver, which may not know its class
+            returned.fault = SpeechLabError(f"{type(error).__name__}: {error}")
+        returned.outcomes = {key: one for key, one in window.outcomes.items() if one.status != "ok"}
+        returned.reason = None if stop.gently else stop.reason
+        return returned
+
+    async def _send(self, call: PlannedCall) -> Any:
+        return await self._step.send(call, self._mine)
+
+    def end(self) -> None:
+        """Close the client."""
+        if self.group is not None:
+            self.group.end()
+        self._lab.close()
+
+
+_stations: dict[str, _Station] = {}
+_uses: dict[str, int] = {}
+_lock = threading.Lock()
+
+
+@contextmanager
+def _station(lease: Lease) -> Iterator[_Station]:
+    """The station of a run, which lasts as long as it has a lease."""
+    with _lock:
+        station = _stations.get(lease.run)
+        if station is None:
+            station = _stations[lease.run] = _Station(lease.means)
+        _uses[lease.run] = _uses.get(lease.run, 0) + 1
+    try:
+        yield station
+    finally:
+        with _lock:
+            _uses[lease.run] -= 1
+            if last := not _uses[lease.run]:
+                del _stations[lease.run], _uses[lease.run]
+        if last:
+            station.end()
+
+
+@atexit.register
+def _end_leases() -> None:
+    """Let the calls under way end, which are paid for, where a worker ends in order, as without its scheduler."""
+    until = time.monotonic() + GRACE_S
+    while _uses and time.monotonic() < until:
+        for run in tuple(_stations):
+            tell(run, {"reason": "the worker ends", "status": "interrupted"})
+        time.sleep(_LOOK_S / 5)

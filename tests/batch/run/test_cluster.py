@@ -1,0 +1,305 @@
+"""Workers of a cluster take leases: all of its processes are killed, and nothing that had come is asked again."""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+from contextlib import contextmanager
+from urllib.parse import urlsplit
+
+import pandas as pd
+import pytest
+
+import speechlab as sl
+from speechlab import batch
+from speechlab.client import Client
+from speechlab.errors import AuthenticationError, ConfigurationError, InvalidRequestError
+from support.batches import quiet, texts
+from support.forked import Script, dask
+from support.sockets import free_port
+from support.stores import kept
+from support.translator import in_the_way
+
+distributed = pytest.importorskip("distributed")
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+CONCURRENCY = 4
+LIMIT = 40
+
+
+class Cluster:
+    """A scheduler and workers as commands of their own, of which each may be killed."""
+
+    def __init__(self, workers):
+        self.address = f"tcp://127.0.0.1:{free_port()}"
+        self.workers = [None] * workers
+        self.start()
+
+    def start(self):
+        port = str(urlsplit(self.address).port)
+        self.scheduler = dask("scheduler", "--host", "127.0.0.1", "--port", port)
+        for number in range(len(self.workers)):
+            self.start_worker(number)
+
+    def start_worker(self, number):
+        self.workers[number] = dask("worker", self.address, "--nthreads", "1", "--no-nanny")
+
+    def kill_worker(self, number):
+        """Kill a worker; another one takes its place."""
+        self.workers[number].kill()
+        self.workers[number].join()
+        self.start_worker(number)
+
+    def kill(self):
+        """Kill the scheduler and all workers."""
+        for process in (self.scheduler, *self.workers):
+            process.kill()
+            process.join()
+
+
+@contextmanager
+def started(workers, **options):
+    cluster = Cluster(workers)
+    try:
+        with distributed.Client(cluster.address, **options) as cluster.client:
+            cluster.client.wait_for_workers(workers, timeout=60)
+            yield cluster
+    finally:
+        cluster.kill()
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with started(2) as made:
+        yield made
+
+
+def on(cluster, store, **options):
+    return quiet(store, executor=cluster.client, **{"concurrency": CONCURRENCY, **options})
+
+
+def all_there(table):
+    assert (table["status"] == "ok").all(), table["error"].dropna().unique().tolist()
+    assert table["translation"].tolist() == [text[::-1] for text in table["text"]]
+
+
+def more_than(translator, calls):
+    """Wait until a service has answered more than so many calls."""
+    while sum(translator.calls.values()) <= calls:
+        time.sleep(0.01)
+
+
+def asked_again(translator):
+    return sum(translator.calls.values()) - len(translator.calls)
+
+
+def test_an_executor_that_is_none(reverser, store):
+    with pytest.raises(InvalidRequestError, match=r"give a dask\.distributed\.Client"):
+        batch.translate(pd.DataFrame({"text": ["a"]}), reverser, **quiet(store, executor="cluster"))
+
+
+def test_functions_in_place_of_a_service_run_on_the_workers(cluster, store):
+    held = threading.Lock()
+    frame = pd.DataFrame({"text": ["a", "b"]})
+    with sl.system("pids", translate=lambda text: f"{text} {os.getpid()}", version="1") as lab:
+        rows = batch.translate(frame, lab, **on(cluster, store))
+    pids = {text.split()[1] for text in rows["translation"]}
+    assert str(os.getpid()) not in pids
+    told = pytest.raises(ConfigurationError, match="load the model in a factory")
+    with sl.system("locked", translate=lambda text: f"{held}", version="1") as lab, told:
+        batch.translate(frame, lab, **on(cluster, store))
+
+
+def test_what_fails_is_repeated_by_the_workers(cluster, translator, store):
+    with in_the_way(translator, seed=5) as (base_url, counts), Client(base_url) as lab:
+        table = batch.translate(texts(120), lab, **on(cluster, store))
+    all_there(table)
+    assert counts[429] > 20
+    assert table["attempts"].sum() == 120 + counts[429] + counts[500] + counts["dropped"]
+    assert set(translator.calls.values()) == {1}
+    assert kept(store) == 120
+    assert not list((store.path / "parts").iterdir())
+
+
+def test_faults_of_rows_are_told_with_their_rows(cluster, translator, reverser, store):
+    translator.faults = {"number 7$": 400}
+    table = batch.translate(texts(60), reverser, **on(cluster, store))
+    assert table["status"].value_counts()[["ok", "error"]].tolist() == [59, 1]
+    assert table["http_status"].dropna().tolist() == [400]
+    assert len(store.failures([table["key"][7]])) == 1
+
+
+def test_a_key_that_is_refused_stops_the_run(cluster, translator, reverser, store):
+    translator.faults = {"number 7$": 401}
+    with pytest.raises(AuthenticationError) as caught:
+        batch.translate(texts(2_000), reverser, **on(cluster, store))
+    assert sum(translator.calls.values()) < 2_000
+    # those under way are paid for, and kept
+    assert f"{kept(store):,} of 2,000 rows are kept in run" in str(caught.value)
+    assert kept(store) == sum(translator.calls.values()) - 1
+
+
+def test_a_budget_is_one_for_all_workers(cluster, translator, reverser, store):
+    table = batch.translate(texts(200), reverser, **on(cluster, store, budget=batch.Budget(calls=90)))
+    assert sum(translator.calls.values()) == 90
+    assert table["status"].value_counts()[["ok", "cancelled"]].tolist() == [90, 110]
+    tokens = batch.Budget(tokens=60 * len("text number 30"))
+    table = batch.translate(texts(200, 200), reverser, **on(cluster, store, budget=tokens))
+    assert 0.8 * tokens.tokens < table["usage_tokens"].sum() <= tokens.tokens + 2 * CONCURRENCY * 20
+
+
+def test_the_rate_is_one_for_all_workers(cluster, translator, reverser, store):
+    all_there(batch.translate(texts(60), reverser, **on(cluster, store, rate=LIMIT)))
+    began = sorted(translator.began)
+    # the rate says when calls may begin; a loaded machine can only be later
+    assert began[-1] - began[0] >= 0.8 * 58 / LIMIT
+
+
+def test_a_display_that_fails_ends_the_run_and_keeps_what_was_paid(cluster, translator, reverser, store):
+    translator.delay_s = 0.02
+
+    def fail(done, _):
+        assert done < 20
+
+    with pytest.raises(AssertionError):
+        batch.translate(texts(2_000), reverser, **on(cluster, store, progress=fail))
+    assert 20 <= kept(store) == sum(translator.calls.values()) < 2_000
+
+
+def test_a_worker_that_does_not_see_the_store(cluster, reverser, translator, store):
+    def hide(sees):
+        from speechlab.batch._run import lease
+
+        lease.sees = sees
+
+    cluster.client.run(hide, lambda folder: False)
+    try:
+        all_there(batch.translate(texts(60), reverser, **on(cluster, store)))
+    finally:
+        cluster.client.run(hide, lambda folder: folder.is_dir())
+    assert set(translator.calls.values()) == {1}
+
+
+def test_two_drivers_share_a_store(cluster, translator, reverser, store):
+    translator.delay_s = 0.02
+    code = """
+import sys
+from distributed import Client as Executor
+import speechlab as sl
+from speechlab import batch
+from speechlab.client import Client
+from support.batches import quiet, texts
+with Executor(sys.argv[2]) as executor, Client(sys.argv[1]) as lab:
+    batch.translate(texts(300), lab, **quiet(sys.argv[3], executor=executor, concurrency=4))
+"""
+    other = Script(code, translator.base_url, cluster.address, store.path)
+    more_than(translator, 0)
+    table = batch.translate(texts(300), reverser, **on(cluster, store))
+    assert set(table["status"]) == {"ok", "cached"}
+    other.communicate()
+    assert other.returncode == 0
+    assert set(translator.calls.values()) == {1}
+
+
+def test_a_driver_that_is_killed(cluster, translator, reverser, store):
+    translator.delay_s = 0.02
+    code = """
+import sys
+from distributed import Client as Executor
+import speechlab as sl
+from speechlab import batch
+from speechlab.client import Client
+from support.batches import quiet, texts
+with Executor(sys.argv[2]) as executor, Client(sys.argv[1]) as lab:
+    batch.translate(texts(400), lab, **quiet(sys.argv[3], executor=executor, concurrency=4))
+"""
+    driver = Script(code, translator.base_url, cluster.address, store.path)
+    more_than(translator, 150)
+    driver.kill()
+    table = batch.translate(texts(400), reverser, **on(cluster, store))
+    assert set(table["status"]) == {"ok", "cached"}
+    # its workers end by themselves, and what they still got is there
+    assert set(translator.calls.values()) == {1}
+    assert not list((store.path / "parts").iterdir())
+
+
+def test_a_cluster_without_the_library_says_so(translator, reverser, store):
+    def lose_it():
+        import sys
+
+        sys.modules["speechlab.batch._run.lease"] = None
+
+    with started(1) as poor:
+        poor.client.run(lose_it)
+        table = batch.translate(texts(30), reverser, **on(poor, store))
+    assert set(table["status"]) == {"cancelled"}
+    assert "no worker of the cluster can make calls" in table["error"][0]
+    assert "ModuleNotFoundError" in table["error"][0]
+    assert not translator.calls
+
+
+@pytest.mark.slow
+def test_workers_are_killed(translator, store):
+    translator.delay_s, kills = 0.05, 4
+    chance = random.Random(20261122)
+    with started(3) as cluster, Client(translator.base_url) as lab:
+
+        def kill():
+            for number in range(kills):
+                more_than(translator, 60 * (number + 1))
+                cluster.kill_worker(chance.randrange(3))
+
+        killer = threading.Thread(target=kill, daemon=True)
+        killer.start()
+        table = batch.translate(texts(400), lab, **on(cluster, store))
+        killer.join(60)
+    all_there(table)
+    # what a worker had got is in its part: what was asked twice was under way when it was killed
+    assert asked_again(translator) <= kills * CONCURRENCY
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_is_killed_and_comes_back(translator, store):
+    translator.delay_s = 0.02
+    with started(2) as cluster, Client(translator.base_url) as lab:
+
+        def kill():
+            more_than(translator, 100)
+            cluster.scheduler.kill()
+            for process in cluster.workers:  # they end by themselves
+                process.join(60)
+            cluster.start()
+
+        killer = threading.Thread(target=kill, daemon=True)
+        killer.start()
+        table = batch.translate(texts(500), lab, **on(cluster, store))
+        killer.join(60)
+    all_there(table)
+    # its workers first finished what was under way
+    assert not asked_again(translator)
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_is_gone(translator, store):
+    translator.delay_s = 0.02
+    with started(2, timeout=2) as cluster, Client(translator.base_url) as lab:
+
+        def kill():
+            more_than(translator, 100)
+            cluster.scheduler.kill()
+
+        killer = threading.Thread(target=kill, daemon=True)
+        killer.start()
+        with pytest.warns(UserWarning, match="the scheduler of the cluster is gone") as told:
+            table = batch.translate(texts(500), lab, **on(cluster, store))
+        assert "make a new dask.distributed.Client" in str(told[0].message)
+        killer.join(60)
+        assert set(table["status"]) == {"ok", "cancelled"}
+        assert (table["status"] == "ok").sum() == len(translator.calls)
+        # the same call goes on, also without a cluster
+        table = batch.translate(texts(500), lab, **quiet(store))
+    assert set(table["status"]) == {"ok", "cached"}
+    assert not asked_again(translator)
+    assert [run.status for run in store.runs()] == ["stopped", "finished"]
