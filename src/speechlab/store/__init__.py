@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from speechlab._door import name_after as _name_after
 from speechlab.store._blobs import Blob
+from speechlab.store._blobs import BlobFolder as BlobFolder
 from speechlab.store._claims import Claims as Claims
 from speechlab.store._runs import PART_SUFFIX as PART_SUFFIX
 from speechlab.store._runs import RunRecord as RunRecord

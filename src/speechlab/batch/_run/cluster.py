@@ -77,6 +77,9 @@ class Crew:
         self.numbers = count()
         self._faults: dict[str, str] = {}
         self._paused: dict[str, tuple[str, float]] = {}
+        self._scheduler = ""
+        self._end = asyncio.get_running_loop().create_future()
+        """Done when the leases are over with their scheduler; the client may have lost the message that says so."""
         self._away_since: float | None = time.monotonic()
         self._away_s = _AWAY_S if options["give_up_after_s"] is None else options["give_up_after_s"]
 
@@ -105,6 +108,9 @@ class Crew:
 
     async def perform(self, address: str, lease: Lease) -> Returned:
         """Have a worker make the calls of a lease; what comes back may lack some, or all."""
+        if self._executor.status != "running":  # its client would send the task to the next scheduler, for nobody
+            self.leases.clear()
+            return Returned(b"")
         where = {"workers": [address], "allow_other_workers": True}
         task = pickle.dumps(Work(lease))
         began = time.monotonic()
@@ -112,8 +118,10 @@ class Crew:
             pickle.loads, task, key=f"{lease.run}-{lease.name}", pure=False, **where
         )
         there = asyncio.run_coroutine_threadsafe(_asked(future), self._executor.loop.asyncio_loop)
+        here = asyncio.wrap_future(there)
         try:
-            returned = await asyncio.wrap_future(there)
+            await asyncio.wait({here, self._end}, return_when=asyncio.FIRST_COMPLETED)
+            returned = here.result() if here.done() else TimeoutError()
         finally:
             there.cancel()
             future.release()  # which also ends it, if it is under way
@@ -125,9 +133,7 @@ class Crew:
             return returned
         if not _is_lost(returned):  # speechlab is not installed there, for example
             self._faults[address] = f"{address}: {type(returned).__name__}: {returned}"
-            del self.leases[address]
-            if not self.leases:
-                self.trouble = f"no worker of the cluster can make calls: {self._faults[address]}"
+            self.leases.pop(address, None)
         killed = type(returned).__name__ == "KilledWorker"  # by the third of its workers
         return Returned(await self.parts(lease.name), lost=_ALONE if killed else 0)
 
@@ -151,7 +157,14 @@ class Crew:
         """Watch the workers and the scheduler until cancelled."""
         self._executor.subscribe_topic(self.run, self._hear)
         while not self.trouble:
-            listed = await asyncio.to_thread(self._listed) - self._faults.keys()
+            scheduler, listed = await asyncio.to_thread(self._listed)
+            if listed and listed <= self._faults.keys():
+                self.trouble = f"no worker of the cluster can make calls: {self._faults[min(listed)]}"
+            listed -= self._faults.keys()
+            if scheduler and scheduler != self._scheduler:
+                self._scheduler = scheduler
+                self._end.set_result(None)
+                self._end = asyncio.get_running_loop().create_future()
             if listed != self.leases.keys():
                 before = self.rate
                 self.leases = Counter({address: self.leases[address] for address in listed})
@@ -168,7 +181,8 @@ class Crew:
             await asyncio.sleep(_LOOK_S)
         self.changed.set()
 
-    def _listed(self) -> set[str]:
+    def _listed(self) -> tuple[str, set[str]]:
+        """The id of the scheduler and the addresses of the workers; empty while they are away."""
         executor = self._executor
         if executor.status in ("closed", "closing"):
             self.trouble = (
@@ -176,11 +190,12 @@ class Crew:
                 "start the scheduler and make a new dask.distributed.Client"
             )
         if executor.status != "running":
-            return set()
+            return "", set()
         try:
-            return set(executor.sync(executor.scheduler.identity, n_workers=-1)["workers"])
+            found = executor.sync(executor.scheduler.identity, n_workers=-1, callback_timeout=_TELL_S)
         except (OSError, TimeoutError):  # the scheduler is away
-            return set()
+            return "", set()
+        return found["id"], set(found["workers"])
 
     def _hear(self, event: tuple[float, Any]) -> None:
         address, paused = event[1]
