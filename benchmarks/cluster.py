@@ -5,7 +5,8 @@
 
 A translation-like service answers in a process of its own: in 0.2 s, or at once. Both ways are measured in turns,
 after one run of each that is not counted. A ratio above 1 means that the cluster is slower. The processor time is
-that of the driver and of the scheduler, as a share of that of one process without a cluster, which makes the calls. ``--grow`` runs a file of so many rows, and of a tenth of them, and prints the memory of the driver.
+that of the driver and of the scheduler, as a share of that of one process without a cluster, which makes the calls.
+``--grow`` runs files of so many rows, and of a tenth of them, and prints the memory of the driver.
 Ratios tell something; seconds belong to one machine.
 """
 

@@ -108,7 +108,7 @@ class Crew:
 
     async def perform(self, address: str, lease: Lease) -> Returned:
         """Have a worker make the calls of a lease; what comes back may lack some, or all."""
-        if self._executor.status != "running":  # its client would send the task to the next scheduler, for nobody
+        if self._executor.status != "running":  # the task would go to the next scheduler, for nobody
             self.leases.clear()
             return Returned(b"")
         where = {"workers": [address], "allow_other_workers": True}
