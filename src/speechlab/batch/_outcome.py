@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from speechlab.batch._plan.rows import CallResult, PlannedCall
     from speechlab.errors import SpeechLabError
     from speechlab.store import Attempt, Stored
 
@@ -43,20 +42,6 @@ class Outcome:
     characters: int = 0
     audio_s: float = 0.0
     tokens: int = 0
-
-    @classmethod
-    def made(cls, call: PlannedCall, result: CallResult, stored: Stored | None) -> Outcome:
-        """The outcome of a call with a result."""
-        return cls(
-            "ok",
-            stored,
-            attempts=result.timing.attempts,
-            latency_s=result.timing.latency_s,
-            first_byte_s=result.timing.first_byte_s,
-            characters=call.characters,
-            audio_s=result.audio_s,
-            tokens=result.tokens,
-        )
 
     @classmethod
     def failed_before(cls, attempt: Attempt, status: str) -> Outcome:

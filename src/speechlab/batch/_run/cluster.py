@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 from speechlab._require import require
 from speechlab.batch._outcome import Outcome
 from speechlab.batch._plan.prices import Amounts
-from speechlab.batch._run.lease import Lease, Returned, Work, tell
+from speechlab.batch._run.lease import CallLease, Returned, Work, tell
 from speechlab.batch._run.part import parts_of, read_part, run_folder
-from speechlab.batch._run.window import GRACE_S, LAST_S, Writer
+from speechlab.batch._run.window import GRACE_S, LAST_S, Writer, outcome_of
 from speechlab.errors import APIConnectionError, InvalidRequestError
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class Crew:
         address = min(self.leases, key=lambda one: self.leases[one], default=None)
         return None if address is None or self.leases[address] >= _AT_ONCE else address
 
-    async def perform(self, address: str, lease: Lease) -> Returned:
+    async def perform(self, address: str, lease: CallLease) -> Returned:
         """Have a worker make the calls of a lease; what comes back may lack some, or all."""
         if self._executor.status != "running":  # the task would go to the next scheduler, for nobody
             self.leases.clear()
@@ -345,7 +345,9 @@ class Leases:
         crew = self._crew
         name = f"{self._operation}-{next(crew.numbers)}"
         share = self._rules.spending.share(reduce(Amounts.plus, (own for _, own in calls)))
-        lease = Lease(crew.run, name, crew.folder, crew.means, [call for call, _ in calls], crew.rate, share)
+        lease = CallLease(
+            crew.run, name, crew.folder, crew.means, [call for call, _ in calls], crew.rate, share
+        )
         try:
             returned = await crew.perform(address, lease)
         except asyncio.CancelledError:  # what was paid is kept
@@ -370,7 +372,7 @@ class Leases:
         for call, reserved in calls:
             outcome = returned.outcomes.get(call.key)
             if call.key in results:
-                outcome = Outcome.made(call, results[call.key], kept[call.key])
+                outcome = outcome_of(call, results[call.key], kept[call.key])
             elif returned.lost:
                 outcome = self._lose(call, returned.lost)
             self._rules.ended(

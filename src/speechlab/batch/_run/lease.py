@@ -15,7 +15,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
-from speechlab.batch._run.part import Part, parts_of
+from speechlab.batch._run.part import PartWriter, parts_of
 from speechlab.batch._run.progress import Tally
 from speechlab.batch._run.rules import Rules, Stop
 from speechlab.batch._run.window import GRACE_S, Window
@@ -37,7 +37,7 @@ _LOOK_S = 0.25
 
 
 @dataclass(frozen=True)
-class Lease:
+class CallLease:
     """Some calls, with a share of the rate and of the budget.
 
     Attributes:
@@ -85,10 +85,10 @@ class Returned:
 class Work:
     """A lease that unpickles to what came of it, so that the scheduler needs no library."""
 
-    def __init__(self, lease: Lease) -> None:
+    def __init__(self, lease: CallLease) -> None:
         self._lease = lease
 
-    def __reduce__(self) -> tuple[Callable[[Lease], Returned], tuple[Lease]]:
+    def __reduce__(self) -> tuple[Callable[[CallLease], Returned], tuple[CallLease]]:
         return work, (self._lease,)
 
 
@@ -97,7 +97,7 @@ def sees(folder: Path) -> bool:
     return folder.is_dir()
 
 
-def work(lease: Lease) -> Returned:
+def work(lease: CallLease) -> Returned:
     """Make the calls of a lease, in a task of a worker."""
     from distributed import get_worker, secede
 
@@ -120,7 +120,7 @@ def work(lease: Lease) -> Returned:
         folder.mkdir(mode=0o700, exist_ok=True)
         blobs = BlobFolder((folder.parent.parent if shared else folder) / "blobs")
         file = folder / f"{lease.name}-{token_hex(4)}.jsonl"
-        with closing(Part(file, blobs)) as writer, _station(lease) as station:
+        with closing(PartWriter(file, blobs)) as writer, _station(lease) as station:
             returned = station.work(lease, writer, wanted, show)
         returned.part = file.read_bytes()
     if not shared:
@@ -156,8 +156,8 @@ class _Station:
 
     def work(
         self,
-        lease: Lease,
-        writer: Part,
+        lease: CallLease,
+        writer: PartWriter,
         wanted: Callable[[], bool],
         show: Callable[[tuple[str, float] | None], object],
     ) -> Returned:
@@ -179,7 +179,7 @@ class _Station:
             if shown is not None:
                 show(None)
 
-    async def _make(self, lab: AsyncClient, lease: Lease, writer: Part, stop: Stop) -> Returned:
+    async def _make(self, lab: AsyncClient, lease: CallLease, writer: PartWriter, stop: Stop) -> Returned:
         options = self._options
         if self.group is None:
             shares = {"concurrency": options["concurrency"], "give_up_after_s": options["give_up_after_s"]}
@@ -214,7 +214,7 @@ _lock = threading.Lock()
 
 
 @contextmanager
-def _station(lease: Lease) -> Iterator[_Station]:
+def _station(lease: CallLease) -> Iterator[_Station]:
     """The station of a run, which lasts as long as it has a lease."""
     with _lock:
         station = _stations.get(lease.run)

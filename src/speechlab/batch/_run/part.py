@@ -31,7 +31,7 @@ _ENDS_S = 2 * GRACE_S
 _LOOK_S = 0.1
 
 
-class Part(Writer):
+class PartWriter(Writer):
     """The writer of a part. While it is open, other processes see that it is in use.
 
     Args:

@@ -33,6 +33,21 @@ LAST_S = 1.0
 """Seconds that calls in progress may continue after a second interrupt."""
 
 
+def outcome_of(call: PlannedCall, result: CallResult, stored: Stored | None) -> Outcome:
+    """The outcome of a call with a result."""
+    timing = result.timing
+    return Outcome(
+        "ok",
+        stored,
+        attempts=timing.attempts,
+        latency_s=timing.latency_s,
+        first_byte_s=timing.first_byte_s,
+        characters=call.characters,
+        audio_s=result.audio_s,
+        tokens=result.tokens,
+    )
+
+
 class Writer:
     """The writer of results: all results of one turn of the event loop are one commit.
 
@@ -238,7 +253,7 @@ class Window:
                 raise RunStoppedError(str(error)) from None
             return self._failed(call, error, started, time.perf_counter() - clock)
         attempt = Attempt(call.key, started, result.timing.latency_s, "ok", 200)
-        return Outcome.made(call, result, await self._writer.keep(call, result, attempt))
+        return outcome_of(call, result, await self._writer.keep(call, result, attempt))
 
     def _failed(self, call: PlannedCall, error: SpeechLabError, started: float, latency_s: float) -> Outcome:
         status = getattr(error, "status", None) or None
