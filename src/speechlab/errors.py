@@ -29,7 +29,7 @@ SpeechLabError
 ├── StoreError                     results could not be read or written, for example on a full disk
 └── ReplayMiss                     a replaying client's call is not in the store
 
-Errors have their facts as attributes, can be pickled, and never contain an API key.
+Errors can be pickled, and never contain an API key.
 """
 
 from __future__ import annotations
@@ -156,10 +156,7 @@ class InvalidRequestError(SpeechLabError, ValueError):
         example: Any = None,
     ) -> None:
         super().__init__(message)
-        self.parameter = parameter
-        self.rule = rule
-        self.code = code
-        self.example = example
+        self.parameter, self.rule, self.code, self.example = parameter, rule, code, example
 
     def __str__(self) -> str:
         told = super().__str__()
@@ -192,8 +189,7 @@ class SegmentError(SpeechLabError, ValueError):
 
     def __init__(self, message: str = "", *, column: str | None = None, rows: tuple[int, ...] = ()) -> None:
         super().__init__(message)
-        self.column = column
-        self.rows = rows
+        self.column, self.rows = column, rows
 
 
 class SegmentFileError(SegmentError):
@@ -208,8 +204,7 @@ class SegmentFileError(SegmentError):
         self, message: str = "", *, path: str | None = None, line: int | None = None, **facts: Any
     ) -> None:
         super().__init__(message, **facts)
-        self.path = path
-        self.line = line
+        self.path, self.line = path, line
 
 
 class APIError(SpeechLabError):
@@ -248,14 +243,9 @@ class APIError(SpeechLabError):
         body: str | None = None,
     ) -> None:
         super().__init__(message)
-        self.status = status
-        self.code = code
-        self.name = name
-        self.context = context
+        self.status, self.code, self.name, self.context, self.body = status, code, name, context, body
         self.retryable = self.default_retryable if retryable is None else retryable
-        self.attempts = attempts
-        self.retry_after_s = retry_after_s
-        self.body = body
+        self.attempts, self.retry_after_s = attempts, retry_after_s
 
     def __str__(self) -> str:
         label = f" {self.name}" if self.name else ""
@@ -305,16 +295,14 @@ class APIConnectionError(SpeechLabError):
     Attributes:
         retryable: Whether the same call may succeed later.
         attempts: How often the call was sent.
-        possibly_metered: True if a request was sent in full, so that the service may have done the work and
-            metered it.
+        possibly_metered: True if a request was sent in full, so that the service may have done and metered it.
     """
 
     retryable = True
 
     def __init__(self, message: str = "", *, attempts: int = 1, possibly_metered: bool = False) -> None:
         super().__init__(message)
-        self.attempts = attempts
-        self.possibly_metered = possibly_metered
+        self.attempts, self.possibly_metered = attempts, possibly_metered
 
 
 class APITimeoutError(APIConnectionError):
@@ -353,8 +341,7 @@ class StreamTruncatedError(SpeechLabError):
         self, message: str = "", *, partial: bytes | str | None = None, close_code: int | None = None
     ) -> None:
         super().__init__(message)
-        self.partial = partial
-        self.close_code = close_code
+        self.partial, self.close_code = partial, close_code
 
 
 class RealtimeError(SpeechLabError):
@@ -378,10 +365,7 @@ class RealtimeError(SpeechLabError):
         status: str | None = None,
     ) -> None:
         super().__init__(message)
-        self.code = code
-        self.retryable = retryable
-        self.partial = partial
-        self.status = status
+        self.code, self.retryable, self.partial, self.status = code, retryable, partial, status
 
 
 class EngineError(SpeechLabError):
@@ -407,13 +391,11 @@ class ReplayMiss(SpeechLabError):  # noqa: N818 - a missing result, not a fault
 
     Attributes:
         operation: Operation of the call.
-        parameter: The parameter that differs from the most similar stored call; ``"service"`` if the service
-            differs; None if no similar call is stored.
+        parameter: What differs from the most similar stored call, which may be ``"service"``; None without one.
     """
 
     def __init__(
         self, message: str = "", *, operation: str | None = None, parameter: str | None = None
     ) -> None:
         super().__init__(message)
-        self.operation = operation
-        self.parameter = parameter
+        self.operation, self.parameter = operation, parameter

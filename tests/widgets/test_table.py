@@ -398,3 +398,16 @@ def test_a_page_holds_everything_under_a_policy_that_lets_nothing_else_run(frame
 def test_labels_of_marked_rows_are_plain_numbers():
     frame = pd.DataFrame({"audio": [tone()] * 2, "mark": [False, True]}, index=[3, 7])
     assert repr(AudioTable(frame).marked) == "[7]"
+
+
+def test_a_table_of_a_batch_begins_with_what_failed_and_says_where_the_reasons_are():
+    clip = AudioClip(np.zeros(800), 8_000)
+    frame = pd.DataFrame({"text": [f"row {n}" for n in range(20)], "audio": [clip] * 20})
+    frame = frame.assign(status="ok", error_type=None, error=None, asr_status="ok", asr_error_type=None)
+    assert AudioTable(frame).title == "Sounds"
+    frame.loc[17, ["status", "error_type", "error"]] = "error", "InvalidRequestError", "text is empty"
+    table = AudioTable(frame, static_rows=2)
+    assert table.title == "Sounds: 1 of 20 rows failed, sl.batch.failures(table) lists why"
+    still = str(table.static_html())
+    assert still.index("row 17") < still.index("row 0")
+    assert "row 1<" not in still

@@ -61,6 +61,15 @@ class Rows:
     def __len__(self) -> int:
         return len(self.frame)
 
+    @property
+    def failed(self) -> list[int]:
+        """Positions of the rows that failed, in the table of a batch."""
+        names = set(map(str, self.frame.columns))
+        steps = (name.removesuffix("status") for name in names if name.endswith("status"))
+        prefixes = [step for step in steps if {f"{step}error_type", f"{step}error"} <= names]
+        wrong = [(self.frame[f"{step}status"] == "error").to_numpy() for step in prefixes]
+        return np.flatnonzero(np.logical_or.reduce(wrong)).tolist() if wrong else []
+
     def keys(self) -> list[str]:
         """Return the key of each row: its index label as text, or its position if labels occur twice."""
         keys = [str(label) for label in self.frame.index]

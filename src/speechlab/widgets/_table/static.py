@@ -55,7 +55,7 @@ def static_table(
         rows: The table.
         count: Number of rows.
         title: Title above the rows.
-        first: Positions of rows that come before the others; by default those with a mark, a rating or a note.
+        first: Positions of rows that come before the others; by default those that failed, or have a mark, a rating or a note.
         view: The order and the filters of the browser: ``rows`` (the first positions), ``count`` and ``words``.
         max_bytes: Maximum size of all sounds.
     """
@@ -65,7 +65,12 @@ def static_table(
     if view and view.get("words"):
         order = [row for row in view["rows"] if 0 <= row < len(rows)]
     else:
-        noted = (row for row in range(len(rows)) if any(rows.noted[name][row] for name in NOTED))
+        failed = set(rows.failed)
+        noted = (
+            row
+            for row in range(len(rows))
+            if row in failed or any(rows.noted[name][row] for name in NOTED)
+        )
         first = first or list(islice(noted, count))
         order = [*first, *(row for row in range(min(count, len(rows))) if row not in set(first))]
         view = None

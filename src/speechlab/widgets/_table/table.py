@@ -130,7 +130,10 @@ class AudioTable(RefreshedWidget):
             take_marks(frame.rows, marks)
         self._table = frame
         self._lock = threading.Lock()
-        super().__init__(max_rating=self._rows.max_rating, title=frame.title, **frame.described())
+        title, failed = frame.title, len(self._rows.failed)
+        if failed:
+            title += f": {failed:,} of {len(self._rows):,} rows failed, sl.batch.failures(table) lists why"
+        super().__init__(max_rating=self._rows.max_rating, title=title, **frame.described())
         self.on_msg(self._asked)
         self.observe(lambda _: self._show_later(), "view")
 
