@@ -61,15 +61,7 @@ class Arrivals:
 
 @dataclass(frozen=True)
 class TimedCall(Generic[T]):
-    """One call with its times.
-
-    Attributes:
-        total_s: Seconds from the call to the end of its reply, or to its error.
-        arrivals: What arrived on the way.
-        refusals: How often the service said "later" before; these attempts and waits are in no time.
-        result: The result; None after an error.
-        error: The error, or None.
-    """
+    """One call with its times."""
 
     total_s: float
     arrivals: Arrivals

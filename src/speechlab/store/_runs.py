@@ -1,4 +1,4 @@
-"""Records of runs, and the parts of their tables."""
+"""Records of runs, the parts of their tables, and the timing and frames of replies."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ class RunRecord:
     parts: tuple[RunPart, ...] = ()
 
 
-class RunTable:
-    """The part of :class:`~speechlab.store.Store` that keeps runs."""
+class RecordTables:
+    """The part of :class:`~speechlab.store.Store` that keeps runs, and facts of replies."""
 
     path: Path
     blobs: BlobFolder
@@ -128,3 +128,40 @@ class RunTable:
             ).fetchall()
         kept = tuple(RunPart(*part) for part in parts)
         return RunRecord(run, operation, status, started, ended, orjson.loads(manifest), kept)
+
+    def keep_facts(self, key: str, facts: dict[str, Any]) -> None:
+        """Keep the timing and frames of the reply to a request; earlier ones are replaced.
+
+        Args:
+            key: Key of the request.
+            facts: JSON values, without a credential.
+
+        Raises:
+            StoreError: The store cannot be written.
+        """
+        with self._translated():
+            self._db.execute(
+                "INSERT INTO replies VALUES (?, ?) ON CONFLICT(key) DO UPDATE SET facts = excluded.facts",
+                (key, orjson.dumps(facts).decode()),
+            )
+
+    def facts(self, key: str) -> dict[str, Any]:
+        """Return the timing and frames of the reply to a request; empty if the store has none."""
+        with self._translated():
+            row = self._db.execute("SELECT facts FROM replies WHERE key = ?", (key,)).fetchone()
+        facts: dict[str, Any] = {} if row is None else orjson.loads(row[0])
+        return facts
+
+    def newest(self, operation: str, limit: int = 1) -> list[tuple[str, dict[str, Any]]]:
+        """Return keys and parameters of the newest results of an operation, the last written first.
+
+        Args:
+            operation: Name of the operation.
+            limit: Maximum number of results.
+        """
+        with self._translated():
+            rows = self._db.execute(
+                "SELECT key, request FROM results WHERE operation = ? ORDER BY rowid DESC LIMIT ?",
+                (operation, limit),
+            ).fetchall()
+        return [(key, orjson.loads(request)) for key, request in rows]

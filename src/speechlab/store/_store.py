@@ -18,8 +18,7 @@ from speechlab._sqlite import can_be_written, in_memory, open_database, open_to_
 from speechlab.errors import StoreError
 from speechlab.store._blobs import Blob, BlobFolder, store_error
 from speechlab.store._claims import Claims
-from speechlab.store._replies import ReplyTable
-from speechlab.store._runs import RunTable
+from speechlab.store._runs import RecordTables
 from speechlab.store._schema import is_current, migrate
 
 if TYPE_CHECKING:
@@ -76,7 +75,7 @@ class Attempt:
     error: str | None = None
 
 
-class Store(RunTable, ReplyTable):
+class Store(RecordTables):
     """A folder of results: the database ``store.sqlite`` and the audio files in ``blobs/``.
 
     Several threads and processes can use a store at the same time. Each write is one transaction in WAL mode, so a

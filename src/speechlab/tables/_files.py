@@ -34,13 +34,7 @@ FILES_ALLOWED = "a path that ends in .parquet, .csv, .tsv or .jsonl (all but the
 
 @dataclass(frozen=True, slots=True)
 class TableFormat:
-    """The format of a table's file.
-
-    Attributes:
-        kind: parquet, csv or jsonl.
-        separator: Separator of the cells of a CSV file.
-        packed: Whether the file is compressed with gzip.
-    """
+    """The format of a table's file."""
 
     kind: str
     separator: str = ""

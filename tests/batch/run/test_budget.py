@@ -112,7 +112,7 @@ def test_a_budget_is_passed_by_no_more_than_the_estimates_of_the_calls_under_way
 
     spending = Spending(Budget(audio_s=limit))
     waiting = [
-        PlannedCall(str(n), Synthesize("a", voice="v"), {}, length) for n, length in enumerate(lengths)
+        PlannedCall(str(n), Synthesize("a", voice="v"), {}, {}, length) for n, length in enumerate(lengths)
     ]
     under_way, spent, excess, stopped = [], 0.0, 0.0, False
     while (waiting and not stopped) or under_way:

@@ -113,12 +113,7 @@ class TranslationParameters(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Parameters:
-    """The parameters of an operation for a table.
-
-    Attributes:
-        same: The parameters with one value for all rows.
-        columns: The column of each other parameter.
-    """
+    """The parameters of an operation for a table."""
 
     same: Mapping[str, Any]
     columns: Mapping[str, Any]

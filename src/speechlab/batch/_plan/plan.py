@@ -27,14 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """The calls for a piece of the table.
-
-    Attributes:
-        frame: The rows.
-        calls: Calls by key in the order of the rows; equal rows share one call.
-        rows: For each row the key of its call, or the error of an invalid row.
-        found: Stored results by key.
-    """
+    """The calls for a piece of the table."""
 
     frame: pd.DataFrame
     calls: dict[str, PlannedCall]

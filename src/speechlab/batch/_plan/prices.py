@@ -22,14 +22,7 @@ Prices = Mapping[str, float]
 
 
 class Amounts(NamedTuple):
-    """Amounts that a service may charge for.
-
-    Attributes:
-        calls: Number of calls.
-        characters: Code points of text sent.
-        audio_s: Seconds of audio synthesised or transcribed.
-        tokens: Tokens read and written.
-    """
+    """Amounts that a service may charge for."""
 
     calls: float = 0
     characters: float = 0

@@ -42,7 +42,8 @@ class PlannedCall:
     Attributes:
         key: Key of the result.
         operation: The operation of the call. It has the path of a recording, not its audio.
-        options: The parameters other than the text or recording; calls with equal parameters share them.
+        options: The canonical parameters other than the text or recording; calls with equal ones share them.
+        content: The text, or the digest of the recording.
         characters: Length of the text in code points.
         audio_s: Duration of the recording in seconds, from its header; 0 if the header does not have it.
     """
@@ -50,13 +51,14 @@ class PlannedCall:
     key: str
     operation: Operation[Any] = field(repr=False)
     options: dict[str, Any]
+    content: dict[str, Any] = field(repr=False)
     characters: int = 0
     audio_s: float = 0.0
 
     @property
     def parameters(self) -> dict[str, Any]:
         """All parameters that can change the result."""
-        return {**self.options, **self.operation.content}
+        return {**self.options, **self.content}
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +153,10 @@ class RowStep(ABC):
             if len(self._options) >= _MAX_OPTIONS:
                 self._options.clear()
             self._options[alike] = options
-        parameters = {**options, **operation.content}
+        content = operation.content
+        parameters = {**options, **content}
         key = request_key(self.operation, parameters, service=self._service, repeat=self._repeat)
-        return PlannedCall(key, operation, options, **amounts)
+        return PlannedCall(key, operation, options, content, **amounts)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_options": {}, "_fit": None}  # workers make no plans
@@ -164,7 +167,7 @@ class RowStep(ABC):
         result = await lab.perform(operation)
         amounts = self._amounts(call, result)
         kept, files = operation.kept(result), operation.files(result)
-        return CallResult({**call.options, **operation.content}, kept, result.timing, files, **amounts)
+        return CallResult(call.parameters, kept, result.timing, files, **amounts)
 
     async def _ready(self, call: PlannedCall) -> Operation[Any]:
         """The operation of a call, ready to be sent."""

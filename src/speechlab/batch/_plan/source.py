@@ -30,16 +30,7 @@ _KINDS = (
 
 @dataclass(frozen=True, slots=True)
 class TableSource:
-    """A table to work on.
-
-    Attributes:
-        whole: The table, if it is in memory.
-        path: The file or folder of the table.
-        frames: The iterable of pieces or rows; an iterator can be read once.
-        columns: Names of the columns, of the first piece for a table in pieces.
-        polars: The original table of polars.
-        series: Whether the table is a Series, that is a table of one column, which needs no name.
-    """
+    """A table to work on."""
 
     whole: pd.DataFrame | None = None
     path: Path | None = None

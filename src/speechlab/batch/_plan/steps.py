@@ -135,7 +135,7 @@ class TranscriptionStep(RowStep):
     def _read_again(self, operation: Transcribe, call: PlannedCall) -> Transcribe:
         audio = operation.audio
         again = replace(operation, audio=recording_of(audio, self._column))
-        if again.key(self._service, self._repeat) != call.key:
+        if again.content != call.content:
             name = os.fspath(audio) if is_path(audio) else f"a recording in column {self._column!r}"
             raise AudioDecodeError(f"{name} was changed since the batch was planned; plan it again")
         return again

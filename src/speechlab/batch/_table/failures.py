@@ -44,14 +44,7 @@ def failures_told_elsewhere() -> Iterator[None]:
 
 @dataclass
 class Failures:
-    """Failed rows counted by their reasons, piece by piece.
-
-    Attributes:
-        prefix: Prefix of the names of the result columns.
-        rows: Number of all rows.
-        failed: Number of rows that failed in this run.
-        skipped: Number of rows that failed earlier and were not asked again.
-    """
+    """Failed rows counted by their reasons, piece by piece."""
 
     prefix: str = ""
     rows: int = 0

@@ -47,14 +47,7 @@ _holds: dict[Path, _Hold] = {}
 
 @dataclass(eq=False)
 class Lease:
-    """One client's use of the embedded service.
-
-    Attributes:
-        service: The service.
-        state: The folder with its files.
-        revived_at: Time of the last restart, in seconds of ``time.monotonic``.
-        trouble: The reason why it could not be restarted.
-    """
+    """One client's use of the embedded service."""
 
     service: EmbeddedService
     state: StateDir

@@ -32,16 +32,7 @@ _PROBE_S = 5.0
 
 @dataclass(frozen=True)
 class EmbeddedService:
-    """A running embedded service, as ``service.json`` describes it.
-
-    Attributes:
-        base_url: HTTP base URL.
-        ws_base_url: WebSocket base URL.
-        api_key: Key of the service.
-        pid: Process id.
-        version: Version of speechlab of the service.
-        python: Interpreter of the service.
-    """
+    """A running embedded service, as ``service.json`` describes it."""
 
     base_url: str
     ws_base_url: str

@@ -30,12 +30,7 @@ def about_reply(error: SpeechLabError, headers: Mapping[str, str], timing: Timin
 
 
 class Body(ABC):
-    """A body that can be opened again for each attempt.
-
-    Attributes:
-        content_type: Value of the header.
-        length: Number of bytes, known before the first is made.
-    """
+    """A body that can be opened again for each attempt."""
 
     content_type: str
     length: int

@@ -44,14 +44,7 @@ _DATA = bytes | bytearray | memoryview
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A recording that can be read repeatedly.
-
-    Attributes:
-        size: Bytes.
-        duration_s: Seconds; an upper estimate if the exact duration needs decoding.
-        exact: Whether the duration is exact.
-        open: Opens the recording at its start.
-    """
+    """A recording that can be opened repeatedly; a duration that is not ``exact`` is an upper estimate."""
 
     size: int
     duration_s: float

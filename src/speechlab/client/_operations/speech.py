@@ -74,15 +74,7 @@ class SpeechClip(AudioClip):
 
 @dataclass(frozen=True, slots=True)
 class ExpectedSpeech:
-    """The expected speech of a reply, as needed to decode it.
-
-    Attributes:
-        text: Text to speak.
-        voice_id: Id of the voice.
-        format: Output format.
-        sample_rate: Requested or default rate in Hz.
-        voice: The voice in the catalogue, if it was looked up.
-    """
+    """The expected speech of a reply, as needed to decode it."""
 
     text: str
     voice_id: str

@@ -45,12 +45,7 @@ OPEN_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class RealtimeConfig:
-    """Checked settings of a session, the same for all of its texts.
-
-    Attributes:
-        settings: The settings in ``session.update``.
-        sample_rate: Rate of the audio in Hz, unless the service reports another one.
-    """
+    """Checked settings of a session, the same for all of its texts."""
 
     settings: SessionSettings
     sample_rate: int

@@ -62,34 +62,7 @@ class ClientOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """The complete configuration of a client.
-
-    Attributes:
-        base_url: HTTP base URL; may have a path.
-        ws_base_url: WebSocket base URL.
-        api_key: The key, or None to send none.
-        timeout: Seconds for a whole call, waits and retries included; None follows the length of text or audio,
-            counted from the first attempt.
-        connect_timeout_s: Seconds for one attempt to connect, within the whole.
-        read_timeout_s: Seconds of silence after which an attempt is given up; None is the timeout of the call, or
-            else what its text or audio may take, at least 120.
-        max_retries: Maximum of retries of a call, for any reason; None is 4 after failures, and as many as
-            ``patience_s`` allows while the service says "later".
-        max_concurrency: Maximum of concurrent calls of each service.
-        patience_s: Seconds of retries and waits of a call while the service says "later".
-        default_headers: Headers of all calls, besides the usual ones; their values are hidden like keys.
-        allow_insecure: Whether a key may travel over plain HTTP to another machine.
-        on_event: Called with each :class:`CallEvent`.
-        transport: ``"aiohttp"``, or an httpx2 transport; None is the default wire.
-        adapter: Adapter for a service with another API, or the functions in its place; None for the contract.
-        engines: Options by engine of a separate embedded service; None for the shared one.
-        clock: Source of time.
-        rng: Source of jitter.
-        store: The store of results, or None.
-        mode: Use of the store: ``auto``, ``live`` or ``replay``.
-        pace: Replay of streams: ``at once`` or ``as recorded``.
-        lease: The lease of the embedded service, if this client uses it.
-    """
+    """The complete configuration of a client, checked; :class:`AsyncClient` describes the options."""
 
     base_url: str
     ws_base_url: str

@@ -37,14 +37,7 @@ def timing_from(facts: Mapping[str, Any]) -> Timing:
 
 @dataclass(frozen=True, slots=True)
 class StoredCall:
-    """A call and its store.
-
-    Attributes:
-        memory: The store, and its mode.
-        operation: Name of the operation.
-        parameters: All parameters that can change the result.
-        service: Identity of the service, never a credential.
-    """
+    """A call and its store."""
 
     memory: Memory
     operation: str
@@ -107,13 +100,7 @@ class StoredCall:
 
 
 class Memory:
-    """The store of a client, and its mode.
-
-    Attributes:
-        replaying: Whether nothing is sent.
-        paced: Whether streams are replayed at the recorded times.
-        asks: Whether calls are looked up before they are made.
-    """
+    """The store of a client, and its mode: whether calls are looked up first (``asks``), and whether any is sent."""
 
     def __init__(self, store: Store, mode: str, pace: str) -> None:
         self.store = store

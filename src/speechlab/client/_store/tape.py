@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from speechlab.client._store.memory import StoredCall, timing_from
 
@@ -13,32 +13,6 @@ if TYPE_CHECKING:
 
     from speechlab.client._clock import Clock
     from speechlab.client._events import Timing
-
-
-class StreamBody(Protocol):
-    """A body in pieces, from the service or from a tape."""
-
-    @property
-    def status(self) -> int:
-        """HTTP status."""
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        """Headers, names in lower case."""
-
-    @property
-    def timing(self) -> Timing:
-        """Timing so far."""
-
-    @property
-    def ended(self) -> bool:
-        """Whether the body is complete."""
-
-    def pieces(self) -> AsyncIterator[bytes]:
-        """The bytes as they arrive; WireError if they are incomplete."""
-
-    async def close(self) -> None:
-        """Stop the body."""
 
 
 async def wait_until(clock: Clock, began: float, at_s: float) -> None:

@@ -28,10 +28,12 @@ if TYPE_CHECKING:
 
     from speechlab.client._operations.operation import Operation
     from speechlab.client._store.memory import StoredCall
-    from speechlab.client._store.tape import StreamBody
+    from speechlab.client._transport.progress import ReplyStream
     from speechlab.client._transport.sender import Sender
     from speechlab.errors import SpeechLabError
 
+    StreamBody = ReplyStream | TapedBody
+    """A body in pieces, from the service or from a tape."""
     StoredCallOf = Callable[[Operation[Any]], Awaitable[StoredCall | None]]
     """Gives the form of an operation in the store; None for clients without a store."""
 

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from speechlab.client._operations.translation import StreamTranslation
-    from speechlab.client._store.tape import StreamBody
-    from speechlab.client._streams.base import StoredCallOf
+    from speechlab.client._streams.base import StoredCallOf, StreamBody
     from speechlab.client._transport.sender import Sender
 
 _LINGER_S = 0.2

@@ -58,11 +58,7 @@ CLOSE_CODES = {
 
 
 class SocketClosedError(Exception):
-    """The connection is closed.
-
-    Attributes:
-        code: Close code; 1006 if the connection broke without one.
-    """
+    """The connection is closed; ``code`` is 1006 if it broke without a close frame."""
 
     def __init__(self, code: int, reason: str) -> None:
         said = f": {redact(reason)[:200]}" if reason else ""

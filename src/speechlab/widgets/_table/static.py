@@ -55,7 +55,8 @@ def static_table(
         rows: The table.
         count: Number of rows.
         title: Title above the rows.
-        first: Positions of rows that come before the others; by default those that failed, or have a mark, a rating or a note.
+        first: Positions of rows that come before the others; by default those that failed, or have a mark, a rating
+            or a note.
         view: The order and the filters of the browser: ``rows`` (the first positions), ``count`` and ``words``.
         max_bytes: Maximum size of all sounds.
     """
@@ -67,9 +68,7 @@ def static_table(
     else:
         failed = set(rows.failed)
         noted = (
-            row
-            for row in range(len(rows))
-            if row in failed or any(rows.noted[name][row] for name in NOTED)
+            row for row in range(len(rows)) if row in failed or any(rows.noted[name][row] for name in NOTED)
         )
         first = first or list(islice(noted, count))
         order = [*first, *(row for row in range(min(count, len(rows))) if row not in set(first))]
