@@ -17,7 +17,7 @@ from speechlab.errors import (
     EngineError,
     InvalidRequestError,
 )
-from support.clock import SpeechClock
+from support.clock import FakeClock
 from support.functions import counted_aloud
 
 RATE = 8_000
@@ -25,7 +25,7 @@ SPOKEN = sl.AudioClip(np.repeat(np.float32([0, 0.5, 0]), [4_000, 8_000, 4_000]),
 """Sound from 0.5 s to 1.5 s, of 2 s."""
 
 
-def planted(clock: SpeechClock, form: str = "generator"):
+def planted(clock: FakeClock, form: str = "generator"):
     """A function whose first text takes 50 ms, and whose last one takes 300 ms."""
 
     def texts(frames):
@@ -66,7 +66,7 @@ def streaming(function, clock=None, **options):
 
 @pytest.mark.parametrize("form", ["generator", "async", "class", "factory"])
 def test_texts_have_the_times_at_which_they_came(form):
-    clock = SpeechClock()
+    clock = FakeClock()
     with streaming(planted(clock, form), clock) as lab:
         found = lab.transcribe(SPOKEN, stream=True, language="en")
     assert (found.text, found.language) == ("good morning", "en")
@@ -82,7 +82,7 @@ def test_texts_have_the_times_at_which_they_came(form):
 
 
 def test_a_faster_pace_and_longer_pieces():
-    clock, lengths = SpeechClock(), []
+    clock, lengths = FakeClock(), []
 
     def one(clips):
         lengths.extend(clip.frames for clip in clips)
@@ -118,7 +118,7 @@ def test_what_comes_after_a_final_text_is_of_the_next_segment():
 
 
 def test_nothing_is_recognised_and_silence():
-    clock = SpeechClock()
+    clock = FakeClock()
     with streaming(lambda clips, language=None: iter(()), clock) as lab:
         found = lab.transcribe(SPOKEN, stream=True)
         assert (found.text, len(found.partials), found.finalization_s) == ("", 0, None)
@@ -198,7 +198,7 @@ def test_who_cannot_stream_says_so_before_the_first_row():
     table = pd.DataFrame({"audio": [SPOKEN]})
     service = sl.Client("http://127.0.0.1:9", api_key="k", max_retries=0)
     whole = sl.system("whole", transcribe=lambda clip: "a", version="1")
-    alone = streaming(planted(SpeechClock()))
+    alone = streaming(planted(FakeClock()))
     for lab, how, told in (
         (whole, {"stream": True}, "has no function for transcribe_stream, only for transcribe"),
         (alone, {}, "has no function for transcribe, .* or ask with stream=True"),
@@ -217,13 +217,13 @@ def test_who_cannot_stream_says_so_before_the_first_row():
         {"piece_s": float("nan")},
     ):
         with pytest.raises(ConfigurationError, match=f"{next(iter(wrong))} is .*; give a number above 0"):
-            streaming(planted(SpeechClock()), **wrong)
+            streaming(planted(FakeClock()), **wrong)
     for lab in (service, whole, alone):
         lab.close()
 
 
 def test_a_stream_is_kept_with_its_times_and_replayed(tmp_path):
-    clock, calls = SpeechClock(), []
+    clock, calls = FakeClock(), []
 
     def counted(clips, language=None):
         calls.append(1)

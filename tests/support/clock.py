@@ -35,13 +35,10 @@ class FakeClock:
 
 
 class SpeechClock(FakeClock):
-    """Time that passes only while speech is waited for, and not while a client waits for minutes."""
+    """Time that passes only while a function waits for speech, and not while a client waits for its turn."""
 
     async def sleep(self, seconds):
-        if seconds > 2:
-            await asyncio.sleep(seconds)
-        else:
-            await super().sleep(seconds)
+        await asyncio.sleep(seconds)
 
 
 class Half:

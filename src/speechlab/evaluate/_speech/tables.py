@@ -39,6 +39,8 @@ def rates_view(summary: pd.DataFrame) -> View:
         rate("with notation", "notation_rate", optional=True),
         *(count(name.replace("_", " "), name, optional=True) for name in flags),
         number(_waited(summary), start_column(summary), optional=True),
+        number("final text (s)", "finalization_s", optional=True),
+        rate("unstable words", "unstable_partial_word_ratio", optional=True),
         number("RTF", "rtf", optional=True),
     ]
     heard = summary["ranking_rate"].notna().any()
