@@ -19,7 +19,7 @@ _SCORES = frozenset(
         *(f"{unit}_length" for unit in ("word", "char", "reading", "pinyin", "toneless")),
         "tolerant_cer",
         "tolerant_wer",
-        *(f"{kind}_differences" for kind in ("notation", "homophone", "tone", "recognition")),
+        *(f"{kind}_differences" for kind in ("notation", "filler", "homophone", "tone", "recognition")),
     }
 )
 """Columns that :func:`speechlab.metrics.score` adds."""
