@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -10,6 +11,12 @@ from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+def is_dask(value: object) -> bool:
+    """Whether a value is a DataFrame of Dask."""
+    dask = sys.modules.get("dask.dataframe")  # it exists only if Dask is loaded
+    return dask is not None and isinstance(value, dask.DataFrame)
 
 
 def is_frame(value: object) -> TypeGuard[pd.DataFrame]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+import shutil
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -54,4 +55,4 @@ def whole_file(path: Path) -> Iterator[Path]:
         raise
     finally:
         with suppress(OSError):
-            draft.unlink()
+            shutil.rmtree(draft) if draft.is_dir() else draft.unlink()

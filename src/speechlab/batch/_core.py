@@ -17,7 +17,7 @@ from speechlab.batch._history.run import Run
 from speechlab.batch._keeping import KeepingOptions, is_there, opened
 from speechlab.batch._outcome import advise
 from speechlab.batch._plan.plan import check_plan, make_plan
-from speechlab.batch._plan.source import open_source
+from speechlab.batch._plan.source import Partitions, open_source
 from speechlab.batch._run.execution import Execution
 from speechlab.batch._run.options import RunOptions, WaitingOptions
 from speechlab.batch._run.progress import BAR, Display, Tally, counted, shown_as
@@ -199,9 +199,13 @@ def make_table(lab: Client, kind: type[RowStep], table: Table, given: Mapping[st
         Caller(lab, options) as caller,
         _planned(caller, kind, table, parameters, keeping, options) as (plan, store),
     ):
-        execution = Execution(plan, options, keep=True)
+        of_dask = isinstance(plan.source.frames, Partitions)
+        execution = Execution(plan, options, keep=not of_dask)
         caller.perform(execution, store)
     execution.finish()
+    if of_dask:
+        made: pd.DataFrame = Run(execution.record, store.path).dask(columns=keeping["columns"])
+        return made
     joined = join_frames(execution.frames, kind, plan.prefix)
     if execution.recorded:
         joined.attrs[RUN_ATTRIBUTE] = execution.record.id

@@ -12,6 +12,7 @@ from speechlab.store._blobs import Blob
 from speechlab.store._blobs import BlobFolder as BlobFolder
 from speechlab.store._claims import Claims as Claims
 from speechlab.store._runs import PART_SUFFIX as PART_SUFFIX
+from speechlab.store._runs import RunPart as RunPart
 from speechlab.store._runs import RunRecord as RunRecord
 from speechlab.store._store import STORE_FILE as STORE_FILE
 from speechlab.store._store import Attempt, Store, Stored

@@ -7,6 +7,7 @@ segments use it.
 from __future__ import annotations
 
 from speechlab.tables._files import FILES_ALLOWED as FILES_ALLOWED
+from speechlab.tables._files import TableFormat as TableFormat
 from speechlab.tables._files import check_file as check_file
 from speechlab.tables._files import columns_of as columns_of
 from speechlab.tables._files import read_pieces as read_pieces

@@ -45,6 +45,11 @@ def write_table(
             for table in tables:
                 writer.write_table(table)
         return
+    if format.kind == "folder":
+        path.mkdir()
+        for number, table in enumerate(tables):
+            pq.write_table(table, path / f"part-{number:06}.parquet", compression="zstd")
+        return
     with _opened(path, format) as file:
         for number, table in enumerate(tables):
             rows = _with_labels(table.to_pandas())

@@ -15,7 +15,7 @@ import pytest
 import speechlab as sl
 from speechlab import batch
 from speechlab.client import Client
-from speechlab.errors import AuthenticationError, ConfigurationError, InvalidRequestError
+from speechlab.errors import AuthenticationError, ConfigurationError, InvalidRequestError, StoreError
 from support.batches import quiet, texts
 from support.forked import Script, dask
 from support.sockets import free_port
@@ -180,6 +180,41 @@ def test_a_worker_that_does_not_see_the_store(cluster, reverser, translator, sto
     finally:
         cluster.client.run(hide, lambda folder: folder.is_dir())
     assert set(translator.calls.values()) == {1}
+
+
+def test_a_frame_of_dask_gives_one(cluster, translator, reverser, store):
+    dd = pytest.importorskip("dask.dataframe")
+    given = texts(100).assign(n=range(100))
+    frame = dd.from_pandas(given, npartitions=4)
+    made = batch.translate(frame, reverser, **on(cluster, store, prefix="a_"))
+    assert made.npartitions == 4
+    assert made.groupby("a_status").n.sum().compute()["ok"] == given["n"].sum()
+    again = batch.translate(frame, reverser, **on(cluster, store, columns="result")).compute()
+    assert again.columns.tolist() == [
+        "text",
+        "n",
+        "translation",
+        "model",
+        "prompt_tokens",
+        "completion_tokens",
+    ]
+    assert again["translation"].tolist() == [text[::-1] for text in given["text"]]
+    assert set(translator.calls.values()) == {1}
+
+
+def test_a_folder_of_parts_comes_out(cluster, reverser, store, tmp_path):
+    texts(100).to_csv(tmp_path / "rows.csv", index=False)
+    plan = batch.plan_translation(tmp_path / "rows.csv", reverser, **quiet(store, chunk_rows=30))
+    run = batch.run(plan, reverser, executor=cluster.client, progress=False)
+    folder = run.export(tmp_path / "out")
+    assert len(list(folder.glob("*.parquet"))) == 4
+    pd.testing.assert_frame_equal(
+        pd.read_parquet(folder), pd.read_parquet(run.export(tmp_path / "out.parquet"))
+    )
+    again = batch.plan_translation(folder, reverser, **quiet(store, columns="result", prefix="b_"))
+    assert again.summary()["cached"] == 100
+    with pytest.raises(StoreError, match="cannot be written"):
+        run.export(folder)
 
 
 def test_two_drivers_share_a_store(cluster, translator, reverser, store):

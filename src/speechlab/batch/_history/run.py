@@ -12,6 +12,7 @@ import orjson
 from speechlab._arguments import refused
 from speechlab._brief import briefly
 from speechlab._files import user_path, whole_file
+from speechlab._require import require
 from speechlab.batch._history.paths import moved
 from speechlab.batch._history.verify import Verification, verify
 from speechlab.batch._keeping import is_there, opened, opened_if_there
@@ -22,7 +23,7 @@ from speechlab.batch._table.record import RUN_ATTRIBUTE
 from speechlab.batch._table.timed import as_label, write_segments
 from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.store import PART_SUFFIX
-from speechlab.tables import read_table, table_format, write_table
+from speechlab.tables import TableFormat, read_table, table_format, write_table
 
 if TYPE_CHECKING:
     import os
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
     from speechlab.batch._keeping import StoreLike
     from speechlab.segments import Written
-    from speechlab.store import RunRecord, Store
+    from speechlab.store import RunPart, RunRecord, Store
 
     RunLike: TypeAlias = "str | Path | Run | pd.DataFrame"
 
@@ -86,13 +87,39 @@ class Run:
         Raises:
             StoreError: A piece is missing or damaged.
         """
+        return map(self._part, self.record.parts)
+
+    def _part(self, part: RunPart) -> pd.DataFrame:
         step, prefix = STEPS[self.record.operation], self.manifest.get("prefix", "")
         with opened(self.store) as store:
-            for part in self.record.parts:
-                frame = moved(_read(store.part_path(part)), store)
-                for name in (prefix + column for column in step.files):
-                    frame[label(name, frame.columns)] = _here(frame[name], store)
-                yield frame
+            frame = moved(_read(store.part_path(part)), store)
+            for name in (prefix + column for column in step.files):
+                frame[label(name, frame.columns)] = _here(frame[name], store)
+        return frame
+
+    @briefly
+    def dask(self, *, columns: Literal["all", "result"] = "all") -> Any:
+        """Return the table as a DataFrame of Dask, with a partition for each piece; pieces are read when needed.
+
+        Args:
+            columns: As for :meth:`export`.
+
+        Raises:
+            MissingDependencyError: ``dask`` is not installed.
+            StoreError: The run has no table, or a piece is missing or damaged.
+        """
+        dd = require("dask.dataframe")
+        from dask.dataframe.utils import clear_known_categories
+
+        if not self.record.parts:
+            self.table()
+        with opened(self.store) as store:
+            run = Run(self.record, store.path)  # which other processes can open
+        read = run._part if columns == "all" else run._result
+        meta: Any = clear_known_categories(  # type: ignore[no-untyped-call]
+            read(self.record.parts[0]).iloc[:0]
+        )
+        return dd.from_map(read, self.record.parts, meta=meta, enforce_metadata=False)
 
     @briefly
     def table(self) -> pd.DataFrame:
@@ -123,7 +150,8 @@ class Run:
 
         Args:
             path: The file. Its suffix sets the format: ``.parquet``, ``.csv``, ``.tsv`` or ``.jsonl``; all but
-                Parquet may be compressed, as in ``.csv.gz``.
+                Parquet may be compressed, as in ``.csv.gz``. A name without a suffix is a new folder of Parquet
+                files, one for each piece.
             columns: ``"all"``, or ``"result"`` to leave out the bookkeeping.
 
         Raises:
@@ -135,7 +163,7 @@ class Run:
         if columns not in ("all", "result"):
             raise refused("columns", columns, "'all' or 'result'")
         target = user_path(path)
-        format_ = table_format(target, "path")
+        format_ = table_format(target, "path") if target.suffix else TableFormat("folder")
         if not self.record.parts:
             self.table()
         about = orjson.dumps({"id": self.id, "operation": self.record.operation, **self.manifest})
@@ -148,8 +176,10 @@ class Run:
         return target
 
     def _results(self) -> Iterator[pd.DataFrame]:
-        prefix = self.manifest.get("prefix", "")
-        return (without_bookkeeping(part, prefix) for part in self.parts())
+        return map(self._result, self.record.parts)
+
+    def _result(self, part: RunPart) -> pd.DataFrame:
+        return without_bookkeeping(self._part(part), self.manifest.get("prefix", ""))
 
     @briefly
     def write_segments(

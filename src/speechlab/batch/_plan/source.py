@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
+from speechlab._arguments import is_dask
 from speechlab._files import user_path
 from speechlab.errors import InvalidRequestError
 from speechlab.tables import FILES_ALLOWED, check_file, columns_of, read_pieces
@@ -20,11 +21,11 @@ if TYPE_CHECKING:
 
 Table = Any
 """A table: a pandas or polars DataFrame, a Series, an Arrow table, a list of dicts, a path of a Parquet, CSV, TSV or
-JSON Lines file or of a folder of Parquet files, or an iterable of DataFrames or dicts."""
+JSON Lines file or of a folder of Parquet files, a DataFrame of Dask, or an iterable of DataFrames or dicts."""
 
 _KINDS = (
     f"a DataFrame of pandas or polars, a Series, an Arrow table, a list of dicts, {FILES_ALLOWED} or of a folder of "
-    "Parquet files, or an iterable of DataFrames or dicts"
+    "Parquet files, a DataFrame of Dask, or an iterable of DataFrames or dicts"
 )
 
 
@@ -71,10 +72,22 @@ def open_source(source: Table, column: str = "text") -> TableSource:
         path = user_path(source)
         check_file(path)
         return TableSource(path=path, columns=columns_of(path))
+    if is_dask(source):
+        return TableSource(frames=Partitions(source), columns=tuple(source.columns))
     if isinstance(source, Iterable) and not isinstance(source, Mapping | bytes):
         return _pieces_of(source)
     message = f"the table is a {type(source).__name__}; give {_KINDS}"
     raise InvalidRequestError(message, parameter="source")
+
+
+@dataclass(frozen=True)
+class Partitions:
+    """The partitions of a DataFrame of Dask, computed one after the other."""
+
+    frame: Any
+
+    def __iter__(self) -> Iterator[pd.DataFrame]:
+        return (partition.compute() for partition in self.frame.partitions)
 
 
 def as_frame(value: object) -> pd.DataFrame | None:
