@@ -80,3 +80,10 @@ def test_a_file_that_holds_no_corrections_is_refused_in_words(tmp_path):
         datasets.corrected(frame, tmp_path / "other.csv")
     with pytest.raises(InvalidRequestError, match="no file of corrections"):
         datasets.corrected(frame, tmp_path / "none.csv")
+
+
+def test_corrections_are_read_as_spreadsheets_write_them(tmp_path):
+    data = pd.DataFrame({"id": ["a", "b"], "text": ["=ten", "two"]})
+    file = tmp_path / "fixes.csv"
+    file.write_text("row;old;new;by;when;why\na;'=ten;'=one;Ada;;\n", encoding="utf-16")
+    assert datasets.corrected(data, file)["text"].tolist() == ["=one", "two"]

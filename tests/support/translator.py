@@ -92,11 +92,13 @@ class Translator:
         self.most = 0
         self.began = []
         self.faults = {}
+        self.translates = ""
         self.base_url = ""
 
     async def answer(self, head, body):
         if b"GET /tts/voices" in head:
-            return reply(200, {"voices": []}, "X-Speechlab-Service: reverser/1")
+            told = [f"X-Speechlab-Translates: {self.translates}"] if self.translates else []
+            return reply(200, {"voices": []}, "X-Speechlab-Service: reverser/1", *told)
         text = field(body, "text")
         self.calls[text] += 1
         self.began.append(asyncio.get_running_loop().time())

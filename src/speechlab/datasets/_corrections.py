@@ -9,6 +9,7 @@ from speechlab._arguments import is_frame, is_missing, require_columns
 from speechlab._files import user_path
 from speechlab.audio import FileSegment
 from speechlab.errors import InvalidRequestError
+from speechlab.tables import read_texts
 
 if TYPE_CHECKING:
     import os
@@ -119,14 +120,12 @@ def corrected(
 
 def read_corrections(corrections: str | os.PathLike[str] | pd.DataFrame) -> pd.DataFrame:
     """Return corrections as a table of texts."""
-    import pandas as pd
-
     if is_frame(corrections):
         table: pd.DataFrame = corrections
     else:
         path = user_path(corrections)  # type: ignore[arg-type]  # no table: a path
         try:
-            table = pd.read_csv(path, dtype="string", keep_default_na=False, encoding="utf-8-sig")
+            table = read_texts(path).fillna("")
         except (OSError, ValueError) as error:
             message = (
                 f"{path} is no file of corrections ({error}); give a CSV file with {', '.join(CORRECTIONS)}"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from speechlab.datasets._files import verified
 from speechlab.datasets._registry import CATEGORIES, DATASETS, LANGUAGES
 from speechlab.errors import InvalidRequestError
+from speechlab.tables import read_texts
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -51,11 +52,7 @@ def prompts(
     _check("category", category, CATEGORIES)
     _check("quick", quick, (True, False))
     dataset = DATASETS["prompts"]
-    tables = [
-        pd.read_csv(verified(dataset, f"{code}.csv"), dtype="string", keep_default_na=False, na_values=[""])
-        for code in LANGUAGES
-        if language in (None, code)
-    ]
+    tables = [read_texts(verified(dataset, f"{code}.csv")) for code in LANGUAGES if language in (None, code)]
     frame = pd.concat([rows.reindex(columns=list(_PROMPT_COLUMNS)).astype("string") for rows in tables])
     frame["language"] = pd.Categorical(frame["language"], categories=LANGUAGES)
     frame["category"] = pd.Categorical(frame["category"], categories=CATEGORIES)
@@ -85,7 +82,7 @@ def zh_speech() -> pd.DataFrame:
     import pandas as pd
 
     dataset = DATASETS["zh-speech"]
-    frame = pd.read_csv(verified(dataset, "manifest.csv"), dtype="string", keep_default_na=False)
+    frame = read_texts(verified(dataset, "manifest.csv"))
     frame["audio"] = pd.array([str(verified(dataset, name)) for name in frame["audio"]], dtype="string")
     frame["language"] = pd.Categorical(frame["language"], categories=LANGUAGES)
     frame["duration_s"] = frame["duration_s"].astype("float64")

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import codecs
-import gzip
 import re
 import zlib
-from io import StringIO
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +13,7 @@ from speechlab._arguments import is_missing
 from speechlab.datasets._corpora import SOUNDS
 from speechlab.datasets._segments import sound_of
 from speechlab.errors import InvalidRequestError
-from speechlab.tables import unguarded
+from speechlab.tables import delimited, json_lines, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -60,10 +57,12 @@ def manifest_rows(path: Path) -> pd.DataFrame:
             import pandas as pd
 
             return pd.read_parquet(path)
-        text = _text(path)
+        text = text_of(path)
         if ending == ".tsv" and (rows := _fairseq(text, path)) is not None:
             return rows
-        return _objects(text, ending) if ending in _LINES else _delimited(text, ending)
+        return (
+            _objects(text, ending) if ending in _LINES else delimited(text, "\t" if ending == ".tsv" else ",")
+        )
     except FileNotFoundError:
         raise InvalidRequestError(f"there is no file {path}; check the path", parameter="path") from None
     except (OSError, EOFError, ValueError, zlib.error) as error:
@@ -186,46 +185,6 @@ def _ending(path: Path) -> str:
     return (path.with_suffix("") if path.suffix.lower() == ".gz" else path).suffix.lower()
 
 
-def _text(path: Path) -> str:
-    """Text of a file: UTF-8, or UTF-16 with a byte order mark, as spreadsheets write it."""
-    with gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb") as stream:
-        data = stream.read()
-    wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    try:
-        text = data.decode("utf-16" if wide else "utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data[: error.start].count(b"\n") + 1
-        raise ValueError(f"line {line:,} is not UTF-8; save it as UTF-8") from None
-    if not text.strip():
-        raise ValueError("it is empty")
-    return text
-
-
-def _delimited(text: str, ending: str) -> pd.DataFrame:
-    """Rows of CSV or TSV; in some countries, spreadsheets write semicolons or tabs for commas."""
-    import pandas as pd
-
-    head = text.lstrip().splitlines()[0]
-    expected = "\t" if ending == ".tsv" else ","
-    separator = next((character for character in (expected, ";", "\t", "|") if character in head), expected)
-    rows = pd.read_csv(StringIO(text), sep=separator, dtype="string", keep_default_na=False, na_values=[""])
-    if not isinstance(rows.index, pd.RangeIndex):  # pandas makes surplus leading cells row labels
-        message = "line 2 has more cells than the first line has names; put texts with commas into quotes"
-        raise ValueError(message)  # noqa: TRY004 - what the file holds
-    first = pd.read_csv(
-        StringIO(text), sep=separator, dtype="string", keep_default_na=False, header=None, nrows=1
-    )
-    heads = [str(name) for name in first.iloc[0] if name]
-    names = [unguarded(name) for name in heads]
-    if twice := next((name for name in names if names.count(name) > 1), None):
-        but = "" if heads.count(twice) > 1 else ", one of them with an apostrophe before it"
-        raise ValueError(f"two columns are named {twice!r}{but}")
-    rows.columns = [unguarded(str(name)) for name in rows.columns]
-    for name in rows.columns:
-        rows[name] = rows[name].map(unguarded, na_action="ignore").astype("string")
-    return rows
-
-
 def _fairseq(text: str, path: Path) -> pd.DataFrame | None:
     """Rows of fairseq's lists for wav2vec: a folder, then paths and frames, and texts in ``.wrd`` beside it."""
     import pandas as pd
@@ -249,9 +208,9 @@ def _objects(text: str, ending: str) -> pd.DataFrame:
     import pandas as pd
 
     try:
-        entries = orjson.loads(text) if ending == ".json" else _json_lines(text)
+        entries = orjson.loads(text) if ending == ".json" else json_lines(text)
     except orjson.JSONDecodeError:
-        entries = _json_lines(text)
+        entries = json_lines(text)
     if isinstance(entries, dict):
         is_by_name = entries and all(isinstance(row, dict) for row in entries.values())
         entries = [{"id": name, **row} for name, row in entries.items()] if is_by_name else [entries]
@@ -259,22 +218,6 @@ def _objects(text: str, ending: str) -> pd.DataFrame:
         number = next((at for at, row in enumerate(entries, start=1) if not isinstance(row, dict)), 1)
         raise ValueError(f"entry {number:,} is no object")
     return pd.DataFrame([_flat(row) for row in entries])
-
-
-def _json_lines(text: str) -> list[Any]:
-    rows = []
-    # not at other line separators, which texts may contain
-    for number, line in enumerate(text.split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            row = orjson.loads(line)
-        except orjson.JSONDecodeError as error:
-            raise ValueError(f"line {number:,}: {error}") from None
-        if not isinstance(row, dict):
-            raise ValueError(f"line {number:,} is no object")  # noqa: TRY004 - what the file holds
-        rows.append(row)
-    return rows
 
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:

@@ -315,3 +315,18 @@ def test_words_of_a_batch_are_what_word_times_and_calibration_take(tmp_path):
     assert metrics.calibration(found.words).ece == pytest.approx(0.25)
     with pytest.raises(InvalidRequestError, match="words is 'yes'"):
         batch.segments(heard, tmp_path / "store", words="yes")
+
+
+def test_a_language_that_the_service_lacks_is_not_sent(translator, reverser, store):
+    translator.translates = "ja, en"
+    frame = pd.DataFrame({"text": ["one", "two", "three"], "to": ["ja", "de", "ja-JP"]})
+    given = {"source_lang": "en", "store": store, "progress": False}
+    with pytest.raises(
+        InvalidRequestError, match="target_lang is 'de', and this service translates between ja, en"
+    ):
+        batch.translate(frame, reverser, target_lang="de", **given)
+    assert not translator.calls
+    with pytest.warns(UserWarning, match="1 of 3 rows failed"):
+        table = batch.translate(frame, reverser, target_lang="to", **given)
+    assert table["status"].tolist() == ["ok", "error", "ok"]
+    assert set(translator.calls) == {"one", "three"}

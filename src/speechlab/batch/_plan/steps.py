@@ -175,14 +175,19 @@ class TranslationStep(RowStep):
 
     def _check(self, same: dict[str, Any]) -> None:
         _ = self._fit(Translate("a", **{"source_lang": "ja", "target_lang": "en", **same})).parameters
+        self._check_languages(same)
+
+    def _check_languages(self, given: Mapping[str, Any]) -> None:
+        """Refuse a language that the service says to lack."""
         known = self._voices.translates if self._voices is not None else ()
         for name in ("source_lang", "target_lang"):
-            if known and name in same and re.split("[-_]", same[name].strip().lower())[0] not in known:
-                message = f"{name} is {same[name]!r}, and this service translates between {', '.join(known)}"
+            if known and name in given and re.split("[-_]", given[name].strip().lower())[0] not in known:
+                message = f"{name} is {given[name]!r}, and this service translates between {', '.join(known)}"
                 raise InvalidRequestError(message, parameter=name, rule="2.5")
 
     def _call(self, cell: Any, given: dict[str, Any], alike: str) -> PlannedCall:
         text = text_cell(cell, self._column)
+        self._check_languages(given)
         return self._planned(self._fit(Translate(text, **given)), alike, characters=len(text))
 
     @staticmethod
