@@ -158,6 +158,27 @@ def test_without_a_pace_and_in_japanese(clock, tmp_path):
     assert "first_partial_s" not in report.summary or report.summary["first_partial_s"].isna().all()
 
 
+def test_languages_without_times_and_speakers(rows, clock, tmp_path):
+    silence = sl.AudioClip(np.zeros(800), RATE)
+    quiet = pd.DataFrame({"text": ["zwei"] * 2, "language": "de", "audio": [silence] * 2})
+    spoken = pd.concat([rows, quiet], ignore_index=True)
+    spoken["speaker"] = [f"s{n % 9}" for n in range(COUNT + 2)]
+    english = Live(clock, 0.2)
+
+    def live(clips, language):
+        yield from [("drei", True)] if language == "de" else english(clips)
+
+    with sl.system("a", transcribe_stream=live, version="1", clock=clock) as lab:
+        report = study(lab, spoken, tmp_path)
+        by_speaker = study(lab, spoken, tmp_path, voice="speaker")
+    told = "Streamed text has no times in German, where 100.0% of words are wrong; it is final 0.31 s after"
+    assert report.answer.replace(" de,", " German,").startswith(told)
+    assert len(report.summary) == 2
+    assert len(by_speaker.summary) == 11
+    assert by_speaker.answer.count(" is final ") == 1
+    assert evaluate.verify(report.save(tmp_path / "report"))
+
+
 def test_settings_conditions_and_a_rest_that_cannot_stream(rows, clock, tmp_path):
     live = Live(clock, 0.2)
     rows = rows.iloc[:8]

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 _LEVEL = 0.05
 _NEARLY_TWICE, _TWICE = 1.7, 2.4
 """Ratios of error rates between which a sentence says that they double."""
+_MOST = 3
+"""Lines of a summary that the answer tells."""
 _HARDLY = 0.01
 """Change of an error rate, as a fraction, that a sentence calls hardly a change."""
 
@@ -57,24 +59,27 @@ def streams_answer(
     if not len(lines):
         return Conclusion("No stream could be scored.", "The table of rows has the reasons.")
     rows = lines.assign(unit=ranking_units(lines)).to_dict("records")
-    timed = [row for row in rows if not is_missing(row.get("finalization_s"))]
+    final = [
+        None if is_missing(row.get("finalization_s")) else f"{row['finalization_s']:.2f} s" for row in rows
+    ]
     if advice is not None:
         by = ("system", "language") if len({row["language"] for row in rows}) > 1 else ("system",)
-        times = [f"{row['finalization_s']:.2f} s ({', '.join(row[name] for name in by)})" for row in timed]
+        each = zip(final, rows, strict=True)
+        times = [f"{when} ({', '.join(row[name] for name in by)})" for when, row in each if when]
         more = f" Streamed text is final {listed(times)} after the end of speech." if times else ""
         return Conclusion(advice.text, f"{advice.certainty}{more}".strip())
     (live,) = (one for one in systems if one.streams)
     whole, parts, sure = live.beside(systems), [], []
-    for row in rows:
+    for when, row in zip(final[:_MOST], rows[:_MOST], strict=True):
         other = _beside(summary, whole, row)
         against = "" if is_missing(other) else f" (whole: {percent(other)})"
         wrong = f"{percent(row['common_rate'])} of {UNITS.get(row['unit'], 'words')} are wrong{against}"
         where = named(str(row["language"]))
-        final = f"is final {row['finalization_s']:.2f} s after the end of speech" if timed else "has no times"
-        parts.append(f"{final} in {where}, where {wrong}")
+        told = f"is final {when} after the end of speech" if when else "has no times"
+        parts.append(f"{told} in {where}, where {wrong}")
         sure.append(f"{f'{where}: ' if len(rows) > 1 else ''}{_sure_of(row, differences, whole)}")
-    told = f"{'; '.join(sure)}."
-    return Conclusion(f"Streamed text {'; it '.join(parts)}.", told[:1].upper() + told[1:])
+    certainty = f"{'; '.join(sure)}."
+    return Conclusion(f"Streamed text {'; it '.join(parts)}.", certainty[:1].upper() + certainty[1:])
 
 
 def _beside(summary: pd.DataFrame, system: System | None, row: Mapping[Any, Any]) -> Any:
@@ -102,7 +107,8 @@ def _sure_of(row: Mapping[Any, Any], differences: pd.DataFrame, whole: System | 
         return f"that is of {count}{times}"
     if pairs[0]["n"] < FEWEST:
         return f"{count} cannot show whether the rates differ by chance; take {FEWEST} or more{times}"
-    beyond = "is beyond chance" if pairs[0]["p_holm"] < _LEVEL else "may be chance"
+    p = pairs[0]["p_holm"]
+    beyond = "is beyond chance" if not is_missing(p) and p < _LEVEL else "may be chance"
     return f"the difference in errors {beyond} on {count}{times}"
 
 

@@ -154,7 +154,7 @@ def recognition(
     nobody = count_of("speechless", speechless, "recordings of each kind, or 0 for none")
     turns = count_of("speed", speed, "recordings, or 0 for none")
     clock = (turns, callers_of("speed_concurrency", speed_concurrency), stage_of(progress, "speed"))
-    beside = several or bool(conditions)
+    beside = several or bool(conditions) or any(one.streams for one in systems)
     voice = _speaker(frame, beside=beside) if voice == "auto" else voice
     named = None if groups == "auto" else groups
     frame, (audio, text, language, *_) = columns_of(
