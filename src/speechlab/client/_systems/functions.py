@@ -254,12 +254,6 @@ class FunctionSystem:
             raise InvalidRequestError(message, parameter=operation)
         return found
 
-    def check(self, operation: str, fields: Mapping[str, Any]) -> None:
-        """Refuse fields that the function does not take, as far as its parameters are known."""
-        takes = self.function(operation).takes
-        if takes is not None:
-            check_fields(operation, fields, takes)
-
     def voice_name(self, id: str) -> str:  # noqa: A002 - the contract's name
         """The name of a voice."""
         for name in self.voices:

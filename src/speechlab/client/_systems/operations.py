@@ -12,7 +12,7 @@ from speechlab.client._operations.operation import Operation, sendable, text_con
 from speechlab.client._operations.recognition import Transcribe
 from speechlab.client._operations.speech import StreamSpeech, Synthesize
 from speechlab.client._operations.translation import StreamTranslation, Translate
-from speechlab.client._systems.functions import FunctionCall
+from speechlab.client._systems.functions import FunctionCall, check_fields
 from speechlab.contract import (
     DEFAULT_SAMPLE_RATE,
     RECOGNITION_PATH,
@@ -44,6 +44,15 @@ def fitted(operation: O, system: FunctionSystem) -> O:
     return cast("O", kind(**given, system=system))
 
 
+def _given(system: FunctionSystem, operation: str, **fields: Any) -> dict[str, Any]:
+    """The fields of a call that were given, which the function must take."""
+    found = {name: value for name, value in sendable(fields).items() if value is not None}
+    takes = system.function(operation).takes
+    if takes is not None:
+        check_fields(operation, found, takes)
+    return found
+
+
 def _check_text(text: str) -> None:
     check_text(text, limit=_LONGEST)
 
@@ -56,10 +65,8 @@ class FunctionSpeech(Synthesize):
 
     @property
     def _fields(self) -> dict[str, Any]:
-        given = {"sample_rate": plain_rate(self.sample_rate), "temperature": self.temperature}
-        found = {name: value for name, value in sendable(given).items() if value is not None}
-        self.system.check("synthesize", found)
-        return found
+        rate = plain_rate(self.sample_rate)
+        return _given(self.system, "synthesize", sample_rate=rate, temperature=self.temperature)
 
     @property
     def _checked(self) -> tuple[SpeechRequest, int]:
@@ -100,13 +107,12 @@ class FunctionRecognition(Transcribe):
     def options(self) -> Any:
         """The fields that were given, as they were given."""
         names = (one.name for one in fields(Transcribe) if one.name not in {"audio", "timeout", "stream"})
-        given = {name: value for name in names if (value := getattr(self, name)) is not None}
-        if str(given["vad"]) in {"off", "0"}:
+        given = {name: getattr(self, name) for name in names}
+        if str(self.vad) in {"off", "0"}:
             del given["vad"]
-        if "hotwords" in given:
-            given["hotwords"] = words("hotwords", given["hotwords"], rule="2.3")
-        self.system.check(self._function, given)
-        return sendable(given)
+        if self.hotwords is not None:
+            given["hotwords"] = words("hotwords", self.hotwords, rule="2.3")
+        return _given(self.system, self._function, **given)
 
     @property
     def _function(self) -> str:
@@ -164,16 +170,9 @@ class FunctionTranslation(Translate):
 
     @property
     def _fields(self) -> dict[str, Any]:
-        given = {
-            "source_lang": self.source_lang,
-            "target_lang": self.target_lang,
-            "keywords": words("keywords", self.keywords, rule="2.5") or None,
-            "context": self.context,
-            "model": self.model,
-        }
-        found = {name: value for name, value in sendable(given).items() if value is not None}
-        self.system.check("translate", found)
-        return found
+        given = {name: getattr(self, name) for name in ("source_lang", "target_lang", "context", "model")}
+        terms = words("keywords", self.keywords, rule="2.5") or None
+        return _given(self.system, "translate", **given, keywords=terms)
 
     @property
     def parameters(self) -> dict[str, Any]:
