@@ -29,32 +29,14 @@ UNUSABLE = (APIConnectionError, AuthenticationError, PermissionDeniedError, Serv
 
 
 def services_of(lab: Client | Mapping[str, Client]) -> dict[str, Client]:
-    """Return the clients of a study by name; a single client has no name.
-
-    Raises:
-        InvalidRequestError: The argument has a wrong type, or is empty.
-    """
+    """Return the clients of a study by name; a single client has no name."""
     return _named("lab", lab, "a client for each name") if isinstance(lab, Mapping) else {"": lab}
 
 
 def asked_of_each(
     clients: Mapping[str, Client], ask: Callable[[str, Client], T], *, needed: bool = True
 ) -> tuple[dict[str, T], dict[str, str]]:
-    """Ask the client of each system. If a service cannot be asked, the others continue.
-
-    The service is then not asked for its other systems.
-
-    Args:
-        clients: The client of each system, by name of the system.
-        ask: Function of the name and the client.
-        needed: Whether to raise if no service can be asked; False after earlier stages had results.
-
-    Returns:
-        The result of each system, and the reasons of the systems that could not be asked, both by name.
-
-    Raises:
-        SpeechLabError: No service could be asked, and ``needed`` is true.
-    """
+    """Ask the client of each system. If a service cannot be asked, the others continue."""
     found: dict[str, T] = {}
     errors: dict[int, SpeechLabError] = {}
     for name, client in clients.items():
@@ -80,17 +62,7 @@ def services_with_settings(
     options: Mapping[str, Any],
     allowed: str,
 ) -> dict[str, tuple[Client, dict[str, Any]]]:
-    """Return each service with each of the settings, by name; the name is empty if neither has one.
-
-    Args:
-        lab: A client, or clients by name.
-        settings: Parameters by name of the setting, which override ``options``; None for one setting.
-        options: Parameters of all settings.
-        allowed: Description of settings, for messages.
-
-    Raises:
-        InvalidRequestError: An argument has a wrong type or is empty, or two systems have the same name.
-    """
+    """Return each service with each of the settings, by name; the name is empty if neither has one."""
     chosen: dict[str, Any] = {"": {}} if settings is None else _named("settings", settings, allowed)
     found: dict[str, tuple[Client, dict[str, Any]]] = {}
     for service, client in services_of(lab).items():
@@ -106,18 +78,7 @@ def services_with_settings(
 
 
 def existing_of(frame: pd.DataFrame, argument: str, given: object, **others: object) -> dict[str, str]:
-    """Return the columns of outputs that exist, by the names of their systems.
-
-    Args:
-        frame: The table.
-        argument: Name of the argument, for messages.
-        given: Columns by name, columns that are names themselves, or None.
-        **others: Arguments that change what a system is asked, and so must not be set beside it.
-
-    Raises:
-        InvalidRequestError: The argument has a wrong type or is empty, the table lacks a column, or one of the
-            others is set.
-    """
+    """Return the columns of outputs that exist, by the names of their systems."""
     if given is None:
         return {}
     columns = [given] if isinstance(given, str) else given
@@ -129,11 +90,7 @@ def existing_of(frame: pd.DataFrame, argument: str, given: object, **others: obj
 
 
 def without_settings(argument: str, **others: object) -> None:
-    """Refuse arguments that change what a system is asked, where its outputs exist already.
-
-    Raises:
-        InvalidRequestError: One of the values is set.
-    """
+    """Refuse arguments that change what a system is asked, where its outputs exist already."""
     if wrong := next((name for name, value in others.items() if value), None):
         message = (
             f"{wrong}= needs systems that can be asked, and {argument}= has outputs that exist; leave one out"

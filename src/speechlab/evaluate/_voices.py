@@ -49,17 +49,7 @@ def voice_name(voice: Voice) -> str:
 def catalogue_of(
     client: Client, store: Store | str | None, give_up_after_s: float | None = None
 ) -> VoiceCatalogue:
-    """Return the voices of a service, with the waiting times of a batch.
-
-    Args:
-        client: The client of the service.
-        store: Store for a client that only replays.
-        give_up_after_s: As for :func:`speechlab.batch.run`.
-
-    Raises:
-        InvalidRequestError: The value is not a client.
-        SpeechLabError: The service could not be asked.
-    """
+    """Return the voices of a service, with the waiting times of a batch."""
     check_client("lab", client, "; several stand in a dict by name")
 
     async def ask(lab: AsyncClient) -> VoiceCatalogue:
@@ -83,11 +73,7 @@ def named_voices(catalogue: VoiceCatalogue, voices: object, service: str) -> lis
 
 
 def chosen_voices(catalogue: VoiceCatalogue, voices: object) -> list[Voice]:
-    """Return the requested voices: one or several voices, ids or names; None for all.
-
-    Raises:
-        InvalidRequestError: A value is not a voice.
-    """
+    """Return the requested voices: one or several voices, ids or names; None for all."""
     if voices is None:
         return list(catalogue)
     several = isinstance(voices, Iterable) and not isinstance(voices, str | Voice)
@@ -108,13 +94,7 @@ def one_voice(
     store: Store | str | None,
     give_up_after_s: float | None,
 ) -> Voice:
-    """Return the requested voice, given as a voice, an id or a name.
-
-    Raises:
-        InvalidRequestError: The service lacks the voice, several are given, or the catalogue has other languages for
-            the voice.
-        SpeechLabError: The service could not be asked.
-    """
+    """Return the requested voice, given as a voice, an id or a name."""
     if not isinstance(voice, str | Voice):
         raise refused("voice", voice, "one voice, its id or its name")
     (chosen,) = named_voices(catalogue_of(client, store, give_up_after_s), voice, service)
@@ -130,19 +110,7 @@ def one_voice(
 def recorded_voices(
     frame: pd.DataFrame, text: str, language: str, audio: str, voice: str, recogniser: object
 ) -> tuple[Client, pd.DataFrame]:
-    """Return recordings that exist as a client whose voices have spoken them, and the table without their columns.
-
-    Args:
-        frame: One row for each recording.
-        text: Column of the texts.
-        language: Column of their languages.
-        audio: Column of the recordings.
-        voice: Column of the names of their voices or systems.
-        recogniser: The client that recognises them.
-
-    Raises:
-        InvalidRequestError: The table lacks one of the columns, or there is no recogniser.
-    """
+    """Return recordings that exist as a client whose voices have spoken them, and the table without their columns."""
     check_client("recogniser", recogniser, "; recordings that exist need one")
     require_columns(frame, audio, voice)
     sounds: dict[tuple[str, str], Any] = {}
@@ -210,11 +178,7 @@ class Cast(NamedTuple):
         return self.pairs[self.pairs["status"].notna()]
 
     def told_skipped(self, language: str) -> list[str]:
-        """How many texts no voice speaks, of each service, and in which languages they are.
-
-        Args:
-            language: Column of the languages.
-        """
+        """How many texts no voice speaks, of each service, and in which languages they are."""
         told = []
         for name in self.catalogues:
             own = self.pairs[self.pairs["system"] == name] if name else self.pairs
@@ -243,20 +207,7 @@ def cast_of(
     store: Store | str | None,
     give_up_after_s: float | None = None,
 ) -> Cast:
-    """Return every text with every voice of each service that speaks its language.
-
-    Args:
-        services: The clients by name; a single client has no name.
-        frame: The texts.
-        voices: As for :func:`chosen_voices`, for all of the services or by their names.
-        language: Column of the languages.
-        store: Store for replayed catalogues.
-        give_up_after_s: As for :func:`speechlab.batch.run`.
-
-    Raises:
-        InvalidRequestError: A value is not a voice, ``voices`` names other services, or no voice speaks any text.
-        SpeechLabError: No service could be asked for its voices.
-    """
+    """Return every text with every voice of each service that speaks its language."""
     import pandas as pd
 
     named = by_service(voices, services, "voices")
@@ -295,11 +246,7 @@ def _mute(chosen: Mapping[str, Sequence[Voice]], gone: Mapping[str, str]) -> str
 
 
 def by_service(given: Any, services: Mapping[str, object], argument: str) -> dict[str, Any]:
-    """Return the value of an argument for each service: one value for all, or by name.
-
-    Raises:
-        InvalidRequestError: The names are not those of the services, or a single client has no name.
-    """
+    """Return the value of an argument for each service: one value for all, or by name."""
     if not isinstance(given, Mapping):
         return dict.fromkeys(services, given)
     if "" in services:
@@ -317,17 +264,7 @@ def by_service(given: Any, services: Mapping[str, object], argument: str) -> dic
 
 
 def engines_of(cast: Cast, engines: Mapping[str, Any] | None) -> pd.Series[str]:
-    """Return the engine of each pair's voice: the given one, or the part of the voice's short name before a colon.
-
-    With several services, voices without either have the name of their service as the engine.
-
-    Args:
-        cast: The texts with their voices.
-        engines: Engines by voice; for several services by the name of the service, then by voice.
-
-    Raises:
-        InvalidRequestError: An engine is given for an unknown voice or service.
-    """
+    """Return the engine of each pair's voice: the given one, or the part of the voice's short name before a colon."""
     import pandas as pd
 
     one = "" in cast.catalogues

@@ -29,12 +29,7 @@ _DIRECTION = ("source_lang", "target_lang")
 
 
 def speed_changes(now: Contents, earlier: Contents) -> list[dict[str, Any]]:
-    """Compare the calls that both reports timed, voice by voice or system by system.
-
-    Returns:
-        A difference for each group and time: a ratio, tested by Student's t of the logarithms from 6 pairs on; none
-        where one of the reports measured no speed.
-    """
+    """Compare the calls that both reports timed, voice by voice or system by system."""
     later, former = _calls(now), _calls(earlier)
     if not len(later) or not len(former):
         return []

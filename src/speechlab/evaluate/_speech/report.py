@@ -46,20 +46,7 @@ def speech_report(
     record: Mapping[str, Any] | None = None,
     notes: Sequence[str] = (),
 ) -> Contents:
-    """Report scored rows, by voice and language.
-
-    Args:
-        title: Title of the report.
-        table: The rows.
-        text: Column of what was to be said.
-        language: Column of its language.
-        summary: The summary; None for one of the rows.
-        conclusion: The answer; None for that of the best and the worst voice.
-        segments: With ``vad="segments"``, one segment frame of all recordings; ``position`` counts the rows.
-        speed: Timed calls.
-        record: The record of the study.
-        notes: What was left out, and why.
-    """
+    """Report scored rows, by voice and language."""
     timed = no_speed() if speed is None else speed
     made = summarized(table, language, timed, items=text) if summary is None else summary
     rated = on_common_rows(made.assign(unit=ranking_units(made)))

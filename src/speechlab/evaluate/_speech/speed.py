@@ -49,12 +49,7 @@ TIMES = ("first_byte_s", "first_audible_s", "first_word_s", "total_s", "rtf", *S
 
 
 def table_of_calls(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> pd.DataFrame:
-    """Return timed calls as a table with columns of one order and type for all studies.
-
-    Args:
-        rows: The calls, as from :func:`speechlab.batch.in_turns`.
-        columns: The columns that the calls of this study have, besides turn, concurrency, refusals and error.
-    """
+    """Return timed calls as a table with columns of one order and type for all studies."""
     import pandas as pd
 
     types = {name: kind for name, kind in _TYPES.items() if name in {*columns, *_ALWAYS}}
@@ -76,18 +71,7 @@ def timed_voices(
     at_once: Sequence[int] = (1,),
     progress: Progress = False,
 ) -> pd.DataFrame:
-    """Time the voices of a study in turns, each with the same texts of a language; nothing comes from a store.
-
-    Args:
-        services: The clients by name; a single client has no name.
-        catalogues: Their voices, by the name of the client.
-        rows: Rows of the study: texts with voices; for several clients with the name of the client in ``system``.
-        text: Column of the texts.
-        language: Column of their languages.
-        count: Texts for each voice and language; 0 for none.
-        at_once: Calls of a voice that begin together; one number after the other.
-        progress: How the calls are shown.
-    """
+    """Time the voices of a study in turns, each with the same texts of a language; nothing comes from a store."""
     if not count or not len(rows):
         return no_speed()
     once = {name: asking_afresh(client) for name, client in services.items()}
@@ -137,19 +121,7 @@ def timed_recognisers(
     at_once: Sequence[int] = (1,),
     progress: Progress = False,
 ) -> pd.DataFrame:
-    """Time the recognisers of a study in turns, each with the same recordings of a speaker and language.
-
-    A transcription is not streamed, so there is one time for each call.
-
-    Args:
-        systems: The client and the options of each system by name; a single system has no name.
-        rows: Recordings, with ``audio``, ``file``, ``voice`` (the speaker) and ``duration_s``.
-        text: Column of the references.
-        language: Column of the languages.
-        count: Recordings of each speaker and language; 0 for none.
-        at_once: As for :func:`timed_voices`.
-        progress: As for :func:`timed_voices`.
-    """
+    """Time the recognisers of a study in turns, each with the same recordings of a speaker and language."""
     once = {name: asking_afresh(client) for name, (client, _) in systems.items()}
     of_each = {
         (name, str(voice), str(code)): part.to_dict("records")[:count]
@@ -209,13 +181,11 @@ def timed_or_why(measure: Callable[[], pd.DataFrame], none: pd.DataFrame) -> tup
 
 
 def summary_of_calls(speed: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """Summarise the calls without errors of each group.
+    """Summarise the calls without errors of each group: ``timed_calls``, and of each time its median under its name.
 
-    Returns:
-        ``by``; ``timed_calls``; of each time the median under its name, the lowest and the highest call (``_low``,
-        ``_high``), and from enough calls the quantiles (``_p50``, ``_p95``, ``_p99``) with 95 % intervals
-        (``_p50_low``, ``_p50_high`` and so on). With ``concurrency`` in ``by`` also ``stalled_calls``, otherwise only
-        the calls with the fewest others at the same time count.
+    Also the lowest and highest call (``_low``, ``_high``), and from enough calls the quantiles (``_p50``, ``_p95``,
+    ``_p99``) with 95 % intervals. Only the calls with the fewest others at the same time count, unless ``by`` has
+    ``concurrency``; then ``stalled_calls`` are counted, too.
     """
     import pandas as pd
 
@@ -278,11 +248,7 @@ def under_load(speed: pd.DataFrame) -> pd.DataFrame:
 
 
 def callers_of(argument: str, given: object) -> list[int]:
-    """Return the numbers of calls at the same time, each once, the fewest first.
-
-    Raises:
-        InvalidRequestError: One of them is not a whole number from 1 to 256.
-    """
+    """Return the numbers of calls at the same time, each once, the fewest first."""
     numbers: list[Any] = list(given) if isinstance(given, Iterable) else [given]
     if not numbers or not all(is_whole_number(one) and 1 <= one <= _MOST_CALLERS for one in numbers):
         raise refused(argument, given, f"a whole number from 1 to {_MOST_CALLERS}, or several")

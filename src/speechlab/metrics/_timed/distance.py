@@ -56,11 +56,7 @@ class TimedCounts(NamedTuple):
 
 
 def timed_counts(reference: TimedTokens, hypothesis: TimedTokens) -> TimedCounts:
-    """Count the fewest errors; of alignments with equally few errors, the one with the most hits counts.
-
-    Two tokens can be a hit or a substitution only if their times overlap; touching is not an overlap. All other
-    tokens are deletions and insertions. The time is proportional to the number of pairs that are near in time.
-    """
+    """Count the fewest errors; of alignments with equally few errors, the one with the most hits counts."""
     said, heard = len(reference.codes), len(hypothesis.codes)
     low, row = 0, np.zeros(1, dtype=np.int64)
     for low, row in _rows(reference, hypothesis, by_time=False):  # noqa: B007 - only the last is used
