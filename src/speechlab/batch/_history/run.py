@@ -109,16 +109,12 @@ class Run:
             StoreError: The run has no table, or a piece is missing or damaged.
         """
         dd = require("dask.dataframe")
-        from dask.dataframe.utils import clear_known_categories
-
         if not self.record.parts:
             self.table()
         with opened(self.store) as store:
             run = Run(self.record, store.path)  # which other processes can open
         read = run._part if columns == "all" else run._result
-        meta: Any = clear_known_categories(  # type: ignore[no-untyped-call]
-            read(self.record.parts[0]).iloc[:0]
-        )
+        meta = dd.utils.clear_known_categories(read(self.record.parts[0]).iloc[:0])
         return dd.from_map(read, self.record.parts, meta=meta, enforce_metadata=False)
 
     @briefly

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from speechlab._arguments import has_column, is_missing, require_columns
+from speechlab._arguments import has_column, is_dask, is_missing, require_columns
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.alignment import Alignment
 from speechlab.metrics._alignment.counting import edits_and_counts, errors_and_lengths
@@ -79,7 +80,7 @@ def score(
     """Score each utterance of a table, or of two lists.
 
     Args:
-        references: A table with one row for each utterance; or a list or Series of references.
+        references: A table with one row for each utterance, of pandas or Dask; or a list or Series of references.
         hypotheses: Hypotheses, one for each reference; None for a table. Two Series must have the same index.
         reference: Column of references.
         hypothesis: Column of hypotheses.
@@ -92,8 +93,8 @@ def score(
         merge_compounds: As for :func:`speechlab.metrics.error_rate`; it concerns counts by words alone.
 
     Returns:
-        A new table with the same index and order, the columns of the table (for lists, two columns with the names
-        above), and the following columns, which replace columns of the same name. Always:
+        A new table, of Dask if the given one is, with the same index and order, the columns of the table (for lists,
+        two columns with the names above), and the following columns, which replace columns of the same name. Always:
 
         - ``unit``, ``signature``: the unit of counting, and one line with the unit, the normaliser and the versions.
         - ``reference_normalized``, ``hypothesis_normalized``: the compared texts.
@@ -130,19 +131,48 @@ def score(
     check_counts(counts, merge_compounds=merge_compounds)
     variants = [group if isinstance(group, str) else tuple(group) for group in variants]
     prepare("char" if str(unit) == "auto" else unit, None, normalize, variants)
-    frame = as_cells(references, hypotheses, reference, hypothesis)
+    columns = (reference, hypothesis, language)
+    how = {"normalize": normalize, "variants": variants, "merge_compounds": merge_compounds}
+    if is_dask(references):
+        table: pd.DataFrame = _by_partition(references, columns, unit, counts, **how)
+        return table
+    return _scored(as_cells(references, hypotheses, reference, hypothesis), (), columns, unit, counts, **how)
+
+
+def _by_partition(frame: Any, columns: Sequence[str], unit: str, counts: Counts, **ways: Any) -> Any:
+    """The scores of a DataFrame of Dask, each partition with the columns of all languages."""
+    meta, language = frame._meta, columns[2]  # noqa: SLF001 - the name that Dask documents for extensions
+    of_rows = has_column(meta, language, "language")
+    tags = frame[language].dropna().unique().compute().tolist() if of_rows else [language]
+
+    def scored(part: pd.DataFrame) -> pd.DataFrame:
+        table = _scored(part, sorted(map(str, tags)), columns, unit, counts, **ways)
+        return table.astype(
+            {"unit": "string", "signature": "string"}
+        )  # partitions differ in their categories
+
+    return frame.map_partitions(scored, meta=scored(meta), enforce_metadata=False)
+
+
+def _scored(
+    frame: pd.DataFrame, tags: Iterable[str], columns: Sequence[str], unit: str, counts: Counts, **ways: Any
+) -> pd.DataFrame:
+    """The scores of a table, with the columns of further languages."""
+    reference, hypothesis, language = columns
     hint = "Name the right one, as in reference='text'"
     require_columns(frame, reference, hypothesis, hint=hint)
     require_columns(frame, *dict.fromkeys(frame.columns))
     languages = _languages(frame, language)
-    prepared = partial(prepare, normalize=normalize, variants=variants, merge_compounds=merge_compounds)
-    automatic = isinstance(normalize, str) and normalize == "auto"
-    scorers = _Scorers(unit, prepared, counts, automatic)
+    automatic = isinstance(ways["normalize"], str) and ways["normalize"] == "auto"
+    scorers = _Scorers(unit, partial(prepare, **ways), counts, automatic)
     if not has_column(frame, language, "language"):
         scorers.of_language(language)  # an error of all rows is an error of the call
-    columns = scorers.columns(frame[reference].tolist(), frame[hypothesis].tolist(), languages)
-    kept = {name: kind for name, kind in SCORES.items() if name not in _SOME or name in columns}
-    return with_columns(frame, columns, kept)
+    for tag in tags:
+        with suppress(InvalidRequestError):
+            scorers.of_language(tag)
+    scores = scorers.columns(frame[reference].tolist(), frame[hypothesis].tolist(), languages)
+    kept = {name: kind for name, kind in SCORES.items() if name not in _SOME or name in scores}
+    return with_columns(frame, scores, kept)
 
 
 class _Scorers:

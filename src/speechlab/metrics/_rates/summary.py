@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from speechlab._arguments import column_names, require_columns
+from speechlab._arguments import column_names, is_dask, require_columns
+from speechlab._require import require
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._rates.error_rate import match_error_rate, word_information_preserved
 from speechlab.metrics._rates.score import COUNTS, KINDS, RATES, TOLERANT
@@ -38,7 +39,8 @@ def summarize(
     """Corpus rates of groups of scored rows.
 
     Args:
-        scored: Result of :func:`score` or :func:`error_rate`; or a table or references without scores.
+        scored: Result of :func:`score` or :func:`error_rate`; or a table or references without scores. A table of
+            Dask is counted by partition, and the counts are merged: rates and intervals are those of the whole.
         hypotheses: Hypotheses, if the first argument has references.
         by: Columns to group by, such as ``["voice"]``; none for all rows together. Units are never mixed: there is
             one row for each group and unit.
@@ -80,15 +82,9 @@ def summary(scored: pd.DataFrame, by: str | Sequence[str], bootstrap: Bootstrap)
     import pandas as pd
 
     keys = column_names(by, "by")
-    hint = "Pass what speechlab.metrics.score returned"
-    scored, bootstrap = bootstrap.on(scored, "scored")
-    require_columns(scored, *keys, *_NEEDED, argument="scored", hint=hint)
     rows = []
     names = [*keys, *([] if "unit" in keys else ["unit"])]
-    _check_keys(scored, keys)
-    # Alone, because a wide table takes longer to be split than to be summed.
-    used = {*names, *_USED, bootstrap.groups if isinstance(bootstrap.groups, str) else None}
-    slim = scored.loc[:, [name in used for name in scored.columns.tolist()]]
+    slim, bootstrap = _merged(scored, keys, names, bootstrap)
     for values, part in slim.groupby(names, observed=True, sort=True, dropna=False):
         group = dict(zip(names, values, strict=True))
         rows.append(group | _figures(part, bootstrap, f"rows with {group}"))
@@ -102,6 +98,55 @@ def summary(scored: pd.DataFrame, by: str | Sequence[str], bootstrap: Bootstrap)
         for name, kind in types.items()
     }
     return pd.concat([table, pd.DataFrame(figures, index=table.index)], axis=1)
+
+
+def _merged(
+    scored: Any, keys: Sequence[str], names: Sequence[str], bootstrap: Bootstrap
+) -> tuple[pd.DataFrame, Bootstrap]:
+    """The columns of a table that its summary needs; of a table of Dask its tallies, merged."""
+    if not is_dask(scored):
+        return _slim(scored, keys, names, bootstrap)
+    import pandas as pd
+
+    dask = require("dask")
+
+    def tallied(part: pd.DataFrame) -> pd.DataFrame:
+        slim, by_block = _slim(part, keys, names, bootstrap)
+        return _tallied(slim, names, by_block)
+
+    if not isinstance(bootstrap.groups, str | None):
+        message = "groups of a table of Dask are in a column of it; give the name of the column"
+        raise InvalidRequestError(message, parameter="groups")
+    _, by_block = _slim(scored._meta, keys, names, bootstrap)  # noqa: SLF001 - as Dask documents
+    parts = dask.compute(*(dask.delayed(tallied)(part) for part in scored.to_delayed()))
+    return _tallied(pd.concat(parts, ignore_index=True), names, by_block), by_block
+
+
+def _slim(
+    scored: pd.DataFrame, keys: Sequence[str], names: Sequence[str], bootstrap: Bootstrap
+) -> tuple[pd.DataFrame, Bootstrap]:
+    hint = "Pass what speechlab.metrics.score returned"
+    scored, bootstrap = bootstrap.on(scored, "scored")
+    require_columns(scored, *keys, *_NEEDED, argument="scored", hint=hint)
+    _check_keys(scored, keys)
+    # Alone, because a wide table takes longer to be split than to be summed.
+    used = {*names, *_USED, bootstrap.groups if isinstance(bootstrap.groups, str) else None}
+    return scored.loc[:, [name in used for name in scored.columns.tolist()]], bootstrap
+
+
+def _tallied(slim: pd.DataFrame, names: Sequence[str], bootstrap: Bootstrap) -> pd.DataFrame:
+    """Alike rows as one, with their number and the sums of their other counts."""
+    import pandas as pd
+
+    blocks = [] if bootstrap.groups is None else [bootstrap.groups]
+    alike = dict.fromkeys([*names, "signature", *blocks, "errors", "reference_length"])
+    summed = [name for name in slim.columns if name not in alike and name not in (_ROWS, _KNOWN)]
+    slim = slim.astype({name: object for name in alike if isinstance(slim[name].dtype, pd.CategoricalDtype)})
+    if _ROWS not in slim.columns:
+        known = [row.tobytes() for row in slim[summed].notna().to_numpy()]
+        slim = slim.assign(**{_KNOWN: known}).assign(**{_ROWS: 1})
+    groups = slim.groupby([*alike, _KNOWN], dropna=False, observed=True, sort=False)
+    return groups[[*summed, _ROWS]].sum(min_count=1).reset_index()
 
 
 def _check_keys(scored: pd.DataFrame, keys: Sequence[str]) -> None:
@@ -126,6 +171,7 @@ _LENGTHS = {
     **{column: f"{kind}_length" for column, kind in RATES.items()},
     **TOLERANT,
 }
+_ROWS, _KNOWN = "_rows", "_known"
 _USED = frozenset({*_NEEDED, *_SOME.values(), *_LENGTHS.values(), *TOLERANT})
 _SUMMARY: dict[str, str] = {
     "utterances": "Int64",
@@ -150,16 +196,18 @@ _SUMMARY: dict[str, str] = {
 
 def _figures(part: pd.DataFrame, bootstrap: Bootstrap, what: str) -> dict[str, Any]:
     done = part[part["errors"].notna()]
-    errors = done["errors"].to_numpy(dtype=np.int64)
-    lengths = done["reference_length"].to_numpy(dtype=np.int64)
+    tallied = _ROWS in part.columns
+    each = done.loc[done.index.repeat(done[_ROWS])] if tallied else done
+    errors = each["errors"].to_numpy(dtype=np.int64)
+    lengths = each["reference_length"].to_numpy(dtype=np.int64)
     figures: dict[str, Any] = {
-        "utterances": len(part),
-        "utterances_scored": len(done),
+        "utterances": int(part[_ROWS].sum()) if tallied else len(part),
+        "utterances_scored": len(each),
         "empty_references": int((lengths == 0).sum()),
     }
     if not len(done):
         return figures
-    low, high = bootstrap.within(done).ratio(errors, lengths)
+    low, high = bootstrap.within(each).ratio(errors, lengths)
     counts = {name: int(done[name].sum()) for name in COUNTS}
     figures |= {
         "error_rate": errors.sum() / max(lengths.sum(), 1),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from speechlab._arguments import is_frame, refuse_other_tables, require_columns
+from speechlab._arguments import is_dask, is_frame, refuse_other_tables, require_columns
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.alignment import Alignment
 from speechlab.metrics._alignment.units import check_counts, prepare
@@ -39,11 +39,12 @@ def as_scored(
     if isinstance(scored, ErrorRate):
         return _of_rate(scored)
     refuse_other_tables(scored, argument)
-    if is_frame(scored) and hypotheses is None and not how:
+    table: Any = getattr(scored, "_meta", None) if is_dask(scored) else scored
+    if is_frame(table) and hypotheses is None and not how:
         hint = "Pass what speechlab.metrics.score returned, or say how to score, as in language='en'"
-        require_columns(scored, *_SCORED, *COUNTS, argument=argument, hint=hint)
-        return scored
-    if hypotheses is None and not is_frame(scored):
+        require_columns(table, *_SCORED, *COUNTS, argument=argument, hint=hint)
+        return scored  # type: ignore[return-value]  # a table
+    if hypotheses is None and not is_frame(table):
         message = (
             f"{argument} is a {type(scored).__name__}, not a table or error rate; give score(references, hypotheses, "
             "language=...), or a table with both columns"
