@@ -182,12 +182,7 @@ def _listed(systems: set[str]) -> str:
 
 
 def saved(folder: Path) -> Any:
-    """Read a report that was saved.
-
-    Raises:
-        InvalidRequestError: There is none.
-        StoreError: It is damaged.
-    """
+    """Read a report that was saved."""
     from speechlab.evaluate import Report
 
     try:

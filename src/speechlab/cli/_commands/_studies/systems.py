@@ -32,21 +32,7 @@ _EXAMPLES = {
 
 @contextmanager
 def connected(services: Sequence[str], adapters: Sequence[str] = ()) -> Iterator[Any]:
-    """Connect to the usual service, or to several by name, each with a key of its own.
-
-    The key of ``theirs`` is that of ``SPEECHLAB_API_KEY_THEIRS``, or else that of ``speechlab login``. The key of the
-    usual service is sent to no other.
-
-    Args:
-        services: ``NAME=URL``; an empty URL is the usual service.
-        adapters: ``NAME=JSON`` for those that speak OpenAI's API: what an ``OpenAIAdapter`` is told.
-
-    Yields:
-        A client; with names, clients by name.
-
-    Raises:
-        InvalidRequestError: One of them is no such text, two have one name, or there is no key for one.
-    """
+    """Connect to the usual service, or to several by name, each with a key of its own."""
     from speechlab import connect
 
     spoken = _adapters(adapters)
