@@ -356,7 +356,7 @@ def test_a_hang_ends_at_the_timeout_and_the_next_call_goes_on():
 
 
 @pytest.mark.parametrize("most", [1, 3])
-def test_no_more_calls_run_at_once_than_allowed(most):
+def test_no_more_calls_run_at_once_than_allowed(most, tmp_path):
     running, peak, lock = [0], [0], threading.Lock()
     met = threading.Barrier(most)
 
@@ -370,8 +370,8 @@ def test_no_more_calls_run_at_once_than_allowed(most):
         return ""
 
     table = pd.DataFrame({"audio": [tone(0.01 * n) for n in range(1, 10)]})
-    with sl.system("counting", transcribe=counting, version=str(most), concurrency=most) as lab:
-        done = batch.transcribe(table, lab, progress=False, concurrency=8)
+    with sl.system("counting", transcribe=counting, version="1", concurrency=most) as lab:
+        done = batch.transcribe(table, lab, store=tmp_path, progress=False, concurrency=8)
     assert done["status"].tolist() == ["ok"] * 9
     assert peak[0] == most
 

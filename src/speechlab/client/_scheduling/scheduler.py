@@ -371,7 +371,7 @@ def scheduler_for(
     """The one scheduler of this process for a service and key."""
     whose = None if isinstance(clock, SystemClock) else clock
     with _schedulers_lock:
-        known = base_url.rstrip("/"), key, service, whose
+        known = base_url.rstrip("/"), key, service, whose, most
         if known not in _schedulers:
             _schedulers[known] = Scheduler(clock, rng, most)
         return _schedulers[known]
