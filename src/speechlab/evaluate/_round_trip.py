@@ -44,6 +44,7 @@ def round_trip(
     speed_concurrency: int | Sequence[int] = 1,
     store: Store | str | None = None,
     concurrency: int = batch.DEFAULT_CONCURRENCY,
+    executor: Any = None,
     give_up_after_s: float | None = None,
     progress: StageProgress = True,
     title: str = "Round trip: text to speech and back",
@@ -76,6 +77,7 @@ def round_trip(
             16)``, are measured one after the other; ``report.speed`` has all, the summary the fewest.
         store: Where results are kept and reused; None for the user's own store.
         concurrency: Maximum of calls at once.
+        executor: A ``dask.distributed.Client`` whose workers make the calls, as for :func:`speechlab.batch.run`.
         give_up_after_s: As for :func:`speechlab.batch.run`.
         progress: True for bars, False for none, a function of (stage, calls done, calls in all), or a watcher such
             as ``sl.widgets.BatchPreview()``, which is shown one batch after the other. The first stage of a function
@@ -103,6 +105,7 @@ def round_trip(
     how: dict[str, Any] = {
         "store": store,
         "concurrency": concurrency,
+        "executor": executor,
         "give_up_after_s": give_up_after_s,
     }
     cast = cast_of(services, frame, voices, language, store, give_up_after_s)

@@ -44,6 +44,7 @@ def vad_sweep(
     language: str | None = None,
     store: Store | str | None = None,
     concurrency: int = batch.DEFAULT_CONCURRENCY,
+    executor: Any = None,
     give_up_after_s: float | None = None,
     progress: Progress = True,
     **options: Any,
@@ -67,6 +68,7 @@ def vad_sweep(
         language: Language code, or the column that holds it; None lets the service identify it.
         store: The store for results; None for the user's own store.
         concurrency: Maximum number of simultaneous calls.
+        executor: A ``dask.distributed.Client`` whose workers make the calls, as for :func:`speechlab.batch.run`.
         give_up_after_s: As for :func:`speechlab.batch.run`.
         progress: True for a bar, False for none, a function of (calls done, calls in all), or a watcher.
         **options: Other parameters of ``Client.transcribe``.
@@ -107,6 +109,7 @@ def vad_sweep(
             prefix=_PREFIX,
             store=store,
             concurrency=concurrency,
+            executor=executor,
             give_up_after_s=give_up_after_s,
             progress=progress,
             **{**options, **dict.fromkeys(_DERIVED, 0)},

@@ -202,6 +202,17 @@ def test_a_frame_of_dask_gives_one(cluster, translator, reverser, store):
     assert set(translator.calls.values()) == {1}
 
 
+def test_a_study_runs_on_a_cluster(cluster, translator, reverser, store):
+    frame = texts(20).assign(
+        reference=[text[::-1] for text in texts(20)["text"]], source_lang="en", target_lang="ja"
+    )
+    how = {"store": store, "progress": False, "executor": cluster.client}
+    with sl.system("pids", translate=lambda text: f"{text} {os.getpid()}", version="2") as lab:
+        report = sl.evaluate.translation(lab, frame, **how)
+    assert not report.table["translation"].str.endswith(f" {os.getpid()}").any()
+    assert len(report.table) == 20
+
+
 def test_a_folder_of_parts_comes_out(cluster, reverser, store, tmp_path):
     texts(100).to_csv(tmp_path / "rows.csv", index=False)
     plan = batch.plan_translation(tmp_path / "rows.csv", reverser, **quiet(store, chunk_rows=30))

@@ -54,6 +54,7 @@ def voices(
     identify: bool = False,
     store: Store | str | None = None,
     concurrency: int = batch.DEFAULT_CONCURRENCY,
+    executor: Any = None,
     give_up_after_s: float | None = None,
     progress: StageProgress = True,
     title: str = "Which voice?",
@@ -95,6 +96,7 @@ def voices(
         identify: As for :func:`round_trip`.
         store: As for :func:`round_trip`.
         concurrency: As for :func:`round_trip`.
+        executor: A ``dask.distributed.Client`` whose workers make the calls, as for :func:`speechlab.batch.run`.
         give_up_after_s: As for :func:`speechlab.batch.run`.
         progress: As for :func:`round_trip`.
         title: Title of the report.
@@ -125,7 +127,8 @@ def voices(
     cast = cast_of(services, once, voices, language, store, give_up_after_s)
     pairs = _named(cast.pairs).assign(take=0, engine=engines_of(cast, engines))
     cast = cast._replace(pairs=pairs)
-    running = {"store": store, "concurrency": concurrency, "give_up_after_s": give_up_after_s}
+    running: dict[str, Any] = {"store": store, "give_up_after_s": give_up_after_s}
+    running |= {"concurrency": concurrency, "executor": executor}
     kept = {"temperature": temperature, "store": store}
     plans = [plan for take in range(takes) for plan in plans_of(cast, text, repeat=take, **kept)]
     tell_estimate(progress, "speak", plans, then="recognise")

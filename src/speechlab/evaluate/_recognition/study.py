@@ -72,6 +72,7 @@ def recognition(
     identify: bool = False,
     store: Store | str | None = None,
     concurrency: int = batch.DEFAULT_CONCURRENCY,
+    executor: Any = None,
     give_up_after_s: float | None = None,
     progress: StageProgress = True,
     title: str = "Recognition",
@@ -133,6 +134,7 @@ def recognition(
         identify: As for :func:`round_trip`.
         store: As for :func:`round_trip`.
         concurrency: As for :func:`round_trip`.
+        executor: A ``dask.distributed.Client`` whose workers make the calls, as for :func:`speechlab.batch.run`.
         give_up_after_s: As for :func:`speechlab.batch.run`.
         progress: As for :func:`round_trip`; systems run one after the other.
         title: Title of the report.
@@ -173,7 +175,8 @@ def recognition(
     made = [*(["recording"] if beside else []), *(["system"] if several else [])]
     made += ["condition", "snr_db"] if conditions else []
     known_language = rows[language].astype(object).map(lambda value: bool(languages_of(value))).astype(bool)
-    how: dict[str, Any] = {"store": store, "concurrency": concurrency, "give_up_after_s": give_up_after_s}
+    how: dict[str, Any] = {"store": store, "give_up_after_s": give_up_after_s}
+    how |= {"concurrency": concurrency, "executor": executor}
     how["progress"] = stage_of(progress, "transcribe")
     found, gone = _heard_by(systems, rows[known_language], language, how, progress)
     skipped = _left_out(rows[~known_language], language, systems)

@@ -51,6 +51,7 @@ def speech_to_speech(
     reference: str | None = "auto",
     store: Store | str | None = None,
     concurrency: int = batch.DEFAULT_CONCURRENCY,
+    executor: Any = None,
     give_up_after_s: float | None = None,
     progress: StageProgress = True,
     title: str = "Speech to speech",
@@ -75,6 +76,7 @@ def speech_to_speech(
             references.
         store: Where results are kept and reused; None for the user's own store.
         concurrency: Maximum of calls at once.
+        executor: A ``dask.distributed.Client`` whose workers make the calls, as for :func:`speechlab.batch.run`.
         give_up_after_s: As for :func:`speechlab.batch.run`.
         progress: As for :func:`round_trip`.
         title: Title of the report.
@@ -98,6 +100,7 @@ def speech_to_speech(
     running = {
         "store": store,
         "concurrency": concurrency,
+        "executor": executor,
         "give_up_after_s": give_up_after_s,
     }
     into = {

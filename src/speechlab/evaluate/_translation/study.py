@@ -71,6 +71,7 @@ def translation(
     speed_concurrency: int | Sequence[int] = 1,
     store: Store | str | None = None,
     concurrency: int = batch.DEFAULT_CONCURRENCY,
+    executor: Any = None,
     give_up_after_s: float | None = None,
     progress: StageProgress = True,
     title: str = "Translation",
@@ -110,6 +111,7 @@ def translation(
         speed_concurrency: As for :func:`round_trip`.
         store: Where results are kept and reused; None for the user's own store.
         concurrency: Maximum of calls at once.
+        executor: A ``dask.distributed.Client`` whose workers make the calls, as for :func:`speechlab.batch.run`.
         give_up_after_s: As for :func:`speechlab.batch.run`.
         progress: As for :func:`round_trip`.
         title: Title of the report.
@@ -136,7 +138,8 @@ def translation(
     systems = _systems_of(lab, settings, options, list(had), back=back)
     several = len(systems) + len(had) > 1 or (bool(systems) and "" not in systems)
     clock = (turns, callers_of("speed_concurrency", speed_concurrency), stage_of(progress, "speed"))
-    running: dict[str, Any] = {"store": store, "concurrency": concurrency, "give_up_after_s": give_up_after_s}
+    running: dict[str, Any] = {"store": store, "give_up_after_s": give_up_after_s}
+    running |= {"concurrency": concurrency, "executor": executor}
     running["progress"] = stage_of(progress, "translate")
     parts, batches, lost = [], [], []
     asked, gone = _asked(systems, frame, columns, running, progress)
