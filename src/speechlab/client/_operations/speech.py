@@ -176,10 +176,12 @@ class Synthesize(SpeechOptions, Operation[SpeechClip]):
     name = "synthesize"
     text: str = field(kw_only=False)
     timeout: float | None = None
+    _sent: tuple[SpeechRequest, int] | None = field(default=None, init=False, repr=False)
+    """The checked request and its rate, from the call until its reply is read."""
 
     @property
     def _checked(self) -> tuple[SpeechRequest, int]:
-        return self.checked(self.text, stream=self.stream)
+        return self._sent or self.checked(self.text, stream=self.stream)
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -200,6 +202,7 @@ class Synthesize(SpeechOptions, Operation[SpeechClip]):
         return ExpectedSpeech(request.text, request.voice_id, request.format, rate, known)
 
     def call(self, timeout: float | None) -> HttpCall:
+        object.__setattr__(self, "_sent", self._checked)
         request, _ = self._checked
         limits = timeouts(self.time_s(timeout), _S_PER_CHAR * len(request.text), stream=self.stream)
         return HttpCall(
@@ -211,7 +214,9 @@ class Synthesize(SpeechOptions, Operation[SpeechClip]):
         check_audio_type(reply.content_type, start)
         if not reply.content:
             raise ContractError("the service answered 200 without a single byte of audio")
-        clip = self.expected.decode(reply.content, reply.headers.get("content-type", ""), reply.timing)
+        expected = self.expected
+        object.__setattr__(self, "_sent", None)
+        clip = expected.decode(reply.content, reply.headers.get("content-type", ""), reply.timing)
         if not clip.duration_s:
             raise ContractError("the service answered 200 with audio of zero length")
         return clip

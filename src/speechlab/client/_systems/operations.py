@@ -40,7 +40,7 @@ def fitted(operation: O, system: FunctionSystem) -> O:
     kind: Any = _KINDS.get(type(operation))
     if kind is None:
         return operation
-    given = {one.name: getattr(operation, one.name) for one in fields(cast("Any", operation))}
+    given = {one.name: getattr(operation, one.name) for one in fields(cast("Any", operation)) if one.init}
     return cast("O", kind(**given, system=system))
 
 
