@@ -106,11 +106,7 @@ class OpenAIAdapter:
         return "openai " + ", ".join(f"{name} {getattr(self, name) or 'none'}" for name in _MODELS)
 
     async def asked(self, call: HttpCall) -> HttpCall:
-        """The call in the form of OpenAI's API; a call without a counterpart is returned unchanged.
-
-        Raises:
-            InvalidRequestError: A parameter has no counterpart in OpenAI's API.
-        """
+        """The call in the form of OpenAI's API; a call without a counterpart is returned unchanged."""
         if call.raw or call.body is None:
             return call
         if call.path == RECOGNITION_PATH:

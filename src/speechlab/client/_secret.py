@@ -69,11 +69,7 @@ class Secret:
         """Wait until the key can be sent."""
 
     async def renew(self, number: int) -> bool:  # noqa: ARG002 - a renewed key needs it
-        """Replace a key that was refused; False if there is no other.
-
-        Args:
-            number: ``number`` when it was sent.
-        """
+        """Replace a key that was refused; False if there is no other."""
         return False
 
     def check(self) -> None:

@@ -79,11 +79,7 @@ class Budget:
 
 
 class Spending:
-    """Amounts that a run has spent, and amounts that its calls in progress have reserved.
-
-    Attributes:
-        reason: Why the budget had no room for the last call.
-    """
+    """Amounts that a run has spent, and amounts that its calls in progress have reserved."""
 
     def __init__(self, budget: Budget) -> None:
         limits = {name: getattr(budget, name) for name in _LIMITS}

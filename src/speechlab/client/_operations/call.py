@@ -172,11 +172,7 @@ class RawResponse:
         return self.content.decode("utf-8", "replace")
 
     def json(self) -> Any:
-        """The body as JSON.
-
-        Raises:
-            ContractError: The body is not JSON.
-        """
+        """The body as JSON."""
         try:
             return orjson.loads(self.content.removeprefix(BOM_UTF8))
         except orjson.JSONDecodeError:
@@ -188,11 +184,7 @@ class RawResponse:
         raise broken
 
     def raise_for_status(self) -> RawResponse:
-        """Return this reply if it is a success.
-
-        Raises:
-            APIError: The status is not of the 200s; the subclass follows the status.
-        """
+        """Return this reply if it is a success."""
         if 200 <= self.status < 300:
             return self
         error = error_from_reply(self.status, self.headers, self.content)

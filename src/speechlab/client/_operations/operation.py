@@ -63,12 +63,7 @@ class Operation(ABC, Generic[R]):
     @property
     @abstractmethod
     def parameters(self) -> dict[str, Any]:
-        """All parameters that can change the result, in canonical form, defaults included; part of the key.
-
-        Raises:
-            InvalidRequestError: An argument breaks a rule of the contract.
-            OSError: A recording cannot be read.
-        """
+        """All parameters that can change the result, in canonical form, defaults included; part of the key."""
 
     @property
     @abstractmethod
@@ -76,10 +71,6 @@ class Operation(ABC, Generic[R]):
         """The parameters with the content to process, checked by themselves; the others are the options.
 
         Operations with the same options need one check of the options.
-
-        Raises:
-            InvalidRequestError: The content breaks a rule of the contract.
-            OSError: A recording cannot be read.
         """
 
     def key(self, service: str, repeat: int = 0) -> str:
@@ -96,35 +87,16 @@ class Operation(ABC, Generic[R]):
         return key_of(self.name, self.parameters, service, repeat)
 
     def time_s(self, usual: float | None) -> float | None:
-        """Seconds for the call: its own timeout, or else the client's.
-
-        Args:
-            usual: The client's timeout.
-
-        Raises:
-            InvalidRequestError: The call's own timeout is not usable.
-        """
+        """Seconds for the call: its own timeout, or else the client's."""
         return time_of(self.timeout, usual)
 
     @abstractmethod
     def call(self, timeout: float | None) -> HttpCall:
-        """The HTTP request.
-
-        Args:
-            timeout: Seconds for the whole call; None follows the length of the work.
-
-        Raises:
-            InvalidRequestError: An argument breaks a rule of the contract.
-            OSError: A recording cannot be read.
-        """
+        """The HTTP request."""
 
     @abstractmethod
     def read(self, reply: RawResponse) -> R:
-        """Read a successful reply.
-
-        Raises:
-            ContractError: The reply breaks the contract.
-        """
+        """Read a successful reply."""
 
     @abstractmethod
     def spent(self, result: R) -> dict[str, float]:
@@ -139,12 +111,7 @@ class Operation(ABC, Generic[R]):
         return {}
 
     def kept_reply(self, stored: Stored, facts: Mapping[str, Any]) -> RawResponse:
-        """The reply as it came, rebuilt from the store.
-
-        Args:
-            stored: The values and files.
-            facts: The ``headers`` and the ``body`` of the reply; without a body, it is rebuilt from the values.
-        """
+        """The reply as it came, rebuilt from the store."""
         headers = {"content-type": "application/json", **facts.get("headers", {})}
         body = facts["body"] if "body" in facts else self.kept_body(stored.response)
         return RawResponse(200, headers, orjson.dumps(body))
@@ -233,16 +200,7 @@ def read_once(value: object) -> bool:
 
 
 def words(name: str, value: object, *, rule: str) -> list[Any]:
-    """The terms of a list; a single text counts as one term.
-
-    Args:
-        name: Name of the parameter.
-        value: Texts; None is an empty list.
-        rule: Section of the contract with the rule.
-
-    Raises:
-        InvalidRequestError: The value is not a list of texts.
-    """
+    """The terms of a list; a single text counts as one term."""
     if value is None or isinstance(value, str):
         return [] if value is None else [value]
     if isinstance(value, (list, tuple)):

@@ -186,12 +186,7 @@ class Transcribe(Operation[Transcript]):
 
     @cached_property
     def recording(self) -> Recording:
-        """The recording, with its size and format; it is opened for each attempt.
-
-        Raises:
-            InvalidRequestError: The value is not a recording, or has an unsupported format.
-            OSError: The file cannot be read.
-        """
+        """The recording, with its size and format; it is opened for each attempt."""
         return read_recording(self.audio)
 
     @cached_property
@@ -215,11 +210,7 @@ class Transcribe(Operation[Transcript]):
 
     @property
     def options(self) -> RecognitionRequest:
-        """The checked request. A short placeholder replaces the recording, which is encoded while it is sent.
-
-        Raises:
-            InvalidRequestError: An option breaks a rule of the contract.
-        """
+        """The checked request. A short placeholder replaces the recording, which is encoded while it is sent."""
         if self.streams:
             message = (
                 "stream=True is for a system with transcribe_stream= (sl.system); leave it out for a service"

@@ -126,18 +126,7 @@ class SpeechOptions:
     temperature: float | None = None
 
     def checked(self, text: str, *, stream: bool) -> tuple[SpeechRequest, int]:
-        """Check the request for a text; a voice given by its description has to be looked up first.
-
-        Args:
-            text: Text to speak.
-            stream: Whether the audio is streamed.
-
-        Returns:
-            The request, and the rate of its audio in Hz.
-
-        Raises:
-            InvalidRequestError: The request breaks a rule of the contract, or the voice does not support it.
-        """
+        """The checked request for a text, and its rate in Hz; a described voice has to be looked up first."""
         known = self.voice if isinstance(self.voice, Voice) else None
         given = {
             "voice_id": self.voice if known is None else known.id,

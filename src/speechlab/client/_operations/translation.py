@@ -160,11 +160,7 @@ class Translate(Operation[Translation]):
 
     @property
     def request(self) -> TranslationRequest:
-        """The checked request.
-
-        Raises:
-            InvalidRequestError: A field breaks a rule of the contract.
-        """
+        """The checked request."""
         given = {
             "text": self.text,
             "source_lang": self.source_lang,

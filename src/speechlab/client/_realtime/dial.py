@@ -65,11 +65,7 @@ class RealtimeOptions(SpeechOptions):
     timeout: float | None = None
 
     def config(self) -> RealtimeConfig:
-        """Check the settings of a session (section 4.3); a voice given by its description has to be looked up first.
-
-        Raises:
-            InvalidRequestError: A setting breaks a rule of the contract, or the voice does not support it.
-        """
+        """Check the settings of a session (section 4.3); a voice by its description has to be looked up first."""
         transport: object = self.audio_transport
         if not isinstance(transport, str) or transport not in list(AudioTransport):
             names = " or ".join(map(repr, map(str, AudioTransport)))

@@ -24,13 +24,7 @@ class Stoppable(Protocol):
 
 
 class CallGroup:
-    """Calls with a common limit, rate and patience, which end together.
-
-    Args:
-        concurrency: Maximum of concurrent attempts.
-        rate: Maximum of attempts started per second, or None.
-        patience: Limits of the calls' retries.
-    """
+    """Calls with a common limit, rate and patience, which end together."""
 
     def __init__(self, concurrency: int, rate: float | None, patience: Patience) -> None:
         self.concurrency = concurrency

@@ -18,12 +18,7 @@ if TYPE_CHECKING:
 
 
 class NotSentError(Exception):
-    """A call will not be sent, or not again.
-
-    Attributes:
-        lost: Whether the service was given up for all calls, not for this call alone.
-        stopped: Whether the call's run was stopped.
-    """
+    """A call will not be sent, or not again: the service is ``lost`` to all calls, or its run was stopped."""
 
     def __init__(self, reason: str, *, lost: bool = False, stopped: bool = False) -> None:
         super().__init__(reason)

@@ -59,20 +59,12 @@ class Progress:
         return Timing(self.attempts, self.elapsed_s, self.first_byte_s, self.queued_s, *told)
 
     async def key_ready(self) -> None:
-        """Wait until the key can be sent.
-
-        Raises:
-            APITimeoutError: The function that returns the key took longer than the call's timeout.
-        """
+        """Wait until the key can be sent."""
         if self._key is not None:
             await self.key_given(self._key.ready())
 
     async def key_given(self, waiting: Awaitable[T]) -> T:
-        """Wait for the function that returns the key, within the call's timeout.
-
-        Raises:
-            APITimeoutError: The function took longer.
-        """
+        """Wait for the function that returns the key, within the call's timeout."""
         left_s = None if self.deadline is None else max(0.0, self.deadline - self.clock.monotonic())
         try:
             async with asyncio.timeout(left_s):
