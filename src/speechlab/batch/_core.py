@@ -23,7 +23,7 @@ from speechlab.batch._run.options import RunOptions, WaitingOptions
 from speechlab.batch._run.progress import BAR, Display, Tally, counted, shown_as
 from speechlab.batch._run.window import GRACE_S, LAST_S, Window, Writer
 from speechlab.batch._table.assemble import as_asked, join_frames
-from speechlab.batch._table.record import RUN_ATTRIBUTE
+from speechlab.batch._table.digest import RUN_ATTRIBUTE
 from speechlab.client import (
     AsyncClient,
     Client,

@@ -1,14 +1,58 @@
-"""Base classes of objects that are closed at the end."""
+"""Base classes of objects that are closed at the end, whose methods name the class that the user sees."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Self
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from speechlab.client._methods import is_from_here, own_methods
+from speechlab._brief import briefly, carry_name
 
 if TYPE_CHECKING:
     from types import TracebackType
+
+
+T = TypeVar("T")
+_ROOM = f"{__package__}."
+
+
+def is_from_here(cls: type) -> bool:
+    """Whether a class is defined in this package, and not derived by a user."""
+    return cls.__module__.startswith(_ROOM)
+
+
+def own_methods(cls: type[T]) -> type[T]:
+    """Give a class its own copies of inherited methods.
+
+    Errors about arguments then name this class, and tracebacks lack the library's frames.
+    """
+    for name in dir(cls):
+        value = next((vars(part)[name] for part in cls.__mro__ if name in vars(part)), None)
+        function = value.__func__ if isinstance(value, classmethod) else value
+        if not isinstance(function, FunctionType) or not function.__module__.startswith(_ROOM):
+            continue
+        mine = function if name in vars(cls) else _copied(function)
+        carry_name(mine, f"{cls.__qualname__}.{name}")
+        if name.startswith("__") or not name.startswith("_"):
+            mine = briefly(mine)
+        mine.__module__ = cls.__module__
+        setattr(cls, name, classmethod(mine) if isinstance(value, classmethod) else mine)
+    return cls
+
+
+def _copied(function: FunctionType) -> Any:
+    """A copy of a function, which can have another name."""
+    copy = FunctionType(
+        function.__code__,
+        function.__globals__,
+        function.__name__,
+        function.__defaults__,
+        function.__closure__,
+    )
+    copy.__kwdefaults__, copy.__dict__ = function.__kwdefaults__, dict(function.__dict__)
+    copy.__doc__, copy.__annotations__ = function.__doc__, function.__annotations__
+    copy.__module__ = function.__module__
+    return copy
 
 
 class AsyncClosable(ABC):

@@ -13,13 +13,12 @@ from speechlab._arguments import refused
 from speechlab._brief import briefly
 from speechlab._files import user_path, whole_file
 from speechlab._require import require
-from speechlab.batch._history.paths import moved
-from speechlab.batch._history.verify import Verification, verify
+from speechlab.batch._history.verify import Verification, moved, verify
 from speechlab.batch._keeping import is_there, opened, opened_if_there
 from speechlab.batch._plan.columns import label, make_column
 from speechlab.batch._plan.steps import STEPS
 from speechlab.batch._table.assemble import join_frames, without_bookkeeping
-from speechlab.batch._table.record import RUN_ATTRIBUTE
+from speechlab.batch._table.digest import RUN_ATTRIBUTE
 from speechlab.batch._table.timed import as_label, write_segments
 from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.store import PART_SUFFIX

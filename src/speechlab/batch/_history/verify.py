@@ -1,11 +1,11 @@
-"""Verification of a run: its table, its results and their audio against the digests in its record."""
+"""Verification of a run against the digests in its record; and its files, which may have been moved since."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from speechlab.batch._history.paths import in_store
 from speechlab.batch._plan.steps import STEPS
 from speechlab.batch._table.digest import ResultDigest, row_text
 from speechlab.batch._table.timed import as_label
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from speechlab.store import RunRecord, Store, Stored
+
+
+_IN_A_STORE = re.compile(r"(?:.*[/\\])?([0-9a-f]{2})[/\\](\1[0-9a-f]{62})(\.\w+)")
+"""The path of a file in a store: its name is its digest, and its folder the first two digits of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,3 +101,37 @@ def _changed(paths: Iterable[Path], store: Store) -> list[str]:
         for path in paths
         if not store.blobs.verify(path.stem, path.suffix)
     ]
+
+
+def in_store(cell: object, store: Store) -> Path | None:
+    """Return the current path of a file in a store from any earlier path; None if the store has no such file."""
+    found = _IN_A_STORE.fullmatch(cell) if isinstance(cell, str) else None
+    if found is None:
+        return None
+    path = store.blobs.path(found[2], found[3])
+    return path if path.is_file() else None
+
+
+def moved(frame: pd.DataFrame, store: Store) -> pd.DataFrame:
+    """Return a table with the current paths of files in a store; other paths are unchanged."""
+    import pandas as pd
+
+    result = frame.copy(deep=False)
+    for at in range(frame.shape[1]):
+        column = frame.iloc[:, at]
+        several = isinstance(column.dtype, pd.CategoricalDtype)
+        if not several and not (pd.api.types.is_string_dtype(column) or pd.api.types.is_object_dtype(column)):
+            continue
+        cells = column.cat.categories.tolist() if several else column.tolist()
+        now: list[Any] = [in_store(cell, store) for cell in cells]
+        if not any(now):
+            continue
+        values = [cell if path is None else str(path) for cell, path in zip(cells, now, strict=True)]
+        if several and len(set(values)) == len(values):
+            result.isetitem(at, column.cat.rename_categories(values).array)
+        elif several:  # the same file by its old and its new path
+            names = dict(zip(cells, values, strict=True))
+            result.isetitem(at, column.astype(object).map(names).astype("category").array)
+        else:
+            result.isetitem(at, pd.Series(values, dtype=column.dtype).array)
+    return result

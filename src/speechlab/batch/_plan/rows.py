@@ -63,16 +63,7 @@ class PlannedCall:
 
 @dataclass(frozen=True, slots=True)
 class CallResult:
-    """The result of a call, as the store keeps it.
-
-    Attributes:
-        request: All parameters that can change the result.
-        response: Values of the reply for the store.
-        timing: Duration and attempts of the call.
-        files: Audio by role: bytes, and the suffix of their file; or their file in the store.
-        audio_s: Seconds of audio synthesised or transcribed.
-        tokens: Tokens read and written.
-    """
+    """The result of a call, as the store keeps it."""
 
     request: dict[str, Any]
     response: dict[str, Any]
@@ -83,20 +74,7 @@ class CallResult:
 
 
 class RowStep(ABC):
-    """An operation over the rows of a table.
-
-    Attributes:
-        operation: Name of the operation in the contract.
-        parameters: Types of the parameters by name.
-        works_on: The parameter that names the column of texts or recordings.
-        wants_voices: Whether the operation needs the service's catalogue.
-        columns: Result columns and their types.
-        content: Result columns that are part of the result itself, without times and usage.
-        files: Result columns that have paths of files in the store.
-        needs: Columns of the input that the parameters name.
-        texts: Columns of ``needs`` that are read as text, also from a file without types.
-        settings: The parameters, for the manifest.
-    """
+    """An operation over the rows of a table."""
 
     operation: ClassVar[OperationName]
     parameters: ClassVar[type]

@@ -25,9 +25,8 @@ from speechlab.batch._run.part import adopt_parts
 from speechlab.batch._run.progress import Tally
 from speechlab.batch._run.rules import Rules, Stop
 from speechlab.batch._table.assemble import assemble_chunk
-from speechlab.batch._table.digest import ResultDigest, row_text
+from speechlab.batch._table.digest import RUN_ATTRIBUTE, ResultDigest, environment, row_text
 from speechlab.batch._table.failures import Failures
-from speechlab.batch._table.record import RUN_ATTRIBUTE, environment
 from speechlab.errors import SpeechLabError
 from speechlab.store import RunRecord
 from speechlab.tables import table_bytes
@@ -47,19 +46,7 @@ Ready = Callable[[], Awaitable[None]]
 
 @dataclass
 class Execution:
-    """One execution of a plan.
-
-    Attributes:
-        plan: The plan.
-        options: All options of the run.
-        keep: Whether the assembled table stays in memory, in ``frames``.
-        tally: Counts for the progress.
-        stop: The request to stop.
-        frames: The assembled pieces.
-        record: The record of the run.
-        recorded: Whether the store has the record; a read-only store has not.
-        errors: Errors of rows for ``on_error="raise"``, up to a maximum.
-    """
+    """One execution of a plan."""
 
     plan: Plan
     options: RunOptions

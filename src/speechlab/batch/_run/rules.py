@@ -26,14 +26,7 @@ _FAULTS_OF_ROWS = (InvalidRequestError, AudioError, BadRequestError)
 
 
 class Stop:
-    """A request to stop a run; any thread may make it.
-
-    Attributes:
-        reason: Reason for the stop; None if no stop was requested.
-        status: Status for the run's record.
-        gently: Whether admitted calls are still made.
-        hurried: Whether a second interrupt came, so that calls in progress have little time left.
-    """
+    """A request of any thread to stop a run: ``gently`` if admitted calls are still made, ``hurried`` if repeated."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

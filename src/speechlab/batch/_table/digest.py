@@ -1,16 +1,22 @@
-"""The digest of a run's results: recorded with the run, and computed again to verify it."""
+"""What is recorded with a run: the versions that it depends on, and the digest of its results, which verifies it."""
 
 from __future__ import annotations
 
 import hashlib
+import platform
 from typing import TYPE_CHECKING, Any
 
 import orjson
+
+from speechlab._platform import installed_version
+from speechlab.contract import CONTRACT_VERSION
 
 if TYPE_CHECKING:
     from speechlab.batch._plan.rows import RowStep
     from speechlab.store import Stored
 
+RUN_ATTRIBUTE = "speechlab_run"
+"""Key of the run's id in a table's ``attrs``, and of the manifest in the metadata of an exported file."""
 _SEGMENT = ("start", "end", "text")
 
 
@@ -44,3 +50,13 @@ def _as_it_came(value: Any) -> Any:
 def row_text(key: str | None, error: object) -> str:
     """Text of a row in digests: its key, or the error of an invalid row."""
     return key if key is not None else f"error: {error}"
+
+
+def environment() -> dict[str, Any]:
+    """Return the versions that a run depends on, without facts about the user or the machine."""
+    return {
+        "contract": CONTRACT_VERSION,
+        "python": platform.python_version(),
+        "system": platform.system(),
+        "versions": {name: installed_version(name) for name in ("speechlab", "pandas", "pyarrow", "numpy")},
+    }

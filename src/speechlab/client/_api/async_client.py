@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from speechlab.client._api.face import described_as
 from speechlab.client._api.perform import Performer, RawReply
-from speechlab.client._methods import own_methods
+from speechlab.client._closable import own_methods
 from speechlab.client._operations.call import BytesBody, HttpCall, RawResponse, Timeouts, form_body, json_body
 from speechlab.client._operations.operation import make, taken_by, takes, time_of
 from speechlab.client._operations.recognition import Transcribe, Transcript

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 from speechlab._brief import briefly
 from speechlab.client._api.async_client import AsyncClient, AsyncRawReplies
 from speechlab.client._api.face import Face, described_as, faced, mirrored, taking_arguments_of, waited
-from speechlab.client._api.realtime import RealtimePool, RealtimeSession
-from speechlab.client._api.streams import SpeechStream, TranslationStream
+from speechlab.client._api.streams import RealtimePool, RealtimeSession, SpeechStream, TranslationStream
 from speechlab.client._secret import as_secret
 from speechlab.client._settings.resolve import settings_for, settings_from
 from speechlab.client._settings.settings import check_names

@@ -7,7 +7,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
 from speechlab.client._api import portal as _portal
-from speechlab.client._methods import is_from_here, own_methods
+from speechlab.client._closable import is_from_here, own_methods
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Iterator

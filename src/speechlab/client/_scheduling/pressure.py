@@ -89,12 +89,7 @@ class Ended:
 
 
 class SentAttempt(Protocol):
-    """An attempt under way, as seen by other calls.
-
-    Attributes:
-        started: Time at which it was sent.
-        beside: Attempts under way at that time, itself included.
-    """
+    """An attempt under way, as seen by other calls."""
 
     started: float
     beside: int

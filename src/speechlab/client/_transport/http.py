@@ -100,11 +100,7 @@ def without_trace(error: BaseException) -> BaseException:
 
 
 class Sent:
-    """Whether a request has been sent in full, and the time since which its reply has been silent.
-
-    Attributes:
-        at: Time of ``time.monotonic`` at which the request was sent, or a piece of its reply came; None before.
-    """
+    """Whether a request was sent in full, and since when (``at``, ``time.monotonic``) its reply has been silent."""
 
     __slots__ = ("at",)
 
