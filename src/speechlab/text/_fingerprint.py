@@ -73,7 +73,9 @@ def _global_values(function: object) -> dict[str, Any]:
         value = value.__func__ if isinstance(value, MethodType) else value
         if isinstance(value, type) or not isinstance(value, FunctionType):
             kind = value if isinstance(value, type) else type(value)
-            waiting += [one for one in vars(kind).values() if isinstance(one, FunctionType) and _is_own(kind)]
+            waiting += [
+                member for member in vars(kind).values() if isinstance(member, FunctionType) and _is_own(kind)
+            ]
             continue
         for name in _names(value.__code__):
             if name in value.__globals__ and name not in values:
@@ -94,7 +96,9 @@ def _is_plain(value: object) -> bool:
 
 
 def _names(code: CodeType) -> list[str]:
-    inner = [name for one in code.co_consts if isinstance(one, CodeType) for name in _names(one)]
+    inner = [
+        name for constant in code.co_consts if isinstance(constant, CodeType) for name in _names(constant)
+    ]
     return [*code.co_names, *inner]
 
 
@@ -119,7 +123,7 @@ def _parts(value: object) -> tuple[object, ...]:
     if isinstance(value, _BUILT_IN):
         return value.__module__ if isinstance(value, BuiltinFunctionType) else None, value.__qualname__
     if isinstance(value, type):
-        methods = {name: one for name, one in vars(value).items() if isinstance(one, FunctionType)}
+        methods = {name: member for name, member in vars(value).items() if isinstance(member, FunctionType)}
         return value.__module__, value.__qualname__, _items(methods)
     if isinstance(value, re.Pattern):
         return value.pattern, value.flags

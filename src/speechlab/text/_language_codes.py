@@ -75,8 +75,8 @@ def languages_in(text: str) -> set[str]:
     if text.strip().casefold() == ANY_LANGUAGE:
         return set(_ISO_639_1)
     words = re.split(r"[^\w-]+", text.casefold())
-    named = (_BY_NAME.get(part) for word in words for part in re.split("[-_]", word))
-    return {primary_language(word) for word in words if word} | {code for code in named if code}
+    codes = (_BY_NAME.get(piece) for word in words for piece in re.split("[-_]", word))
+    return {primary_language(word) for word in words if word} | {code for code in codes if code}
 
 
 def language_name(code: str) -> str:

@@ -31,9 +31,9 @@ def loops(text: str, reference: str = "") -> bool:
     check_text(reference, "reference")
     letters, reference_letters = _letters(text), _letters(reference)
     for rule in (_SHORT, _LONG):
-        for found in rule.finditer(letters):
-            unit = found[1]
-            if unit * (len(found[0]) // len(unit)) not in reference_letters:
+        for match in rule.finditer(letters):
+            unit = match[1]
+            if unit * (len(match[0]) // len(unit)) not in reference_letters:
                 return True
     return False
 

@@ -117,12 +117,12 @@ class Normalizer:
         Raises:
             InvalidRequestError: A text is not a str.
         """
-        done: dict[str, str] = {}
+        normalized: dict[str, str] = {}
         for text in texts:
             check_text(text)
-            if text not in done:
-                done[text] = self(text)
-        return [done[text] for text in texts]
+            if text not in normalized:
+                normalized[text] = self(text)
+        return [normalized[text] for text in texts]
 
     def explain(self, text: str) -> list[tuple[str, str, str]]:
         """Show what each step does to a text.

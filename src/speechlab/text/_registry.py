@@ -55,8 +55,8 @@ def normalizer(name: str) -> Normalizer:
         try:
             code = language_code(key)
         except InvalidRequestError:
-            known = ", ".join(NORMALIZERS)
-            message = f"there is no normaliser {name!r}; use one of {known}, or a language code such as 'de'"
+            names = ", ".join(NORMALIZERS)
+            message = f"there is no normaliser {name!r}; use one of {names}, or a language code such as 'de'"
             raise InvalidRequestError(message, parameter="normalize") from None
         match = chinese() if code in _CHINESE else _FIXED.get(code, _BASIC)
     if version is not None and version != match.version:

@@ -21,9 +21,9 @@ def load(module: str) -> ModuleType:
     whisper-normalizer has invalid escape sequences, which the compiler reports once. OpenJTalk warns if an optional
     model is off. Neither warning concerns the user.
     """
-    there = sys.modules.get(module)
-    if there is not None:
-        return there
+    loaded = sys.modules.get(module)
+    if loaded is not None:
+        return loaded
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return require(module)

@@ -87,32 +87,32 @@ def captions(
         if not seconds:
             raise SegmentError(f"{name}={seconds!r} is not above 0")
     places: list[int] = []
-    made: list[tuple[float, float, str]] = []
+    shown_rows: list[tuple[float, float, str]] = []
     rows = zip(checked["start"].tolist(), checked["end"].tolist(), checked["text"].tolist(), strict=True)
     for place, (start, end, text) in enumerate(rows):
-        parts = _captions_of(start, end, text, (line_width, lines, longest_s))
-        made += parts
-        places += [place] * len(parts)
+        pieces = _captions_of(start, end, text, (line_width, lines, longest_s))
+        shown_rows += pieces
+        places += [place] * len(pieces)
     result = checked.iloc[places].reset_index(drop=True)
-    if made:
-        result["start"], result["end"] = ([row[at] for row in made] for at in (0, 1))
-        result["text"] = pd.array([row[2] for row in made], dtype="str")
+    if shown_rows:
+        result["start"], result["end"] = ([row[at] for row in shown_rows] for at in (0, 1))
+        result["text"] = pd.array([row[2] for row in shown_rows], dtype="str")
     return result if pace is None else _lengthened(result, pace)
 
 
 def width_of(text: str) -> int:
     """Return the width of a text in characters, of which full-width ones count as two."""
     return sum(
-        0 if unicodedata.combining(one) else 2 if unicodedata.east_asian_width(one) in "WF" else 1
-        for one in text
-        if one != "\n"
+        0 if unicodedata.combining(character) else 2 if unicodedata.east_asian_width(character) in "WF" else 1
+        for character in text
+        if character != "\n"
     )
 
 
 def fits(text: str, line_width: int = LINE_WIDTH, lines: int = LINES) -> bool:
     """Return whether a text is a caption already."""
-    shown = text.split("\n")
-    return len(shown) <= lines and all(width_of(line) <= line_width for line in shown)
+    shown_lines = text.split("\n")
+    return len(shown_lines) <= lines and all(width_of(line) <= line_width for line in shown_lines)
 
 
 def _captions_of(
@@ -127,18 +127,20 @@ def _captions_of(
     count = max(math.ceil(width / (line_width * lines)), math.ceil(duration / longest_s - 1e-9))
     count = min(count, len(tokens)) if duration else 1
     if count <= 1:
-        whole = text if fits(text, line_width, lines) else _wrapped(tokens, line_width, lines)
-        return [(start, end, whole)]
+        caption = text if fits(text, line_width, lines) else _wrapped(tokens, line_width, lines)
+        return [(start, end, caption)]
     while True:
-        parts = _divided(tokens, count, line_width * lines)
-        shown = [_wrapped(part, line_width, lines) for part in parts]
-        shares = [0, *accumulate(sum(token.width for token in part) for part in parts)]
+        groups = _divided(tokens, count, line_width * lines)
+        captions = [_wrapped(group, line_width, lines) for group in groups]
+        shares = [0, *accumulate(sum(token.width for token in group) for group in groups)]
         times = [start, *(round(start + duration * share / width, 3) for share in shares[1:-1]), end]
         if count == len(tokens) or all(
-            len(part) == 1 or (fits(one, line_width, lines) and until - since <= longest_s)
-            for part, one, (since, until) in zip(parts, shown, pairwise(times), strict=True)
+            len(group) == 1 or (fits(caption_text, line_width, lines) and until - since <= longest_s)
+            for group, caption_text, (since, until) in zip(groups, captions, pairwise(times), strict=True)
         ):
-            return [(*span, one) for span, one in zip(pairwise(times), shown, strict=True)]
+            return [
+                (*span, caption_text) for span, caption_text in zip(pairwise(times), captions, strict=True)
+            ]
         count = min(len(tokens), count + 1 + count // 20)
 
 
@@ -149,38 +151,38 @@ def _tokens(text: str) -> list[_Token]:
         space = " " if number < len(words) - 1 else ""
         cuts = [0, *(at for at in range(1, len(word)) if _breaks(word[at - 1], word[at])), len(word)]
         for first, last in pairwise(cuts):
-            part = word[first:last]
-            cost = next((cost for cost, form in _BREAKS if form.search(part)), None)
+            chunk = word[first:last]
+            cost = next((cost for cost, form in _BREAKS if form.search(chunk)), None)
             if cost is None:
-                ends = last == len(word) or _PHRASE_END.match(word, last - 1)
-                cost = _WORD if ends else _WITHIN
-            piece = part + (space if last == len(word) else "")
+                at_end = last == len(word) or _PHRASE_END.match(word, last - 1)
+                cost = _WORD if at_end else _WITHIN
+            piece = chunk + (space if last == len(word) else "")
             tokens.append(_Token(piece, width_of(piece), cost))
     return tokens
 
 
 def _breaks(before: str, after: str) -> bool:
     """Whether a line may end between two characters without a space between them."""
-    wide = [unicodedata.east_asian_width(one) in "WF" for one in (before, after)]
+    wide = [unicodedata.east_asian_width(character) in "WF" for character in (before, after)]
     return any(wide) and after not in _NOT_FIRST and before not in _NOT_LAST and not before.isdigit()
 
 
 def _divided(tokens: list[_Token], count: int, room: int) -> list[list[_Token]]:
     """The tokens in parts of about equal width, cut where a break costs little."""
-    parts: list[list[_Token]] = []
-    rest = sum(token.width for token in tokens)
+    groups: list[list[_Token]] = []
+    width_left = sum(token.width for token in tokens)
     first = 0
-    for left in range(count, 1, -1):
-        target, width, best = rest / left, 0, (math.inf, first + 1, 0)
-        for at in range(first, len(tokens) - left + 1):
+    for groups_left in range(count, 1, -1):
+        target, width, best = width_left / groups_left, 0, (math.inf, first + 1, 0)
+        for at in range(first, len(tokens) - groups_left + 1):
             width += tokens[at].width
             if at > first and width > min(1.4 * target, room + 1):
                 break
             best = min(best, (abs(width / target - 1) + tokens[at].cost, at + 1, width))
-        _, last, taken = best
-        parts.append(tokens[first:last])
-        first, rest = last, rest - taken
-    return [*parts, tokens[first:]]
+        _, last, group_width = best
+        groups.append(tokens[first:last])
+        first, width_left = last, width_left - group_width
+    return [*groups, tokens[first:]]
 
 
 def _wrapped(tokens: list[_Token], line_width: int, lines: int) -> str:
@@ -188,10 +190,10 @@ def _wrapped(tokens: list[_Token], line_width: int, lines: int) -> str:
     text = "".join(token.text for token in tokens).strip()
     needed = max(1, math.ceil(width_of(text) / line_width))
     for count in range(needed, min(lines, len(tokens)) + 1):
-        parts = _divided(tokens, count, line_width)
-        made = "\n".join("".join(token.text for token in part).strip() for part in parts)
-        if fits(made, line_width, lines):
-            return made
+        groups = _divided(tokens, count, line_width)
+        caption = "\n".join("".join(token.text for token in group).strip() for group in groups)
+        if fits(caption, line_width, lines):
+            return caption
     filled = [""]
     for token in tokens:
         if filled[-1] and width_of((filled[-1] + token.text).rstrip()) > line_width:
@@ -201,13 +203,13 @@ def _wrapped(tokens: list[_Token], line_width: int, lines: int) -> str:
 
 
 def _lengthened(table: pd.DataFrame, pace: float) -> pd.DataFrame:
-    ends = table["end"].to_numpy(copy=True)
+    stops = table["end"].to_numpy(copy=True)
     starts = table["start"].to_numpy()
     for places in table.groupby("file", sort=False).indices.values():
         later: Any = np.sort(starts[places])
         for place in places:
             needed = starts[place] + width_of(table["text"].iloc[place]) / pace
-            following = later[np.searchsorted(later, ends[place]) :]
+            following = later[np.searchsorted(later, stops[place]) :]
             if len(following):
-                ends[place] = max(ends[place], min(round(needed, 3), following[0]))
-    return table.assign(end=ends)
+                stops[place] = max(stops[place], min(round(needed, 3), following[0]))
+    return table.assign(end=stops)

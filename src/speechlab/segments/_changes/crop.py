@@ -49,19 +49,19 @@ def crop(table: pd.DataFrame, extent: Extent, edges: Edges = "cut") -> pd.DataFr
     # Half open, like segments: an instant at the end of a stretch is outside.
     instants = (spans.lengths == 0).astype(np.int64)
     probe = checked[["file", "start"]].assign(end=seconds_of(spans.ends + instants))
-    found = overlap_join(probe, stretches)
-    left, right = found["left"].to_numpy(), found["right"].to_numpy()
+    pairs = overlap_join(probe, stretches)
+    rows_left, right = pairs["left"].to_numpy(), pairs["right"].to_numpy()
     if edges == "keep":
-        rows = np.unique(left)
-        kept: pd.DataFrame = checked.iloc[rows].reset_index(drop=True)
-        return kept
-    begins = np.maximum(spans.starts[left], ticks_of(stretches["start"])[right])
-    stops = np.minimum(spans.ends[left], ticks_of(stretches["end"])[right])
+        rows = np.unique(rows_left)
+        cropped: pd.DataFrame = checked.iloc[rows].reset_index(drop=True)
+        return cropped
+    begins = np.maximum(spans.starts[rows_left], ticks_of(stretches["start"])[right])
+    stops = np.minimum(spans.ends[rows_left], ticks_of(stretches["end"])[right])
     if edges == "drop":
-        whole = stops - begins == spans.lengths[left]
-        inside: pd.DataFrame = checked.iloc[left[whole]].reset_index(drop=True)
+        complete = stops - begins == spans.lengths[rows_left]
+        inside: pd.DataFrame = checked.iloc[rows_left[complete]].reset_index(drop=True)
         return inside
-    result: pd.DataFrame = checked.iloc[left].reset_index(drop=True)
+    result: pd.DataFrame = checked.iloc[rows_left].reset_index(drop=True)
     result["start"], result["end"] = seconds_of(begins), seconds_of(stops)
     return result
 

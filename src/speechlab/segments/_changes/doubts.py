@@ -66,10 +66,10 @@ def doubts(table: pd.DataFrame) -> pd.Series[str]:
 
     checked = frame(table)
     letters = [_SIGNS.sub("", text).casefold() for text in checked["text"]]
-    again = _repeated(checked.assign(text=letters, place=range(len(checked))))
+    repeated = _repeated(checked.assign(text=letters, place=range(len(checked))))
     reasons = [
-        _reason(said, text, end - start, again=place in again)
-        for place, (said, text, start, end) in enumerate(
+        _reason(letters_said, text, end - start, again=place in repeated)
+        for place, (letters_said, text, start, end) in enumerate(
             zip(letters, checked["text"], checked["start"], checked["end"], strict=True)
         )
     ]

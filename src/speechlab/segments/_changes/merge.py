@@ -79,9 +79,9 @@ def split(table: pd.DataFrame, gap: float, by: Sequence[str] = ()) -> pd.Series[
     of_run = runs.spans.codes
     first = np.searchsorted(of_run, np.arange(count), "left")
     numbers = np.arange(len(of_run)) - first[of_run]
-    parts = np.empty(len(checked), dtype=np.int64)
-    parts[runs.order] = np.repeat(numbers, np.diff(np.append(runs.heads, len(checked))))
-    return pd.Series(parts, index=table.index, name="part")
+    part_numbers = np.empty(len(checked), dtype=np.int64)
+    part_numbers[runs.order] = np.repeat(numbers, np.diff(np.append(runs.heads, len(checked))))
+    return pd.Series(part_numbers, index=table.index, name="part")
 
 
 def subtract(table: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
@@ -106,25 +106,25 @@ def subtract(table: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
         0    0.0  1.0
         1    2.0  3.0
     """
-    checked, taken = frame(table), frame(other)
-    (spans, cut), files = numbered([checked, taken])
+    checked, removed = frame(table), frame(other)
+    (spans, cut), files = numbered([checked, removed])
     holes = as_frame(union(cut, len(files)), files)
     # An instant shares no time with the other table, but is removed if one of its segments contains it.
     instants = spans.lengths == 0
-    found = overlap_join(checked[["file", "start"]].assign(end=seconds_of(spans.ends + instants)), holes)
-    left, right = found["left"].to_numpy(), found["right"].to_numpy()
+    overlaps = overlap_join(checked[["file", "start"]].assign(end=seconds_of(spans.ends + instants)), holes)
+    row, hole = overlaps["left"].to_numpy(), overlaps["right"].to_numpy()
     starts, ends = ticks_of(holes["start"]), ticks_of(holes["end"])
     # The rest of a row lies between its start, its holes in order, and its end.
-    rows = np.concatenate([np.arange(len(checked)), left])
-    begins = np.concatenate([spans.starts, ends[right]])
+    rows = np.concatenate([np.arange(len(checked)), row])
+    begins = np.concatenate([spans.starts, ends[hole]])
     order = np.lexsort((begins, rows))
     rows, begins = rows[order], begins[order]
-    stops = np.concatenate([spans.ends, starts[right]])
-    stops = stops[np.lexsort((stops, np.concatenate([np.arange(len(checked)), left])))]
-    whole = instants & (np.bincount(left, minlength=len(checked)) == 0)
-    kept = (stops > begins) | whole[rows]
-    result: pd.DataFrame = checked.iloc[rows[kept]].reset_index(drop=True)
-    result["start"], result["end"] = seconds_of(begins[kept]), seconds_of(stops[kept])
+    stops = np.concatenate([spans.ends, starts[hole]])
+    stops = stops[np.lexsort((stops, np.concatenate([np.arange(len(checked)), row])))]
+    remains = instants & (np.bincount(row, minlength=len(checked)) == 0)
+    nonempty = (stops > begins) | remains[rows]
+    result: pd.DataFrame = checked.iloc[rows[nonempty]].reset_index(drop=True)
+    result["start"], result["end"] = seconds_of(begins[nonempty]), seconds_of(stops[nonempty])
     return result
 
 
@@ -154,14 +154,14 @@ def resegment(table: pd.DataFrame, reference: pd.DataFrame) -> pd.DataFrame:
     """
     import pandas as pd
 
-    checked, wanted = frame(table), frame(reference)
-    absent = sorted(set(checked["file"]) - set(wanted["file"]))
+    checked, targets = frame(table), frame(reference)
+    absent = sorted(set(checked["file"]) - set(targets["file"]))
     if absent:
         message = (
             f"the reference has no segment of {len(absent)} recordings: {', '.join(map(repr, absent[:3]))}"
         )
         raise SegmentError(message, column="file")
-    result = wanted[["file", "start", "end"]].copy()
+    result = targets[["file", "start", "end"]].copy()
     numbered_reference = result.assign(row=np.arange(len(result)))
     owned = align(checked, numbered_reference, "nearest")
     owned["row"] = owned["row_b"].astype("int64")
@@ -171,12 +171,12 @@ def resegment(table: pd.DataFrame, reference: pd.DataFrame) -> pd.DataFrame:
     owned = owned.iloc[np.lexsort((ticks_of(owned["end"]), ticks_of(owned["start"]), owned["row"]))]
     rows = owned["row"].to_numpy()
     heads = np.flatnonzero(np.diff(rows, prepend=-1))
-    parts = np.bincount(rows, minlength=len(result))
-    texts, said = owned["text"].tolist(), [""] * len(result)
+    counts = np.bincount(rows, minlength=len(result))
+    texts, joined = owned["text"].tolist(), [""] * len(result)
     for row, head in zip(rows[heads].tolist(), heads.tolist(), strict=True):
-        said[row] = join_texts(texts[head : head + parts[row]])
-    result["text"] = pd.Series(said, dtype="str", index=result.index)
-    result["parts"] = parts
+        joined[row] = join_texts(texts[head : head + counts[row]])
+    result["text"] = pd.Series(joined, dtype="str", index=result.index)
+    result["parts"] = counts
     result["moved_s"] = np.bincount(rows, weights=owned["moved_s"], minlength=len(result))
     return result
 
@@ -207,8 +207,8 @@ def gathered(
             continue
         values, column = rows[name].tolist(), result[name].tolist()
         for run in several:
-            part = values[heads[run] : heads[run] + sizes[run]]
-            column[run] = join_texts(part) if name == "text" else _agreed(part)
+            cells = values[heads[run] : heads[run] + sizes[run]]
+            column[run] = join_texts(cells) if name == "text" else _agreed(cells)
         result[name] = pd.Series(column, dtype="str")
     return result
 

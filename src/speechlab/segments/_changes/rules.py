@@ -97,8 +97,8 @@ def from_speech(
         checked, runs.order, runs.heads[first], seconds_of(merged.starts), seconds_of(merged.ends)
     )
     if result["text"].ne("").any():
-        spoken = result["text"].ne("").to_numpy()
-        result, merged, first = result[spoken].reset_index(drop=True), merged[spoken], first[spoken]
+        has_text = result["text"].ne("").to_numpy()
+        result, merged, first = result[has_text].reset_index(drop=True), merged[has_text], first[has_text]
     margin = segment_padding * _MS
     before = pre_roll(initial_segment_padding_ms * _MS, onsets[first], merged.starts)
     leading = np.where(_new_file(merged.codes), before, margin)

@@ -72,7 +72,7 @@ def coverage(table: pd.DataFrame, extent: Extent | None = None) -> pd.DataFrame:
     count = len(files)
     layers = layers_of([spans, within], count)
     depth, inside = layers.depths[0], layers.depths[1] > 0
-    whole = length_by_file(layers.spans[inside], count)
+    recording = length_by_file(layers.spans[inside], count)
     covered = length_by_file(layers.spans[inside & (depth > 0)], count)
     pieces = layers.spans[inside]
     total = np.bincount(pieces.codes, weights=pieces.lengths * depth[inside], minlength=count) / 1e6
@@ -80,11 +80,11 @@ def coverage(table: pd.DataFrame, extent: Extent | None = None) -> pd.DataFrame:
         {
             "file": pd.Series(files, dtype="str"),
             "segments": np.bincount(spans.codes, minlength=count),
-            "extent_s": whole,
+            "extent_s": recording,
             "covered_s": covered,
             "overlapped_s": length_by_file(layers.spans[inside & (depth > 1)], count),
             "total_s": total,
-            "share": np.divide(covered, whole, out=np.full(count, np.nan), where=whole > 0),
+            "share": np.divide(covered, recording, out=np.full(count, np.nan), where=recording > 0),
         }
     )
 

@@ -33,12 +33,12 @@ def to_pyannote(table: pd.DataFrame) -> dict[str, Any]:
         row = int(np.argmax(instant))
         message = f"row {row} has no length, which pyannote does not support; drop it first"
         raise SegmentError(message, column="end", rows=(row,))
-    made = {name: core.Annotation(uri=name) for name in checked["file"].unique().tolist()}
+    annotations = {name: core.Annotation(uri=name) for name in checked["file"].unique().tolist()}
     speakers = checked["speaker"] if "speaker" in checked.columns else [""] * len(checked)
     rows = zip(checked["file"], checked["start"], checked["end"], speakers, strict=True)
     for number, (name, start, end, speaker) in enumerate(rows):
-        made[name][core.Segment(float(start), float(end)), number] = speaker or "speech"
-    return made
+        annotations[name][core.Segment(float(start), float(end)), number] = speaker or "speech"
+    return annotations
 
 
 def from_pyannote(data: Any, file: str | None = None) -> pd.DataFrame:
@@ -55,23 +55,23 @@ def from_pyannote(data: Any, file: str | None = None) -> pd.DataFrame:
         SegmentError: The value is neither an ``Annotation`` nor a ``Timeline``.
     """
     if isinstance(data, Mapping):
-        named = [(str(name), one) for name, one in data.items()]
+        annotations = [(str(name), annotation) for name, annotation in data.items()]
     elif hasattr(data, "uri"):
-        named = [(file or data.uri or "", data)]
+        annotations = [(file or data.uri or "", data)]
     elif isinstance(data, Iterable) and not isinstance(data, str):
-        named = [(file or getattr(one, "uri", None) or "", one) for one in data]
+        annotations = [(file or getattr(annotation, "uri", None) or "", annotation) for annotation in data]
     else:
         raise SegmentError(f"expected an Annotation or a Timeline, not {data!r:.60}")
     rows: list[dict[str, Any]] = []
-    for name, one in named:
-        if hasattr(one, "itertracks"):
-            tracks = one.itertracks(yield_label=True)
+    for name, annotation in annotations:
+        if hasattr(annotation, "itertracks"):
+            tracks = annotation.itertracks(yield_label=True)
             rows += [
-                {"file": name, "start": part.start, "end": part.end, "speaker": str(label)}
-                for part, _, label in tracks
+                {"file": name, "start": segment.start, "end": segment.end, "speaker": str(label)}
+                for segment, _, label in tracks
             ]
-        elif hasattr(one, "support"):
-            rows += [{"file": name, "start": part.start, "end": part.end} for part in one]
+        elif hasattr(annotation, "support"):
+            rows += [{"file": name, "start": segment.start, "end": segment.end} for segment in annotation]
         else:
-            raise SegmentError(f"expected an Annotation or a Timeline, not {one!r:.60}")
+            raise SegmentError(f"expected an Annotation or a Timeline, not {annotation!r:.60}")
     return frame(rows)

@@ -74,8 +74,8 @@ def write_textgrid(table: pd.DataFrame, sink: Sink) -> str:
     textgrid, errors = require("praatio.textgrid"), require("praatio.utilities.errors")
     # Below a tenth of a millisecond praatio would write 1e-05, which neither it nor Praat reads.
     start, end = ((ticks_of(table[name]) + 50) // 100 / 1e4 for name in ("start", "end"))
-    lost = (start == end) & (table["end"] > table["start"]).to_numpy()
-    sink.note(int(lost.sum()), "segments are shorter than 0.1 ms, and written as points")
+    collapsed = (start == end) & (table["end"] > table["start"]).to_numpy()
+    sink.note(int(collapsed.sum()), "segments are shorter than 0.1 ms, and written as points")
     texts = sink.trimmed(table["text"].tolist())
     tiers: dict[str, list[tuple[Any, ...]]] = {}
     points: dict[str, list[tuple[Any, ...]]] = {}
@@ -101,8 +101,8 @@ def write_textgrid(table: pd.DataFrame, sink: Sink) -> str:
                     textgrid.IntervalTier(name, sorted(entries), 0.0, longest), reportingMode="silence"
                 )
             for name, entries in points.items():
-                own = f"{name}{_POINTS}" if name in tiers else name
-                grid.addTier(textgrid.PointTier(own, sorted(entries), 0.0, longest), reportingMode="silence")
+                tier = f"{name}{_POINTS}" if name in tiers else name
+                grid.addTier(textgrid.PointTier(tier, sorted(entries), 0.0, longest), reportingMode="silence")
             grid.save(str(path), format="long_textgrid", includeBlankSpaces=True, reportingMode="silence")
         except errors.PraatioException as error:
             message = f"segments of one speaker overlap, but a tier has no overlap ({error!s:.200}); merge them first"
@@ -142,10 +142,13 @@ def _annotations(document: Any, tier: str) -> list[tuple[Any, Any, str]]:
         chain = [head]
         while chain[-1] in entries and len(chain) <= len(entries):
             chain.append(entries[chain[-1]][0])
-        known = [at for at, slot in enumerate(chain) if times[slot] is not None]
-        for left, right in itertools.pairwise(known):
-            begin, step = times[chain[left]], (times[chain[right]] - times[chain[left]]) / (right - left)
-            times |= {chain[at]: begin + step * (at - left) for at in range(left + 1, right)}
+        timed = [at for at, slot in enumerate(chain) if times[slot] is not None]
+        for before, after in itertools.pairwise(timed):
+            begin, step = (
+                times[chain[before]],
+                (times[chain[after]] - times[chain[before]]) / (after - before),
+            )
+            times |= {chain[at]: begin + step * (at - before) for at in range(before + 1, after)}
     return [(times[first], times[last], text) for first, last, text, _ in document.tiers[tier][0].values()]
 
 

@@ -262,14 +262,14 @@ def write(
     _check_given(table, place)
     pieces = _checked([table] if isinstance(table, pd.DataFrame) else table, form, place)
     sink = Sink(str(place))
-    done = _Tally(form)
+    tally = _Tally(form)
     with whole_file(place) as draft, draft.open("wb") as raw:
         if place.suffix.lower() == ".gz":
             with gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as packed:
-                _write(pieces, form, sink, packed, done, captions)
+                _write(pieces, form, sink, packed, tally, captions)
         else:
-            _write(pieces, form, sink, raw, done, captions)
-    return Written(place, form.name, done.rows, form.precision_s, tuple(done.dropped), tuple(sink.notes))
+            _write(pieces, form, sink, raw, tally, captions)
+    return Written(place, form.name, tally.rows, form.precision_s, tuple(tally.dropped), tuple(sink.notes))
 
 
 def _check_given(table: object, place: Path) -> None:
@@ -325,16 +325,16 @@ def _write(
     if not form.joins:
         pieces = [_joined(pieces)]
     for piece in pieces:
-        kept = form.holds - {"start", "end", "confidence"}
-        shown = piece if form.exact else sink.checked(piece, kept)
+        held = form.holds - {"start", "end", "confidence"}
+        prepared = piece if form.exact else sink.checked(piece, held)
         if form.shown and captions:
-            shown = _captions(shown, sink)
-        content = form.write(shown, sink)
+            prepared = _captions(prepared, sink)
+        content = form.write(prepared, sink)
         try:
             out.write(content.encode("utf-8") if isinstance(content, str) else content)
         except UnicodeEncodeError as error:
             sink.fault(f"a text has {error.object[error.start]!r}, half of a character; repair it first")
-        done.add(shown)
+        done.add(prepared)
         sink.before += len(piece)
     if form.end is not None:
         out.write(form.end(sink).encode("utf-8"))
@@ -342,11 +342,11 @@ def _write(
 
 def _captions(table: pd.DataFrame, sink: Sink) -> pd.DataFrame:
     """The captions of a table, with notes of what was done and of what could not be done."""
-    made, before = divide(table), set(table["text"])
-    texts, shown_s = made["text"].tolist(), (made["end"] - made["start"]).tolist()
+    divided, before = divide(table), set(table["text"])
+    texts, shown_s = divided["text"].tolist(), (divided["end"] - divided["start"]).tolist()
     fast = sum(width_of(text) > PACE * seconds for text, seconds in zip(texts, shown_s, strict=True))
     for count, what in (
-        (len(made) - len(table), "were added, because long segments are split"),
+        (len(divided) - len(table), "were added, because long segments are split"),
         (
             sum(text not in before for text in texts),
             f"have other line breaks, in lines of at most {LINE_WIDTH} characters",
@@ -355,14 +355,14 @@ def _captions(table: pd.DataFrame, sink: Sink) -> pd.DataFrame:
         (fast, f"show more than {PACE:.0f} characters a second; captions(table, pace={PACE:.0f}) helps"),
     ):
         sink.note(count, f"captions {what}")
-    return made
+    return divided
 
 
 def _joined(pieces: Iterable[pd.DataFrame]) -> pd.DataFrame:
     import pandas as pd
 
-    parts = list(pieces)
-    return parts[0] if len(parts) == 1 else frame(pd.concat(parts) if parts else [])
+    frames = list(pieces)
+    return frames[0] if len(frames) == 1 else frame(pd.concat(frames) if frames else [])
 
 
 def _format(name: str | None, place: Path, verb: str, source: SourceFile | None = None) -> Format:
@@ -380,18 +380,20 @@ def _format(name: str | None, place: Path, verb: str, source: SourceFile | None 
         return _BY_NAME["lhotse" if "recording_id" in first else "nemo"]
     if suffix in _BY_SUFFIX:
         return _BY_SUFFIX[suffix]
-    known = ", ".join([*_BY_SUFFIX, *_MANIFESTS])
-    message = f"{place}: the suffix {suffix!r} sets no format to {verb}; give format=, or use one of: {known}"
+    suffixes = ", ".join([*_BY_SUFFIX, *_MANIFESTS])
+    message = (
+        f"{place}: the suffix {suffix!r} sets no format to {verb}; give format=, or use one of: {suffixes}"
+    )
     raise SegmentFileError(message, path=str(place))
 
 
 def _dropped(table: pd.DataFrame, form: Format) -> tuple[str, ...]:
-    own = [name for name in table.columns if name not in COLUMNS and (form.own is None or name in form.own)]
+    extra = [name for name in table.columns if name not in COLUMNS and (form.own is None or name in form.own)]
     return tuple(
         str(name)
         for name in table.columns
         if name not in form.holds
-        and name not in own
+        and name not in extra
         and (name not in COLUMNS or not table[name].isin(["", None]).all())
         and not table[name].isna().all()
     )

@@ -50,13 +50,13 @@ def read_rttm(source: SourceFile) -> pd.DataFrame:
 def write_rttm(table: pd.DataFrame, sink: Sink) -> str:
     """Write RTTM, a SPEAKER line for each segment."""
     speakers = sink.words(column_of(table, "speaker"), "speaker", _NONE)
-    made = [
+    lines = [
         f"SPEAKER {place} {start} {length} {_NONE} {_NONE} {speaker} {confidence or _NONE} {_NONE}\n"
         for (place, start, length, _), speaker, confidence in zip(
             _places(table, sink), speakers, _confidences(table), strict=True
         )
     ]
-    return "".join(made)
+    return "".join(lines)
 
 
 def read_ctm(source: SourceFile) -> pd.DataFrame:
@@ -132,14 +132,14 @@ def write_stm(table: pd.DataFrame, sink: Sink) -> str:
             sink.fault(f"labels {label!r:.60} hold spaces or angle brackets", row, "labels")
     texts = sink.one_line(table["text"].tolist())
     ends = ticks_of(table["end"]).tolist()
-    made = []
+    lines = []
     for (place, start, _, _), end, speaker, label, text in zip(
         _places(table, sink), ends, speakers, labels, texts, strict=True
     ):
         # A text that begins like a label needs a label before it, so that it is read as a text again.
         mark = f" <{label}>" if label or _LABELS.match(text.partition(" ")[0]) else ""
-        made.append(f"{place} {speaker} {start} {decimal(end)}{mark}{' ' if text else ''}{text}\n")
-    return "".join(made)
+        lines.append(f"{place} {speaker} {start} {decimal(end)}{mark}{' ' if text else ''}{text}\n")
+    return "".join(lines)
 
 
 def read_uem(source: SourceFile) -> pd.DataFrame:
@@ -193,9 +193,9 @@ def _without_unknown(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _places(table: pd.DataFrame, sink: Sink) -> Iterator[tuple[str, str, str, str]]:
     """File and channel, start, length and text of each row."""
     files = sink.words(table["file"].tolist(), "file", None)
-    given = column_of(table, "channel")
-    channels = sink.words(given, "channel", "1")
-    sink.note(given.count(""), "rows without a channel are written as channel 1")
+    written = column_of(table, "channel")
+    channels = sink.words(written, "channel", "1")
+    sink.note(written.count(""), "rows without a channel are written as channel 1")
     starts, ends = ticks_of(table["start"]), ticks_of(table["end"])
     lengths = (ends - starts).tolist()
     for file, channel, start, length, text in zip(

@@ -105,7 +105,7 @@ class Sink:
 
     def words(self, values: list[str], column: str, empty: str | None) -> list[str]:
         """Return names for a line whose fields are separated by spaces."""
-        made = []
+        tokens = []
         for row, value in enumerate(values):
             if not value and empty is None:
                 self.fault(f"the {column} is missing, which this format needs in each line", row, column)
@@ -114,8 +114,8 @@ class Sink:
                     f"{column} {value!r:.60} has a space or begins with ';;', as no field can; rename it"
                 )
                 self.fault(message, row, column)
-            made.append(value or str(empty))
-        return made
+            tokens.append(value or str(empty))
+        return tokens
 
     def checked(self, table: pd.DataFrame, columns: Iterable[str]) -> pd.DataFrame:
         """Return a table whose texts a file of lines or tags can hold: carriage returns become line breaks."""
@@ -127,42 +127,46 @@ class Sink:
                         f"the {name} {text!r:.60} has the control character {control[0]!r}; remove it first"
                     )
                     self.fault(message, row, name)
-            made = [text.replace("\r\n", "\n").replace("\r", "\n") for text in texts]
-            if self._changed(made, texts, f"{name}s had carriage returns, which became line breaks"):
-                table = table.assign(**{name: made})
+            cleaned = [text.replace("\r\n", "\n").replace("\r", "\n") for text in texts]
+            if self._changed(cleaned, texts, f"{name}s had carriage returns, which became line breaks"):
+                table = table.assign(**{name: cleaned})
         return table
 
     def one_line(self, texts: list[str]) -> list[str]:
         """Return each text on one line, and note the number of changed texts."""
-        made = [" ".join(text.split()) for text in texts]
-        self._changed(made, texts, "texts had line breaks, tabs or double spaces, which became single spaces")
-        return made
+        cleaned = [" ".join(text.split()) for text in texts]
+        self._changed(
+            cleaned, texts, "texts had line breaks, tabs or double spaces, which became single spaces"
+        )
+        return cleaned
 
     def single_spaces(self, texts: list[str]) -> list[str]:
         """Return each text with single spaces within its lines, and note the number of changed texts."""
-        made = ["\n".join(" ".join(line.split()) for line in text.split("\n")) for text in texts]
-        self._changed(made, texts, "texts had tabs or double spaces, which became single spaces")
-        return made
+        cleaned = ["\n".join(" ".join(line.split()) for line in text.split("\n")) for text in texts]
+        self._changed(cleaned, texts, "texts had tabs or double spaces, which became single spaces")
+        return cleaned
 
     def trimmed(self, texts: list[str]) -> list[str]:
         """Return each text without white space at its ends, and note the number of changed texts."""
-        made = [text.strip() for text in texts]
-        self._changed(made, texts, "texts had spaces at an end, which were removed")
-        return made
+        cleaned = [text.strip() for text in texts]
+        self._changed(cleaned, texts, "texts had spaces at an end, which were removed")
+        return cleaned
 
     def speakers(self, table: pd.DataFrame, without: str = "") -> list[str]:
         """Return the speakers' names on one line, without some characters, and note the number of changed names."""
         names = column_of(table, "speaker")
         spaces = str.maketrans(dict.fromkeys(without, " "))
-        made = [" ".join(name.translate(spaces).split()) for name in names]
+        cleaned = [" ".join(name.translate(spaces).split()) for name in names]
         also = f", or one of {without}" if without else ""
         self._changed(
-            made, names, f"speakers' names had line breaks or double spaces{also}; single spaces are written"
+            cleaned,
+            names,
+            f"speakers' names had line breaks or double spaces{also}; single spaces are written",
         )
-        return made
+        return cleaned
 
     def _changed(self, made: list[str], texts: list[str], what: str) -> int:
-        changed = sum(one != other for one, other in zip(made, texts, strict=True))
+        changed = sum(new != old for new, old in zip(made, texts, strict=True))
         self.note(changed, what)
         return changed
 
@@ -170,8 +174,8 @@ class Sink:
         """Return starts and ends in whole milliseconds, and note the number of segments that lose their length."""
         start, end = ticks_of(table["start"]), ticks_of(table["end"])
         starts, ends = ((ticks + step * 500) // (step * 1_000) * step for ticks in (start, end))
-        lost = int(((end > start) & (ends == starts)).sum())
-        self.note(lost, f"segments lost their length, as times are rounded to {step} ms")
+        collapsed = int(((end > start) & (ends == starts)).sum())
+        self.note(collapsed, f"segments lost their length, as times are rounded to {step} ms")
         return starts.tolist(), ends.tolist()
 
 
@@ -186,6 +190,6 @@ def decimal(ticks: int) -> str:
     >>> decimal(1_500_000), decimal(123_456)
     ('1.50', '0.123456')
     """
-    whole, rest = divmod(int(ticks), 1_000_000)
-    digits = f"{rest:06d}".rstrip("0").ljust(2, "0")
-    return f"{whole}.{digits}"
+    seconds, fraction = divmod(int(ticks), 1_000_000)
+    digits = f"{fraction:06d}".rstrip("0").ljust(2, "0")
+    return f"{seconds}.{digits}"

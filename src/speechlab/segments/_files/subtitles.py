@@ -36,12 +36,10 @@ def read_srt(source: SourceFile) -> pd.DataFrame:
 def write_srt(table: pd.DataFrame, sink: Sink) -> str:
     """Write SRT. Tags such as ``<i>``, which players interpret, are written unchanged."""
     starts, ends = sink.milliseconds(table)
-    parts = []
+    cues = []
     for number, (start, end, text) in enumerate(zip(starts, ends, _cue_texts(table, sink), strict=True), 1):
-        parts.append(
-            f"{number}\n{_clock(start, ',')} --> {_clock(end, ',')}\n{text}{chr(10) if text else ''}"
-        )
-    return "\n".join(parts)
+        cues.append(f"{number}\n{_clock(start, ',')} --> {_clock(end, ',')}\n{text}{chr(10) if text else ''}")
+    return "\n".join(cues)
 
 
 def read_vtt(source: SourceFile) -> pd.DataFrame:
@@ -75,13 +73,13 @@ def write_vtt(table: pd.DataFrame, sink: Sink) -> str:
     """Write WebVTT, with ``<v name>`` for speakers."""
     starts, ends = sink.milliseconds(table)
     names = sink.speakers(table, without="<>")
-    parts = ["WEBVTT\n"]
+    cues = ["WEBVTT\n"]
     for start, end, text, name in zip(starts, ends, _cue_texts(table, sink), names, strict=True):
-        said = _escaped(text)
+        cue = _escaped(text)
         if name:
-            said = f"<v {_escaped(name)}>{said}</v>"
-        parts.append(f"{_clock(start, '.')} --> {_clock(end, '.')}\n{said}{chr(10) if said else ''}")
-    return "\n".join(parts)
+            cue = f"<v {_escaped(name)}>{cue}</v>"
+        cues.append(f"{_clock(start, '.')} --> {_clock(end, '.')}\n{cue}{chr(10) if cue else ''}")
+    return "\n".join(cues)
 
 
 def _blocks(source: SourceFile) -> list[tuple[int, list[str]]]:
@@ -100,31 +98,31 @@ def _blocks(source: SourceFile) -> list[tuple[int, list[str]]]:
 
 
 def _timing(source: SourceFile, line: str, number: int) -> tuple[float, float]:
-    found = _TIMING.match(line)
-    if found is None:
+    timing = _TIMING.match(line)
+    if timing is None:
         source.fault(f"{line!r:.60} is not a timing such as 00:00:01,000 --> 00:00:02,000", number)
-    parts = found.groups()
-    start, end = (_milliseconds(parts[at : at + 4]) for at in (0, 4))
+    fields = timing.groups()
+    start, end = (_milliseconds(fields[at : at + 4]) for at in (0, 4))
     return start / 1000, end / 1000
 
 
 def _milliseconds(parts: tuple[str | None, ...]) -> int:
-    hours, minutes, seconds, rest = (part or "0" for part in parts)
-    return ((int(hours) * 60 + int(minutes)) * 60 + int(seconds)) * 1000 + int(rest.ljust(3, "0"))
+    hours, minutes, seconds, fraction = (field or "0" for field in parts)
+    return ((int(hours) * 60 + int(minutes)) * 60 + int(seconds)) * 1000 + int(fraction.ljust(3, "0"))
 
 
 def _clock(milliseconds: int, point: str) -> str:
-    seconds, rest = divmod(milliseconds, 1000)
-    return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}{point}{rest:03d}"
+    seconds, fraction = divmod(milliseconds, 1000)
+    return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}{point}{fraction:03d}"
 
 
 def _cue_texts(table: pd.DataFrame, sink: Sink) -> list[str]:
     """Texts without blank lines, which would end the cue."""
     texts = table["text"].tolist()
-    made = ["\n".join(line.strip() for line in text.splitlines() if line.strip()) for text in texts]
-    changed = sum(one != other for one, other in zip(made, texts, strict=True))
+    cleaned = ["\n".join(line.strip() for line in text.splitlines() if line.strip()) for text in texts]
+    changed = sum(new != old for new, old in zip(cleaned, texts, strict=True))
     sink.note(changed, "texts had blank lines or spaces around a line, which were removed")
-    return made
+    return cleaned
 
 
 def _escaped(text: str) -> str:
@@ -133,18 +131,18 @@ def _escaped(text: str) -> str:
 
 def _voices(text: str) -> list[tuple[str, str]]:
     """The texts and speakers of a cue, one entry for each ``<v>`` tag."""
-    said: list[tuple[str, str]] = []
+    voices: list[tuple[str, str]] = []
     speaker, pieces = "", ""
-    for number, part in enumerate(_TAG.split(text)):
+    for number, piece in enumerate(_TAG.split(text)):
         if number % 2 == 0:
-            pieces += part
-        elif re.match(r"v[.\s]", part) or part in {"v", "/v"}:
+            pieces += piece
+        elif re.match(r"v[.\s]", piece) or piece in {"v", "/v"}:
             if pieces.strip():
-                said.append((speaker, pieces))
+                voices.append((speaker, pieces))
             elif speaker:
-                said.append((speaker, ""))
+                voices.append((speaker, ""))
             pieces = ""
-            speaker = unescape(re.sub(r"^v[^\s]*\s*", "", part)).strip() if part != "/v" else ""
-    if pieces.strip() or not said:
-        said.append((speaker, pieces))
-    return [(name, unescape(words).strip()) for name, words in said]
+            speaker = unescape(re.sub(r"^v[^\s]*\s*", "", piece)).strip() if piece != "/v" else ""
+    if pieces.strip() or not voices:
+        voices.append((speaker, pieces))
+    return [(name, unescape(words).strip()) for name, words in voices]

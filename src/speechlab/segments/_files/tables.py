@@ -41,8 +41,8 @@ def read_csv(source: SourceFile) -> pd.DataFrame:
             if not names:
                 names = [unguarded(name) for name in cells]
                 if not {"start", "end"} <= set(names):
-                    found = ", ".join(names)
-                    source.fault(f"the columns start and end are required; the file has: {found}", line)
+                    listed = ", ".join(names)
+                    source.fault(f"the columns start and end are required; the file has: {listed}", line)
                 continue
             if len(cells) != len(names):
                 source.fault(
@@ -78,15 +78,15 @@ def _delimiter(path: str) -> str:
 
 
 def _typed(source: SourceFile, row: dict[str, str], line: int) -> dict[str, Any]:
-    made: dict[str, Any] = dict(row)
+    typed: dict[str, Any] = dict(row)
     for name in ("start", "end"):
         if name in row:
-            made[name] = source.seconds(row[name], line, name)
+            typed[name] = source.seconds(row[name], line, name)
     if "confidence" in row:
-        made["confidence"] = (
+        typed["confidence"] = (
             source.seconds(row["confidence"], line, "confidence") if row["confidence"] else None
         )
-    return made
+    return typed
 
 
 def _cells(table: pd.DataFrame, name: Any) -> list[str]:
@@ -181,13 +181,13 @@ def write_lhotse(table: pd.DataFrame, sink: Sink) -> str:
             sink.fault(f"channel {channel!r:.40} is not a number, which Lhotse requires", row, "channel")
 
     def entry(row: Mapping[str, Any], start: float, length: float) -> dict[str, Any]:
-        own = _named(row, columns)
+        recording = _named(row, columns)
         channel = int(row.get("channel") or 0)
         number = sink.numbers[row["file"]]
         sink.numbers[row["file"]] += 1
         return {
             "id": f"{row['file']}-{number}",
-            **own,
+            **recording,
             "start": start,
             "duration": length,
             "channel": channel,
@@ -201,11 +201,11 @@ def _manifest(table: pd.DataFrame, entry: Callable[[Mapping[str, Any], float, fl
     start, end = ticks_of(table["start"]), ticks_of(table["end"])
     times = zip(seconds_of(start).tolist(), seconds_of(end - start).tolist(), strict=True)
     rows = table.to_dict("records")
-    made = [
+    entries = [
         entry({str(name): value for name, value in row.items()}, begin, length)
         for row, (begin, length) in zip(rows, times, strict=True)
     ]
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in made)
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in entries)
 
 
 def _named(row: Mapping[str, Any], columns: dict[str, str]) -> dict[str, Any]:

@@ -24,13 +24,13 @@ def extent_frame(extent: Extent, files: Iterable[str]) -> pd.DataFrame:
     """Return an extent as a segment frame."""
     import pandas as pd
 
-    wanted = list(dict.fromkeys(files))
+    distinct = list(dict.fromkeys(files))
     if isinstance(extent, pd.DataFrame):
         table = frame(extent)
     else:
         if isinstance(extent, pd.Series):
             extent = {str(name): float(value) for name, value in extent.items()}
-        lengths = extent if isinstance(extent, Mapping) else dict.fromkeys(wanted, extent)
+        lengths = extent if isinstance(extent, Mapping) else dict.fromkeys(distinct, extent)
         for name, length in lengths.items():
             if isinstance(length, bool) or not isinstance(length, (int, float, np.number)):
                 raise SegmentError(
@@ -38,7 +38,7 @@ def extent_frame(extent: Extent, files: Iterable[str]) -> pd.DataFrame:
                 )
         rows = [{"file": name, "start": 0.0, "end": float(length)} for name, length in lengths.items()]
         table = frame(rows) if rows else frame([])
-    lacking = sorted(set(wanted) - set(table["file"]))
+    lacking = sorted(set(distinct) - set(table["file"]))
     if lacking:
         some = ", ".join(map(repr, lacking[:3]))
         raise SegmentError(f"the extent lacks {len(lacking)} recordings: {some}", column="file")
@@ -63,8 +63,8 @@ def check_extent(table: pd.DataFrame, extent: Extent) -> None:
         row 0 ends at 2 s, but 'a.wav' is only 1.5 s long; crop the table first, or mend the extent
     """
     table = frame(table)
-    ends = extent_frame(extent, table["file"]).groupby("file")["end"].max()
-    latest = table["file"].map(ends)
+    durations = extent_frame(extent, table["file"]).groupby("file")["end"].max()
+    latest = table["file"].map(durations)
     beyond = ticks_of(table["end"]) > ticks_of(latest)
     if beyond.any():
         row = int(np.argmax(beyond))
@@ -82,9 +82,9 @@ def numbered(tables: Sequence[pd.DataFrame]) -> tuple[list[Stretches], list[str]
 
     lengths = [len(table) for table in tables]
     codes, files = pd.factorize(pd.concat([table["file"] for table in tables], ignore_index=True))
-    parts = np.split(codes.astype(np.int64), np.cumsum(lengths)[:-1])
+    codes_of = np.split(codes.astype(np.int64), np.cumsum(lengths)[:-1])
     spans = [
-        Stretches(part, ticks_of(table["start"]), ticks_of(table["end"]))
-        for part, table in zip(parts, tables, strict=True)
+        Stretches(table_codes, ticks_of(table["start"]), ticks_of(table["end"]))
+        for table_codes, table in zip(codes_of, tables, strict=True)
     ]
     return spans, [str(name) for name in files]

@@ -65,23 +65,23 @@ def frame(data: object, *, file: str | None = None) -> pd.DataFrame:
         if name not in table.columns:
             have = ", ".join(map(str, table.columns)) or "none"
             raise SegmentError(f"a segment frame needs the column {name!r}; there are: {have}", column=name)
-    made: dict[Any, Any] = {}
+    columns: dict[Any, Any] = {}
     for name in COLUMNS:
         if name in TEXTS:
             if name in table.columns:
-                made[name] = _texts(table[name], name)
+                columns[name] = _texts(table[name], name)
             elif name in REQUIRED:
-                made[name] = pd.array([""] * len(table), dtype="str")
+                columns[name] = pd.array([""] * len(table), dtype="str")
         elif name in table.columns:
-            made[name] = _numbers(table[name], name)
-    made["file"] = _filled(made["file"], file)
-    _check_times(made["start"], made["end"])
-    if "confidence" in made:
-        values = made["confidence"]
+            columns[name] = _numbers(table[name], name)
+    columns["file"] = _filled(columns["file"], file)
+    _check_times(columns["start"], columns["end"])
+    if "confidence" in columns:
+        values = columns["confidence"]
         _refuse((values < 0) | (values > 1), values, "confidence", "is not between 0 and 1")
-    result = pd.DataFrame(made)
+    result = pd.DataFrame(columns)
     for name in table.columns:
-        if name not in made:
+        if name not in columns:
             result[name] = pd.Series(table[name].array, dtype=table[name].dtype)
     return result
 
@@ -108,9 +108,9 @@ def _row(row: object, number: int) -> Mapping[str, Any]:
             return dict(zip(("start", "end", "text"), row, strict=False))
         message = f"row {number} has {len(row)} parts; expected (start, end) or (start, end, text)"
         raise SegmentError(message, rows=(number,))
-    found = {name: getattr(row, name) for name in COLUMNS if hasattr(row, name)}
-    if {"start", "end"} <= found.keys():
-        return found
+    cells = {name: getattr(row, name) for name in COLUMNS if hasattr(row, name)}
+    if {"start", "end"} <= cells.keys():
+        return cells
     message = f"row {number} is {row!r:.60}; expected a mapping, a tuple or an object with start and end"
     raise SegmentError(message, rows=(number,))
 
@@ -164,8 +164,8 @@ def _numbers(column: pd.Series[Any], name: str) -> NDArray[np.float64]:
     kind = pd.api.types
     if not kind.is_numeric_dtype(column) or kind.is_bool_dtype(column) or kind.is_complex_dtype(column):
         for number, value in enumerate(column.tolist()):
-            missing = value is None or value is pd.NA or value != value
-            if isinstance(value, bool) or not (missing or isinstance(value, (int, float, np.number))):
+            is_empty = value is None or value is pd.NA or value != value
+            if isinstance(value, bool) or not (is_empty or isinstance(value, (int, float, np.number))):
                 message = f"{name} of row {number} is {value!r:.60}; expected a number"
                 raise SegmentError(message, column=name, rows=(number,))
     return np.array(pd.to_numeric(column).astype("Float64").to_numpy(dtype="float64", na_value=np.nan))
@@ -243,8 +243,8 @@ def equal(first: pd.DataFrame, second: pd.DataFrame) -> bool:
         >>> equal(said, frame([(0.0, 2.0000001)])), equal(said, frame([(0.0, 2.1)]))
         (True, False)
     """
-    one, other = frame(first), frame(second)
-    if set(one.columns) != set(other.columns) or not keys(one).equals(keys(other)):
+    left_frame, right_frame = frame(first), frame(second)
+    if set(left_frame.columns) != set(right_frame.columns) or not keys(left_frame).equals(keys(right_frame)):
         return False
-    names = [name for name in one.columns if name not in {"file", "start", "end"}]
-    return one[names].equals(other[names])
+    names = [name for name in left_frame.columns if name not in {"file", "start", "end"}]
+    return left_frame[names].equals(right_frame[names])

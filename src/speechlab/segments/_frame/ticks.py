@@ -54,15 +54,15 @@ def common_codes(tables: Sequence[pd.DataFrame], by: Sequence[str]) -> tuple[lis
     for number, name in enumerate(by):
         values: Any = [table[name] for table in tables]
         joined = values[0] if len(values) == 1 else pd.concat(values, ignore_index=True)
-        found, labels = pd.factorize(joined)
+        label_codes, labels = pd.factorize(joined)
         if number == 0:
-            codes, count = found.astype(np.int64), len(labels)
+            codes, count = label_codes.astype(np.int64), len(labels)
             continue
-        missing = (codes < 0) | (found < 0)
-        pairs = codes * max(1, len(labels)) + found
-        known, distinct = pd.factorize(pairs[~missing])
+        unlabeled = (codes < 0) | (label_codes < 0)
+        pairs = codes * max(1, len(labels)) + label_codes
+        pair_codes, distinct = pd.factorize(pairs[~unlabeled])
         codes, count = np.full(len(pairs), -1, dtype=np.int64), len(distinct)
-        codes[~missing] = known
+        codes[~unlabeled] = pair_codes
     return np.split(codes, np.cumsum(lengths)[:-1]), count
 
 
@@ -96,9 +96,9 @@ class Line:
     """
 
     def __init__(self, spans: Sequence[Stretches], count: int, room: int = 1) -> None:
-        used = [part for part in spans if len(part)]
-        low = min((int(part.starts.min()) for part in used), default=0)
-        high = max((int(part.ends.max()) for part in used), default=0)
+        used = [stretches for stretches in spans if len(stretches)]
+        low = min((int(stretches.starts.min()) for stretches in used), default=0)
+        high = max((int(stretches.ends.max()) for stretches in used), default=0)
         width = high - low + room
         if width * max(count, 1) < _LONGEST:
             self._offsets = np.arange(count, dtype=np.int64) * width - low
@@ -106,9 +106,9 @@ class Line:
         # Files may have very different times. Each gets only the part of the line that it needs.
         lows = np.full(count, np.iinfo(np.int64).max)
         highs = np.full(count, np.iinfo(np.int64).min)
-        for part in used:
-            np.minimum.at(lows, part.codes, part.starts)
-            np.maximum.at(highs, part.codes, part.ends)
+        for stretches in used:
+            np.minimum.at(lows, stretches.codes, stretches.starts)
+            np.maximum.at(highs, stretches.codes, stretches.ends)
         empty = highs < lows
         lows[empty] = highs[empty] = 0
         widths = highs - lows + room

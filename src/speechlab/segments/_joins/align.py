@@ -142,18 +142,18 @@ def _beside(
     import pandas as pd
 
     shared = ["file"] if by is None else [by] if isinstance(by, str) else list(by)
-    rest = b.drop(columns=[name for name in shared if name in b.columns])
-    partners = rest.reset_index(drop=True).reindex(right).add_suffix(suffix)
+    added = b.drop(columns=[name for name in shared if name in b.columns])
+    partners = added.reset_index(drop=True).reindex(right).add_suffix(suffix)
     result = a.iloc[left]
     partners.index = result.index
     result = pd.concat([result, partners], axis=1)
     if result.columns.has_duplicates or {"overlap_s", "distance_s"} & set(result.columns):
         raise SegmentError(f"with the suffix {suffix!r} two columns get one name; choose another suffix")
-    found = (right >= 0) & np.isin(left, sides.a.rows)
+    matched = (right >= 0) & np.isin(left, sides.a.rows)
     between = np.zeros(len(left), dtype=np.int64)
-    if found.any():
-        between[found] = sides.overlaps(left[found], right[found])
+    if matched.any():
+        between[matched] = sides.overlaps(left[matched], right[matched])
     result["overlap_s"] = seconds_of(np.maximum(between, 0))
     if distance:
-        result["distance_s"] = np.where(found, seconds_of(np.maximum(-between, 0)), np.nan)
+        result["distance_s"] = np.where(matched, seconds_of(np.maximum(-between, 0)), np.nan)
     return result

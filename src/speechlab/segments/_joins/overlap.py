@@ -95,18 +95,18 @@ def lay_out(
     check_table(b, "b")
     columns = _common(a, b, by)
     codes, count = common_codes([a, b], columns)
-    one = _side(a, "a", codes[0])
-    other = _side(b, "b", codes[1])
+    left_side = _side(a, "a", codes[0])
+    right_side = _side(b, "b", codes[1])
     wide = [
         Stretches(
             side.spans.codes, side.spans.starts, np.maximum(side.spans.ends, side.spans.starts + instant)
         )
-        for side in (one, other)
+        for side in (left_side, right_side)
     ]
     line = Line(wide, count)
     first, second = wide
     keys = (line.starts(first), line.ends(first), line.starts(second), line.ends(second))
-    return LaidTables(one, other, keys, count)
+    return LaidTables(left_side, right_side, keys, count)
 
 
 def check_table(table: object, which: str) -> None:
@@ -140,10 +140,10 @@ def _common(a: pd.DataFrame, b: pd.DataFrame, by: str | Sequence[str] | None) ->
 
 def _side(table: pd.DataFrame, which: str, codes: NDArray[np.int64]) -> LaidTable:
     start, end = (_times(table, name, which) for name in ("start", "end"))
-    known = np.isfinite(start) & np.isfinite(end) & (codes >= 0)
-    complete = bool(known.all())
+    valid = np.isfinite(start) & np.isfinite(end) & (codes >= 0)
+    complete = bool(valid.all())
     if not complete:
-        start, end = np.where(known, start, 0.0), np.where(known, end, 0.0)
+        start, end = np.where(valid, start, 0.0), np.where(valid, end, 0.0)
     starts, ends = ticks_of(start), ticks_of(end)
     before = ends < starts
     if before.any():
@@ -153,7 +153,7 @@ def _side(table: pd.DataFrame, which: str, codes: NDArray[np.int64]) -> LaidTabl
         )
         raise SegmentError(message, column="end", rows=(row,))
     spans = Stretches(codes, starts, ends)
-    rows = np.arange(len(codes)) if complete else np.flatnonzero(known)
+    rows = np.arange(len(codes)) if complete else np.flatnonzero(valid)
     return LaidTable(starts, ends, rows, spans if complete else spans[rows])
 
 

@@ -47,8 +47,8 @@ class MatchScore:
     @property
     def f1(self) -> float:
         """Harmonic mean of precision and recall; NaN if both sides are empty."""
-        both = self.reference + self.hypothesis
-        return 2 * self.matched / both if both else math.nan
+        edges = self.reference + self.hypothesis
+        return 2 * self.matched / edges if edges else math.nan
 
 
 def match_times(
@@ -64,18 +64,18 @@ def match_times(
 
 def _matched(one: NDArray[np.int64], other: NDArray[np.int64], collar: int) -> int:
     # In order of time, the first match is optimal, because a later boundary has no earlier candidates.
-    left, right = np.sort(one).tolist(), np.sort(other).tolist()
-    here = there = count = 0
-    while here < len(left) and there < len(right):
-        distance = left[here] - right[there]
+    ours, theirs = np.sort(one).tolist(), np.sort(other).tolist()
+    i = j = count = 0
+    while i < len(ours) and j < len(theirs):
+        distance = ours[i] - theirs[j]
         if -collar <= distance <= collar:
             count += 1
-            here += 1
-            there += 1
+            i += 1
+            j += 1
         elif distance < 0:
-            here += 1
+            i += 1
         else:
-            there += 1
+            j += 1
     return count
 
 
@@ -97,8 +97,8 @@ def couples(
     """The pairs in which each segment shares the most time with the other; the first among equals."""
     best_right = _best(left, right, shared)
     best_left = _best(right, left, shared)
-    both = best_right & best_left
-    return left[both], right[both]
+    mutual = best_right & best_left
+    return left[mutual], right[mutual]
 
 
 def _best(key: NDArray[np.int64], other: NDArray[np.int64], shared: NDArray[np.int64]) -> NDArray[np.bool_]:

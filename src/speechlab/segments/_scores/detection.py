@@ -127,11 +127,16 @@ def detected(
     zones = Stretches(np.concatenate([speech.codes, speech.codes]), edges - collar, edges + collar)
     everything = hypothesis if extent is None else extent
     layers = layers_of([speech, hypothesis, zones, everything], count)
-    said, found, near, counted = layers.depths > 0
+    in_reference, in_hypothesis, near, counted = layers.depths > 0
     scored = ~near if extent is None else counted & ~near
 
     def seconds(chosen: NDArray[np.bool_]) -> NDArray[np.float64]:
         return length_by_file(layers.spans[chosen & scored], count)
 
-    whole = np.full(count, np.nan) if extent is None else seconds(counted)
-    return Detected(seconds(said & found), seconds(said & ~found), seconds(~said & found), whole)
+    durations = np.full(count, np.nan) if extent is None else seconds(counted)
+    return Detected(
+        seconds(in_reference & in_hypothesis),
+        seconds(in_reference & ~in_hypothesis),
+        seconds(~in_reference & in_hypothesis),
+        durations,
+    )

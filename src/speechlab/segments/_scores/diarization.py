@@ -163,28 +163,34 @@ def diarized(
     layers = layers_of([spans, zones, hypothesis.spans if extent is None else extent], count)
     together, near, counted = layers.depths
     scored = (near == 0) & ((extent is None) | (counted > 0)) & (overlap | (together < 2))
-    kept = union(layers.spans[scored], count)
-    said, found = reference.within(kept, count), hypothesis.within(kept, count)
+    counted_time = union(layers.spans[scored], count)
+    ours, theirs = reference.within(counted_time, count), hypothesis.within(counted_time, count)
 
-    layers = layers_of([said.spans, found.spans], count)
-    many, heard = layers.depths
+    layers = layers_of([ours.spans, theirs.spans], count)
+    many, many_found = layers.depths
     pieces = layers.spans
-    miss, false_alarm, both = (
+    miss, false_alarm, matched = (
         _sums(pieces.codes, pieces.lengths * number, count)
-        for number in (np.maximum(many - heard, 0), np.maximum(heard - many, 0), np.minimum(many, heard))
+        for number in (
+            np.maximum(many - many_found, 0),
+            np.maximum(many_found - many, 0),
+            np.minimum(many, many_found),
+        )
     )
-    speakers, correct, partner = _assigned(said, found, count)
-    counts = _words(words, kept, said, found, partner, count) if words is not None else (0, 0, 0)
+    speakers, correct, partner = _assigned(ours, theirs, count)
+    counts = _words(words, counted_time, ours, theirs, partner, count) if words is not None else (0, 0, 0)
     seconds = {
         "correct_s": correct / 1e6,
         "miss_s": miss / 1e6,
         "false_alarm_s": false_alarm / 1e6,
-        "confusion_s": (both - correct) / 1e6,
+        "confusion_s": (matched - correct) / 1e6,
     }
     speakers["file"] = pd.Series(np.array(files, dtype=object)[speakers["file"]], dtype="str")
-    right, lost, made_up, wrong = (float(values.sum()) for values in seconds.values())
+    right, missed, made_up, confused = (float(values.sum()) for values in seconds.values())
     by_file = pd.DataFrame({"file": pd.Series(files, dtype="str"), **seconds})
-    return DiarizationScore(collar / 1e6, overlap, right, lost, made_up, wrong, speakers, by_file, *counts)
+    return DiarizationScore(
+        collar / 1e6, overlap, right, missed, made_up, confused, speakers, by_file, *counts
+    )
 
 
 def _words(
@@ -196,12 +202,12 @@ def _words(
     scored = np.isin(np.arange(len(points)), partners(points, kept, count)[0])
     ours, said_by = partners(points, said.spans, count)[:2]
     theirs, found_by = partners(points, found.spans, count)[:2]
-    many, heard = (np.bincount(side, minlength=len(points)) for side in (ours, theirs))
+    many, many_found = (np.bincount(side, minlength=len(points)) for side in (ours, theirs))
     size = len(found.names) + 1  # partners of those without one are the last, whom nobody is
-    wanted, there = ours * size + partner[said.who[said_by]], theirs * size + found.who[found_by]
-    right = np.bincount(ours[np.isin(wanted, there)], minlength=len(points))
-    wrong = (many != heard) | (right != many)
-    return int(scored.sum()), int((scored & (heard == 0)).sum()), int((scored & wrong).sum())
+    expected, present = ours * size + partner[said.who[said_by]], theirs * size + found.who[found_by]
+    right = np.bincount(ours[np.isin(expected, present)], minlength=len(points))
+    is_wrong = (many != many_found) | (right != many)
+    return int(scored.sum()), int((scored & (many_found == 0)).sum()), int((scored & is_wrong).sum())
 
 
 def _assigned(
@@ -218,15 +224,17 @@ def _assigned(
     mine, yours = (np.searchsorted(side.files, files).tolist() for side in (said, found))
     rows, correct, partner = [], np.zeros(count, dtype=np.int64), np.full(len(said.names), len(found.names))
     for file in range(count):
-        here = mine[file] + np.flatnonzero(ours[mine[file] : mine[file + 1]])
-        there = np.arange(yours[file], yours[file + 1])
-        size = max(len(here), len(there))
+        our_speakers = mine[file] + np.flatnonzero(ours[mine[file] : mine[file + 1]])
+        their_speakers = np.arange(yours[file], yours[file + 1])
+        size = max(len(our_speakers), len(their_speakers))
         times = np.zeros((size, size), dtype=np.int64)
-        for row, one in enumerate(here.tolist()):
-            for column, other in enumerate(there.tolist()):
-                times[row, column] = shared.get(one * max(len(found.names), 1) + other, 0)
+        for row, mine_at in enumerate(our_speakers.tolist()):
+            for column, yours_at in enumerate(their_speakers.tolist()):
+                times[row, column] = shared.get(mine_at * max(len(found.names), 1) + yours_at, 0)
         either = np.ones((size, size))
-        either[: len(here), : len(there)] = np.add.outer(ours[here], theirs[there])
+        either[: len(our_speakers), : len(their_speakers)] = np.add.outer(
+            ours[our_speakers], theirs[their_speakers]
+        )
         errors = 1 - times / np.maximum(either - times, 1)
         fine = np.rint(_FINE * errors).astype(np.int64).tolist()
         coarse = times.tolist()  # as Python's integers, which do not overflow
@@ -236,13 +244,17 @@ def _assigned(
                 for row in range(size)
             ]
         )
-        for row, who in enumerate(here.tolist()):
+        for row, who in enumerate(our_speakers.tolist()):
             time, error = coarse[row][columns[row]], float(errors[row, columns[row]])
-            name, heard = ("", 0.0)
+            name, hypothesis_s = ("", 0.0)
             if time:
-                other = there[columns[row]]
-                name, heard, partner[who] = str(found.names[other]), theirs[other] / 1e6, other
-            rows.append((file, str(said.names[who]), name, ours[who] / 1e6, heard, time / 1e6, error))
+                yours_at = their_speakers[columns[row]]
+                name, hypothesis_s, partner[who] = (
+                    str(found.names[yours_at]),
+                    theirs[yours_at] / 1e6,
+                    yours_at,
+                )
+            rows.append((file, str(said.names[who]), name, ours[who] / 1e6, hypothesis_s, time / 1e6, error))
             correct[file] += time
     seconds = ["reference_s", "hypothesis_s", "shared_s", "jaccard_error_rate"]
     table = pd.DataFrame(rows, columns=["file", "speaker", "assigned", *seconds])

@@ -216,17 +216,22 @@ def score(
     tables = [frame(reference), frame(hypothesis)]
     within: Stretches | None = None
     if extent is None:
-        (said, found), files = numbered(tables)
+        (reference_spans, hypothesis_spans), files = numbered(tables)
     else:
-        wanted = [name for table in tables for name in table["file"].unique()]
-        (said, found, stretches), files = numbered([*tables, extent_frame(extent, wanted)])
+        recordings = [name for table in tables for name in table["file"].unique()]
+        (reference_spans, hypothesis_spans, stretches), files = numbered(
+            [*tables, extent_frame(extent, recordings)]
+        )
         within = union(stretches, len(files))
     count, zone = len(files), int(ticks_of([collar])[0])
-    strict = detected(said, found, within, count, 0)
-    lenient = detected(said, found, within, count, zone)
+    strict = detected(reference_spans, hypothesis_spans, within, count, 0)
+    lenient = detected(reference_spans, hypothesis_spans, within, count, zone)
     speakers: list[DiarizationScore | None] = [None, None]
     if by_speaker:
-        ours, theirs = spoken(tables[0], said, "reference"), spoken(tables[1], found, "hypothesis")
+        ours, theirs = (
+            spoken(tables[0], reference_spans, "reference"),
+            spoken(tables[1], hypothesis_spans, "hypothesis"),
+        )
         points = None if words is None else _words_of(words, files)
         speakers = [
             diarized(ours, theirs, within, files, size, overlap=overlap, words=points) for size in (0, zone)
@@ -234,12 +239,12 @@ def score(
     elif words is not None:
         raise SegmentError("words are counted by their speakers; give by_speaker=True, too")
 
-    rows = [_inside(spans, within, count) for spans in (said, found)]
-    said, found = said[rows[0]], found[rows[1]]
-    starts, ends = match_times(said, found, count, zone)
-    left, right, shared = partners(said, found, count)
+    rows = [_inside(spans, within, count) for spans in (reference_spans, hypothesis_spans)]
+    reference_spans, hypothesis_spans = reference_spans[rows[0]], hypothesis_spans[rows[1]]
+    starts, ends = match_times(reference_spans, hypothesis_spans, count, zone)
+    left, right, shared = partners(reference_spans, hypothesis_spans, count)
     pair = couples(left, right, shared)
-    apart = deviations(said, found, *pair)
+    apart = deviations(reference_spans, hypothesis_spans, *pair)
     close = apart[["start_deviation_s", "end_deviation_s"]].abs().max(axis=1) <= collar + 5e-7
     apart["reference"], apart["hypothesis"] = rows[0][pair[0]], rows[1][pair[1]]
     return SegmentScore(
@@ -247,8 +252,8 @@ def score(
         lenient=lenient.total(float(collar)),
         starts=starts,
         ends=ends,
-        segments=MatchScore(int(close.sum()), len(said), len(found)),
-        segmentation=segmentation(said, found, left, right, shared),
+        segments=MatchScore(int(close.sum()), len(reference_spans), len(hypothesis_spans)),
+        segmentation=segmentation(reference_spans, hypothesis_spans, left, right, shared),
         deviations=apart,
         files=_by_file(files, strict, lenient),
         diarization=speakers[0],

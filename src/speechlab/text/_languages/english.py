@@ -61,7 +61,7 @@ def fillers(pattern: Callable[[], str]) -> Step:
         # Shortest parts that every filler has one of.
         names = re.findall("[a-z]+", pattern().replace("\\b", ""))
         return re.compile(pattern()), [
-            name for name in names if not any(other in name for other in names if other != name)
+            name for name in names if not any(shorter in name for shorter in names if shorter != name)
         ]
 
     def apply(text: str) -> str:

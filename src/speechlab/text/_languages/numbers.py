@@ -196,7 +196,7 @@ def _write_all(text: str, value: Callable[[int], str]) -> str:
 
 
 def _spell(found: re.Match[str]) -> str:
-    return "".join(part for part in found.groups() if part).translate(_TO_FIGURES)
+    return "".join(digits for digits in found.groups() if digits).translate(_TO_FIGURES)
 
 
 def _write(whole: str, fraction: str | None, value: Callable[[int], str]) -> str:

@@ -120,8 +120,8 @@ def spoken_words(text: str, written: str | None = None) -> tuple[SpokenWord, ...
 
 @lru_cache(maxsize=4_096)
 def _spoken_words(text: str, written: str | None) -> tuple[SpokenWord, ...]:
-    found = None if written is None else _placed(_frontend(_readable(written)), text)
-    return _placed(_frontend(digits_apart(text)), text) or () if found is None else found
+    placed = None if written is None else _placed(_frontend(_readable(written)), text)
+    return _placed(_frontend(digits_apart(text)), text) or () if placed is None else placed
 
 
 def _placed(words: tuple[tuple[str, str], ...], text: str) -> tuple[SpokenWord, ...] | None:
