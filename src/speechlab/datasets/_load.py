@@ -1,12 +1,13 @@
-"""The bundled data sets as tables."""
+"""The bundled data sets as tables: their installed files, compared with pinned hashes."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from speechlab.datasets._files import verified
+from speechlab._files import file_sha256
 from speechlab.datasets._registry import CATEGORIES, DATASETS, LANGUAGES
-from speechlab.errors import InvalidRequestError
+from speechlab.errors import ConfigurationError, InvalidRequestError
 from speechlab.tables import read_texts
 
 if TYPE_CHECKING:
@@ -14,6 +15,11 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from speechlab.datasets._registry import Dataset
+
+_HERE = Path(__file__).resolve().parent
+# A wheel has the data in the folder of this module; an editable install finds it at the top of the checkout.
+_PLACES = (_HERE / "_data", _HERE.parents[2] / "datasets")
 _PROMPT_COLUMNS = (
     "id", "language", "category", "text", "reading", "pinyin", "translation_ja", "translation_en", "quick", "note",
 )  # fmt: skip
@@ -146,3 +152,32 @@ def _check(parameter: str, value: object, allowed: Collection[object], *, needed
     if not any(isinstance(value, type(choice)) and value == choice for choice in allowed):
         names = ", ".join(repr(choice) for choice in allowed)
         raise InvalidRequestError(f"{parameter} must be one of {names}; got {value!r}", parameter=parameter)
+
+
+def data_root(places: tuple[Path, ...] = _PLACES) -> Path:
+    """Return the folder with one folder for each data set."""
+    for place in places:
+        if (place / "prompts").is_dir():
+            return place
+    looked = " and ".join(str(place) for place in places)
+    raise ConfigurationError(
+        f"the data sets are not where they should be (looked at {looked}); "
+        "install speechlab again: pip install --force-reinstall --no-deps speechlab"
+    )
+
+
+def verified(dataset: Dataset, name: str, root: Path | None = None) -> Path:
+    """Return the path of one file of a data set, after a comparison of its SHA-256 with the pinned one."""
+    path = (root or data_root()) / dataset.name / name
+    expected = dataset.files[name]
+    remedy = (
+        "install speechlab again (pip install --force-reinstall --no-deps speechlab), or, if you changed the data on "
+        "purpose, pin the new hash in speechlab/datasets/_registry.py and increase the version there"
+    )
+    try:
+        digest = file_sha256(path)
+    except FileNotFoundError:
+        raise ConfigurationError(f"{path} is missing from the data set {dataset.name!r}; {remedy}") from None
+    if digest != expected:
+        raise ConfigurationError(f"{path} has SHA-256 {digest}, but {expected} was published; {remedy}")
+    return path

@@ -143,12 +143,12 @@ class Alignment:
     @property
     def text(self) -> str:
         """The difference as plain text: ``[-only in the reference-]`` and ``{+only in the hypothesis+}``."""
-        parts = []
+        texts = []
         for operation, old, new in self._runs():
-            gone = f"[-{old}-]" if operation in {"substitute", "delete"} else ""
+            removed = f"[-{old}-]" if operation in {"substitute", "delete"} else ""
             come = f"{{+{new}+}}" if operation in {"substitute", "insert"} else ""
-            parts.append(old if operation == "equal" else gone + come)
-        return self.separator.join(parts)
+            texts.append(old if operation == "equal" else removed + come)
+        return self.separator.join(texts)
 
     @property
     def html(self) -> Html:

@@ -39,8 +39,8 @@ def errors_and_lengths(
             # Not a loop in Python, which would take as long as the comparisons.
             return cpdist(said, heard, scorer=distance, dtype=np.int64), sizes
         pairs = zip(said, heard, sizes.tolist(), strict=True)
-        found = [distance(a, b, score_hint=size // 5 if size >= _LONG else None) for a, b, size in pairs]
-        return np.array(found, dtype=np.int64), sizes
+        distances = [distance(a, b, score_hint=size // 5 if size >= _LONG else None) for a, b, size in pairs]
+        return np.array(distances, dtype=np.int64), sizes
     errors, lengths = [], []
     for one, other in zip(said, heard, strict=True):
         reference = one.split()
@@ -60,9 +60,9 @@ def edits_and_counts(
 ) -> tuple[list[Editops | None], NDArray[np.int64]]:
     """The cheapest edits of many pairs of canonical texts, and their counts."""
     editops = Levenshtein.editops
-    found: list[Editops | None] = []
+    all_edits: list[Editops | None] = []
     columns: tuple[list[int], list[int], list[int], list[int]] = ([], [], [], [])
-    keep, add_said, add_heard, add_errors, add_substitutions = found.append, *(c.append for c in columns)
+    keep, add_said, add_heard, add_errors, add_substitutions = all_edits.append, *(c.append for c in columns)
     for one, other in zip(said, heard, strict=True):
         reference = cut(one)
         add_said(len(reference))
@@ -82,11 +82,11 @@ def edits_and_counts(
     # The other errors are deletions and insertions. Their difference is the difference of the lengths.
     deletions = (errors - substitutions + references - hypotheses) // 2
     hits = references - substitutions - deletions
-    return found, np.column_stack([hits, substitutions, deletions, errors - substitutions - deletions])
+    return all_edits, np.column_stack([hits, substitutions, deletions, errors - substitutions - deletions])
 
 
 def runs_of(edits: Editops) -> tuple[Run, ...]:
     """Runs of one operation: ``(operation, start, end, start, end)`` in the reference and in the hypothesis."""
-    found = cast("list[Any]", Opcodes.from_editops(edits).as_list())
+    opcodes = cast("list[Any]", Opcodes.from_editops(edits).as_list())
     # rapidfuzz calls a substitution "replace".
-    return tuple([run if run[0] != "replace" else ("substitute", *run[1:]) for run in found])
+    return tuple([run if run[0] != "replace" else ("substitute", *run[1:]) for run in opcodes])

@@ -36,15 +36,26 @@ def edit_table(pairs: Pairs, labels: Sequence[Any] | None = None, *, equal: bool
     for utterance, (said, heard, alignment) in enumerate(zip(*pairs.texts, pairs.alignments, strict=True)):
         if alignment.reference == alignment.hypothesis and not equal:
             continue
-        here, there = places(said, pairs.preparation), places(heard, pairs.preparation)
+        reference_places, hypothesis_places = (
+            places(said, pairs.preparation),
+            places(heard, pairs.preparation),
+        )
         if pairs.preparation.merge_compounds:
-            there = []  # merged words have no place
+            hypothesis_places = []  # merged words have no place
         for edit in alignment:
             if edit.operation == "equal" and not equal:
                 continue
-            left = here[edit.reference_index] if here and edit.reference is not None else _NOWHERE
-            right = there[edit.hypothesis_index] if there and edit.hypothesis is not None else _NOWHERE
-            row = (edit.operation, edit.reference, edit.hypothesis, *left, *right)
+            reference_place = (
+                reference_places[edit.reference_index]
+                if reference_places and edit.reference is not None
+                else _NOWHERE
+            )
+            hypothesis_place = (
+                hypothesis_places[edit.hypothesis_index]
+                if hypothesis_places and edit.hypothesis is not None
+                else _NOWHERE
+            )
+            row = (edit.operation, edit.reference, edit.hypothesis, *reference_place, *hypothesis_place)
             rows.append((utterance if labels is None else labels[utterance], *row))
     types = _TYPES if labels is None else {name: kind for name, kind in _TYPES.items() if name != "utterance"}
     return pd.DataFrame(rows, columns=list(_TYPES)).astype(types)

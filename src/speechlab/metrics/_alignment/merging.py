@@ -72,8 +72,12 @@ def _merged(one: list[str], other: list[str]) -> list[str]:
         *((op.src_start, op.src_end, op.dest_start, op.dest_end) for op in equal),
         (len(one), len(one), len(other), len(other)),
     ]:
-        here, there = one[i:first], other[j:start]
-        words += there if len(here) * len(there) > _MOST else _spelled(here, there)
+        reference_part, hypothesis_part = one[i:first], other[j:start]
+        words += (
+            hypothesis_part
+            if len(reference_part) * len(hypothesis_part) > _MOST
+            else _spelled(reference_part, hypothesis_part)
+        )
         words += other[start:end]
         i, j = last, end
     return words

@@ -68,11 +68,13 @@ class Pairs:
     @cached_property
     def alignments(self) -> tuple[Alignment, ...]:
         """One alignment for each pair."""
-        way = self.preparation
+        preparation = self.preparation
         if self._by_sclite:
-            sides = zip(map(way.cut, self._said), map(way.cut, self._heard), strict=True)
-            return tuple(Alignment(*side, way.separator, way.language, self.counts) for side in sides)
-        separator, language, uncut = way.separator, way.language, bool(way.separator)
+            sides = zip(map(preparation.cut, self._said), map(preparation.cut, self._heard), strict=True)
+            return tuple(
+                Alignment(*side, preparation.separator, preparation.language, self.counts) for side in sides
+            )
+        separator, language, uncut = preparation.separator, preparation.language, bool(preparation.separator)
         return tuple(
             [
                 Alignment(one, other, separator, language, "levenshtein", edits, uncut)

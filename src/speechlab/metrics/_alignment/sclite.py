@@ -59,9 +59,13 @@ def sclite_blocks(reference: Tokens, hypothesis: Tokens) -> tuple[Run, ...]:
 
 def _numbered(reference: Tokens, hypothesis: Tokens) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     numbers: dict[str, int] = {}
-    one = np.array([numbers.setdefault(token, len(numbers)) for token in reference], dtype=np.int64)
-    other = np.array([numbers.setdefault(token, len(numbers)) for token in hypothesis], dtype=np.int64)
-    return one, other
+    reference_codes = np.array(
+        [numbers.setdefault(token, len(numbers)) for token in reference], dtype=np.int64
+    )
+    hypothesis_codes = np.array(
+        [numbers.setdefault(token, len(numbers)) for token in hypothesis], dtype=np.int64
+    )
+    return reference_codes, hypothesis_codes
 
 
 def _moves(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.uint8]:

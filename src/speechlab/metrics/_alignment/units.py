@@ -83,7 +83,7 @@ class Preparation:
 
     def signature(self, counts: Counts, *, also: Iterable[str] = ()) -> str:
         """The computation of the figures of this unit, in one line."""
-        found = {
+        fields = {
             "unit": self.unit,
             "lang": self.language or "any",
             "norm": self.normalizer,
@@ -96,11 +96,11 @@ class Preparation:
         }
         units = {self.unit, *also}
         if "reading" in units:
-            found["openjtalk"] = installed_version("pyopenjtalk-plus")
-            found["sudachi"] = installed_version("sudachidict-core")
+            fields["openjtalk"] = installed_version("pyopenjtalk-plus")
+            fields["sudachi"] = installed_version("sudachidict-core")
         if units & {"pinyin", "toneless"}:
-            found["pypinyin"] = installed_version("pypinyin")
-        return "|".join(f"{key}:{value or 'none'}" for key, value in found.items())
+            fields["pypinyin"] = installed_version("pypinyin")
+        return "|".join(f"{key}:{value or 'none'}" for key, value in fields.items())
 
     def cut(self, canonical: str) -> Tokens:
         """Cut a canonical text into tokens."""
@@ -134,10 +134,10 @@ def prepare(
     """The preparation for a unit, a language and a normaliser."""
     check_choice(unit, _UNITS, "unit", "there is no unit")
     code = None if language is None else language_code(language)
-    spoken = _SPOKEN.get(unit)
-    if spoken and code not in {None, spoken}:
+    spoken_language = _SPOKEN.get(unit)
+    if spoken_language and code not in {None, spoken_language}:
         message = (
-            f"unit={unit!r} is for {language_name(spoken)}, not for {language!r}; use unit='char' or "
+            f"unit={unit!r} is for {language_name(spoken_language)}, not for {language!r}; use unit='char' or "
             "unit='word'"
         )
         raise InvalidRequestError(message, parameter="unit")

@@ -43,20 +43,20 @@ def compare_chinese(reference: str, hypothesis: str, one: str, other: str) -> Te
     forms = [pair for pair in _FORMS if pair.sign is None or pair.sign.search(reference + hypothesis)]
     differences: list[Difference] = []
     tolerant: list[str] = []
-    done = 0
+    copied = 0
     for run in _runs(first, second):
         for kind, span in _classes(first, second, run, forms):
             i0, i1, j0, j1 = (*span[2:], *span[:2]) if swapped else span
             old, new = one[i0:i1], other[j0:j1]
             if kind in FORGIVEN:
-                tolerant += other[done:j0], old
-                done = j1
+                tolerant += other[copied:j0], old
+                copied = j1
             last = differences[-1] if differences else None
             if last and last.kind == kind and last.start + len(last.reference) == i0:
                 differences.pop()
                 old, new, i0 = last.reference + old, last.hypothesis + new, last.start
             differences.append(Difference(kind, old, new, i0))
-    forgiven = "".join(tolerant) + other[done:]
+    forgiven = "".join(tolerant) + other[copied:]
     return TextComparison(one, other, forgiven, tuple(differences), Levenshtein.distance(one, forgiven))
 
 
@@ -120,10 +120,10 @@ def _classes(
     elif i1 - i0 != j1 - j0:
         yield _judged(_ways(one, other, run)), run
     else:
-        ways = _ways(one, other, run)
+        readings = _ways(one, other, run)
         for step in range(i1 - i0):
             span = i0 + step, i0 + step + 1, j0 + step, j0 + step + 1
-            yield _judged((said[step : step + 1], heard[step : step + 1]) for said, heard in ways), span
+            yield _judged((said[step : step + 1], heard[step : step + 1]) for said, heard in readings), span
 
 
 def _is_form(form: _Form, one: str, other: str, run: _Span) -> bool:
@@ -150,15 +150,15 @@ def _ways(one: str, other: str, run: _Span) -> list[tuple[tuple[str, ...], tuple
     old, new = one[i0:i1], other[j0:j1]
     if not old or not new:
         return []
-    here, there = _syllables(one), _syllables(other)
-    ways = [(here[i0:i1], there[j0:j1])]
-    if ways[0][0] != ways[0][1]:
-        ways += [
-            (here[i0:i1], _in_place(one, i0, i1, new)),
-            (_in_place(other, j0, j1, old), there[j0:j1]),
+    our_syllables, their_syllables = _syllables(one), _syllables(other)
+    readings = [(our_syllables[i0:i1], their_syllables[j0:j1])]
+    if readings[0][0] != readings[0][1]:
+        readings += [
+            (our_syllables[i0:i1], _in_place(one, i0, i1, new)),
+            (_in_place(other, j0, j1, old), their_syllables[j0:j1]),
             (_syllables(old), _syllables(new)),
         ]
-    return ways
+    return readings
 
 
 def _judged(ways: Iterable[tuple[tuple[str, ...], tuple[str, ...]]]) -> DifferenceClass:

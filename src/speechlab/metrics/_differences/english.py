@@ -12,15 +12,17 @@ contractions and spellings in one form. Where these words still differ, the firs
 
 from __future__ import annotations
 
+import lzma
 import re
-from functools import lru_cache
-from itertools import product
+from functools import cache, lru_cache
+from itertools import islice, product
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from rapidfuzz.distance import Levenshtein
 
+from speechlab.metrics._differences._english.numbers import IN_WORDS
 from speechlab.metrics._differences._english.rules import Said
-from speechlab.metrics._differences._english.sounds import sounds_of
 from speechlab.metrics._differences._english.variants import (
     FILLERS,
     SILENT,
@@ -44,6 +46,11 @@ _HESITATION = re.compile(rf"\b(?:{'|'.join(FILLERS)})\b", re.IGNORECASE)
 _APOSTROPHES = {"'", "\u2019"}
 _PIECE = 4  # words of a part that is looked for at the ends of a difference
 _LONG = 12  # words of a difference that is not cut further
+# The dictionary that tools/pronunciations.py writes.
+_FILE = Path(__file__).parent / "_english" / "cmudict.txt.xz"
+_MOST = 64  # combinations of the pronunciations of several words
+_UH, _D, _S, _Z = "CIcl"
+_SIBILANTS, _VOICELESS = "HScdlm", "NTaef"
 
 
 def compare_english(reference: str, hypothesis: str, one: str, other: str) -> TextComparison:
@@ -56,18 +63,18 @@ def compare_english(reference: str, hypothesis: str, one: str, other: str) -> Te
     sides = (recognised.words, said.words) if swapped else (said.words, recognised.words)
     differences: list[Difference] = []
     tolerant: list[str] = []
-    done = 0
+    copied = 0
     contracted = bool(_APOSTROPHES & set(reference + hypothesis))
-    found = _differences(*sides)
+    parts = _differences(*sides)
     for kind, here, there in (
-        found if said.plain and recognised.plain else _with_forms(found, said, recognised, swapped)
+        parts if said.plain and recognised.plain else _with_forms(parts, said, recognised, swapped)
     ):
         if one == other and kind != "filler":
             continue
         at, to = (there, here) if swapped else (here, there)
         (i0, i1), (j0, j1) = said.place(*at), recognised.place(*to)
         old, new = reference[i0:i1], hypothesis[j0:j1]
-        alike = (
+        sounds_alike = (
             contracted
             and kind == "recognition"
             and any(
@@ -75,11 +82,11 @@ def compare_english(reference: str, hypothesis: str, one: str, other: str) -> Te
                 for a, b in product((old, _whole(reference, i0, i1)), (new, _whole(hypothesis, j0, j1)))
             )
         )
-        differences.append(Difference("homophone" if alike else kind, old, new, i0))
-        if kind in FORGIVEN and j0 >= done:
-            tolerant += hypothesis[done:j0], f" {old} "
-            done = j1
-    forgiven = "".join(tolerant) + hypothesis[done:]
+        differences.append(Difference("homophone" if sounds_alike else kind, old, new, i0))
+        if kind in FORGIVEN and j0 >= copied:
+            tolerant += hypothesis[copied:j0], f" {old} "
+            copied = j1
+    forgiven = "".join(tolerant) + hypothesis[copied:]
     return TextComparison(
         reference, hypothesis, forgiven, tuple(differences), _errors(differences, one, other, forgiven)
     )
@@ -103,8 +110,8 @@ def _with_forms(found: Iterable[_Part], said: Said, recognised: Said, swapped: b
     """The differences, and the parts that are alike as they are said, and not as they are written."""
     sides = (recognised, said) if swapped else (said, recognised)
     i = j = 0
-    ends = [(len(side.words), len(side.words)) for side in sides]
-    last: _Part = ("notation", ends[0], ends[1])
+    lengths = [(len(side.words), len(side.words)) for side in sides]
+    last: _Part = ("notation", lengths[0], lengths[1])
     for part in [*found, last]:
         _, (i0, i1), (j0, j1) = part
         begun: int | None = None
@@ -165,9 +172,9 @@ def _runs(here: list[str], there: list[str]) -> Iterator[tuple[int, int, int, in
 @lru_cache(maxsize=16_384)
 def _cut(one: _Words, other: _Words, digit: bool) -> list[_Part]:
     """The classes of the parts of a run, with their ranges in both sides."""
-    whole = _judge(one, other, digit)
-    if whole != "recognition" or len(one) + len(other) <= 2 or max(len(one), len(other)) > _LONG:
-        return [(whole, (0, len(one)), (0, len(other)))]
+    kind_of_all = _judge(one, other, digit)
+    if kind_of_all != "recognition" or len(one) + len(other) <= 2 or max(len(one), len(other)) > _LONG:
+        return [(kind_of_all, (0, len(one)), (0, len(other)))]
     front, (i, j) = _peel(one, other, digit)
     back, (m, n) = _peel(one[i:][::-1], other[j:][::-1], False, backwards=True)
     middle: list[_Part] = []
@@ -186,23 +193,23 @@ def _places(one: _Words, other: _Words, here: _Span, there: _Span) -> list[_Part
     (i, i1), (j, j1) = here, there
     if i1 - i != j1 - j:
         return [("recognition", here, there)]
-    found: list[_Part] = []
+    judged: list[_Part] = []
     for step in range(i1 - i):
         a, c = i + step, j + step
         kind = _judge(one[a : a + 1], other[c : c + 1], False)
-        if found and kind == found[-1][0] == "recognition":
-            (b, _), (d, _) = found.pop()[1:]
-            found.append((kind, (b, a + 1), (d, c + 1)))
+        if judged and kind == judged[-1][0] == "recognition":
+            (b, _), (d, _) = judged.pop()[1:]
+            judged.append((kind, (b, a + 1), (d, c + 1)))
         else:
-            found.append((kind, (a, a + 1), (c, c + 1)))
-    return found
+            judged.append((kind, (a, a + 1), (c, c + 1)))
+    return judged
 
 
 def _peel(
     one: _Words, other: _Words, digit: bool, *, backwards: bool = False
 ) -> tuple[list[_Part], tuple[int, int]]:
     """Parts at the start of a run that are no errors of recognition, and where they end."""
-    found: list[_Part] = []
+    judged: list[_Part] = []
     i = j = 0
     while i < len(one) or j < len(other):
         for a, b in _SIZES:
@@ -211,12 +218,12 @@ def _peel(
             old, new = one[i : i + a], other[j : j + b]
             kind = _judge(old[::-1], new[::-1], False) if backwards else _judge(old, new, digit and not i)
             if kind != "recognition":
-                found.append((kind, (i, i + a), (j, j + b)))
+                judged.append((kind, (i, i + a), (j, j + b)))
                 i, j = i + a, j + b
                 break
         else:
             break
-    return found, (i, j)
+    return judged, (i, j)
 
 
 def _judge(one: _Words, other: _Words, digit: bool) -> DifferenceClass:
@@ -240,3 +247,40 @@ _SIZES = sorted(
     ((a, b) for a in range(_PIECE + 1) for b in range(_PIECE + 1) if a + b),
     key=lambda size: (sum(size), size),
 )
+
+
+@cache
+def _dictionary() -> dict[str, list[str]]:
+    lines = lzma.decompress(_FILE.read_bytes()).decode().split("\n")[1:-1]
+    return {word: sounds.split(" ") for word, _, sounds in (line.partition(" ") for line in lines)}
+
+
+def _sounds(word: str) -> list[str]:
+    """The pronunciations of a word, one letter for each phoneme, without stress; empty if it is unknown."""
+    sounds = _dictionary().get(word) or _dictionary().get(IN_WORDS.get(word, ""))
+    if sounds or not word.endswith(("'s", "'d")):
+        return sounds or []
+    return [sound + _ending(sound, word[-1]) for sound in _sounds(word[:-2])]
+
+
+def _ending(sound: str, letter: str) -> str:
+    """The sound of a possessive or of a short "had" behind a word."""
+    if letter == "d":
+        return _D
+    if sound[-1] in _SIBILANTS:
+        return _UH + _Z
+    return _S if sound[-1] in _VOICELESS else _Z
+
+
+@lru_cache(maxsize=65_536)
+def sounds_of(words: tuple[str, ...]) -> frozenset[str]:
+    """The pronunciations of words without a pause; empty if a word is unknown."""
+    if len(words) == 1:
+        return frozenset(_sounds(words[0]))
+    joined: list[str] = []
+    for word in words:
+        if word.startswith("'") and joined:
+            joined[-1] += word
+        else:
+            joined.append(word)
+    return frozenset(map("".join, islice(product(*map(_sounds, joined)), _MOST)))

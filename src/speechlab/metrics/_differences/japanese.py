@@ -67,18 +67,18 @@ def compare_japanese(reference: str, hypothesis: str, one: str, other: str) -> T
     swapped = other < one
     sides = _Side(reference, one), _Side(hypothesis, other)
     first, second = reversed(sides) if swapped else sides
-    found = [
+    judged = [
         ((j, i) if swapped else (i, j), _judge(first, second, i, j))
         for i, j in _differing_spans(first, second)
     ]
     differences = []
     tolerant = []
-    done = 0
-    for ((i0, i1), (j0, j1)), kind in found:
+    copied = 0
+    for ((i0, i1), (j0, j1)), kind in judged:
         differences.append(Difference(kind, one[i0:i1], other[j0:j1], i0))
-        tolerant += [other[done:j0], one[i0:i1] if kind == "notation" else other[j0:j1]]
-        done = j1
-    forgiven = "".join(tolerant) + other[done:]
+        tolerant += [other[copied:j0], one[i0:i1] if kind == "notation" else other[j0:j1]]
+        copied = j1
+    forgiven = "".join(tolerant) + other[copied:]
     return TextComparison(one, other, forgiven, tuple(differences), Levenshtein.distance(one, forgiven))
 
 
@@ -89,8 +89,8 @@ class _Side:
         self.text = text
         self._written = written
         # A text without cased letters is the same with and without case.
-        plain = written.lower() == written.upper() and text.lower() == text.upper()
-        cased = usual_kanji(text if plain else _cased()(written))
+        caseless = written.lower() == written.upper() and text.lower() == text.upper()
+        cased = usual_kanji(text if caseless else _cased()(written))
         # The reading of a Latin word depends on its case. A few letters change their length with their case.
         self._spoken_text = cased if len(cased) == len(text) else usual_kanji(text)
         self.words = morphemes(self._spoken_text.lower() if self._spoken_text is cased else self._spoken_text)
@@ -172,21 +172,21 @@ def _judge(one: _Side, other: _Side, here: _Span, there: _Span) -> DifferenceCla
         return "recognition"
     if same_form(old, new):
         return "notation"
-    alike = _sound_alike(one, other, here, there)
+    sounds_alike = _sound_alike(one, other, here, there)
     said, heard = one.within(*here), other.within(*there)
     # The dictionary reads adjacent digits as one number: 二三 as 23.
     numbers = _DIGITS.search(old) or _DIGITS.search(new)
-    parts = list(_differing_parts(old, new))
+    differing = list(_differing_parts(old, new))
     if not numbers and _one_form(said, heard, old, new):
-        spoken = all(_KANA.fullmatch(a) and _KANA.fullmatch(b) for a, b in parts)
+        all_kana = all(_KANA.fullmatch(a) and _KANA.fullmatch(b) for a, b in differing)
         loanwords = _KATAKANA.fullmatch(old) and _KATAKANA.fullmatch(new)
-        return "recognition" if spoken and not alike and not loanwords else "notation"
-    if not alike:
+        return "recognition" if all_kana and not sounds_alike and not loanwords else "notation"
+    if not sounds_alike:
         if is_another_reading(said, heard):
             return "notation"
         sounds = _alone(one.usual(*here)), _alone(other.usual(*there))
         return "homophone" if sound_alike_by_characters(said, heard, sounds) else "recognition"
-    in_kana = all(_KANA.fullmatch(a) or _KANA.fullmatch(b) for a, b in parts)
+    in_kana = all(_KANA.fullmatch(a) or _KANA.fullmatch(b) for a, b in differing)
     return "notation" if in_kana and not is_another_word(said, heard) else "homophone"
 
 

@@ -87,17 +87,17 @@ def sound_alike_by_characters(
         and not dictionary_entries(text)
         for text in texts
     ]
-    ways = [
+    readings = [
         _keys(map(_character_readings, text)) | _keys(map(_entry_readings, words)) if new else set()
         for text, words, new in zip(texts, (one, other), unknown, strict=True)
     ]
     if all(unknown):
-        return not ways[0].isdisjoint(ways[1])
-    known = [
+        return not readings[0].isdisjoint(readings[1])
+    usual_sounds = [
         {_key(sound), _key("".join(word.reading for word in words))}
         for sound, words in zip(sounds, (one, other), strict=True)
     ]
-    return not ways[0].isdisjoint(known[1]) or not ways[1].isdisjoint(known[0])
+    return not readings[0].isdisjoint(usual_sounds[1]) or not readings[1].isdisjoint(usual_sounds[0])
 
 
 @lru_cache(maxsize=8_192)
@@ -108,7 +108,7 @@ def _character_readings(character: str) -> tuple[str, ...]:
 
 
 def _keys(readings: Iterable[Sequence[str]]) -> set[str]:
-    return {_key("".join(way)) for way in islice(product(*readings), _MOST)}
+    return {_key("".join(combination)) for combination in islice(product(*readings), _MOST)}
 
 
 def _key(kana: str) -> str:
@@ -129,18 +129,18 @@ def is_another_word(said: Sequence[Morpheme], heard: Sequence[Morpheme]) -> bool
             if len(words) == 1 < len(others) and _is_noun_in_katakana(words[0]):
                 return True
             continue
-        parts = [word for word in words if word.surface not in {other.surface for other in others}]
-        rest = [other for other in others if other.surface not in {word.surface for word in words}]
-        if parts and rest and all(word.part in {"助詞", "助動詞"} for word in parts):
+        own_words = [word for word in words if word.surface not in {other.surface for other in others}]
+        their_words = [other for other in others if other.surface not in {word.surface for word in words}]
+        if own_words and their_words and all(word.part in {"助詞", "助動詞"} for word in own_words):
             return not any(
                 entry.part in {"助詞", "助動詞"}
-                for other in rest
+                for other in their_words
                 for entry in (other, *dictionary_entries(other.surface))
             )
         if (
-            len(parts) == 1
-            and re.fullmatch("[ァ-ヺー]+", parts[0].surface)
-            and _has_other_forms(parts[0].surface, rest)
+            len(own_words) == 1
+            and re.fullmatch("[ァ-ヺー]+", own_words[0].surface)
+            and _has_other_forms(own_words[0].surface, their_words)
         ):
             return True
     return False
@@ -151,11 +151,15 @@ def _has_own_particle(words: Sequence[Morpheme], others: Sequence[Morpheme]) -> 
     theirs = {other.surface for other in others}
     if not _ALL_KANJI.search("".join(theirs)):
         return False
-    own = [word.surface for word in words if word.part == "助詞" and word.surface not in theirs]
-    if "を" in own:
+    particles = [word.surface for word in words if word.part == "助詞" and word.surface not in theirs]
+    if "を" in particles:
         return True
-    rest = "".join(word.surface for word in words if word.surface not in own)
-    return len(own) == 1 and bool(_ALL_KANJI.search(rest)) and set(rest) <= set("".join(theirs))
+    remaining_text = "".join(word.surface for word in words if word.surface not in particles)
+    return (
+        len(particles) == 1
+        and bool(_ALL_KANJI.search(remaining_text))
+        and set(remaining_text) <= set("".join(theirs))
+    )
 
 
 def _is_noun_in_katakana(word: Morpheme) -> bool:

@@ -92,11 +92,11 @@ def by_bins(
     if not isinstance(bins, int):
         table = _with_empty_bins(table, key, len(edges) - 1)
     number = table.pop(key).to_numpy(dtype=np.int64)
-    known = number < len(edges) - 1
+    in_bin = number < len(edges) - 1
     means = [float(values[places == place].mean()) if (places == place).any() else np.nan for place in number]
-    low, high = edges[np.where(known, number, 0)], edges[np.where(known, number + 1, 0)]
+    low, high = edges[np.where(in_bin, number, 0)], edges[np.where(in_bin, number + 1, 0)]
     for position, (name, numbers) in enumerate((("from", low), ("to", high), ("mean", np.array(means)))):
-        cells = pd.Series(np.where(known, numbers, np.nan), index=table.index).astype("Float64")
+        cells = pd.Series(np.where(in_bin, numbers, np.nan), index=table.index).astype("Float64")
         table.insert(position, f"{column}_{name}", cells)
     return table
 

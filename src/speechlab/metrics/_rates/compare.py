@@ -143,8 +143,8 @@ def compare_all(
         blocks = bootstrap if place < len(systems) else None
         sides.append((str(name), _prepared(table, on, argument, blocks)))
     pairs = combinations(sides, 2)
-    found = [_compared(one, other, (a, b), bootstrap).row() for (a, one), (b, other) in pairs]
-    return judge(found, level=level).sort_values("p_holm", kind="stable", ignore_index=True)
+    comparisons = [_compared(one, other, (a, b), bootstrap).row() for (a, one), (b, other) in pairs]
+    return judge(comparisons, level=level).sort_values("p_holm", kind="stable", ignore_index=True)
 
 
 def _names(names: object) -> tuple[str, str]:
@@ -213,22 +213,22 @@ def _prepared(
 
 
 def _compared(one: _System, other: _System, names: tuple[str, str], bootstrap: Bootstrap) -> Comparison:
-    here, there = _common(one.keys, other.keys)
-    utterances = len(one.keys) + len(other.keys) - len(here)
-    done = one.scored[here] & other.scored[there]
-    here, there = here[done], there[done]
-    if not len(here):
+    first_rows, second_rows = _common(one.keys, other.keys)
+    utterances = len(one.keys) + len(other.keys) - len(first_rows)
+    scored_in_both = one.scored[first_rows] & other.scored[second_rows]
+    first_rows, second_rows = first_rows[scored_in_both], second_rows[scored_in_both]
+    if not len(first_rows):
         message = (
             "the two tables have no scored utterance in common; check the index, or name the columns with on="
         )
         raise InvalidRequestError(message, parameter="on")
-    signatures = _check_alike(one, other, here, there)
-    units = sorted({*one.texts["unit"][here].tolist(), *other.texts["unit"][there].tolist()})
+    signatures = _check_alike(one, other, first_rows, second_rows)
+    units = sorted({*one.texts["unit"][first_rows].tolist(), *other.texts["unit"][second_rows].tolist()})
     if len(units) > 1:
         message = f"rates by {' and by '.join(units)} cannot be compared; select the rows of one unit in both tables"
         raise InvalidRequestError(message, parameter="unit")
-    first, second, lengths = one.errors[here], other.errors[there], one.lengths[here]
-    blocks_of = None if one.blocks is None else [one.blocks[place] for place in here.tolist()]
+    first, second, lengths = one.errors[first_rows], other.errors[second_rows], one.lengths[first_rows]
+    blocks_of = None if one.blocks is None else [one.blocks[place] for place in first_rows.tolist()]
     drawn = replace(bootstrap, groups=blocks_of)
     blocks = drawn.blocks(np.column_stack([first, second, lengths]))
     length = max(int(lengths.sum()), 1)
@@ -237,15 +237,15 @@ def _compared(one: _System, other: _System, names: tuple[str, str], bootstrap: B
         names=names,
         unit=units[0],
         signature=joined(signatures),
-        utterances=len(here),
-        utterances_excluded=utterances - len(here),
+        utterances=len(first_rows),
+        utterances_excluded=utterances - len(first_rows),
         error_rate_a=int(first.sum()) / length,
         error_rate_b=int(second.sum()) / length,
         difference=int(second.sum() - first.sum()) / length,
         interval=drawn.difference(first, second, lengths),
         p=sign_flip(blocks[:, 0] - blocks[:, 1]),
         tested="utterance" if groups is None else groups if isinstance(groups, str) else "group",
-        mapsswe=_mapsswe(one, other, here, there),
+        mapsswe=_mapsswe(one, other, first_rows, second_rows),
         better_a=int((first < second).sum()),
         better_b=int((second < first).sum()),
         level=bootstrap.level,
@@ -260,9 +260,9 @@ def _common(one: pd.Index[Any], other: pd.Index[Any]) -> tuple[NDArray[np.intp],
         return np.arange(len(one)), np.arange(len(one))
     if one.nlevels != other.nlevels:
         return np.arange(0), np.arange(0)
-    found = other.get_indexer(one)
-    here = np.flatnonzero(found >= 0)
-    return here, found[here]
+    positions = other.get_indexer(one)
+    rows = np.flatnonzero(positions >= 0)
+    return rows, positions[rows]
 
 
 def _mapsswe(one: _System, other: _System, here: NDArray[np.intp], there: NDArray[np.intp]) -> SegmentTest:
@@ -275,8 +275,8 @@ def _mapsswe(one: _System, other: _System, here: NDArray[np.intp], there: NDArra
 
 def _check_alike(one: _System, other: _System, here: NDArray[np.intp], there: NDArray[np.intp]) -> list[str]:
     """The signatures; refuses rows that were scored in different ways or have different references."""
-    ways = {*zip(one.texts["signature"][here], other.texts["signature"][there], strict=True)}
-    for a, b in sorted(ways):
+    signatures = {*zip(one.texts["signature"][here], other.texts["signature"][there], strict=True)}
+    for a, b in sorted(signatures):
         if a != b:
             message = f"the two systems were scored in different ways: {differing(a, b)}; score both alike"
             raise InvalidRequestError(message, parameter="signature")
@@ -293,4 +293,4 @@ def _check_alike(one: _System, other: _System, here: NDArray[np.intp], there: ND
             "utterances"
         )
         raise InvalidRequestError(message, parameter="on")
-    return [way for way, _ in ways]
+    return [signature for signature, _ in signatures]

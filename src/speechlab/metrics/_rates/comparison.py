@@ -136,10 +136,10 @@ class Comparison:
 
     def __repr__(self) -> str:
         first, second = self.names
-        shown = "p < 0.0001" if self.p < 0.0001 else f"p = {self.p:.4f}"
+        p_text = "p < 0.0001" if self.p < 0.0001 else f"p = {self.p:.4f}"
         return (
             f"<Comparison {second} - {first}: {100 * self.difference:+.2f} points by {self.unit}, "
-            f"{shown} by {self.tested}, {self.utterances} utterances>"
+            f"{p_text} by {self.tested}, {self.utterances} utterances>"
         )
 
     def _repr_html_(self) -> str:

@@ -107,15 +107,18 @@ def entity_scores(
             f"entities={entities!r:.60} is no list with an entry for each of {len(frame)} rows; give one"
         )
         raise InvalidRequestError(message, parameter="entities")
-    named = [_read(cell, row) for row, cell in enumerate(cells)]
+    entities_of = [_read(cell, row) for row, cell in enumerate(cells)]
     table, bootstrap = Bootstrap(level, draws, seed, groups).on(frame, "the table")
     counts: list[dict[str, list[int]]] = []
     signatures = []
     for code, rows in texts.items():
-        way = prepare(auto_unit(code), code, "auto")
-        known = _forms((entity for number, *_ in rows for entity in named[number]), way)
-        counts += [_counted(named[number], said, heard, way, known, tolerant) for number, said, heard in rows]
-        signatures.append(way.signature("levenshtein"))
+        preparation = prepare(auto_unit(code), code, "auto")
+        forms = _forms((entity for number, *_ in rows for entity in entities_of[number]), preparation)
+        counts += [
+            _counted(entities_of[number], said, heard, preparation, forms, tolerant)
+            for number, said, heard in rows
+        ]
+        signatures.append(preparation.signature("levenshtein"))
     within = bootstrap.within(table.iloc[[number for rows in texts.values() for number, *_ in rows]])
     signature = joined(signatures)
     found = []
@@ -136,7 +139,7 @@ def _read(cell: Any, row: int) -> list[tuple[str, str]]:
         except (TypeError, ValueError):
             message = f"the entities of row {row} are {cell!r:.60}; {form}"
             raise InvalidRequestError(message, parameter="entities") from None
-    found = []
+    entities_read = []
     for entity in cell if isinstance(cell, list | tuple | np.ndarray) else [cell]:
         text, kind = (
             (entity.get("text"), entity.get("class")) if isinstance(entity, Mapping) else (None, None)
@@ -144,8 +147,8 @@ def _read(cell: Any, row: int) -> list[tuple[str, str]]:
         if not (isinstance(text, str) and text and isinstance(kind, str) and kind not in {"", _ALL}):
             message = f"row {row} has the entity {entity!r:.60}; {form}"
             raise InvalidRequestError(message, parameter="entities")
-        found.append((text, kind))
-    return found
+        entities_read.append((text, kind))
+    return entities_read
 
 
 def _forms(entities: Iterable[tuple[str, str]], way: Preparation) -> dict[str, set[tuple[str, ...]]]:
@@ -168,26 +171,26 @@ def _counted(
     if tolerant and has_classes(way.language):
         heard = compare_texts(said, heard, str(way.language)).tolerant
     alignment = Alignment(way.tokens(said), way.tokens(heard), way.separator)
-    wrong, before = Counter[int](), Counter[int]()
+    misplaced, before = Counter[int](), Counter[int]()
     at = 0
     for edit in alignment:
         if edit.operation == "insert":
             before[at] += 1  # inserted before this token
         else:
-            wrong[edit.reference_index] += edit.operation != "equal"
+            misplaced[edit.reference_index] += edit.operation != "equal"
             at = edit.reference_index + 1
     tokens, recognised = tuple(alignment.reference), tuple(alignment.hypothesis)
     counts: dict[str, list[int]] = {kind: [0] * len(_COUNTS) for kind in (*known, _ALL)}
-    seen = Counter[tuple[str, ...]]()
+    counted_forms = Counter[tuple[str, ...]]()
     for text, kind in entities:
         form = tuple(way.tokens(text))
         starts = _occurrences(form, tokens)
-        start = starts[seen[form]] if seen[form] < len(starts) else None
-        seen[form] += 1
+        start = starts[counted_forms[form]] if counted_forms[form] < len(starts) else None
+        counted_forms[form] += 1
         row = [1, 1, 0, 0, 0, 0, 0]
         if start is not None:
             inside = range(start, start + len(form))
-            errors = sum(wrong[place] for place in inside) + sum(before[place] for place in inside[1:])
+            errors = sum(misplaced[place] for place in inside) + sum(before[place] for place in inside[1:])
             row = [1, 0, int(not errors), int(bool(errors)), 0, errors, len(form)]
         for name in (kind, _ALL):
             counts[name] = [total + more for total, more in zip(counts[name], row, strict=True)]

@@ -117,15 +117,15 @@ def formatting_rates(
     table, bootstrap = Bootstrap(level, draws, seed, groups).on(frame, "the table")
     rows: list[dict[str, Any]] = []
     for code, found_in in texts.items():
-        way = prepare(auto_unit(code), code, "auto")
-        found = [_tallies(said, heard, way) for _, said, heard in found_in]
+        preparation = prepare(auto_unit(code), code, "auto")
+        tallies_of = [_tallies(said, heard, preparation) for _, said, heard in found_in]
         within = bootstrap.within(table.iloc[[number for number, *_ in found_in]])
         for kind in KINDS:
-            counts = np.array([tallies[kind] for tallies in found], dtype=np.int64).reshape(-1, 4)
+            counts = np.array([tallies[kind] for tallies in tallies_of], dtype=np.int64).reshape(-1, 4)
             rows.append(
-                {"language": code, "kind": kind, "utterances": len(found)}
+                {"language": code, "kind": kind, "utterances": len(tallies_of)}
                 | _figures(counts, within)
-                | {"signature": way.signature("levenshtein")}
+                | {"signature": preparation.signature("levenshtein")}
             )
     return pd.DataFrame(rows, columns=list(_TYPES)).astype(_TYPES)
 
@@ -152,20 +152,23 @@ def _figures(counts: NDArray[np.int64], bootstrap: Bootstrap) -> dict[str, Any]:
 
 def _tallies(reference: str, hypothesis: str, way: Preparation) -> dict[str, _Tally]:
     alignment = Alignment(way.tokens(reference), way.tokens(hypothesis), way.separator)
-    here, there = places(reference, way), places(hypothesis, way)
+    reference_places, hypothesis_places = places(reference, way), places(hypothesis, way)
     pairs: list[tuple[_Span, _Span]] = []
     shared: list[tuple[int, int]] = []
     for edit in alignment:
         if edit.reference is not None and edit.hypothesis is not None:
-            one, other = here[edit.reference_index], there[edit.hypothesis_index]
-            pairs.append((one, other))
+            reference_place, hypothesis_place = (
+                reference_places[edit.reference_index],
+                hypothesis_places[edit.hypothesis_index],
+            )
+            pairs.append((reference_place, hypothesis_place))
             if edit.operation == "equal":
-                shared.append((one[0], other[0]))
+                shared.append((reference_place[0], hypothesis_place[0]))
     tallies = {"punctuation": _punctuation((reference, hypothesis), shared, way.language)}
     for kind, find in (("capitals", _capitals), ("digits", _digits)):
         said, heard = (
             {span: form for span, form in find(text).items() if any(_meet(span, token) for token in tokens)}
-            for text, tokens in ((reference, here), (hypothesis, there))
+            for text, tokens in ((reference, reference_places), (hypothesis, hypothesis_places))
         )
         tallies[kind] = _compared(said, heard, pairs)
     return tallies
@@ -190,14 +193,14 @@ def _punctuation(texts: tuple[str, str], shared: list[tuple[int, int]], language
 
 
 def _marks(text: str, language: str | None) -> list[tuple[int, str]]:
-    inside = {place for found in _ABBREVIATION.finditer(text) for place in range(*found.span())}
+    inside = {place for match in _ABBREVIATION.finditer(text) for place in range(*match.span())}
     marks = []
-    for found in _MARK.finditer(text):
-        before, after = text[found.start() - 1 : found.start()], text[found.end() : found.end() + 1]
-        joins = _joins(before) and _joins(after) and found[0] in ".,:;–，．："
-        if not joins and found.start() not in inside:
-            mark = _FOLDED.get(found[0], found[0])
-            marks.append((found.start(), "," if mark == "、" and language == "ja" else mark))
+    for match in _MARK.finditer(text):
+        before, after = text[match.start() - 1 : match.start()], text[match.end() : match.end() + 1]
+        joins = _joins(before) and _joins(after) and match[0] in ".,:;–，．："
+        if not joins and match.start() not in inside:
+            mark = _FOLDED.get(match[0], match[0])
+            marks.append((match.start(), "," if mark == "、" and language == "ja" else mark))
     return marks
 
 
@@ -207,31 +210,31 @@ def _joins(character: str) -> bool:
 
 
 def _capitals(text: str) -> dict[_Span, str]:
-    ways = {}
-    for found in _WORD.finditer(text):
-        word = found[0]
+    forms = {}
+    for match in _WORD.finditer(text):
+        word = match[0]
         if word != word.lower():
-            whole = word == word.upper() and sum(map(str.isalpha, word)) > 1
+            all_capitals = word == word.upper() and sum(map(str.isalpha, word)) > 1
             first = word[0] != word[0].lower() and word[1:] == word[1:].lower()
-            ways[found.span()] = "all" if whole else "first" if first else "mixed"
-    return ways
+            forms[match.span()] = "all" if all_capitals else "first" if first else "mixed"
+    return forms
 
 
 def _digits(text: str) -> dict[_Span, str]:
-    return {found.span(): "digits" for found in _NUMBER.finditer(text)}
+    return {match.span(): "digits" for match in _NUMBER.finditer(text)}
 
 
 def _compared(said: dict[_Span, str], heard: dict[_Span, str], pairs: list[tuple[_Span, _Span]]) -> _Tally:
     """Words of both texts at the same places, which a pair of aligned tokens shares, by their way of writing."""
-    left, right = dict(said), dict(heard)
+    reference_left, hypothesis_left = dict(said), dict(heard)
     hits = substitutions = 0
-    for here, there in pairs:
-        one = next((span for span in left if _meet(span, here)), None)
-        other = next((span for span in right if _meet(span, there)), None)
+    for our_span, their_span in pairs:
+        one = next((span for span in reference_left if _meet(span, our_span)), None)
+        other = next((span for span in hypothesis_left if _meet(span, their_span)), None)
         if one is not None and other is not None:
-            alike = left.pop(one) == right.pop(other)
-            hits, substitutions = hits + alike, substitutions + (not alike)
-    return hits, substitutions, len(left), len(right)
+            equal_values = reference_left.pop(one) == hypothesis_left.pop(other)
+            hits, substitutions = hits + equal_values, substitutions + (not equal_values)
+    return hits, substitutions, len(reference_left), len(hypothesis_left)
 
 
 def _meet(one: _Span, other: _Span) -> bool:

@@ -99,9 +99,9 @@ def hotword_scores(
     counts = {word: [0, 0, 0] for word in aliases}
     for row in rows_of(table):
         find = find_by(row.unit, parts(row.signature)["norm"])
-        here, there = Counter(find(row.reference)), Counter(find(row.hypothesis))
-        for word in here | there:
-            n, m = here[word], there[word]
+        in_reference, in_hypothesis = Counter(find(row.reference)), Counter(find(row.hypothesis))
+        for word in in_reference | in_hypothesis:
+            n, m = in_reference[word], in_hypothesis[word]
             counts[word] = [total + more for total, more in zip(counts[word], (n, m, min(n, m)), strict=True)]
     if together:
         sums = [sum(column) for column in zip(*counts.values(), strict=True)] or [0, 0, 0]
@@ -163,25 +163,25 @@ def hotword_error_rates(
     table, bootstrap = bootstrap.on(as_scored(scored, hypotheses, how), "scored")
     aliases = _aliases(hotwords)
     rows = []
-    done = table[table["errors"].notna()]
-    for unit, part in done.groupby("unit", observed=True):
-        signature = joined_of(part, f"rows by {unit}")
+    scored_rows = table[table["errors"].notna()]
+    for unit, rows_of_unit in scored_rows.groupby("unit", observed=True):
+        signature = joined_of(rows_of_unit, f"rows by {unit}")
         if unit not in {"word", "char"}:
             message = (
                 f"hotwords are found in words or characters, not in the unit {unit!r}; score with unit='char'"
             )
             raise InvalidRequestError(message, parameter="hotwords")
-        counts = _counts_by_row(part, aliases)
+        counts = _counts_by_row(rows_of_unit, aliases)
         for place, words in enumerate(("biased", "unbiased")):
             hits, substitutions, deletions, insertions = counts[:, place].T
             errors, lengths = substitutions + deletions + insertions, hits + substitutions + deletions
-            interval = bootstrap.within(part).ratio(errors, lengths)
+            interval = bootstrap.within(rows_of_unit).ratio(errors, lengths)
             rate = errors.sum() / lengths.sum() if lengths.sum() else None
             sums = [
                 int(column.sum()) for column in (errors, hits, substitutions, deletions, insertions, lengths)
             ]
-            ends = interval if rate is not None else (None, None)
-            rows.append((words, unit, len(part), rate, *ends, *sums, signature))
+            limits = interval if rate is not None else (None, None)
+            rows.append((words, unit, len(rows_of_unit), rate, *limits, *sums, signature))
     return pd.DataFrame(rows, columns=list(_RATE_TYPES)).astype(_RATE_TYPES)
 
 
@@ -219,19 +219,19 @@ def hotword_counts(
     table = as_scored(scored, hypotheses, how)
     aliases = _aliases(hotwords)
     names = ("hotwords_said", "hotwords_hit", "hotwords_added", "unbiased_errors", "unbiased_length")
-    done = (table["errors"].notna() & table["unit"].isin(["word", "char"])).to_numpy(dtype=bool)
-    part = table[done]
+    countable = (table["errors"].notna() & table["unit"].isin(["word", "char"])).to_numpy(dtype=bool)
+    countable_rows = table[countable]
     find_by = cache(partial(finder, aliases))
     rows = []
     for row, (_, (hits, substitutions, deletions, insertions)) in zip(
-        rows_of(part), _counts_by_row(part, aliases).tolist(), strict=True
+        rows_of(countable_rows), _counts_by_row(countable_rows, aliases).tolist(), strict=True
     ):
         find = find_by(row.unit, parts(row.signature)["norm"])
         said, heard = Counter(find(row.reference)), Counter(find(row.hypothesis))
         hit = (said & heard).total()
         errors = substitutions + deletions + insertions
         rows.append((said.total(), hit, heard.total() - hit, errors, hits + substitutions + deletions))
-    counted = pd.DataFrame(rows, np.flatnonzero(done), names, dtype="Int64")
+    counted = pd.DataFrame(rows, np.flatnonzero(countable), names, dtype="Int64")
     return counted.reindex(range(len(table))).set_axis(table.index)
 
 
@@ -240,14 +240,20 @@ def _counts_by_row(part: pd.DataFrame, aliases: dict[str, list[str]]) -> Any:
     counts = np.zeros((len(part), 2, 4), dtype=np.int64)
     forms: dict[tuple[str, str], list[Sequence[str]]] = {}
     for number, row in enumerate(rows_of(part)):
-        way = row.unit, parts(row.signature)["norm"]
-        if way not in forms:
-            forms[way] = [form.split() if row.unit == "word" else form for form in _forms(aliases, way[1])]
+        counted_by = row.unit, parts(row.signature)["norm"]
+        if counted_by not in forms:
+            forms[counted_by] = [
+                form.split() if row.unit == "word" else form for form in _forms(aliases, counted_by[1])
+            ]
         alignment = aligned(row)
-        here, there = (_covered(tokens, forms[way]) for tokens in (alignment.reference, alignment.hypothesis))
+        in_reference, in_hypothesis = (
+            _covered(tokens, forms[counted_by]) for tokens in (alignment.reference, alignment.hypothesis)
+        )
         for edit in alignment:
             inside = (
-                edit.hypothesis_index in there if edit.operation == "insert" else edit.reference_index in here
+                edit.hypothesis_index in in_hypothesis
+                if edit.operation == "insert"
+                else edit.reference_index in in_reference
             )
             counts[number, 0 if inside else 1, _OPERATIONS[edit.operation]] += 1
     return counts

@@ -171,8 +171,8 @@ def _scored(
         with suppress(InvalidRequestError):
             scorers.of_language(tag)
     scores = scorers.columns(frame[reference].tolist(), frame[hypothesis].tolist(), languages)
-    kept = {name: kind for name, kind in SCORES.items() if name not in _SOME or name in scores}
-    return with_columns(frame, scores, kept)
+    types = {name: kind for name, kind in SCORES.items() if name not in _SOME or name in scores}
+    return with_columns(frame, scores, types)
 
 
 class _Scorers:
@@ -198,7 +198,7 @@ class _Scorers:
             columns["score_error"][row] = _no_text(one, other)
             if isinstance(one, str) and isinstance(other, str):
                 rows.setdefault(str(tag), []).append(row)
-        for scorer in [found for found in self._scorers.values() if isinstance(found, _Scorer)]:
+        for scorer in [candidate for candidate in self._scorers.values() if isinstance(candidate, _Scorer)]:
             columns |= {name: [None] * len(said) for name in scorer.names if name not in columns}
         for tag, positions in rows.items():
             scores = self.of_language(tag).columns(
@@ -327,12 +327,14 @@ class _Scorer:
 
     def _aligned(self, one: list[str], other: list[str]) -> tuple[list[list[int]], list[str]]:
         """Hits, substitutions, deletions and insertions of each pair, and its difference as text."""
-        way = self.main
-        said, heard = way.canonical_of(one), way.canonical_of(other)
-        found, tallies = edits_and_counts(said, heard, way.cut)
+        preparation = self.main
+        said, heard = preparation.canonical_of(one), preparation.canonical_of(other)
+        edits_of, tallies = edits_and_counts(said, heard, preparation.cut)
         texts = [
-            Alignment(a, b, way.separator, None, "levenshtein", edits, bool(way.separator)).text
-            for a, b, edits in zip(said, heard, found, strict=True)
+            Alignment(
+                a, b, preparation.separator, None, "levenshtein", edits, bool(preparation.separator)
+            ).text
+            for a, b, edits in zip(said, heard, edits_of, strict=True)
         ]
         return tallies.tolist(), texts
 
@@ -353,13 +355,13 @@ class _Scorer:
     ) -> _Columns:
         if not self.classes:
             return {}
-        way = self.kinds[self.base]
-        if way.normalizer != self.main.normalizer:
-            normal = way.normalized(texts[0]), way.normalized(texts[1])
-        found = [compared(*four, self.language) for four in zip(*texts, *normal, strict=True)]
-        errors = [pair.tolerant_errors for pair in found]
+        preparation = self.kinds[self.base]
+        if preparation.normalizer != self.main.normalizer:
+            normal = preparation.normalized(texts[0]), preparation.normalized(texts[1])
+        comparisons = [compared(*four, self.language) for four in zip(*texts, *normal, strict=True)]
+        errors = [pair.tolerant_errors for pair in comparisons]
         classes: _Columns = {
-            f"{kind}_differences": [pair.count(kind) for pair in found] for kind in self.classes
+            f"{kind}_differences": [pair.count(kind) for pair in comparisons] for kind in self.classes
         }
         return classes | {"tolerant_errors": errors, self._tolerant: _rates(errors, lengths)}
 

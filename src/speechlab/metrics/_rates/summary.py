@@ -195,9 +195,9 @@ _SUMMARY: dict[str, str] = {
 
 
 def _figures(part: pd.DataFrame, bootstrap: Bootstrap, what: str) -> dict[str, Any]:
-    done = part[part["errors"].notna()]
+    scored_rows = part[part["errors"].notna()]
     tallied = _ROWS in part.columns
-    each = done.loc[done.index.repeat(done[_ROWS])] if tallied else done
+    each = scored_rows.loc[scored_rows.index.repeat(scored_rows[_ROWS])] if tallied else scored_rows
     errors = each["errors"].to_numpy(dtype=np.int64)
     lengths = each["reference_length"].to_numpy(dtype=np.int64)
     figures: dict[str, Any] = {
@@ -205,10 +205,10 @@ def _figures(part: pd.DataFrame, bootstrap: Bootstrap, what: str) -> dict[str, A
         "utterances_scored": len(each),
         "empty_references": int((lengths == 0).sum()),
     }
-    if not len(done):
+    if not len(scored_rows):
         return figures
     low, high = bootstrap.within(each).ratio(errors, lengths)
-    counts = {name: int(done[name].sum()) for name in COUNTS}
+    counts = {name: int(scored_rows[name].sum()) for name in COUNTS}
     figures |= {
         "error_rate": errors.sum() / max(lengths.sum(), 1),
         "error_rate_low": low,
@@ -219,9 +219,9 @@ def _figures(part: pd.DataFrame, bootstrap: Bootstrap, what: str) -> dict[str, A
         "word_information_lost": 1 - word_information_preserved(*counts.values()),
         "errors": errors.sum(),
         "reference_length": lengths.sum(),
-        "signature": joined_of(done, what),
+        "signature": joined_of(scored_rows, what),
     }
-    return figures | counts | _of_some_languages(done)
+    return figures | counts | _of_some_languages(scored_rows)
 
 
 def _of_some_languages(done: pd.DataFrame) -> dict[str, Any]:
@@ -231,13 +231,13 @@ def _of_some_languages(done: pd.DataFrame) -> dict[str, Any]:
             continue
         # The errors of both tolerant rates are in one column.
         of_rate = name if name in TOLERANT else column
-        known = (
+        with_rate = (
             done[of_rate].notna().to_numpy() if of_rate in done.columns else np.zeros(len(done), dtype=bool)
         )
-        if not known.any():
+        if not with_rate.any():
             continue
-        found = done[column][known].sum()
+        total = done[column][with_rate].sum()
         if name in _LENGTHS:
-            found = found / max(int(done[_LENGTHS[name]][known].sum()), 1)
-        figures[name] = found
+            total = total / max(int(done[_LENGTHS[name]][with_rate].sum()), 1)
+        figures[name] = total
     return figures

@@ -69,8 +69,8 @@ def _of_rate(rate: ErrorRate) -> pd.DataFrame:
     rows: Any = rate.rows
     if not is_frame(rows):
         return pd.DataFrame(columns, index=rows)
-    own = rows[[name for name in rows.columns if name not in columns]]
-    return pd.concat([own, pd.DataFrame(columns, index=rows.index)], axis=1)
+    own_columns = rows[[name for name in rows.columns if name not in columns]]
+    return pd.concat([own_columns, pd.DataFrame(columns, index=rows.index)], axis=1)
 
 
 def _text(tokens: object) -> str:
@@ -88,14 +88,19 @@ class ScoredRow(NamedTuple):
 
 def rows_of(scored: pd.DataFrame) -> Iterator[ScoredRow]:
     """The rows of a scored table that have scores."""
-    done = scored[scored["errors"].notna()]
-    columns = done[["unit", "signature", "reference_normalized", "hypothesis_normalized"]]
+    scored_rows = scored[scored["errors"].notna()]
+    columns = scored_rows[["unit", "signature", "reference_normalized", "hypothesis_normalized"]]
     return (ScoredRow(*map(str, row)) for row in columns.itertuples(index=False))
 
 
 def aligned(row: ScoredRow) -> Alignment:
     """The alignment of a row, from its compared texts."""
-    way = prepare(row.unit, None, None)
+    preparation = prepare(row.unit, None, None)
     counts: Any = parts(row.signature)["counts"]
     check_counts(counts)
-    return Alignment(way.split(row.reference), way.split(row.hypothesis), way.separator, counts=counts)
+    return Alignment(
+        preparation.split(row.reference),
+        preparation.split(row.hypothesis),
+        preparation.separator,
+        counts=counts,
+    )

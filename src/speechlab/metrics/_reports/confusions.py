@@ -55,21 +55,22 @@ def confusions(scored: Scorable, hypotheses: Iterable[str | None] | None = None,
     import pandas as pd
 
     table = as_scored(scored, hypotheses, how)
-    done = table[table["errors"].notna()]
+    scored_rows = table[table["errors"].notna()]
     signatures = {
-        unit: joined_of(part, f"rows by {unit}") for unit, part in done.groupby("unit", observed=True)
+        unit: joined_of(rows_of_unit, f"rows by {unit}")
+        for unit, rows_of_unit in scored_rows.groupby("unit", observed=True)
     }
     counts: Counter[tuple[str, str, str | None, str | None]] = Counter()
     utterances: Counter[tuple[str, str, str | None, str | None]] = Counter()
-    alignments = scored.alignments if isinstance(scored, ErrorRate) else map(aligned, rows_of(done))
-    for unit, alignment in zip(done["unit"], alignments, strict=True):
-        found = Counter(
+    alignments = scored.alignments if isinstance(scored, ErrorRate) else map(aligned, rows_of(scored_rows))
+    for unit, alignment in zip(scored_rows["unit"], alignments, strict=True):
+        pair_counts = Counter(
             (unit, edit.operation, edit.reference, edit.hypothesis)
             for edit in alignment
             if edit.operation != "equal"
         )
-        counts.update(found)
-        utterances.update(found.keys())
+        counts.update(pair_counts)
+        utterances.update(pair_counts.keys())
     totals: Counter[str] = Counter()
     for key, count in counts.items():
         totals[key[0]] += count

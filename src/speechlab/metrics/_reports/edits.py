@@ -63,27 +63,31 @@ def edits(
     if not scored_already:
         how |= {"reference": reference, "hypothesis": hypothesis}
     table = as_scored(scored, hypotheses, how)
-    done = table[table["errors"].notna()]
-    written = has_column(done, reference, "reference") and has_column(done, hypothesis, "hypothesis")
-    found = []
-    for signature, part in done.groupby("signature", observed=True, sort=False):
-        way = parts(str(signature))
-        known = written and not way["norm"].startswith("custom:") and "variants" not in way
-        language = None if way["lang"] == "any" else way["lang"]
-        rules = way["norm"].partition("#")[0] if known else None
-        columns = (reference, hypothesis) if known else ("reference_normalized", "hypothesis_normalized")
-        said, heard = (list(map(str, part[column])) for column in columns)
-        counts: Any = way["counts"]
-        how_cut = prepare(way["unit"], language, rules, merge_compounds=known and "compounds" in way)
+    scored_rows = table[table["errors"].notna()]
+    written = has_column(scored_rows, reference, "reference") and has_column(
+        scored_rows, hypothesis, "hypothesis"
+    )
+    tables = []
+    for signature, rows_alike in scored_rows.groupby("signature", observed=True, sort=False):
+        fields = parts(str(signature))
+        has_places = written and not fields["norm"].startswith("custom:") and "variants" not in fields
+        language = None if fields["lang"] == "any" else fields["lang"]
+        rules = fields["norm"].partition("#")[0] if has_places else None
+        columns = (reference, hypothesis) if has_places else ("reference_normalized", "hypothesis_normalized")
+        said, heard = (list(map(str, rows_alike[column])) for column in columns)
+        counts: Any = fields["counts"]
+        how_cut = prepare(
+            fields["unit"], language, rules, merge_compounds=has_places and "compounds" in fields
+        )
         pairs = Pairs(said, heard, how_cut, counts)
-        rows = edit_table(pairs, part.index.tolist(), equal=equal).assign(unit=way["unit"])
-        if not known:
+        rows = edit_table(pairs, rows_alike.index.tolist(), equal=equal).assign(unit=fields["unit"])
+        if not has_places:
             rows[list(PLACES)] = pd.NA
-        found.append(rows)
-    if not found:
+        tables.append(rows)
+    if not tables:
         empty = prepare("word", None, None)
-        found = [edit_table(Pairs([], [], empty, "levenshtein"), [], equal=equal).assign(unit="")]
-    joined = pd.concat(found, ignore_index=True)
-    order = {label: place for place, label in enumerate(done.index.tolist())}
+        tables = [edit_table(Pairs([], [], empty, "levenshtein"), [], equal=equal).assign(unit="")]
+    joined = pd.concat(tables, ignore_index=True)
+    order = {label: place for place, label in enumerate(scored_rows.index.tolist())}
     joined = joined.sort_values("utterance", key=lambda labels: labels.map(order), kind="stable")
     return joined.astype({"unit": "string", "operation": "category"}).reset_index(drop=True)

@@ -116,8 +116,8 @@ def _row(
         row["compare_error"] = str(error)
         if "si_sdr_db" not in row:
             return row
-    given, problem = measured_by(measures, sound, model, rate)
-    return row | given | ({"compare_error": problem} if problem else {})
+    values, problem = measured_by(measures, sound, model, rate)
+    return row | values | ({"compare_error": problem} if problem else {})
 
 
 def si_sdr(sound: NDArray[np.float32], model: NDArray[np.float32]) -> float | None:
@@ -134,7 +134,7 @@ def si_sdr(sound: NDArray[np.float32], model: NDArray[np.float32]) -> float | No
     if power == 0 or not one.any():
         return None
     target = (float(one @ other) / power) * other
-    kept, lost = float(target @ target), float((one - target) @ (one - target))
-    if lost == 0 or kept == 0:
+    target_energy, noise_energy = float(target @ target), float((one - target) @ (one - target))
+    if noise_energy == 0 or target_energy == 0:
         return None
-    return 10 * math.log10(kept / lost)
+    return 10 * math.log10(target_energy / noise_energy)

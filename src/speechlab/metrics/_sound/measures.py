@@ -152,10 +152,10 @@ def speech_measures(
     check_pitches(f0_range_hz, _PITCH_RATE)
     functions = checked_measures(measures, (*_TYPES, *_DNSMOS, "measure_error"))
     frame, values, said = _given(clips, texts, audio, text)
-    known = has_column(frame, language, "language")
-    if not known and language != "language":
+    has_language = has_column(frame, language, "language")
+    if not has_language and language != "language":
         language_code(language)
-    languages = frame[language].tolist() if known else [language] * len(values)
+    languages = frame[language].tolist() if has_language else [language] * len(values)
     if len(said) != len(values):
         message = f"there are {len(values)} clips and {len(said)} texts; give one text for each clip"
         raise InvalidRequestError(message, parameter="texts")
@@ -166,8 +166,8 @@ def speech_measures(
         row = _row(value, words_said, code, silence_db, f0_range_hz, with_dnsmos=with_dnsmos)
         if functions and "duration_s" in row:
             sound = read_clip(value).to_mono()
-            given, fault = measured_by(functions, sound.samples, sound.sample_rate)
-            row, problem = row | given, problem or fault
+            measured, fault = measured_by(functions, sound.samples, sound.sample_rate)
+            row, problem = row | measured, problem or fault
         rows.append(row if problem is None else {"measure_error": problem} | row)
     _add_outliers(rows)
     rated = dict.fromkeys(_DNSMOS, "Float64") if with_dnsmos else {}

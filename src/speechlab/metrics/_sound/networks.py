@@ -92,8 +92,8 @@ def speaker_embedding(clip: AudioClip | str | os.PathLike[str] | bytes) -> NDArr
     for start, length in zip(after[:-1][pauses > 0], pauses[pauses > 0], strict=True):
         if length <= round(_PAUSE_S / WINDOW_S):
             loud[start : start + length + 1] = True
-    spoken = sound[np.repeat(loud, round(SPEAKER_RATE * WINDOW_S))[: len(sound)]]
-    return embed_speaker(spoken * np.float32(max(1.0, _QUIETEST / level)))
+    speech = sound[np.repeat(loud, round(SPEAKER_RATE * WINDOW_S))[: len(sound)]]
+    return embed_speaker(speech * np.float32(max(1.0, _QUIETEST / level)))
 
 
 def speaker_similarity(

@@ -45,9 +45,9 @@ def fundamental(
     power = np.empty(count)
     pitch = np.full(count, np.nan)
     for start in range(0, count, _FRAMES_AT_ONCE):
-        part = frames[start : start + _FRAMES_AT_ONCE].astype(np.float64)
-        power[start : start + len(part)] = np.square(part).mean(axis=1)
-        pitch[start : start + len(part)] = _yin(part, window, longest, sample_rate, high_hz)
+        batch = frames[start : start + _FRAMES_AT_ONCE].astype(np.float64)
+        power[start : start + len(batch)] = np.square(batch).mean(axis=1)
+        pitch[start : start + len(batch)] = _yin(batch, window, longest, sample_rate, high_hz)
     pitch[power <= power.max() * _QUIET] = np.nan
     return _without_jumps(pitch)
 
@@ -105,5 +105,5 @@ def _without_jumps(pitch: NDArray[np.float64]) -> NDArray[np.float64]:
         warnings.simplefilter("ignore", RuntimeWarning)  # windows without any voice
         median = np.nanmedian(around, axis=1)
     ratio = pitch / median
-    kept = (ratio < _OCTAVE) & (ratio > 1 / _OCTAVE) & ((~np.isnan(around)).sum(axis=1) >= 3)
-    return np.where(kept, pitch, np.nan)
+    plausible = (ratio < _OCTAVE) & (ratio > 1 / _OCTAVE) & ((~np.isnan(around)).sum(axis=1) >= 3)
+    return np.where(plausible, pitch, np.nan)

@@ -91,17 +91,17 @@ def integrated_loudness(samples: NDArray[np.float32], sample_rate: int) -> float
     columns = samples.reshape(len(samples), -1)
     blocks = int((len(columns) / sample_rate - _BLOCK_S) / _STEP_S + 1e-9) + 1
     starts = (np.arange(blocks) * _STEP_S * sample_rate).astype(int)
-    ends = np.minimum((starts + _BLOCK_S * sample_rate).astype(int), len(columns))
+    stops = np.minimum((starts + _BLOCK_S * sample_rate).astype(int), len(columns))
     total = np.zeros(blocks)
     for channel, column in enumerate(columns.T):
         gain = _CHANNEL_GAINS[channel] if channel < len(_CHANNEL_GAINS) else 1.0
         sums = np.concatenate([[0.0], np.square(_k_weighted(column, sample_rate)).cumsum()])
-        total += gain * (sums[ends] - sums[starts]) / (_BLOCK_S * sample_rate)
-    kept = total[total > 10 ** ((_ABSOLUTE_GATE - _OFFSET) / 10)]
-    if not kept.size:
+        total += gain * (sums[stops] - sums[starts]) / (_BLOCK_S * sample_rate)
+    gated = total[total > 10 ** ((_ABSOLUTE_GATE - _OFFSET) / 10)]
+    if not gated.size:
         return math.nan
-    kept = kept[kept > kept.mean() * 10 ** (_RELATIVE_GATE / 10)]
-    return _OFFSET + 10 * math.log10(float(kept.mean()))
+    gated = gated[gated > gated.mean() * 10 ** (_RELATIVE_GATE / 10)]
+    return _OFFSET + 10 * math.log10(float(gated.mean()))
 
 
 def _k_weighted(column: NDArray[np.float32], sample_rate: int) -> NDArray[np.float64]:

@@ -172,8 +172,8 @@ class Bootstrap:
         sums = self.sums(blocks)
         low, high = self.interval((sums[:, 1] - sums[:, 0]) / np.maximum(sums[:, 2], 1), blocks[:, 2])
         differences = blocks[:, 1] - blocks[:, 0]
-        wrong = (np.maximum(first, second) >= lengths) & (lengths > 0)
-        if not len(sums) or not lengths.any() or (differences.any() and not wrong.any()):
+        impossible = (np.maximum(first, second) >= lengths) & (lengths > 0)
+        if not len(sums) or not lengths.any() or (differences.any() and not impossible.any()):
             return Interval(low, high)
         more, less = (
             self._unseen(np.column_stack([sign * differences, blocks[:, 2]]), lengths) for sign in (1, -1)

@@ -99,11 +99,11 @@ def calibration(
     require_columns(table, correct, confidence, hint="Name the right one, as in confidence='score'")
     sure = _confidences(table[confidence], confidence)
     right = table[correct]
-    known = ~np.isnan(sure)
-    if not right[known].isin([True, False]).all():
+    has_confidence = ~np.isnan(sure)
+    if not right[has_confidence].isin([True, False]).all():
         message = f"column {correct!r} holds {right.dtype}; give True and False"
         raise InvalidRequestError(message, parameter="correct")
-    hits, sure = right[known].to_numpy(dtype=bool), sure[known]
+    hits, sure = right[has_confidence].to_numpy(dtype=bool), sure[has_confidence]
     count = len(sure)
 
     place = np.searchsorted(np.arange(1, bins) / bins, sure, side="right")
@@ -125,7 +125,7 @@ def calibration(
     curve, area = _risk_coverage(hits, sure)
     return Calibration(
         count,
-        int((~known).sum()),
+        int((~has_confidence).sum()),
         accuracy=_over(hits.sum(), count),
         mean_confidence=_over(sure.sum(), count),
         ece=_over(apart, count),
@@ -162,14 +162,14 @@ def _risk_coverage(hits: NDArray[np.bool_], sure: NDArray[np.float64]) -> tuple[
 
     levels, where = np.unique(-sure, return_inverse=True)
     sizes = np.bincount(where, minlength=len(levels))
-    wrong = np.bincount(where, weights=~hits, minlength=len(levels))
-    kept, errors = sizes.cumsum(), wrong.cumsum()
+    errors_at = np.bincount(where, weights=~hits, minlength=len(levels))
+    covered, errors = sizes.cumsum(), errors_at.cumsum()
     # Within a level, wrong values are spread evenly, as the mean over all orders has them.
     number = np.arange(1, len(sure) + 1)
     level = np.repeat(np.arange(len(levels)), sizes)
-    expected = errors[level] - wrong[level] * (kept[level] - number) / sizes[level]
+    expected = errors[level] - errors_at[level] * (covered[level] - number) / sizes[level]
     area = float(np.mean(expected / number)) if len(sure) else math.nan
-    curve = {"threshold": -levels, "coverage": kept / max(len(sure), 1), "risk": errors / kept}
+    curve = {"threshold": -levels, "coverage": covered / max(len(sure), 1), "risk": errors / covered}
     return pd.DataFrame(curve), area
 
 
@@ -181,5 +181,5 @@ def _cross_entropy(hits: NDArray[np.bool_], sure: NDArray[np.float64]) -> float:
     share = right / count
     most = -right * math.log2(share) - (count - right) * math.log2(1 - share)
     with np.errstate(divide="ignore"):
-        given = float(np.log2(np.where(hits, sure, 1 - sure)).sum())
-    return (most + given) / most
+        log_probability = float(np.log2(np.where(hits, sure, 1 - sure)).sum())
+    return (most + log_probability) / most

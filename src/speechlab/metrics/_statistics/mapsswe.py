@@ -74,16 +74,16 @@ def errors_by_place(reference: Tokens, hypothesis: Tokens) -> Places:
 
 def segments(first: Places, second: Places) -> list[tuple[int, int]]:
     """Errors of both systems in each segment of one utterance."""
-    found: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     right = _BOUNDARY
     none = (0,) * max(len(first), len(second))
     for place, (a, b) in enumerate(zip(first or none, second or none, strict=True)):
         if not a and not b:
             right += place % 2
         elif right >= _BOUNDARY:
-            found.append((a, b))
+            spans.append((a, b))
             right = 0
         else:
-            found[-1] = (found[-1][0] + a, found[-1][1] + b)
+            spans[-1] = (spans[-1][0] + a, spans[-1][1] + b)
             right = 0
-    return found
+    return spans

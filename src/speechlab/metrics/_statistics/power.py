@@ -33,5 +33,5 @@ def utterances_needed(differences: NDArray[np.int64], alpha: float, power: float
     effect = abs(float(differences.mean()))
     tested = ((normal.inv_cdf(1 - alpha / 2) + normal.inv_cdf(power)) * deviation / effect) ** 2
     share = float((differences != 0).mean())
-    shown = (math.floor(1 - math.log2(alpha)) + 1) / share
-    return math.ceil(max(tested, shown))
+    least = (math.floor(1 - math.log2(alpha)) + 1) / share
+    return math.ceil(max(tested, least))

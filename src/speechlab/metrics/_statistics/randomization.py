@@ -67,15 +67,15 @@ def holm(p: ArrayLike) -> NDArray[np.float64]:
         array([0.03, 0.06, 0.06])
     """
     try:
-        given = np.asarray(p, np.float64)
+        values = np.asarray(p, np.float64)
     except (TypeError, ValueError):
-        given = np.array(math.inf)
-    if given.ndim != 1 or ((given < 0) | (given > 1)).any():
+        values = np.array(math.inf)
+    if values.ndim != 1 or ((values < 0) | (values > 1)).any():
         message = "p has an entry that is not a p-value; give a list of numbers from 0 to 1, or NaN"
         raise InvalidRequestError(message, parameter="p")
-    out = np.full(len(given), math.nan)
-    known = np.flatnonzero(~np.isnan(given))
-    order = known[np.argsort(given[known], kind="stable")]
-    steps = given[order] * np.arange(len(order), 0, -1)
+    out = np.full(len(values), math.nan)
+    tested = np.flatnonzero(~np.isnan(values))
+    order = tested[np.argsort(values[tested], kind="stable")]
+    steps = values[order] * np.arange(len(order), 0, -1)
     out[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
     return out

@@ -62,15 +62,15 @@ class PairedDraws:
     ) -> tuple[float, float]:
         """P-value of the paired bootstrap as in sacrebleu, twice, in the shape of :meth:`randomization`."""
         observed, _ = _difference(base.sum(0), other.sum(0), score)
-        found = []
+        samples = []
         random = np.random.default_rng(self.seed)
         for size in self._steps():
             drawn = random.choice(self.blocks, size=(size, self.blocks), replace=True)
             counts = np.stack([np.bincount(row, minlength=self.blocks) for row in drawn]).astype(np.float64)
             # In 32 bits as in sacrebleu: with 64 bits, scores would differ from it in the last digits.
             pairs = zip((counts @ base).astype("float32"), (counts @ other).astype("float32"), strict=True)
-            found += [_difference(first, second, score, listed=False)[0] for first, second in pairs]
-        differences = np.array(found)
+            samples += [_difference(first, second, score, listed=False)[0] for first, second in pairs]
+        differences = np.array(samples)
         p = (int(((differences - differences.mean()) > observed).sum()) + 1) / (self.draws + 1)
         return p, p
 

@@ -33,15 +33,15 @@ def components(means: NDArray[np.float64], spread: NDArray[np.float64], takes: f
         return None
     grand = means.mean()
     rows, columns = means.mean(axis=1), means.mean(axis=0)
-    rest = means - rows[:, None] - columns[None, :] + grand
-    rest_square = float((rest**2).sum()) / ((systems - 1) * (utterances - 1))
+    residuals = means - rows[:, None] - columns[None, :] + grand
+    rest_square = float((residuals**2).sum()) / ((systems - 1) * (utterances - 1))
     row_square = utterances * float(((rows - grand) ** 2).sum()) / (systems - 1)
     column_square = systems * float(((columns - grand) ** 2).sum()) / (utterances - 1)
-    known = spread[np.isfinite(spread)]
-    take = float(known.mean()) if len(known) else float("nan")
+    finite = spread[np.isfinite(spread)]
+    take = float(finite.mean()) if len(finite) else float("nan")
     return Components(
         system=max(0.0, (row_square - rest_square) / utterances),
         utterance=max(0.0, (column_square - rest_square) / systems),
-        both=max(0.0, rest_square - (take / takes if len(known) else 0.0)),
+        both=max(0.0, rest_square - (take / takes if len(finite) else 0.0)),
         take=take,
     )

@@ -124,8 +124,8 @@ class Attribution:
 
     def __repr__(self) -> str:
         counts = {cause: int(self.voices[f"{cause}_errors"].sum()) for cause in ("shared", "engine", "own")}
-        told = ", ".join(f"{count} {cause}" for cause, count in counts.items())
-        return f"<Attribution of {int(self.voices['errors'].sum())} errors: {told}>"
+        counts_text = ", ".join(f"{count} {cause}" for cause, count in counts.items())
+        return f"<Attribution of {int(self.voices['errors'].sum())} errors: {counts_text}>"
 
     def _repr_html_(self) -> str:
         shown = self.voices[["voice", "language", "utterances", "errors", *_COUNTS]]
@@ -176,30 +176,31 @@ def attribute(
     """
     scored = as_scored(scored, None, how)
     require_columns(scored, voice, utterance, *([] if engine is None else [engine]), argument="scored")
-    done = scored[scored["errors"].notna() & scored[voice].notna() & scored[utterance].notna()]
-    if not len(done):
+    scored_rows = scored[scored["errors"].notna() & scored[voice].notna() & scored[utterance].notna()]
+    if not len(scored_rows):
         message = (
             "no row has scores, so nothing can be attributed; look at 'score_error' and at the hypotheses"
         )
         raise InvalidRequestError(message, parameter="scored")
-    signature = joined_of(done)
-    engines = _engines(done, voice, engine)
-    given = _takes(done, voice, utterance)
+    signature = joined_of(scored_rows)
+    engines = _engines(scored_rows, voice, engine)
+    takes_of = _takes(scored_rows, voice, utterance)
     faulty = {
-        key: {name: faulty_places(several) for name, several in takes.items()} for key, takes in given.items()
+        key: {name: faulty_places(several) for name, several in takes.items()}
+        for key, takes in takes_of.items()
     }
-    found = {key: causes(takes, faulty[key], engines) for key, takes in given.items()}
-    lengths = {key: next(iter(takes.values()))[0].length for key, takes in given.items()}
-    rows = [*_error_rows(found, engines)]
+    causes_of = {key: causes(takes, faulty[key], engines) for key, takes in takes_of.items()}
+    lengths = {key: next(iter(takes.values()))[0].length for key, takes in takes_of.items()}
+    rows = [*_error_rows(causes_of, engines)]
     places = [_place(row) for row in rows]
     by_chance = chances([place for place in places if place], faulty, lengths, engines)
     for row, place in zip(rows, places, strict=True):
         row["p_holm"] = by_chance[place] if place else None
     return Attribution(
         errors=_table(rows, _ERRORS),
-        voices=_voices(given, found, engines),
-        utterances=_utterances(given, found),
-        variance=_variance(given),
+        voices=_voices(takes_of, causes_of, engines),
+        utterances=_utterances(takes_of, causes_of),
+        variance=_variance(takes_of),
         signature=signature,
     )
 
@@ -225,18 +226,18 @@ def _engines(done: pd.DataFrame, voice: str, engine: str | None) -> dict[str, st
 
 
 def _takes(done: pd.DataFrame, voice: str, utterance: str) -> dict[_Key, dict[str, list[Take]]]:
-    given: dict[_Key, dict[str, list[Take]]] = defaultdict(lambda: defaultdict(list))
-    said: dict[_Key, str] = {}
+    takes_of: dict[_Key, dict[str, list[Take]]] = defaultdict(lambda: defaultdict(list))
+    references: dict[_Key, str] = {}
     for name, label, row in zip(done[voice], done[utterance], rows_of(done), strict=True):
         key = parts(row.signature)["lang"], str(label)
-        if said.setdefault(key, row.reference) != row.reference:
+        if references.setdefault(key, row.reference) != row.reference:
             message = (
-                f"the utterance {label!r:.60} has two references, {said[key]!r:.60} and {row.reference!r:.60}; "
+                f"the utterance {label!r:.60} has two references, {references[key]!r:.60} and {row.reference!r:.60}; "
                 "name a column that identifies utterances, as in utterance='id'"
             )
             raise InvalidRequestError(message, parameter="utterance")
-        given[key][str(name)].append(Take(row))
-    return given
+        takes_of[key][str(name)].append(Take(row))
+    return takes_of
 
 
 _Found = dict[_Key, dict[str, list[list["ErrorRun"]]]]
@@ -264,64 +265,64 @@ def _place(row: dict[str, Any]) -> ErrorPlace | None:
 
 def _counts(runs: Iterable[ErrorRun]) -> dict[str, int]:
     counts = dict.fromkeys(_COUNTS, 0)
-    for one in runs:
-        counts[f"{one.cause if one.kind == 'sound' else one.kind}_errors"] += one.errors
+    for run in runs:
+        counts[f"{run.cause if run.kind == 'sound' else run.kind}_errors"] += run.errors
     return {"errors": sum(counts.values())} | counts
 
 
 def _voices(given: _Given, found: _Found, engines: dict[str, str]) -> pd.DataFrame:
-    spoken: dict[tuple[str, str], dict[str, _Spoken]] = defaultdict(dict)
+    utterances_of: dict[tuple[str, str], dict[str, _Spoken]] = defaultdict(dict)
     for (language, utterance), voices in given.items():
         for voice, takes in voices.items():
-            spoken[voice, language][utterance] = takes, found[language, utterance][voice]
+            utterances_of[voice, language][utterance] = takes, found[language, utterance][voice]
     rows = [
         {"voice": voice, "engine": engines[voice] or None, "language": language} | _voice(utterances)
-        for (voice, language), utterances in spoken.items()
+        for (voice, language), utterances in utterances_of.items()
     ]
     return _table(rows, _VOICES).sort_values(["language", "own_rate"], kind="stable", ignore_index=True)
 
 
 def _voice(utterances: dict[str, _Spoken]) -> dict[str, Any]:
-    takes = [one for several, _ in utterances.values() for one in several]
-    counts = _counts(run for _, found in utterances.values() for runs in found for run in runs)
-    own = {
-        label: sum(_counts(runs)["own_errors"] for runs in found) / len(found)
-        for label, (_, found) in utterances.items()
+    takes = [take for several, _ in utterances.values() for take in several]
+    counts = _counts(run for _, take_runs in utterances.values() for runs in take_runs for run in runs)
+    own_errors = {
+        label: sum(_counts(runs)["own_errors"] for runs in take_runs) / len(take_runs)
+        for label, (_, take_runs) in utterances.items()
     }
-    worst = max(own, key=lambda label: own[label])
-    total = sum(own.values())
-    length = sum(one.length for one in takes)
+    worst = max(own_errors, key=lambda label: own_errors[label])
+    total = sum(own_errors.values())
+    length = sum(take.length for take in takes)
     repeated = [several for several, _ in utterances.values() if len(several) > 1]
-    spread = sum(float(np.var([len(one.errors) for one in several], ddof=1)) for several in repeated)
-    once = sum(several[0].length for several in repeated)
+    spread = sum(float(np.var([len(take.errors) for take in several], ddof=1)) for several in repeated)
+    single_length = sum(several[0].length for several in repeated)
     return {
         "unit": takes[0].row.unit,
         "utterances": len(utterances),
         "takes": len(takes),
         "reference_length": length,
         **counts,
-        "homophones": sum(one.homophones for one in takes),
+        "homophones": sum(take.homophones for take in takes),
         "error_rate": counts["errors"] / max(length, 1),
         **{f"{name}_rate": counts[f"{name}_errors"] / max(length, 1) for name in get_args(Cause)},
-        "utterances_with_own": sum(1 for value in own.values() if value),
-        "endings_lost": sum(1 for _, found in utterances.values() if _loses_its_end(found)),
+        "utterances_with_own": sum(1 for value in own_errors.values() if value),
+        "endings_lost": sum(1 for _, take_runs in utterances.values() if _loses_its_end(take_runs)),
         "worst_utterance": worst if total else None,
-        "worst_share": own[worst] / total if total else None,
-        "take_sd": spread**0.5 / max(once, 1) if repeated else None,
+        "worst_share": own_errors[worst] / total if total else None,
+        "take_sd": spread**0.5 / max(single_length, 1) if repeated else None,
     }
 
 
 def _loses_its_end(takes: list[list[ErrorRun]]) -> bool:
-    lost = sum(any(one.at_end and one.cause == "own" for one in runs) for runs in takes)
-    return 2 * lost >= len(takes)
+    takes_cut = sum(any(run.at_end and run.cause == "own" for run in runs) for runs in takes)
+    return 2 * takes_cut >= len(takes)
 
 
 def _utterances(given: _Given, found: _Found) -> pd.DataFrame:
     rows = []
     for key, voices in given.items():
-        takes = [one for several in voices.values() for one in several]
+        takes = [take for several in voices.values() for take in several]
         counts = _counts(run for several in found[key].values() for runs in several for run in runs)
-        length = sum(one.length for one in takes)
+        length = sum(take.length for take in takes)
         rows.append(
             {"utterance": key[1], "language": key[0], "voices": len(voices), "takes": len(takes)}
             | {"reference_length": length, **counts, "error_rate": counts["errors"] / max(length, 1)}
@@ -337,19 +338,19 @@ def _variance(given: _Given) -> pd.DataFrame:
         names = sorted({voice for voices in mine for voice in voices})
         full = [voices for voices in mine if len(voices) == len(names)]
         rates = [
-            [[len(one.errors) / max(one.length, 1) for one in voices[name]] for voices in full]
+            [[len(take.errors) / max(take.length, 1) for take in voices[name]] for voices in full]
             for name in names
         ]
-        found = _components(rates)
-        if found is None:
+        parts_of = _components(rates)
+        if parts_of is None:
             continue
-        known = {name: value for name, value in found.items() if value == value}
-        whole = sum(known.values())
+        finite = {name: value for name, value in parts_of.items() if value == value}
+        total = sum(finite.values())
         rows.append(
             {"language": language, "unit": next(iter(full[0].values()))[0].row.unit}
             | {"voices": len(names), "utterances": len(full)}
-            | {f"sd_{name}": value**0.5 for name, value in known.items()}
-            | {f"share_{name}": value / whole for name, value in known.items() if whole}
+            | {f"sd_{name}": value**0.5 for name, value in finite.items()}
+            | {f"share_{name}": value / total for name, value in finite.items() if total}
         )
     return _table(rows, _VARIANCE)
 
@@ -361,10 +362,15 @@ def _components(rates: list[list[list[float]]]) -> dict[str, float] | None:
     means: NDArray[np.float64] = np.array([[np.mean(cell) for cell in row] for row in rates])
     spread = np.array([[np.var(cell, ddof=1) if len(cell) > 1 else np.nan for cell in row] for row in rates])
     inverse = np.mean([[1 / len(cell) for cell in row] for row in rates])
-    found = components(means, spread, float(1 / inverse))
-    if found is None:
+    parts_of = components(means, spread, float(1 / inverse))
+    if parts_of is None:
         return None
-    return {"voice": found.system, "utterance": found.utterance, "both": found.both, "take": found.take}
+    return {
+        "voice": parts_of.system,
+        "utterance": parts_of.utterance,
+        "both": parts_of.both,
+        "take": parts_of.take,
+    }
 
 
 def _table(rows: Any, types: dict[str, str]) -> pd.DataFrame:

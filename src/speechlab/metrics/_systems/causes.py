@@ -14,16 +14,28 @@ is a token of the reference, with a tolerance of half a word, or of one and a ha
 because an alignment may shift an error by that much. A voice with several takes of an utterance has an error at a
 place if at least half of its takes have one. Errors of the kind *sound* are compared only with each other, and so are
 errors of all other kinds.
+
+The kinds, of which the first that applies is taken, for a run of errors; if none applies, an error in Japanese or
+Chinese characters gets the kind of the difference that contains it:
+
+1. *number*: both sides are equal without spaces, full stops and signs between digits, and have digits (10:35/1035);
+   or they sound alike and one of them has digits. $10/€10, -5/5 and 1.5/15 are different sums and numbers.
+2. *spelling*: both sides are equal without spaces and full stops (good bye/goodbye), or the difference is *notation*
+   in :func:`speechlab.metrics.compare_texts`.
+3. *homophone*: both sides sound alike, by the pronouncing dictionary of English, the readings of Japanese, or the
+   syllables and tones of Chinese.
+4. *sound*: all other errors.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from functools import cache
 from itertools import groupby
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
-from speechlab.metrics._differences.alike import ErrorKind, Kinds
+from speechlab.metrics._differences.compare import compare_texts, compared, has_classes
 from speechlab.metrics._rates.tables import aligned
 from speechlab.metrics._signatures import parts
 
@@ -32,7 +44,56 @@ if TYPE_CHECKING:
 
     from speechlab.metrics._rates.tables import ScoredRow
 
+ErrorKind: TypeAlias = Literal["sound", "homophone", "number", "spelling"]
+# Ignored: white space, signs between digits, and full stops that are no decimal points.
+_LOOSE = re.compile(r"\s|(?<=\d)[^\w\s.](?=\d)|(?<!\d)\.|\.(?!\d)")
+_DIGIT = re.compile(r"\d")
+_KINDS: dict[str, ErrorKind] = {"homophone": "homophone", "notation": "spelling"}
+"""Kinds of the classes of differences that cannot be heard."""
 Cause: TypeAlias = Literal["shared", "engine", "own"]
+
+
+class Kinds:
+    """The kinds of the errors of one pair of texts.
+
+    Attributes:
+        homophones: Number of places with another word that sounds alike, also if they are no errors in the unit
+            (readings ignore homophones). None if the runs of errors give this number.
+    """
+
+    def __init__(self, reference: str, hypothesis: str, unit: str, language: str | None) -> None:
+        self._spans: list[tuple[int, int, ErrorKind]] = []
+        self._language = language
+        self.homophones: int | None = None
+        if reference == hypothesis or language not in {"ja", "zh"} or not has_classes(language):
+            return
+        comparison = compare_texts(reference, hypothesis, language)
+        self.homophones = comparison.count("homophone")
+        # Differences have places in the normalised reference. These are places of tokens only if the reference is
+        # normalised.
+        if unit == "char" and comparison.reference == reference:
+            self._spans = [
+                (one.start, one.start + len(one.reference), _KINDS.get(one.kind, "sound"))
+                for one in comparison.differences
+            ]
+
+    def of(self, places: Sequence[float], said: str, heard: str) -> list[ErrorKind]:
+        """The kinds of the errors of one run."""
+        kind = self._of_run(said, heard)
+        return [self._at(place) if kind is None else kind for place in places]
+
+    def _of_run(self, said: str, heard: str) -> ErrorKind | None:
+        one, other = (_LOOSE.sub("", text) for text in (said, heard))
+        if one and one == other:
+            return "number" if _DIGIT.search(one) else "spelling"
+        if self._language == "en" and said and heard:
+            kinds = {difference.kind for difference in compared(said, heard, said, heard, "en").differences}
+            if kinds <= {"notation", "homophone"}:
+                return "number" if _DIGIT.search(said + heard) else _KINDS[min(kinds)]
+        return None
+
+    def _at(self, place: float) -> ErrorKind:
+        return next((kind for first, last, kind in self._spans if first - 1 < place < last), "sound")
 
 
 class ErrorRun(NamedTuple):
@@ -100,13 +161,13 @@ class Take:
             self.homophones = len({one.run for one in self.errors if one.kind == "homophone"})
 
     def _join(self, tokens: Iterable[object]) -> str:
-        return self._separator.join(str(one) for one in tokens if one is not None)
+        return self._separator.join(str(token) for token in tokens if token is not None)
 
     def near(self) -> set[_Place]:
         """The places of its errors, each with all places within the tolerance."""
         reach = 1 if self.row.unit == "word" else 3  # in halves of a token
         steps = [step / 2 for step in range(-reach, reach + 1)]
-        return {(one.place + step, one.kind == "sound") for one in self.errors for step in steps}
+        return {(error.place + step, error.kind == "sound") for error in self.errors for step in steps}
 
     def runs(self, shares: Sequence[tuple[Cause, float]]) -> list[ErrorRun]:
         """Its runs of errors, cut where the kind or the cause changes."""
@@ -160,11 +221,11 @@ def _shares(
     voice: str, place: _Place, faulty: Mapping[str, set[_Place]], engines: Mapping[str, str]
 ) -> dict[str, float]:
     """The share of the other voices with an error at a place, for each engine."""
-    found: dict[str, list[bool]] = defaultdict(list)
+    shares: dict[str, list[bool]] = defaultdict(list)
     for other, places in faulty.items():
         if other != voice:
-            found[engines[other]].append(place in places)
-    return {engine: sum(has) / len(has) for engine, has in found.items()}
+            shares[engines[other]].append(place in places)
+    return {engine: sum(has) / len(has) for engine, has in shares.items()}
 
 
 def _cause(own: str, shares: Mapping[str, float]) -> tuple[Cause, float]:

@@ -38,18 +38,22 @@ def chances(
 ) -> dict[ErrorPlace, float]:
     """The probability that at least as many voices err at a place by chance, corrected by Holm over all places."""
     tokens: Counter[tuple[str, str]] = Counter()
-    wrong: Counter[tuple[str, str, bool]] = Counter()
+    faulty_counts: Counter[tuple[str, str, bool]] = Counter()
     for key, voices in faulty.items():
         for voice, its in voices.items():
             tokens[key[0], voice] += lengths[key]
-            wrong.update((key[0], voice, sound) for place, sound in its if place in range(lengths[key]))
+            faulty_counts.update(
+                (key[0], voice, sound) for place, sound in its if place in range(lengths[key])
+            )
     p = {}
     for place in dict.fromkeys(places):
         voices = faulty[place.key]
-        named = [name for name in voices if place.engine in {None, engines[name]}]
+        compared = [name for name in voices if place.engine in {None, engines[name]}]
         language = place.key[0]
-        rates = [wrong[language, name, place.sound] / max(tokens[language, name], 1) for name in named]
-        p[place] = at_least(sum((place.token, place.sound) in voices[name] for name in named), rates)
+        rates = [
+            faulty_counts[language, name, place.sound] / max(tokens[language, name], 1) for name in compared
+        ]
+        p[place] = at_least(sum((place.token, place.sound) in voices[name] for name in compared), rates)
     # All other places, whose p-values are larger, count too: all tokens, for all voices and for each engine.
     kinds = len({place.sound for place in p})
     several = len(set(engines.values()))

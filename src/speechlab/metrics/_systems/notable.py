@@ -33,8 +33,8 @@ def findings(errors: pd.DataFrame, voices: pd.DataFrame, utterances: pd.DataFram
     shared = likely[likely["cause"] == "shared"]
     places = [(part, part["voice"].nunique(), count[key]) for key, part in _places(shared)]
     # If alignments shift an error, it may be shared although few voices have errors at this place.
-    told = [place for place in places if 2 * place[1] > place[2]]
-    for part, wrong, of in sorted(told, key=lambda place: -int(place[0]["errors"].sum()))[:_MANY]:
+    frequent = [place for place in places if 2 * place[1] > place[2]]
+    for part, wrong, of in sorted(frequent, key=lambda place: -int(place[0]["errors"].sum()))[:_MANY]:
         first = part.iloc[0]
         kind = "" if first["kind"] == "sound" else f" (a {first['kind']})"
         heard = _quoted(part, "hypothesis") + (" or another" if part["hypothesis"].nunique() > 1 else "")

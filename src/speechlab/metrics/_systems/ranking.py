@@ -95,23 +95,23 @@ class Ranking:
         best, count = self.systems.iloc[0], int(self.systems["utterances"].iloc[0])
         rate, on = _UNITS.get(best["unit"], "error rate"), f"on {count} utterance{'s' * (count != 1)}"
         first = self._told([best["system"]])
-        others = self.systems["system"].tolist()[1:]
-        if not others:
+        other_names = self.systems["system"].tolist()[1:]
+        if not other_names:
             return f"{first} has no other to be compared with: its {rate}, {on}."
         if (self.systems["error_rate"] == best["error_rate"]).all():
-            named = [best["system"], *others]
-            who = _listed(named) if len(named) <= _NAMED else f"All {len(named)} systems"
+            ordered = [best["system"], *other_names]
+            who = _listed(ordered) if len(ordered) <= _NAMED else f"All {len(ordered)} systems"
             return f"{who} have the same {rate} ({percent(best['error_rate'])}) {on}."
-        alike = self.tied[1:]
-        worse = [name for name in others if name not in alike]
+        tied = self.tied[1:]
+        worse = [name for name in other_names if name not in tied]
         test = f"exact paired test by {self.tested}, Holm, {1 - self.level:.2g} level"
         if not worse:
-            none = f"{self._told(alike)} cannot" if len(alike) == 1 else f"None of {self._told(alike)} can"
+            none = f"{self._told(tied)} cannot" if len(tied) == 1 else f"None of {self._told(tied)} can"
             return f"{none} be told from {first}, which has the lowest {rate} {on} ({test})."
-        told = f"{self._told(worse)} {'has' if len(worse) == 1 else 'have'} a significantly higher one"
-        if alike:
-            told = f"{self._told(alike)} cannot be told from it, {told}"
-        return f"{first} has the lowest {rate} of {len(self.systems)} {on}; {told} ({test})."
+        text = f"{self._told(worse)} {'has' if len(worse) == 1 else 'have'} a significantly higher one"
+        if tied:
+            text = f"{self._told(tied)} cannot be told from it, {text}"
+        return f"{first} has the lowest {rate} of {len(self.systems)} {on}; {text} ({test})."
 
     def _told(self, names: list[str]) -> str:
         """Systems with their rates; for many systems, their number and the range of their rates."""
@@ -172,8 +172,8 @@ def rank(
         'a (0.0%) has the lowest word error rate of 2 on 12 utterances; b (66.7%) has'
     """
     bootstrap = _bootstrap(level, power, draws, seed, groups)
-    done = _done(as_scored(scored, None, how), system, utterance, *_given(groups))
-    return _rankings({"": _sums(done, system, utterance, bootstrap)}, power, bootstrap)[""]
+    scored_rows = _done(as_scored(scored, None, how), system, utterance, *_given(groups))
+    return _rankings({"": _sums(scored_rows, system, utterance, bootstrap)}, power, bootstrap)[""]
 
 
 def rank_each(
@@ -224,12 +224,12 @@ def rank_each(
         {'no': 'a', 'yes': 'a'}
     """
     bootstrap = _bootstrap(level, power, draws, seed, groups)
-    done = _done(as_scored(scored, None, how), system, utterance, by, *_given(groups))
-    parts = {
-        str(key): _sums(part, system, utterance, bootstrap, f" where {by!r} is {key!r}")
-        for key, part in done.groupby(by, sort=False)
+    scored_rows = _done(as_scored(scored, None, how), system, utterance, by, *_given(groups))
+    rankings = {
+        str(key): _sums(rows_of, system, utterance, bootstrap, f" where {by!r} is {key!r}")
+        for key, rows_of in scored_rows.groupby(by, sort=False)
     }
-    return _rankings(parts, power, bootstrap)
+    return _rankings(rankings, power, bootstrap)
 
 
 class _Sums(NamedTuple):
@@ -257,18 +257,18 @@ def _bootstrap(level: float, power: object, draws: int, seed: int, groups: str |
 def _done(scored: pd.DataFrame, *names: str) -> pd.DataFrame:
     """Rows with scores and a value in each named column; these columns become texts."""
     require_columns(scored, *names, argument="scored")
-    done = scored[scored[["errors", *names]].notna().all(axis=1)]
-    return done.assign(**{name: done[name].astype(str) for name in names})
+    complete = scored[scored[["errors", *names]].notna().all(axis=1)]
+    return complete.assign(**{name: complete[name].astype(str) for name in names})
 
 
 def _sums(done: pd.DataFrame, system: str, utterance: str, bootstrap: Bootstrap, where: str = "") -> _Sums:
-    kept = _common(done, system, utterance, where)
-    common = kept[utterance].unique()
-    tables = {str(name): part for name, part in kept.groupby(system, sort=False)}
+    common_rows = _common(done, system, utterance, where)
+    common = common_rows[utterance].unique()
+    tables = {str(name): system_rows for name, system_rows in common_rows.groupby(system, sort=False)}
     counts = ("errors", "reference_length")
     block = utterance if bootstrap.groups is None else bootstrap.groups
-    blocks = kept[block].unique()
-    sums = [part.groupby(block)[[*counts]].sum().loc[blocks] for part in tables.values()]
+    blocks = common_rows[block].unique()
+    sums = [system_rows.groupby(block)[[*counts]].sum().loc[blocks] for system_rows in tables.values()]
     errors, lengths = (np.array([one[name].to_numpy(dtype=np.int64) for one in sums]) for name in counts)
     rates = errors.sum(axis=1) / np.maximum(lengths.sum(axis=1), 1)
     order = np.argsort(rates, kind="stable")
@@ -282,15 +282,15 @@ def _rankings(parts: dict[str, _Sums], power: float, bootstrap: Bootstrap) -> di
     """The rankings, with p-values that are corrected for all of them together."""
     import pandas as pd
 
-    both = pd.concat([one.pairs for one in parts.values()], ignore_index=True)
-    rows = [{str(name): cell for name, cell in row.items()} for row in both.to_dict("records")]
+    all_pairs = pd.concat([ranking.pairs for ranking in parts.values()], ignore_index=True)
+    rows = [{str(name): cell for name, cell in row.items()} for row in all_pairs.to_dict("records")]
     pairs = judge(rows, level=bootstrap.level)
-    found, at = {}, 0
-    for key, one in parts.items():
-        own = pairs.iloc[at : at + len(one.pairs)].reset_index(drop=True)
-        at += len(one.pairs)
-        found[key] = _ranking(one, own, len(pairs), power, bootstrap)
-    return found
+    corrected, at = {}, 0
+    for key, ranking in parts.items():
+        own_pairs = pairs.iloc[at : at + len(ranking.pairs)].reset_index(drop=True)
+        at += len(ranking.pairs)
+        corrected[key] = _ranking(ranking, own_pairs, len(pairs), power, bootstrap)
+    return corrected
 
 
 def _ranking(one: _Sums, pairs: pd.DataFrame, tests: int, power: float, bootstrap: Bootstrap) -> Ranking:
@@ -322,23 +322,23 @@ def _ranking(one: _Sums, pairs: pd.DataFrame, tests: int, power: float, bootstra
     return Ranking(systems, pairs, bootstrap.level, one.excluded, signature, tested)
 
 
-def _common(done: pd.DataFrame, system: str, utterance: str, where: str) -> pd.DataFrame:
+def _common(numbered: pd.DataFrame, system: str, utterance: str, where: str) -> pd.DataFrame:
     """Rows of the takes with scores of all systems, with the number of the take."""
-    if not len(done):
+    if not len(numbered):
         message = (
             "no row has scores, so there is nothing to rank; look at 'score_error' and at the hypotheses"
         )
         raise InvalidRequestError(message, parameter="scored")
-    count = done[system].nunique()
-    done = done.assign(**{_TAKE: done.groupby([system, utterance]).cumcount()})
-    kept = done[done.groupby([utterance, _TAKE])[system].transform("nunique") == count]
-    if not len(kept):
+    count = numbered[system].nunique()
+    numbered = numbered.assign(**{_TAKE: numbered.groupby([system, utterance]).cumcount()})
+    common_rows = numbered[numbered.groupby([utterance, _TAKE])[system].transform("nunique") == count]
+    if not len(common_rows):
         message = (
             f"no utterance has scores of all {count} systems{where}; leave out the system that failed, "
             "or rank those that have utterances in common"
         )
         raise InvalidRequestError(message, parameter="scored")
-    return kept
+    return common_rows
 
 
 def _pairs(tables: dict[str, pd.DataFrame], utterance: str, bootstrap: Bootstrap) -> pd.DataFrame:

@@ -63,8 +63,8 @@ def timed_counts(reference: TimedTokens, hypothesis: TimedTokens) -> TimedCounts
         pass
     # Tokens after the last place that is near in time are insertions.
     total = int(row[-1]) + (heard - low - len(row) + 1) * ERROR
-    errors, rest = divmod(total, ERROR)
-    substitutions = rest // _SUBSTITUTION
+    errors, remainder = divmod(total, ERROR)
+    substitutions = remainder // _SUBSTITUTION
     deletions = (errors - substitutions + said - heard) // 2
     return TimedCounts(substitutions, deletions, deletions - said + heard)
 
@@ -89,10 +89,10 @@ def timed_edits(reference: TimedTokens, hypothesis: TimedTokens) -> tuple[Tokens
         return int(row[inside - low]) + (place - inside) * ERROR
 
     while at:
-        here = cost(at, place)
-        if cost(at - 1, place) + ERROR == here:
+        cell_cost = cost(at, place)
+        if cost(at - 1, place) + ERROR == cell_cost:
             at -= 1
-        elif place > rows[at][0] and cost(at, place - 1) + ERROR == here:
+        elif place > rows[at][0] and cost(at, place - 1) + ERROR == cell_cost:
             place -= 1
         else:
             at, place = at - 1, place - 1

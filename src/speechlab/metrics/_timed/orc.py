@@ -28,11 +28,11 @@ def cheapest_streams(segments: Sequence[TimedTokens], streams: Sequence[TimedTok
     The costs are a table with an axis for each stream. Source: T. von Neumann et al., On word error rate definitions
     and their efficient computation for multi-speaker speech recognition systems (ICASSP 2023).
     """
-    spoken = [number for number, segment in enumerate(segments) if len(segment.codes)]
-    bounds = [_bounds([segments[number] for number in spoken], stream) for stream in streams]
+    nonempty = [number for number, segment in enumerate(segments) if len(segment.codes)]
+    bounds = [_bounds([segments[number] for number in nonempty], stream) for stream in streams]
     cells = sum(
         int(np.prod([highs[at] - lows[at] + 1 for lows, highs in bounds], dtype=np.float64))
-        for at in range(len(spoken))
+        for at in range(len(nonempty))
     )
     if cells > MAX_CELLS:
         message = (
@@ -43,7 +43,7 @@ def cheapest_streams(segments: Sequence[TimedTokens], streams: Sequence[TimedTok
     costs = np.zeros((1,) * len(streams), dtype=np.int64)
     low, high = [0] * len(streams), [0] * len(streams)
     tables = [(low, costs)]
-    for at, number in enumerate(spoken):
+    for at, number in enumerate(nonempty):
         segment, options = segments[number], []
         for axis, (lows, highs) in enumerate(bounds):
             along = with_insertions(np.moveaxis(costs, axis, -1), int(highs[at]) - high[axis])
@@ -58,13 +58,13 @@ def cheapest_streams(segments: Sequence[TimedTokens], streams: Sequence[TimedTok
         for axis in range(len(streams)):
             costs = np.moveaxis(closed(np.moveaxis(costs, axis, -1)), -1, axis)
         tables.append((low, costs))
-    return _chosen(segments, spoken, streams, tables)
+    return _chosen(segments, nonempty, streams, tables)
 
 
 def _bounds(segments: Sequence[TimedTokens], stream: TimedTokens) -> tuple[Tokens, Tokens]:
     starts = np.array([segment.starts.min() for segment in segments])
-    ends = np.array([segment.ends.max() for segment in segments])
-    return near_places(starts, ends, stream)
+    latest = np.array([segment.ends.max() for segment in segments])
+    return near_places(starts, latest, stream)
 
 
 def _chosen(
@@ -84,19 +84,19 @@ def _chosen(
             while place[axis] > low[axis] and row[-2] + ERROR == row[-1]:
                 place[axis] -= 1
                 row = row[:-1]
-        here = int(_along(costs, low, place, 0, place[0])[-1])
+        cost_here = int(_along(costs, low, place, 0, place[0])[-1])
         before_low, before = tables[at - 1]
         segment = segments[spoken[at - 1]].part(slice(None, None, -1))
         for axis, stream in enumerate(streams):
             first, last = low[axis], place[axis]
             row = np.arange(last - first + 1, dtype=np.int64) * ERROR
-            part = stream.part(slice(first, last)).part(slice(None, None, -1))
+            reversed_part = stream.part(slice(first, last)).part(slice(None, None, -1))
             for token in range(len(segment.codes)):
-                row = after_token(row, segment, token, part, slice(None))
+                row = after_token(row, segment, token, reversed_part, slice(None))
             through = _along(before, before_low, place, axis, first) + row[::-1]
-            if (found := np.flatnonzero(through == here)).size:
+            if (exits := np.flatnonzero(through == cost_here)).size:
                 chosen[spoken[at - 1]] = axis
-                place[axis] = first + int(found[-1])
+                place[axis] = first + int(exits[-1])
                 break
     return chosen
 

@@ -273,7 +273,7 @@ def streams_of(
     """The tokens of each recording and group (by a column); with a collar, their times are their middles ± collar."""
     ordered = table.iloc[np.argsort(table["start"].to_numpy(), kind="stable")]
     groups = ordered[by].tolist() if by else [""] * len(ordered)
-    parts: dict[str, dict[str, list[_Token]]] = {}
+    streams_by_file: dict[str, dict[str, list[_Token]]] = {}
     for file, group, start, end, text, row in zip(
         ordered["file"].tolist(),
         groups,
@@ -283,7 +283,7 @@ def streams_of(
         ordered.index.tolist(),
         strict=True,
     ):
-        stream = parts.setdefault(file, {}).setdefault(group, [])
+        stream = streams_by_file.setdefault(file, {}).setdefault(group, [])
         tokens = preparation.tokens(text)
         if not tokens:
             continue
@@ -299,7 +299,8 @@ def streams_of(
                 begin, stop = middle - collar, middle + collar
             stream.append((codes.setdefault(token, len(codes)), begin, stop, middle, row))
     return {
-        file: {name: _tokens(stream) for name, stream in streams.items()} for file, streams in parts.items()
+        file: {name: _tokens(stream) for name, stream in streams.items()}
+        for file, streams in streams_by_file.items()
     }
 
 
@@ -307,8 +308,8 @@ def _tokens(stream: list[_Token]) -> TimedTokens:
     codes, starts, ends, middles, rows = zip(*stream, strict=True) if stream else ((), (), (), (), ())
     # Rounded to the nanosecond, so that rounding errors do not decide whether times touch or overlap.
     begin, stop = (np.rint(np.array(times, dtype=np.float64) * 1e9) / 1e9 for times in (starts, ends))
-    whole = (np.array(values, dtype=np.int64) for values in (codes, rows))
-    return TimedTokens(next(whole), begin, stop, np.array(middles, dtype=np.float64), next(whole))
+    integers = (np.array(values, dtype=np.int64) for values in (codes, rows))
+    return TimedTokens(next(integers), begin, stop, np.array(middles, dtype=np.float64), next(integers))
 
 
 def _by_stream(said: list[TimedTokens], heard: dict[str, TimedTokens]) -> list[_Matched]:
@@ -318,8 +319,8 @@ def _by_stream(said: list[TimedTokens], heard: dict[str, TimedTokens]) -> list[_
     chosen = cheapest_streams(said, list(streams.values()))
     rows: list[_Matched] = []
     for number, (name, stream) in enumerate(streams.items()):
-        own = [segment for segment, at in zip(said, chosen, strict=True) if at == number] or [nobody]
-        tokens = TimedTokens(*map(np.concatenate, zip(*own, strict=True)))
+        own_segments = [segment for segment, at in zip(said, chosen, strict=True) if at == number] or [nobody]
+        tokens = TimedTokens(*map(np.concatenate, zip(*own_segments, strict=True)))
         rows.append(("", name, (tokens, stream), timed_counts(tokens, stream)))
     return rows
 
@@ -344,9 +345,9 @@ def _by_segment(reference: pd.DataFrame, pairs: list[tuple[TimedTokens, TimedTok
     counts = {name: np.zeros(len(reference), dtype=np.int64) for name in _COLUMNS[3:]}
     for said, heard in pairs:
         ours, theirs = timed_edits(said, heard)
-        wrong = ours >= 0
-        wrong[wrong] = said.codes[wrong] != heard.codes[ours[wrong]]
-        np.add.at(counts["substitutions"], said.rows[wrong], 1)
+        substituted = ours >= 0
+        substituted[substituted] = said.codes[substituted] != heard.codes[ours[substituted]]
+        np.add.at(counts["substitutions"], said.rows[substituted], 1)
         np.add.at(counts["deletions"], said.rows[ours < 0], 1)
         np.add.at(counts["reference_length"], said.rows, 1)
         near = np.unique(said.rows)

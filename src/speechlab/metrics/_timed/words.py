@@ -107,13 +107,13 @@ class WordTimes:
         return bool(self.words["correct"].any() and self.words["start_error_s"].isna().all())
 
     def __repr__(self) -> str:
-        found = f"<WordTimes {int(self.words['correct'].sum())} of {self.reference_words} words recognised; "
+        counts = f"<WordTimes {int(self.words['correct'].sum())} of {self.reference_words} words recognised; "
         if self._unknown:
-            return f"{found}their times are unknown>"
+            return f"{counts}their times are unknown>"
         start, end = self.edges()["median_abs_s"]
         score = self.within(_TOLERANCES[1])
         return (
-            f"{found}median error {start:.3f} s of starts, {end:.3f} s of ends; "
+            f"{counts}median error {start:.3f} s of starts, {end:.3f} s of ends; "
             f"F1 within {_TOLERANCES[1]:g} s {score.f1:.4f}>"
         )
 
@@ -177,8 +177,8 @@ def word_times(
         tokens = [np.bincount(side.rows, minlength=1) for side in (ours, theirs)]
         if of_texts:  # a text of characters has no words
             counts = np.bincount(rows[1], minlength=len(tokens[1]))[pairs[1]]
-        whole = (counts == tokens[1][pairs[1]]) & (of_texts | (counts == tokens[0][pairs[0]]))
-        partner[pairs[1][whole]] = pairs[0][whole]
+        complete = (counts == tokens[1][pairs[1]]) & (of_texts | (counts == tokens[0][pairs[0]]))
+        partner[pairs[1][complete]] = pairs[0][complete]
     correct = partner >= 0
     words = tables[1].rename(columns={"text": "word"}).assign(correct=correct)
     words["reference"] = np.where(correct, partner, 0)
@@ -211,5 +211,5 @@ def _checked(table: pd.DataFrame, argument: str) -> pd.DataFrame:
     if not is_frame(table):
         raise refused(argument, table, "a table with the columns start, end and word")
     require_columns(table, "word", hint="A table of words has the columns start, end and word")
-    others = [name for name in ("text",) if name in table.columns]
-    return segment_frame(table.drop(columns=others).rename(columns={"word": "text"}))
+    replaced = [name for name in ("text",) if name in table.columns]
+    return segment_frame(table.drop(columns=replaced).rename(columns={"word": "text"}))

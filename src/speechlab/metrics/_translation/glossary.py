@@ -147,24 +147,24 @@ def glossary_table(
         raise InvalidRequestError(message, parameter="hypotheses")
     heard_terms = _finder(targets, language)
     said_terms = _finder({term: [term] for term in targets}, source_language) if by_source else heard_terms
-    expected, found = dict.fromkeys(targets, 0), dict.fromkeys(targets, 0)
+    expected, hits = dict.fromkeys(targets, 0), dict.fromkeys(targets, 0)
     missed: dict[str, list[int]] = {term: [] for term in targets}
     for number, (original, hypothesis) in enumerate(zip(originals, hypotheses, strict=True)):
-        wanted, there = said_terms(original), heard_terms(hypothesis)
-        for term in dict.fromkeys(wanted):
-            n, kept = wanted.count(term), min(wanted.count(term), there.count(term))
+        in_source, in_hypothesis = said_terms(original), heard_terms(hypothesis)
+        for term in dict.fromkeys(in_source):
+            n, matched = in_source.count(term), min(in_source.count(term), in_hypothesis.count(term))
             expected[term] += n
-            found[term] += kept
-            if kept < n:
+            hits[term] += matched
+            if matched < n:
                 missed[term].append(number)
     rows = [
         (
             term,
             " | ".join(spellings),
             expected[term],
-            found[term],
-            expected[term] - found[term],
-            found[term] / expected[term] if expected[term] else None,
+            hits[term],
+            expected[term] - hits[term],
+            hits[term] / expected[term] if expected[term] else None,
             missed[term],
         )
         for term, spellings in targets.items()

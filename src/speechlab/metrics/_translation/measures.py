@@ -32,8 +32,8 @@ def make_metrics(
     from sacrebleu.metrics.chrf import CHRF
     from sacrebleu.metrics.ter import TER
 
-    wanted = column_names(names, "metrics")
-    if not wanted:
+    measure_names = column_names(names, "metrics")
+    if not measure_names:
         message = f"metrics is empty; name some of {', '.join(map(repr, METRICS))}"
         raise InvalidRequestError(message, parameter="metrics")
     given: object = options  # type hints are not enforced at run time
@@ -41,20 +41,20 @@ def make_metrics(
         message = f"options is {options!r:.60}; give a dict from metrics to dicts of sacrebleu's arguments"
         raise InvalidRequestError(message, parameter="options")
     for name in options or {}:
-        check_choice(name, wanted, "options", "options are for the requested metrics only, not for")
+        check_choice(name, measure_names, "options", "options are for the requested metrics only, not for")
     classes: dict[str, tuple[Any, dict[str, Any]]] = {
         "chrf": (CHRF, {}),
         "chrf++": (CHRF, {"word_order": 2}),
         "bleu": (BLEU, {"tokenize": tokenize, "effective_order": single}),
         "ter": (TER, {}),
     }
-    made = {}
-    for name in wanted:
+    instances = {}
+    for name in measure_names:
         check_choice(name, METRICS, "metrics", "there is no metric")
         kind, fixed = classes[name]
-        made[name] = _made(name, kind, fixed, (options or {}).get(name, {}))
-        made[name].num_refs = 1
-    return made
+        instances[name] = _made(name, kind, fixed, (options or {}).get(name, {}))
+        instances[name].num_refs = 1
+    return instances
 
 
 def _made(name: str, kind: Any, fixed: dict[str, Any], given: object) -> Any:

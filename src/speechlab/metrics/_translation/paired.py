@@ -104,8 +104,8 @@ def compare_translations(
     bootstrap = Bootstrap(level, _DRAWS.get(str(test), 1) if draws is None else draws, 0, groups)
     check_choice(test, _TESTS, "test", "there is no test")
     given = _given(references, systems, bootstrap, sources, (reference, source))
-    made = make_metrics(metrics, tokenizer(tokenize, language), options, single=False)
-    scores = {name: given.scored(made, scorers, name) for name in given.systems}
+    measures = make_metrics(metrics, tokenizer(tokenize, language), options, single=False)
+    scores = {name: given.scored(measures, scorers, name) for name in given.systems}
     seed = _seed()
     interval = replace(given.bootstrap, draws=_DRAWS["bootstrap"] if draws is None else draws, seed=seed or 0)
     sizes = given.bootstrap.sizes(len(given.said))
@@ -116,7 +116,9 @@ def compare_translations(
         (base_name, base), *others = blocks.items()
         compute = scores[base_name]._compute[metric]  # noqa: SLF001 - its own sub-room
         paired = PairedDraws(len(base), bootstrap.draws, seed)
-        signature = _signature(made.get(metric), scores[base_name].signatures[metric], test, paired, groups)
+        signature = _signature(
+            measures.get(metric), scores[base_name].signatures[metric], test, paired, groups
+        )
         before = scores[base_name].scores[metric]
         for system, statistics in others:
             low, high = _interval(base, statistics, compute, interval, sizes)
@@ -130,7 +132,7 @@ def compare_translations(
                 "low": low,
                 "high": high,
             }
-            of_sacrebleu = theirs if groups is None and metric in made else math.nan
+            of_sacrebleu = theirs if groups is None and metric in measures else math.nan
             facts = {"p": p, "test": f"paired {test}", "p_sacrebleu": of_sacrebleu, "blocks": len(base)}
             what = {"measure": metric, "unit": POINTS, "n": len(given.said), "signature": signature}
             more = WORSE if metric == "ter" else BETTER

@@ -26,9 +26,9 @@ def checked_scorers(scorers: object, names: Iterable[str]) -> Mapping[str, Score
     ):
         message = f"scorers is {scorers!r:.60}; give a dict from names to functions"
         raise InvalidRequestError(message, parameter="scorers")
-    taken = set(names) & set(scorers)
-    if taken:
-        message = f"the scorer {min(taken)!r} has the name of another metric; give it a name of its own"
+    reserved = set(names) & set(scorers)
+    if reserved:
+        message = f"the scorer {min(reserved)!r} has the name of another metric; give it a name of its own"
         raise InvalidRequestError(message, parameter="scorers")
     return scorers
 
@@ -37,14 +37,14 @@ def scored_by(
     scorer: Scorer, name: str, texts: tuple[list[str], list[str], list[str]]
 ) -> NDArray[np.float64]:
     """Return the score of each translation."""
-    given = scorer(*texts)
+    answers = scorer(*texts)
     try:
-        values = np.array([float(value) for value in given], dtype=np.float64)
+        values = np.array([float(value) for value in answers], dtype=np.float64)
     except (TypeError, ValueError):
         values = np.array([math.nan])
     if len(values) != len(texts[1]) or not np.isfinite(values).all():
         message = (
-            f"the scorer {name!r} gave {given!r:.60}; it must give one finite number for each of "
+            f"the scorer {name!r} gave {answers!r:.60}; it must give one finite number for each of "
             f"{len(texts[1])} texts"
         )
         raise InvalidRequestError(message, parameter="scorers")

@@ -215,8 +215,8 @@ def translation_score(
         warn_if_unspaced(
             first, "name the language, as in language='ja', or a tokeniser; otherwise BLEU is near 0"
         )
-    made = make_metrics(metrics, tokenizer(tokenize, language), options, single=len(said) == 1)
-    score = scored(said, heard, made, scorers, sources or [""] * len(heard), rows)
+    measures = make_metrics(metrics, tokenizer(tokenize, language), options, single=len(said) == 1)
+    score = scored(said, heard, measures, scorers, sources or [""] * len(heard), rows)
     if glossary is None:
         return score
     return replace(score, glossary=glossary_table(first, heard, glossary, sources, language, source_language))
@@ -339,14 +339,14 @@ def score_translations(
     how: dict[str, Any] = {"tokenize": tokenize, "metrics": metrics, "options": options, "scorers": scorers}
     how |= {"reference": reference, "hypothesis": hypothesis, "source": source}
     rows = []
-    for values, part in keyed.groupby(groups_by, observed=True, sort=True):
-        done = part[part[reference].notna() & part[hypothesis].notna()]
-        figures: dict[str, Any] = {"utterances": len(part), "utterances_scored": len(done)}
-        if len(done):
-            score = translation_score(done, language=str(values[-1]), **how)
+    for values, rows_of in keyed.groupby(groups_by, observed=True, sort=True):
+        complete_rows = rows_of[rows_of[reference].notna() & rows_of[hypothesis].notna()]
+        figures: dict[str, Any] = {"utterances": len(rows_of), "utterances_scored": len(complete_rows)}
+        if len(complete_rows):
+            score = translation_score(complete_rows, language=str(values[-1]), **how)
             figures |= {"empty_references": score.empty_references}
             for metric in names:
-                low, high = score._interval(metric, bootstrap.within(done))  # noqa: SLF001 - its own module
+                low, high = score._interval(metric, bootstrap.within(complete_rows))  # noqa: SLF001 - its own module
                 figures |= {metric: score.scores[metric], f"{metric}_low": low, f"{metric}_high": high}
                 figures[f"{metric}_signature"] = score.signatures[metric]
         rows.append(dict(zip(groups_by, values, strict=True)) | figures)

@@ -87,10 +87,10 @@ class _NumberReader:
         self._at = 0
 
     def numbers(self) -> list[str]:
-        found = []
+        numbers = []
         while self._at < len(self._words):
-            found.append(self._number())
-        return found
+            numbers.append(self._number())
+        return numbers
 
     def _peek(self, ahead: int = 0) -> str:
         return self._words[self._at + ahead] if self._at + ahead < len(self._words) else ""
@@ -242,6 +242,6 @@ def _plain(value: Fraction) -> str:
         return str(value.numerator)
     for digits in range(1, 13):
         if (value * 10**digits).denominator == 1:
-            whole, rest = divmod((value * 10**digits).numerator, 10**digits)
-            return f"{whole}.{rest:0{digits}d}"
+            integer, decimals = divmod((value * 10**digits).numerator, 10**digits)
+            return f"{integer}.{decimals:0{digits}d}"
     return f"{value.numerator}/{value.denominator}"

@@ -10,10 +10,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from speechlab.metrics._differences._english.numbers import NUMBER_WORDS, RUN, in_figures
-from speechlab.metrics._differences._english.traced import Traced
 from speechlab.text import normalizer, words
 
 if TYPE_CHECKING:
@@ -55,9 +54,11 @@ _CHARACTERS = {
 def _character(character: str) -> str:
     if character in _CHARACTERS:
         return _CHARACTERS[character]
-    parts = unicodedata.normalize("NFKD", character).lower()
+    decomposed = unicodedata.normalize("NFKD", character).lower()
     return "".join(
-        part for part in parts if unicodedata.category(part) not in {"Mn", "Cf", "Cc"} or part in "\t\n"
+        code_point
+        for code_point in decomposed
+        if unicodedata.category(code_point) not in {"Mn", "Cf", "Cc"} or code_point in "\t\n"
     )
 
 
@@ -96,9 +97,9 @@ def _sum(match: re.Match[str]) -> str:
 
 
 def _behind(match: re.Match[str]) -> str:
-    amount, unit, rest = match[1], match[2], match[3]
+    amount, unit, cents = match[1], match[2], match[3]
     unit = unit if unit.endswith("s") or unit in {"yen", "usd", "aud", "cad"} else f"{unit}s"
-    value = float(amount) + (int(rest) / 100 if rest and "." not in amount else 0)
+    value = float(amount) + (int(cents) / 100 if cents and "." not in amount else 0)
     unit = _CODES.get(unit, unit).replace("us dollars", "usd")
     return f"{_figure(value)} {unit}"
 
@@ -207,6 +208,58 @@ def _american(word: str) -> str:
     return next(step for step in normalizer("en").steps if step.name == "spellings").apply(word)
 
 
+class Token(NamedTuple):
+    """A word of a rewritten text, and its range in the text as written."""
+
+    text: str
+    start: int
+    end: int
+
+
+class Traced:
+    """A text and, for each of its characters, the range of the original that it stands for."""
+
+    def __init__(self, original: str, character: Callable[[str], str]) -> None:
+        """Begin with a text in which each character of the original has been replaced by some or none."""
+        pieces = list(map(character, original))
+        self.text = "".join(pieces)
+        self._starts = [place for place, piece in enumerate(pieces) for _ in piece]
+        self._ends = [place + 1 for place in self._starts]
+
+    def sub(self, pattern: re.Pattern[str], replacement: str | Callable[[re.Match[str]], str]) -> None:
+        """Replace all matches; each new character stands for the match without the blanks at its ends."""
+        pieces: list[str] = []
+        starts: list[int] = []
+        stops: list[int] = []
+        copied = 0
+        for match in pattern.finditer(self.text):
+            new = match.expand(replacement) if isinstance(replacement, str) else replacement(match)
+            first, last = match.span()
+            if new == match[0]:
+                continue
+            inside = [place for place in range(first, last) if not self.text[place].isspace()]
+            low = self._starts[inside[0]] if inside else self._place(first)
+            high = self._ends[inside[-1]] if inside else low
+            pieces += self.text[copied:first], new
+            starts += [*self._starts[copied:first], *[low] * len(new)]
+            stops += [*self._ends[copied:first], *[high] * len(new)]
+            copied = last
+        if copied or pieces:
+            pieces.append(self.text[copied:])
+            self._starts, self._ends = starts + self._starts[copied:], stops + self._ends[copied:]
+            self.text = "".join(pieces)
+
+    def _place(self, index: int) -> int:
+        return self._starts[index] if index < len(self._starts) else max(self._ends, default=0)
+
+    def tokens(self) -> list[Token]:
+        """The words between blanks."""
+        return [
+            Token(word[0], self._starts[word.start()], max(self._ends[word.start() : word.end()]))
+            for word in re.finditer(r"\S+", self.text)
+        ]
+
+
 _PLAIN = re.compile("[A-Za-z,;!? ]*")
 _WORD = re.compile("[A-Za-z]+")
 # Words of letters alone that a rule can change, if there is no figure in the text.
@@ -233,9 +286,9 @@ class Said:
         self._tokens: list[tuple[int, int]] | None = None
         self.plain = True
         if _PLAIN.fullmatch(text):
-            found = _WORD.findall(text.lower())
-            if _CHANGED.isdisjoint(found):
-                self.words = list(map(_american, found))
+            letters = _WORD.findall(text.lower())
+            if _CHANGED.isdisjoint(letters):
+                self.words = list(map(_american, letters))
                 return
         self.plain = False
         traced = Traced(text, _character)

@@ -19,11 +19,11 @@ FILLERS = frozenset(words("uh um er erm uhm umm uhh hm hmm hmmm mm mmm mhm ehm")
 
 def _read(lines: str) -> dict[str, tuple[str, ...]]:
     """A table of lines such as ``vs: versus; against``: a reading is compared without its blanks."""
-    found = {}
+    table = {}
     for line in lines.strip().splitlines():
         name, _, readings = line.partition(":")
-        found[name.strip()] = tuple(reading.strip().replace(" ", "") for reading in readings.split(";"))
-    return found
+        table[name.strip()] = tuple(reading.strip().replace(" ", "") for reading in readings.split(";"))
+    return table
 
 
 _UNITS = _read(
@@ -235,7 +235,7 @@ def readings(words: Sequence[str], *, figure: bool) -> frozenset[str]:
     for word in words:
         each.append((word, *_other(word, figure=figure)))
         figure = word[:1].isdigit() or (figure and word in _BETWEEN)
-    return frozenset(_plain("".join(way)) for way in islice(product(*each), _MOST))
+    return frozenset(_plain("".join(combination)) for combination in islice(product(*each), _MOST))
 
 
 def _other(word: str, *, figure: bool) -> tuple[str, ...]:
@@ -252,17 +252,19 @@ def _dates(word: str) -> list[str]:
     match = _DATE.fullmatch(word)
     if match is None:
         return []
-    one, other, year = int(match[1]), int(match[2]), match[3] or ""
+    first, second, year = int(match[1]), int(match[2]), match[3] or ""
     years = (year, f"20{year}", f"19{year}") if len(year) == 2 else (year,)
-    ways = [(one, other)] if other <= 12 else []
-    ways += [(other, one)] if one <= 12 else []
-    return [f"{day}{MONTHS[month - 1]}{each}" for day, month in ways if month and day <= 31 for each in years]
+    orders = [(first, second)] if second <= 12 else []
+    orders += [(second, first)] if first <= 12 else []
+    return [
+        f"{day}{MONTHS[month - 1]}{each}" for day, month in orders if month and day <= 31 for each in years
+    ]
 
 
 def is_order_of_figures(one: Sequence[str], other: Sequence[str]) -> bool:
     """Whether only the order of two figures differs (2/3 and 3/2), which are no two forms of one date."""
-    parts = [words[0].split("/") for words in (one, other) if len(words) == 1]
-    return len(parts) == 2 and len(parts[0]) > 1 and parts[0][1::-1] == parts[1][:2] != parts[0][:2]
+    figures = [words[0].split("/") for words in (one, other) if len(words) == 1]
+    return len(figures) == 2 and len(figures[0]) > 1 and figures[0][1::-1] == figures[1][:2] != figures[0][:2]
 
 
 def _out_of(word: str) -> list[str]:
