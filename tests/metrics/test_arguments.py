@@ -91,6 +91,7 @@ FUNCTIONS = {
         metrics.timed_error_rate,
         {"reference": SEGMENTS, "hypothesis": SEGMENTS, "collar": 5.0, "by_speaker": False, **COMPARED},
     ),
+    "partial_stability": (metrics.partial_stability, {"partials": [("a", False)], "language": "en"}),
     "word_times": (
         metrics.word_times,
         {"reference": WORDS, "hypothesis": WORDS, "collar": 5.0, **COMPARED},
@@ -354,6 +355,8 @@ ACCEPTED_BY = {
     ("word_times", "hypothesis"): set(),
     ("timed_error_rate", "reference"): {"[]"},
     ("word_times", "reference"): {"table"},  # of texts
+    ("partial_stability", "partials"): {"[]", "{}"},  # nothing was shown
+    ("partial_stability", "language"): set(),
     ("timed_error_rate", "hypothesis"): {"[]"},
     ("join_texts", "texts"): {"[]", "{}"},
     ("join_texts", "language"): TEXT,

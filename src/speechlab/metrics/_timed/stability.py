@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
-from speechlab._arguments import refused
-from speechlab.text import words, writes_without_spaces
+from speechlab._arguments import check_text, refused
+from speechlab.text import language_code, words, writes_without_spaces
 
 
 @dataclass(frozen=True)
@@ -56,13 +56,14 @@ def partial_stability(partials: Iterable[tuple[str, bool]], *, language: str = "
         The counts and their ratio.
 
     Raises:
-        InvalidRequestError: The partials are not pairs of a text and a bool.
+        InvalidRequestError: The partials are not pairs of a text and a bool, or the language does not exist.
 
     Example:
         >>> partial_stability([("三十", False), ("三時に", True)], language="ja").unstable_words
         1
     """
-    unspaced = bool(language) and writes_without_spaces(language)
+    check_text(language, "language")
+    unspaced = bool(language) and writes_without_spaces(language_code(language))
     shown: list[str] = []
     revisions = unstable = count = 0
     given: Iterable[Any] = partials if isinstance(partials, Iterable) else [partials]  # type: ignore[redundant-expr]  # of users
