@@ -81,22 +81,7 @@ def heard_by_one(
     store: Store | str | None,
     **how: Any,
 ) -> tuple[pd.DataFrame, list[str]]:
-    """Return the hypotheses of one recogniser: the first that can be asked until the end.
-
-    The syntheses are not lost if there is none: then the rows have the reason, or a part of them has hypotheses.
-
-    Args:
-        ears: The clients to try, in order, by name; a single client has no name.
-        rows: The rows with synthesised speech.
-        language: Column of their language.
-        usual: Name of the usual recogniser.
-        identify: As for :func:`recognised`.
-        store: Store of the results.
-        **how: As for :func:`recognised`.
-
-    Returns:
-        The rows, and notes on the recognisers.
-    """
+    """Return the hypotheses of one recogniser: the first that can be asked until the end."""
     parts: list[tuple[int, pd.DataFrame]] = []
     notes: list[str] = []
     for name, client in ears.items():

@@ -55,14 +55,7 @@ def opened(store: Store | str | None) -> Iterator[Store]:
 def kept_answers(
     store: Store, abouts: Sequence[Mapping[str, Any]], ask: Callable[[list[int]], Iterable[Any]]
 ) -> list[float | None]:
-    """The answers about each of many things, asked for only where the store does not have them.
-
-    Args:
-        store: Where answers are kept.
-        abouts: What identifies each answer.
-        ask: Function from the positions that are not known to their answers; those that are no finite numbers are
-            missing, and not kept.
-    """
+    """The answers about each of many things, asked for only where the store does not have them."""
     keys = [hashlib.sha256(json.dumps(one, sort_keys=True).encode()).hexdigest() for one in abouts]
     known = {key: store.get(key) for key in dict.fromkeys(keys)}
     answers = {key: float(one.response["value"]) for key, one in known.items() if one is not None}
@@ -83,14 +76,7 @@ def kept_answers(
 def with_scores(
     table: pd.DataFrame, scorers: Mapping[str, Scorer], columns: Sequence[str], store: Store | str | None
 ) -> tuple[pd.DataFrame, list[str]]:
-    """The table with a column for each scorer, and notes on those that failed.
-
-    Args:
-        table: The rows; those without one of the texts are not scored.
-        scorers: The functions, which get the lists of the texts.
-        columns: Columns of the texts, in the order of the arguments.
-        store: Where answers are kept, by the name of the scorer and the texts.
-    """
+    """The table with a column for each scorer, and notes on those that failed."""
     import pandas as pd
 
     texts = [table[column].tolist() for column in columns]

@@ -39,19 +39,7 @@ def summarized(
     groups: str | None = None,
     items: str | None = None,
 ) -> pd.DataFrame:
-    """Summarise scored rows by voice and language, the best voice of each language first.
-
-    If the rows have columns ``system`` or ``condition``, each value has its own lines.
-
-    Args:
-        scored: Rows of a study, with ``voice``, ``voice_name``, ``gender`` and ``duration_s``.
-        language: Column of their language.
-        speed: Timed calls, as from :func:`speechlab.evaluate._speech.speed.timed_voices`.
-        groups: Column of blocks that are drawn as a whole for intervals, such as sentences spoken more than once;
-            None for the column ``block``, if the rows have it.
-        items: Column that identifies the sentence or the recording; with it the lines of a language are ordered by
-            their rates on the items that all of them have, ``common_rate`` and ``common_utterances``.
-    """
+    """Summarise scored rows by voice and language, the best voice of each language first."""
     groups = BLOCK if groups is None and BLOCK in scored.columns else groups
     by = [*(name for name in SIDES if name in scored.columns), "voice", language]
     spoken = scored[scored["voice"].notna()]
@@ -85,14 +73,7 @@ def summarized(
 
 
 def ranking_scores(part: pd.DataFrame, text: str, language: str, keep: list[str]) -> pd.DataFrame:
-    """Return rows of one language with the scores of the ranking.
-
-    Args:
-        part: Scored rows of a study.
-        text: Column of the references.
-        language: Column of the language.
-        keep: Columns that identify the rows.
-    """
+    """Return rows of one language with the scores of the ranking."""
     code = code_or_none(part[language].iloc[0])
     kept = part[[*keep, text, "hypothesis"]]
     if code == "ja" and _READING_ERRORS in part.columns:
