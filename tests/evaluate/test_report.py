@@ -16,6 +16,7 @@ from speechlab import evaluate
 from speechlab.audio import AudioClip
 from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.evaluate._translation.report import translation_report
+from speechlab.evaluate._writing import contents, page
 from speechlab.evaluate._writing.folder import write_folder
 from speechlab.evaluate._writing.texts import markdown_table
 from speechlab.metrics import score, score_translations
@@ -59,6 +60,23 @@ def report(tmp_path_factory):
 
 def held(page, name):
     return json.loads(re.search(rf'<script type="application/json" id="{name}">(.*?)</script>', page)[1])
+
+
+def test_a_page_of_many_rows_shows_the_worst_and_a_sample_and_says_so(tmp_path, monkeypatch):
+    for module in (contents, page):
+        monkeypatch.setattr(module, "MANY_ROWS", 30)
+        monkeypatch.setattr(module, "PICKED_ROWS", 5)
+    frame = pd.DataFrame({"text": ["the cat"] * 40, "heard": ["the cat"] * 40, "language": "en"})
+    frame.loc[[7, 31], "heard"] = "a dog"
+    report = evaluate.recognition(None, frame, hypotheses="heard", progress=False, store=tmp_path / "store")
+    assert len(report.shown_rows().rows) == 10
+    assert {7, 31} <= set(contents.picked(report.table).index)
+    text = report.to_html()
+    assert (
+        "Of 40 rows, the 5 with most errors and a random sample of 5 are shown; figures are of all." in text
+    )
+    report.save(tmp_path / "many.html")
+    assert not len(evaluate.verify(tmp_path / "many.html").unequal)
 
 
 def test_a_page_makes_no_widget(tmp_path):

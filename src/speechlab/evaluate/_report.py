@@ -17,7 +17,7 @@ from speechlab.evaluate._changes.report import changes_between
 from speechlab.evaluate._speech.report import joined, speech_report
 from speechlab.evaluate._speech.sides import part_of, rows_of, side_by_side
 from speechlab.evaluate._writing.columns import View, plain_columns
-from speechlab.evaluate._writing.contents import Contents, Drawing
+from speechlab.evaluate._writing.contents import Contents, Drawing, picked
 from speechlab.evaluate._writing.folder import (
     PAGES,
     read_folder,
@@ -216,9 +216,9 @@ class Report(Shared, Contents):
 
         frame, given = self.frame(self.shown.frame), {**self.shown.options, **options}
         if not self.shown.scored:
-            return ShownTable(frame, **given)
+            return ShownTable(picked(frame), **given)
         sides = [rows_of(frame, name) for name in given.get("names", ())] or [frame]
-        return shown_errors(*sides, **given)
+        return shown_errors(*(sides if given.get("names") else map(picked, sides)), **given)
 
     def failed(self) -> pd.DataFrame:
         """Return the rows that failed, or that nothing could be done for."""

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from speechlab.client import Client
     from speechlab.store import Store
 
-_LOOK_S = 0.5
+_LOOK_S = 1.0
 """Interval in seconds at which the list of workers is checked."""
 _AT_ONCE = 2
 """Leases of a worker at a time."""
@@ -317,7 +317,8 @@ class Leases:
             ahead = _AT_ONCE * crew.size * max(1, len(crew.leases))
             self._waiting.extend(islice(self._feed, max(0, ahead - len(self._waiting))))
             address = crew.free() if self._waiting else None
-            most = min(crew.size, 1 + len(self._waiting) * crew.size // ahead)
+            fewest = max(1, crew.options["concurrency"] // 2)
+            most = min(crew.size, max(fewest, len(self._waiting) * crew.size // ahead))
             if address is None or not (calls := self._admitted(most)):
                 return
             crew.leases[address] += 1

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from speechlab._platform import package_version
@@ -37,6 +38,10 @@ class Conclusion(NamedTuple):
         return f"{self.text} {self.certainty}".strip()
 
 
+MANY_ROWS = 20_000
+"""Rows from which a page shows a part of them."""
+PICKED_ROWS = 1_000
+"""Rows with most errors, and rows at random, that it then shows."""
 _NOTHING = Conclusion("")
 
 
@@ -150,3 +155,16 @@ class Contents:
     def frame(self, name: str) -> pd.DataFrame:
         """Return a table of the report by its name."""
         return self.tables[name] if name in self.tables else getattr(self, name)
+
+
+def picked(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows of a long table that a person can look at: those with most errors, and a sample, in their order."""
+    if len(frame) <= MANY_ROWS:
+        return frame
+    worst = np.array([], dtype=np.intp)
+    if "error_rate" in frame.columns:
+        rates = frame["error_rate"].astype("Float64").to_numpy(dtype=np.float64, na_value=-1.0)
+        worst = np.argsort(-rates, kind="stable")[:PICKED_ROWS]
+    others = np.setdiff1d(np.arange(len(frame)), worst)
+    sample = np.random.default_rng(0).choice(others, PICKED_ROWS, replace=False)
+    return frame.iloc[np.union1d(worst, sample)]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from speechlab.display import Html, details, element, escape, join
+from speechlab.evaluate._writing.contents import MANY_ROWS, PICKED_ROWS
 from speechlab.evaluate._writing.held import held_report, sealed
 
 if TYPE_CHECKING:
@@ -55,6 +56,10 @@ def page_markup(
     """
     answer, record, methods = report.conclusion, report.record, report.said
     told = "A click on the name of a column sorts."
+    rows = len(report.frame(report.shown.frame))
+    if rows > MANY_ROWS and not report.shown.options.get("names"):
+        worst = f"the {PICKED_ROWS:,} with most errors and " if report.shown.scored else ""
+        told = f"Of {rows:,} rows, {worst}a random sample of {PICKED_ROWS:,} are shown; figures are of all. {told}"
     if sound:
         told += " Sounds are previews (Opus)."
     drawn = [_figure(name, *vectors) for name, vectors in figures.items()]
