@@ -91,8 +91,8 @@ def synthesize(frame: Table, lab: Client, **options: Unpack[SynthesisOptions]) -
 
     Args:
         frame: The table: a DataFrame of pandas or polars, a Series, an Arrow table, a list of dicts, the path of a
-            Parquet, CSV, TSV or JSON Lines file or of a folder of Parquet files, or an iterable of DataFrames or
-            dicts.
+            Parquet, CSV, TSV or JSON Lines file or of a folder of Parquet files, a DataFrame of Dask (which comes
+            back as one), or an iterable of DataFrames or dicts.
         lab: The client.
         text: Column of the texts.
         voice: Id of the voice, or a name that is unambiguous in the catalogue; or a column.
