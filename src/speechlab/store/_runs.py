@@ -104,17 +104,17 @@ class RecordTables:
             StoreError: The store has no run with this id.
         """
         with self._translated():
-            found = self._db.execute(f"SELECT {_COLUMNS} FROM runs WHERE id = ?", (run,)).fetchone()  # noqa: S608 - names of columns and placeholders; values are bound
-        if found is None:
-            known = ", ".join(record.id for record in self.runs()[-3:]) or "none"
-            raise StoreError(f"the store {self.path} has no run {run!r}; its latest are: {known}")
-        return self._record(found)
+            row = self._db.execute(f"SELECT {_COLUMNS} FROM runs WHERE id = ?", (run,)).fetchone()  # noqa: S608 - names of columns and placeholders; values are bound
+        if row is None:
+            latest = ", ".join(record.id for record in self.runs()[-3:]) or "none"
+            raise StoreError(f"the store {self.path} has no run {run!r}; its latest are: {latest}")
+        return self._record(row)
 
     def runs(self) -> list[RunRecord]:
         """Return all runs in the order of their beginnings, independent of the system clock."""
         with self._translated():
-            found = self._db.execute(f"SELECT {_COLUMNS} FROM runs ORDER BY rowid").fetchall()  # noqa: S608 - names of columns and placeholders; values are bound
-        return [self._record(row) for row in found]
+            rows = self._db.execute(f"SELECT {_COLUMNS} FROM runs ORDER BY rowid").fetchall()  # noqa: S608 - names of columns and placeholders; values are bound
+        return [self._record(row) for row in rows]
 
     def part_path(self, part: RunPart) -> Path:
         """Return the Parquet file of a part."""

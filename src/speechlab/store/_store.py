@@ -162,7 +162,7 @@ class Store(RecordTables):
 
     def get_many(self, keys: Collection[str]) -> dict[str, Stored]:
         """Return the stored results of many keys; results with a missing or truncated file are left out."""
-        found: dict[str, Stored] = {}
+        results: dict[str, Stored] = {}
         for some in _slices(list(dict.fromkeys(keys))):
             marks = ",".join("?" * len(some))
             with self._translated():
@@ -183,12 +183,12 @@ class Store(RecordTables):
                 own = blobs.get(key, {})
                 if all(map(self.blobs.has, own.values())):
                     asked, answered = orjson.loads(request), orjson.loads(response)
-                    found[key] = Stored(key, operation, asked, answered, self._paths(own), created)
-        return found
+                    results[key] = Stored(key, operation, asked, answered, self._paths(own), created)
+        return results
 
     def failures(self, keys: Collection[str]) -> dict[str, Attempt]:
         """Return the last failed attempt of each request that has no result."""
-        found: dict[str, Attempt] = {}
+        attempts: dict[str, Attempt] = {}
         for some in _slices(list(dict.fromkeys(keys))):
             with self._translated():
                 rows = self._db.execute(
@@ -196,8 +196,8 @@ class Store(RecordTables):
                     "AND status = 'error' AND key NOT IN (SELECT key FROM results) ORDER BY id",
                     some,
                 ).fetchall()
-            found.update((row[0], Attempt(*row)) for row in rows)
-        return found
+            attempts.update((row[0], Attempt(*row)) for row in rows)
+        return attempts
 
     def put(
         self,

@@ -139,8 +139,8 @@ def _batches(path: Path, rows: int) -> Iterator[pa.Table]:
 
 def _parquet_files(folder: Path) -> list[Path]:
     """The Parquet files of a folder in the order of their names, without files that begin with ``_`` or ``.``."""
-    found = sorted(one for one in folder.rglob("*.parquet") if one.is_file())
-    return [one for one in found if not any(name[0] in "_." for name in one.relative_to(folder).parts)]
+    files = sorted(one for one in folder.rglob("*.parquet") if one.is_file())
+    return [one for one in files if not any(name[0] in "_." for name in one.relative_to(folder).parts)]
 
 
 def _dataset(folder: Path) -> Any:
@@ -149,25 +149,25 @@ def _dataset(folder: Path) -> Any:
     import pyarrow.dataset as ds
 
     files = [str(one) for one in _parquet_files(folder)]
-    given: dict[str, Any] = {"format": "parquet", "partition_base_dir": str(folder)}
-    given["partitioning"] = ds.partitioning(flavor="hive")
-    found = ds.dataset(files, **given)
-    schemas = [one.physical_schema for one in found.get_fragments()]
-    merged = pa.unify_schemas([*schemas, found.schema], promote_options="permissive")
-    return ds.dataset(files, schema=merged.with_metadata(schemas[0].metadata), **given)
+    options: dict[str, Any] = {"format": "parquet", "partition_base_dir": str(folder)}
+    options["partitioning"] = ds.partitioning(flavor="hive")
+    dataset = ds.dataset(files, **options)
+    schemas = [one.physical_schema for one in dataset.get_fragments()]
+    merged = pa.unify_schemas([*schemas, dataset.schema], promote_options="permissive")
+    return ds.dataset(files, schema=merged.with_metadata(schemas[0].metadata), **options)
 
 
 def _folder_batches(folder: Path, rows: int) -> Iterator[pa.Table]:
     import pyarrow as pa
 
-    found, any_row = _dataset(folder), False
-    for file in found.get_fragments():
-        for batch in file.to_batches(schema=found.schema, batch_size=rows, batch_readahead=1):
+    dataset, any_row = _dataset(folder), False
+    for file in dataset.get_fragments():
+        for batch in file.to_batches(schema=dataset.schema, batch_size=rows, batch_readahead=1):
             if len(batch):
                 any_row = True
                 yield pa.Table.from_batches([batch])
     if not any_row:
-        yield found.schema.empty_table()
+        yield dataset.schema.empty_table()
 
 
 def _frames(tables: Iterator[pa.Table]) -> Iterator[pd.DataFrame]:

@@ -73,10 +73,10 @@ def _with_labels(frame: pd.DataFrame) -> pd.DataFrame:
 
     if isinstance(frame.index, pd.RangeIndex) and frame.index.name is None:
         return frame
-    one = frame.index.nlevels == 1
+    single = frame.index.nlevels == 1
     names = []
     for at, name in enumerate(frame.index.names):
-        text = str(name) if name is not None else "index" if one else f"level_{at}"
+        text = str(name) if name is not None else "index" if single else f"level_{at}"
         names.append(f"{text} (index)" if text in frame.columns else text)
     return frame.rename_axis(index=names).reset_index()
 

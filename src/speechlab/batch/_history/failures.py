@@ -45,11 +45,11 @@ def failures(result: Any, store: StoreLike = None, *, prefix: str = "") -> pd.Da
     """
     frame = as_frame(result)
     if frame is not None and f"{prefix}status" in frame.columns and f"{prefix}error_type" in frame.columns:
-        found = Failures(prefix)
-        found.add(frame)
-        return found.table()
+        reasons = Failures(prefix)
+        reasons.add(frame)
+        return reasons.table()
     run = result if isinstance(result, Run) else load(result, store)
-    found = Failures(run.manifest.get("prefix", ""))
+    reasons = Failures(run.manifest.get("prefix", ""))
     for part in run.parts():
-        found.add(part)
-    return found.table()
+        reasons.add(part)
+    return reasons.table()

@@ -296,10 +296,10 @@ def runs(store: StoreLike = None) -> pd.DataFrame:
     for record in records:
         counts = record.manifest.get("statuses", {})
         began = datetime.fromtimestamp(record.started, UTC)
-        known = (
+        timed = (
             record.ended is not None and record.ended >= record.started
         )  # the clock may have been set back
-        seconds = (record.ended or 0.0) - record.started if known else float("nan")
+        seconds = (record.ended or 0.0) - record.started if timed else float("nan")
         figures = [counts.get(name, 0) for name in ("ok", "cached", "error")]
         rows = record.manifest.get("rows", 0)
         reason = record.manifest.get("reason")
@@ -320,8 +320,8 @@ def _kept(store: StoreLike, opened_store: Store) -> StoreLike:
 
 def _here(paths: pd.Series[Any], store: Store) -> pd.Series[Any]:
     """The paths of files in a store, which may have been moved since they were written down."""
-    found = [str(store.blobs.find(path)) if isinstance(path, str) else None for path in paths]
-    return make_column(found, "string", paths.index)
+    current = [str(store.blobs.find(path)) if isinstance(path, str) else None for path in paths]
+    return make_column(current, "string", paths.index)
 
 
 def _read(path: Path) -> pd.DataFrame:

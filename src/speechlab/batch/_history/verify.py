@@ -64,10 +64,10 @@ def verify(run: RunRecord, store: Store) -> Verification:
             outside += len(frame) - len(inside)
             problems += _changed(inside, store)
         keys = [key if isinstance(key, str) else None for key in frame[column + "key"].tolist()]
-        found = store.get_many([key for key in keys if key is not None])
+        stored_results = store.get_many([key for key in keys if key is not None])
         statuses, errors = frame[column + "status"].tolist(), frame[column + "error"].tolist()
         for key, status, error in zip(keys, statuses, errors, strict=True):
-            stored = found.get(key) if key is not None and status in {"ok", "cached"} else None
+            stored = stored_results.get(key) if key is not None and status in {"ok", "cached"} else None
             if status in {"ok", "cached"}:
                 results += 1
                 problems += _problems(key, stored, store)
@@ -105,10 +105,10 @@ def _changed(paths: Iterable[Path], store: Store) -> list[str]:
 
 def in_store(cell: object, store: Store) -> Path | None:
     """Return the current path of a file in a store from any earlier path; None if the store has no such file."""
-    found = _IN_A_STORE.fullmatch(cell) if isinstance(cell, str) else None
-    if found is None:
+    match = _IN_A_STORE.fullmatch(cell) if isinstance(cell, str) else None
+    if match is None:
         return None
-    path = store.blobs.path(found[2], found[3])
+    path = store.blobs.path(match[2], match[3])
     return path if path.is_file() else None
 
 

@@ -114,9 +114,9 @@ class RowStep(ABC):
 
     def call(self, row: Row) -> PlannedCall:
         """Return the call for a row."""
-        given = self._parameters.of(row)
-        alike = repr([given.get(name) for name in self._parameters.columns])
-        return self._call(row[self._column], given, alike)
+        values = self._parameters.of(row)
+        alike = repr([values.get(name) for name in self._parameters.columns])
+        return self._call(row[self._column], values, alike)
 
     @abstractmethod
     def _call(self, cell: Any, given: dict[str, Any], alike: str) -> PlannedCall:

@@ -115,8 +115,8 @@ class TranscriptionStep(RowStep):
 
     def _check(self, same: dict[str, Any]) -> None:
         # if vad is a column, its other options apply to the rows with segments
-        told = {"vad": VadMode.SEGMENTS} if "vad" in self._parameters.columns else {}
-        _ = self._fit(Transcribe(b"", **{**same, **told})).options
+        mode = {"vad": VadMode.SEGMENTS} if "vad" in self._parameters.columns else {}
+        _ = self._fit(Transcribe(b"", **{**same, **mode})).options
 
     def _call(self, cell: Any, given: dict[str, Any], alike: str) -> PlannedCall:
         audio = recording_of(cell, self._column)
@@ -179,10 +179,16 @@ class TranslationStep(RowStep):
 
     def _check_languages(self, given: Mapping[str, Any]) -> None:
         """Refuse a language that the service says to lack."""
-        known = self._voices.translates if self._voices is not None else ()
+        languages = self._voices.translates if self._voices is not None else ()
         for name in ("source_lang", "target_lang"):
-            if known and name in given and re.split("[-_]", given[name].strip().lower())[0] not in known:
-                message = f"{name} is {given[name]!r}, and this service translates between {', '.join(known)}"
+            if (
+                languages
+                and name in given
+                and re.split("[-_]", given[name].strip().lower())[0] not in languages
+            ):
+                message = (
+                    f"{name} is {given[name]!r}, and this service translates between {', '.join(languages)}"
+                )
                 raise InvalidRequestError(message, parameter=name, rule="2.5")
 
     def _call(self, cell: Any, given: dict[str, Any], alike: str) -> PlannedCall:

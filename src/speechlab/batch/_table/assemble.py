@@ -62,12 +62,12 @@ def assemble(plan: Plan) -> pd.DataFrame:
 
 def known_outcomes(chunk: Chunk, store: Store) -> dict[str, Outcome]:
     """Return the outcomes of those calls that the store has a result or a failed attempt of."""
-    found = store.get_many(chunk.calls)
-    failed = store.failures([key for key in chunk.calls if key not in found])
+    results = store.get_many(chunk.calls)
+    failed = store.failures([key for key in chunk.calls if key not in results])
     outcomes: dict[str, Outcome] = {}
     for key in chunk.calls:
-        if key in found:
-            outcomes[key] = Outcome("cached", found[key])
+        if key in results:
+            outcomes[key] = Outcome("cached", results[key])
         elif key in failed:
             outcomes[key] = Outcome.failed_before(failed[key], "error")
         else:
@@ -79,8 +79,8 @@ def assemble_chunk(
     chunk: Chunk, step: RowStep, outcomes: dict[str, Outcome], *, prefix: str = ""
 ) -> pd.DataFrame:
     """Return rows with the result columns added: same index, same order."""
-    told: set[str] = set()
-    rows = [_row(row, step, outcomes, told) for row in chunk.rows]
+    counted: set[str] = set()
+    rows = [_row(row, step, outcomes, counted) for row in chunk.rows]
     result = _with_room(chunk.frame, prefix)
     for name, kind in result_columns(step).items():
         column = make_column([row.get(name) for row in rows], kind, chunk.frame.index)
@@ -134,16 +134,16 @@ def _renamed(frame: pd.DataFrame, names: Mapping[Any, Any]) -> pd.DataFrame:
 
 def _in_kind(frame: pd.DataFrame, plan: Plan) -> pd.DataFrame:
     """Convert a table to polars if the input was of polars, with the input's columns unchanged."""
-    given: Any = plan.source.polars
-    if given is None:
+    table: Any = plan.source.polars
+    if table is None:
         return frame
     from speechlab._require import require
 
     polars = require("polars")
-    given = given.collect() if hasattr(given, "collect") else given
-    own = [name for name in given.columns if name in frame.columns and not _is_new(name, plan)]
+    table = table.collect() if hasattr(table, "collect") else table
+    own = [name for name in table.columns if name in frame.columns and not _is_new(name, plan)]
     new = frame[[name for name in frame.columns if name not in own]]
-    made: pd.DataFrame = given.select(own).hstack(polars.from_pandas(new.reset_index(drop=True)))
+    made: pd.DataFrame = table.select(own).hstack(polars.from_pandas(new.reset_index(drop=True)))
     return made
 
 
@@ -153,14 +153,14 @@ def _is_new(name: str, plan: Plan) -> bool:
 
 
 def _row(
-    row: str | SpeechLabError, step: RowStep, outcomes: dict[str, Outcome], told: set[str]
+    row: str | SpeechLabError, step: RowStep, outcomes: dict[str, Outcome], counted: set[str]
 ) -> dict[str, Any]:
     if isinstance(row, SpeechLabError):
         return {"status": "error", "attempts": 0, **_spent(None), **_error(row)}
     outcome = outcomes[row]
     # the first of several equal rows has the cost
-    bears = outcome if row not in told else None
-    told.add(row)
+    bears = outcome if row not in counted else None
+    counted.add(row)
     kept = {
         "status": outcome.status,
         "attempts": bears.attempts if bears else 0,

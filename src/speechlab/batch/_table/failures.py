@@ -62,15 +62,15 @@ class Failures:
         if not len(wrong):
             return
         # the user's own columns may have types from which Arrow cannot select rows
-        told = frame[[self.prefix + name for name in ("error_type", "http_status", "error")]].iloc[wrong]
+        reasons = frame[[self.prefix + name for name in ("error_type", "http_status", "error")]].iloc[wrong]
         labels = frame.index.tolist()
-        cells = (told[name].tolist() for name in told.columns)
+        cells = (reasons[name].tolist() for name in reasons.columns)
         for row, kind, status, error in zip(wrong.tolist(), *cells, strict=True):
             label = labels[row]
-            known = None if is_missing(status) else int(status)
-            reason = str(kind), known, _VARIES.sub("…", _TRIES.sub("", str(error)))
+            code = None if is_missing(status) else int(status)
+            reason = str(kind), code, _VARIES.sub("…", _TRIES.sub("", str(error)))
             if reason not in self._reasons and len(self._reasons) >= _SHAPES:
-                reason = str(kind), known, ""
+                reason = str(kind), code, ""
             self._reasons.setdefault(reason, [0, str(error), label])[0] += 1
 
     def table(self) -> pd.DataFrame:
@@ -94,20 +94,20 @@ class Failures:
         """Return the message about failed rows; empty if no row failed."""
         if not _told_here.get():
             return ""
-        said = []
+        sentences = []
         if self.failed:
-            said.append(f"{self.failed:,} of {self.rows:,} rows failed{self._commonest()}")
+            sentences.append(f"{self.failed:,} of {self.rows:,} rows failed{self._commonest()}")
         if self.skipped:
-            said.append(
+            sentences.append(
                 f"{self.skipped:,} of {self.rows:,} rows failed in an earlier run, and were not asked again"
             )
-        if not said:
+        if not sentences:
             return ""
         see = f"sl.batch.failures({where}) lists the reasons"
-        return f"{'. '.join(said)}. {see}{f', {rows} the rows' if rows else ''}"
+        return f"{'. '.join(sentences)}. {see}{f', {rows} the rows' if rows else ''}"
 
     def _commonest(self) -> str:
         ordered = sorted(self._reasons.values(), key=lambda reason: -reason[0])
-        told = [f"{count:,} like {error[:_LONGEST]!r}" for count, error, _ in ordered[:_TOLD]]
+        examples = [f"{count:,} like {error[:_LONGEST]!r}" for count, error, _ in ordered[:_TOLD]]
         more = sum(count for count, *_ in ordered[_TOLD:])
-        return ": " + "; ".join([*told, *([f"{more:,} for other reasons"] if more else [])])
+        return ": " + "; ".join([*examples, *([f"{more:,} for other reasons"] if more else [])])

@@ -90,12 +90,12 @@ def segments(
 def _check_asked(keys: pd.Series[Any], store: StoreLike) -> None:
     """Refuse results that are not transcripts, and warn about transcripts without segments."""
     with opened(store) as open_store:
-        found = open_store.get_many([key for key in keys.tolist() if isinstance(key, str)]).values()
-    for stored in found:
+        results = open_store.get_many([key for key in keys.tolist() if isinstance(key, str)]).values()
+    for stored in results:
         if stored.operation != "transcribe":
             message = f"the table is one of {stored.operation}; give what transcribe returned, and its prefix"
             raise InvalidRequestError(message, parameter="result")
-    if found and not any(stored.request.get("vad") == VadMode.SEGMENTS for stored in found):
+    if results and not any(stored.request.get("vad") == VadMode.SEGMENTS for stored in results):
         message = (
             "the transcripts have no segments, as they were not asked for; give transcribe vad='segments'"
         )
@@ -113,10 +113,10 @@ def timed_pieces(
         raise InvalidRequestError(message, parameter="prefix")
     keys = [key if isinstance(key, str) else None for key in result[column].tolist()]
     with opened(store) as open_store:
-        found = open_store.get_many([key for key in keys if key is not None])
+        results = open_store.get_many([key for key in keys if key is not None])
         recordings = _recordings(result, open_store) if audio is None else audio
     statuses = result[f"{prefix}status"].tolist() if f"{prefix}status" in columns else []
-    if not found and {"ok", "cached"}.intersection(statuses):
+    if not results and {"ok", "cached"}.intersection(statuses):
         message = (
             "the store has none of the table's transcripts; give the store that transcribe had, as store="
         )
@@ -124,7 +124,7 @@ def timed_pieces(
     if recordings not in columns:
         message = f"the table has no column {recordings!r} of recordings; name it with audio="
         raise InvalidRequestError(message, parameter="audio")
-    pieces = {key: stored.response.get(kind) or () for key, stored in found.items()}
+    pieces = {key: stored.response.get(kind) or () for key, stored in results.items()}
     if kind == "words":
         pieces = {key: [{**word, "text": word["word"]} for word in each] for key, each in pieces.items()}
     reasons = _reasons(pieces)
@@ -138,8 +138,10 @@ def timed_pieces(
             faults[position] = f"{name}: the service sent times that cannot be right ({reasons[key]})"
             continue
         for number, piece in enumerate(pieces[key]):
-            known = [piece.get("confidence")] if kind == "words" else []
-            rows.append((name, piece["start"], piece["end"], piece["text"], position, label, number, *known))
+            confidence = [piece.get("confidence")] if kind == "words" else []
+            rows.append(
+                (name, piece["start"], piece["end"], piece["text"], position, label, number, *confidence)
+            )
     return _typed(rows, result.index, kind), faults
 
 

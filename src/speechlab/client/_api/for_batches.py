@@ -68,12 +68,12 @@ def grouped(
     They wait as long as the service asks. Failures while no call of the group succeeds count against none of them.
     """
     settings = client._settings  # noqa: SLF001 - of the same room
-    given = give_up_after_s
-    later_s = _LATER_S if given is None else given
+    patience_s = give_up_after_s
+    later_s = _LATER_S if patience_s is None else patience_s
     patience = Patience(
         call_s=max(settings.patience_s, min(later_s, _CALL_S)),
         later_s=later_s,
-        gone_s=_GONE_S if given is None else given,
+        gone_s=_GONE_S if patience_s is None else patience_s,
         failures=_FAILURES,
         spared=True,
     )
@@ -87,23 +87,23 @@ async def ask_service(
     lab: AsyncClient, patient: AsyncClient, store: Store | None, *, voices: bool
 ) -> tuple[str, VoiceCatalogue | None]:
     """Get the identity of a client's service; if it does not reply, take it from a store, or wait."""
-    known = None
+    remembered = None
     if store is not None and lab._settings.mode != "replay":  # noqa: SLF001 - of the same room
         home = lab._settings.home  # noqa: SLF001 - of the same room
-        known = await asyncio.to_thread(Memory(store, "live", "at once").remembered, home)
-    if voices and known is not None and known[1] is None:
-        known = None
+        remembered = await asyncio.to_thread(Memory(store, "live", "at once").remembered, home)
+    if voices and remembered is not None and remembered[1] is None:
+        remembered = None
     group = patient._sender.group  # noqa: SLF001 - of the same room
     usual = group.patience if group is not None else None
-    if group is not None and known is not None:
+    if group is not None and remembered is not None:
         group.patience = replace(group.patience, retries=0)
     try:
         catalogue = await patient.voices() if voices else None
         service = await patient.identity()
     except (APIConnectionError, RateLimitError, ServerError):
-        if known is None:
+        if remembered is None:
             raise
-        service, body = known
+        service, body = remembered
         return service, VoiceCatalogue(VoiceList.parse(body).voices, service) if voices else None
     finally:
         if group is not None and usual is not None:
@@ -146,8 +146,8 @@ def asking_afresh(lab: C, *, keep: bool = False) -> C:
     No call waits for a place or for the end of a pause, so that its time is that of the service. The caller waits
     where the service says "later", and asks again.
     """
-    given: Any = getattr(lab, "_async", lab)
-    settings = given._settings  # noqa: SLF001 - of the same room
+    client: Any = getattr(lab, "_async", lab)
+    settings = client._settings  # noqa: SLF001 - of the same room
     if settings.mode == "replay":
         if not keep:
             raise nothing_is_sent("a call made for its time")

@@ -213,11 +213,11 @@ class Performer(ClientBase):
         clock = self._settings.clock
         time_s = time_of(getattr(options, "timeout", None), self._settings.timeout)
         began = clock.monotonic()
-        known = (await self._voices_for(options, voice, time_s)).one(voice)
+        listed = (await self._voices_for(options, voice, time_s)).one(voice)
         if time_s is None or isinstance(options, RealtimeOptions):  # each text of a session has its own
-            return known, options
+            return listed, options
         left = TimeLeft(max(_LEAST_S, time_s - (clock.monotonic() - began)), time_s)
-        return known, cast("V", replace(cast("Any", options), timeout=left))
+        return listed, cast("V", replace(cast("Any", options), timeout=left))
 
     async def _with_known_voice(self, options: V) -> V:
         """The options with the voice of the catalogue, which is requested only to look up a description."""
@@ -228,14 +228,14 @@ class Performer(ClientBase):
             message = f"voice is a {type(voice).__name__}; give a Voice, its id, or part of its description"
             raise InvalidRequestError(message, parameter="voice_id", rule="2.2")
         if canonical_uuid(voice.strip()) is None:
-            known: Voice | None
+            listed: Voice | None
             if self._catalogue is not None:
-                known = self._catalogue.one(voice)
+                listed = self._catalogue.one(voice)
             else:
-                known, options = await self._looked_up(options, voice)
+                listed, options = await self._looked_up(options, voice)
         else:
-            known = self._catalogue.get(voice.strip()) if self._catalogue is not None else None
-        return options if known is None else replace(options, voice=known)
+            listed = self._catalogue.get(voice.strip()) if self._catalogue is not None else None
+        return options if listed is None else replace(options, voice=listed)
 
 
 async def _kept(operation: Operation[R], stored: StoredCall) -> tuple[RawResponse, R] | None:

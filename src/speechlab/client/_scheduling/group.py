@@ -61,5 +61,5 @@ class CallGroup:
 
     def paused(self) -> tuple[str, float] | None:
         """The reason for which all calls wait, and the remaining seconds; None if they do not wait."""
-        found = [paused for scheduler in tuple(self.schedulers) if (paused := scheduler.paused())]
-        return max(found, key=lambda one: one[1]) if found else None
+        pauses = [paused for scheduler in tuple(self.schedulers) if (paused := scheduler.paused())]
+        return max(pauses, key=lambda one: one[1]) if pauses else None

@@ -224,8 +224,8 @@ class Pressure:
         A queue is harmless while its times are far below the longest silence. Beyond that, the width shrinks before
         a call in the queue is given up.
         """
-        known = self._strains.get(beside, strain)
-        self._strains[beside] = typical = (known + strain) / 2
+        earlier = self._strains.get(beside, strain)
+        self._strains[beside] = typical = (earlier + strain) / 2
         if typical <= _STRAIN:
             return False
         self._queues = self._queues or any(

@@ -331,18 +331,18 @@ class Scheduler:
 
     def _next_time(self, now: float) -> float:
         """The time at which the next call may be sent."""
-        found = [self._delayed[0][0]] if self._delayed else []
+        times = [self._delayed[0][0]] if self._delayed else []
         pause = self.pressure.pause
         ready = [queue for queue in self._queues.values() if queue.first() is not None]
         if ready and pause is not None:
-            found.append(pause.next)
+            times.append(pause.next)
         if pause is not None or self.under_way < self._width:
-            found += [queue.next_at for queue in ready if queue.under_way < queue.ceiling]
+            times += [queue.next_at for queue in ready if queue.under_way < queue.ceiling]
         if ready:
-            found.append(now + _LOOPS_S)
+            times.append(now + _LOOPS_S)
             idle = [place.idle_since + _IDLE_S for place in self._streams if place.idle_since is not None]
-            found += idle
-        return min((when for when in found if when > now), default=math.inf)
+            times += idle
+        return min((when for when in times if when > now), default=math.inf)
 
     def _set_alarms(self, when: float) -> None:
         if when < math.inf:
@@ -371,10 +371,10 @@ def scheduler_for(
     """The one scheduler of this process for a service and key."""
     whose = None if isinstance(clock, SystemClock) else clock
     with _schedulers_lock:
-        known = base_url.rstrip("/"), key, service, whose, most
-        if known not in _schedulers:
-            _schedulers[known] = Scheduler(clock, rng, most)
-        return _schedulers[known]
+        whole_key = base_url.rstrip("/"), key, service, whose, most
+        if whole_key not in _schedulers:
+            _schedulers[whole_key] = Scheduler(clock, rng, most)
+        return _schedulers[whole_key]
 
 
 @after_fork

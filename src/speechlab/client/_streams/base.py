@@ -103,11 +103,11 @@ class Stream(AsyncOpenable):
         call = await self._stored_call_of(operation)
         if call is None:
             return None
-        clock, found = self._sender.settings.clock, await asyncio.to_thread(call.recall)
-        if found is None:
+        clock, recalled = self._sender.settings.clock, await asyncio.to_thread(call.recall)
+        if recalled is None:
             self._tape = Tape(clock, call)
             return None
-        stored, facts = found
+        stored, facts = recalled
         return TapedBody(stored.files["body"], facts, clock, at_pace=call.memory.paced)
 
     async def _sent(self, operation: Operation[Any]) -> StreamBody:

@@ -51,8 +51,8 @@ class FileCopy:
 
     def drop(self) -> None:
         """Delete the incomplete file."""
-        gone = SpeechLabError("not whole")
-        self._left.__exit__(type(gone), gone, None)
+        failure = SpeechLabError("not whole")
+        self._left.__exit__(type(failure), failure, None)
 
 
 def _lengths(data: bytes) -> list[tuple[int, int]]:

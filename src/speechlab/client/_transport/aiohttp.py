@@ -244,11 +244,11 @@ class _Proxy:
         self.headers: dict[str, str] = {}
         if parts.username is not None:
             user, password = unquote(parts.username), unquote(parts.password or "")
-            given = {"Proxy-Authorization": aiohttp.encode_basic_auth(user, password)}
+            credentials = {"Proxy-Authorization": aiohttp.encode_basic_auth(user, password)}
             if base_url.startswith("https:"):  # the proxy sees only the request for a tunnel
-                options["proxy_headers"] = given
+                options["proxy_headers"] = credentials
             else:
-                self.headers = given
+                self.headers = credentials
         self.options = options
 
 

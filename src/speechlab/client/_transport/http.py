@@ -221,8 +221,8 @@ def _request_headers(call: HttpCall) -> dict[str, str]:
         headers["Content-Type"] = call.body.content_type
         headers["Content-Length"] = str(call.body.length)
     if call.headers:
-        given = {name.lower() for name in call.headers}
-        headers = {name: value for name, value in headers.items() if name.lower() not in given}
+        own = {name.lower() for name in call.headers}
+        headers = {name: value for name, value in headers.items() if name.lower() not in own}
     return {**headers, **call.headers}
 
 
@@ -254,8 +254,10 @@ def shared_ssl_context() -> ssl.SSLContext:
                 _ssl_context = httpx2.create_ssl_context()
             except OSError as error:
                 names = [name for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if os.environ.get(name)]
-                told = " and ".join(f"{name}={os.environ[name]!r}" for name in names) or "those of the system"
-                text = f"the certificates to trust cannot be read ({told}): {error}"
+                sources = (
+                    " and ".join(f"{name}={os.environ[name]!r}" for name in names) or "those of the system"
+                )
+                text = f"the certificates to trust cannot be read ({sources}): {error}"
                 raise ConfigurationError(text) from error
         return _ssl_context
 

@@ -55,8 +55,8 @@ class Progress:
         return self.clock.monotonic() - self.began
 
     def timing(self) -> Timing:
-        told = (self.processing_s, self.service_queued_s)
-        return Timing(self.attempts, self.elapsed_s, self.first_byte_s, self.queued_s, *told)
+        reported = (self.processing_s, self.service_queued_s)
+        return Timing(self.attempts, self.elapsed_s, self.first_byte_s, self.queued_s, *reported)
 
     async def key_ready(self) -> None:
         """Wait until the key can be sent."""

@@ -61,8 +61,8 @@ class SocketClosedError(Exception):
     """The connection is closed; ``code`` is 1006 if it broke without a close frame."""
 
     def __init__(self, code: int, reason: str) -> None:
-        said = f": {redact(reason)[:200]}" if reason else ""
-        super().__init__(f"{CLOSE_CODES.get(code, 'the connection was closed')} (code {code}{said})")
+        reasons = f": {redact(reason)[:200]}" if reason else ""
+        super().__init__(f"{CLOSE_CODES.get(code, 'the connection was closed')} (code {code}{reasons})")
         self.code = code
 
 
@@ -163,15 +163,15 @@ def _no_socket(url: str, fault: WireError) -> Failure:
 def _fault(error: Exception, proxy: str | None) -> WireError:
     from websockets.exceptions import InvalidProxyStatus, ProxyError
 
-    said = redact(str(error)).strip() or type(error).__name__
-    if proxy is not None and not is_untrusted(said):
+    message = redact(str(error)).strip() or type(error).__name__
+    if proxy is not None and not is_untrusted(message):
         if isinstance(error, InvalidProxyStatus):
-            return broken_proxy(proxy, said, error.response.status_code)
+            return broken_proxy(proxy, message, error.response.status_code)
         if isinstance(error, ProxyError):
-            return broken_proxy(proxy, said, 0)
+            return broken_proxy(proxy, message, 0)
         if isinstance(error, OSError):  # nothing has been sent to the service yet
-            return broken_proxy(proxy, said)
-    return WireError(said, sent=False, timed_out=False)
+            return broken_proxy(proxy, message)
+    return WireError(message, sent=False, timed_out=False)
 
 
 async def _connecting(settings: Settings, url: str, within_s: float, proxy: str | None) -> ClientConnection:
