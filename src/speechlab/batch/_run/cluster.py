@@ -40,7 +40,7 @@ _AT_ONCE = 2
 """Leases of a worker at a time."""
 _MOST = 500
 """Maximum of calls in a lease."""
-_SHORT_S, _LONG_S = 1.5, 5.0
+_SHORT_S, _LONG_S = 4.0, 12.0
 """Seconds of a lease below which leases grow, and above which they shrink."""
 _MAX_LOST = 4
 """Workers that may be lost with a call before it fails, because it may be the cause."""
