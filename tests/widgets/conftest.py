@@ -74,7 +74,7 @@ def show_test(shown):
 
     def show(test, body_style="", answering=True):
         shown.answer(test, "session")
-        names = "test method title question instructions trials order_seed no_preference session"
+        names = "test method title question instructions trials order_seed no_preference session words design"
         silent = "" if answering else "model.send = () => {};"
         return shown.show_widget("test", test, names, after=silent, body_style=body_style)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import math
 import re
+from collections import Counter
 
 import numpy as np
 import pandas as pd
@@ -14,6 +16,7 @@ import pytest
 from speechlab import evaluate
 from speechlab.audio import AudioClip
 from speechlab.errors import InvalidRequestError
+from speechlab.listening import ListeningKey, page_words, read_key
 from speechlab.metrics import loudness
 from speechlab.widgets import ListeningTest
 
@@ -255,9 +258,9 @@ def test_what_is_kept_is_never_lost_or_replaced(frame, sent):
 
     for answers in ([rated(0, 5), rated(1, 4)], [rated(0, 1), rated(2, 3)], []):
         session = {"listener": "ann", "answers": answers, "else": "x"}  # as an edited page would send it
-        test._asked(test, {"type": "keep", "session": session, "view": "v1"}, [])
+        test._asked(test, {"type": "keep", "session": session, "ask": "v1"}, [])
     assert test.answers["score"].tolist() == [5, 4, 3]
-    assert sent[-1][0] == {"type": "kept", "view": "v1"}
+    assert sent[-1][0] == {"ask": "v1"}
     assert "0 of 1 listeners finished" in repr(test)
 
 
@@ -436,3 +439,99 @@ def test_rows_that_cannot_be_heard_or_told_apart_are_refused(frame, tmp_path):
         ListeningTest(frame.assign(audio=AudioClip(np.zeros(121_000, np.float32), 1_000)))
     with pytest.raises(InvalidRequestError, match=r"takes 60 s, 11\.5 MB at 16 bits"):
         ListeningTest(frame.assign(audio=AudioClip(np.zeros((60 * 48_000, 2), np.float32), 48_000)))
+
+
+# -- crowds
+
+
+def crowd(**options):
+    """A test of ten items of two systems, of which a listener gets three."""
+    clip = noise(0.1, 0.5)
+    rows = [(f"s{item}", system, clip) for item in range(11) for system in ("one", "two")]
+    frame = pd.DataFrame(rows, columns=["item", "system", "audio"])
+    return ListeningTest(frame, "ab", seed=4, **{"items_per_listener": 3, **options})
+
+
+def test_each_listener_has_a_part_and_all_items_are_asked_equally_often():
+    test = crowd()
+    key = ListeningKey.model_validate(test.key)
+    asked = Counter()
+    for part in range(10):
+        mine = [trial.item for trial in key.of_part(part) if trial.role == "test"]
+        assert len(mine) == 3
+        asked.update(mine)
+        assert max(asked.values()) - min(asked[item] for item in {f"s{n}" for n in range(1, 11)}) <= 1
+        assert sum(trial.role == "check" for trial in key.of_part(part)) == 2
+    assert set(asked.values()) == {3}
+    for name in ("ann", "bob"):
+        test._asked(test, {"type": "begin", "listener": name}, [])
+    assert [one.part for one in test._sessions.values()] == [0, 1]
+
+
+def test_what_is_asked_of_listeners_is_a_column_of_the_answers():
+    test = crowd(
+        before={"age": "How old are you?", "device": ("What do you hear with?", ["headphones", "speakers"])}
+    )
+    assert test.design["before"][1]["choices"] == ["headphones", "speakers"]
+    test._asked(test, {"type": "begin", "listener": "ann"}, [])
+    mine = {one.id for one in ListeningKey.model_validate(test.key).of_part(0) if one.role == "test"}
+    trial = next(one for one in test.trials if one["id"] in mine)
+    answer = {"trial": trial["id"], "order": 1, "sounds": trial["sounds"], "choice": "", "time_s": 1.0}
+    session = {**test.session, "answers": [answer], "about": {"age": "40", "device": "speakers"}}
+    test._asked(test, {"type": "keep", "session": session}, [])
+    rows = test.answers
+    assert rows[["about_age", "about_device"]].values.tolist() == [["40", "speakers"]]
+    assert "about_age" in evaluate.listening_answers([rows, rows]).columns
+
+
+def test_each_listener_gets_a_small_page_with_the_own_part(tmp_path):
+    test = crowd(page_language="ja")
+    pages = test.save_each(tmp_path, ["ann", "bob"])
+    whole = test.save(tmp_path / "whole.html").stat().st_size
+    assert [page.name for page in pages] == ["test-ann.html", "test-bob.html"]
+    assert all(page.stat().st_size < 0.7 * whole for page in pages)
+    assert '<html lang="ja">' in pages[0].read_text("utf-8")
+    assert "二つの音声" in pages[0].read_text("utf-8")
+    assert read_key(tmp_path / "test.key.json").items_per_listener == 3
+    with pytest.raises(InvalidRequestError, match="differ in their letters"):
+        test.save_each(tmp_path, ["a b", "a-b"])
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"items_per_listener": 0}, "items_per_listener is 0; it must be 1 to 10"),
+        ({"page_language": "de"}, "page_language is 'de'; it must be one of 'en', 'ja', 'zh'"),
+        ({"before": ["age"]}, "a mapping of names to questions"),
+        ({"completion_code": ""}, "completion_code is ''"),
+    ],
+)
+def test_options_for_crowds_are_refused_in_words(options, words):
+    with pytest.raises(InvalidRequestError, match=words):
+        crowd(**options)
+
+
+def test_the_words_of_a_page_are_the_same_in_all_languages():
+    english, *others = (page_words(language) for language in ("en", "ja", "zh"))
+    for words in others:
+        assert list(words) == list(english)
+        assert words["methods"].keys() == english["methods"].keys()
+        for name, text in english.items():
+            if isinstance(text, str):
+                assert re.findall(r"\{\w+\}", text) == re.findall(r"\{\w+\}", words[name])
+
+
+def test_many_sounds_are_prepared_with_a_count(monkeypatch):
+    counts = []
+    monkeypatch.setattr("speechlab.widgets._listening.stimuli.counted", counting(counts))
+    crowd()
+    assert counts == [22]
+
+
+def counting(counts):
+    @contextlib.contextmanager
+    def counted(progress, total, label, **_):
+        counts.append(total)
+        yield lambda: None
+
+    return counted

@@ -125,7 +125,7 @@ def two_windows(shown, show_test, test):
     other.route("**/*", shown._serve)
     other.expose_function("ask", shown.ask)
     other.goto(one.url)
-    names = "test method title question instructions trials order_seed no_preference session"
+    names = "test method title question instructions trials order_seed no_preference session words design"
     other.evaluate(
         """async (state) => {
           window.leaked = [];
@@ -479,6 +479,51 @@ def test_the_answers_so_far_can_be_saved(exported, frame, tmp_path):
     waiting.value.save_as(tmp_path / "ann.json")
     rows = evaluate.listening_answers(tmp_path / "ann.json", tmp_path / "test.key.json")
     assert rows["finished"].tolist() == [False]
+
+
+@pytest.mark.parametrize("shown", ["dark"], indirect=True)
+def test_a_page_of_one_listener_of_a_crowd_asks_about_him_and_gives_a_code(shown, frame, tmp_path):
+    """In Japanese, on a phone: his part alone, questions before and after, and a code once the file is saved."""
+    test = ListeningTest(
+        frame,
+        "mos",
+        training=0,
+        checks=0,
+        seed=8,
+        page_language="ja",
+        items_per_listener=1,
+        before={"device": ("何で聞きますか。", ["ヘッドホン", "スピーカー"])},
+        after={"remark": "ご意見"},
+        completion_code="C-1234",
+    )
+    [page_file, _] = test.save_each(tmp_path, 2)
+    shown.page.set_viewport_size({"width": 380, "height": 800})
+    page = shown.show(page_file.read_text("utf-8"))
+    assert page.get_by_label("お名前または番号").is_hidden()
+    page.get_by_role("button", name="始める").click()
+    page.get_by_label("何で聞きますか。").select_option("スピーカー")
+    page.get_by_role("button", name="次へ").click()
+    for number in range(3):
+        assert heading(page) == f"質問 {number + 1} / 3"
+        hear_all(page)
+        page.locator(".sl-option").first.click()
+        page.get_by_role("button", name="次へ").click()
+    page.reload()
+    page.get_by_label("ご意見").fill("なし")
+    page.get_by_role("button", name="次へ").click()
+    assert heading(page) == "ありがとうございました"
+    assert page.get_by_text("C-1234").is_hidden()
+    with page.expect_download() as waiting:
+        page.get_by_role("link", name="回答を保存").click()
+    waiting.value.save_as(tmp_path / "one.json")
+    assert page.get_by_text("完了コード: C-1234").is_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 380
+    rows = evaluate.listening_answers(tmp_path / "one.json", tmp_path / "test.key.json")
+    assert rows["item"].nunique() == 1
+    assert rows["finished"].all()
+    assert rows[["about_device", "about_remark"]].drop_duplicates().values.tolist() == [
+        ["スピーカー", "なし"]
+    ]
 
 
 def test_a_page_works_where_the_browser_keeps_nothing(shown, exported, frame):

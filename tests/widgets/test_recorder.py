@@ -56,8 +56,8 @@ def test_a_take_is_told_of_and_becomes_a_wav_of_the_rate_that_was_asked_for(tmp_
     assert take["level_dbfs"] == pytest.approx(-3, abs=0.3)
     assert (recorder.clip.sample_rate, recorder.clip.frames) == (16_000, 16_000)
     assert recorder.clip.save(tmp_path / "take.wav").stat().st_size == 32_044
-    [(answer, data)] = told(recorder, {"type": "sound", "take": "a"})
-    assert (answer["type"], data[:4]) == ("sound", b"fLaC")
+    [(_, data)] = told(recorder, {"type": "sound", "take": "a"})
+    assert data[:4] == b"fLaC"
 
 
 def test_what_fails_at_a_take_is_seen_and_the_take_is_kept():

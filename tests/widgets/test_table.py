@@ -86,7 +86,7 @@ def test_sound_comes_as_clips_paths_and_bytes(frame, tmp_path, way):
 
 
 def test_sound_beyond_some_megabytes_comes_as_a_preview_that_says_so(monkeypatch, frame):
-    monkeypatch.setattr("speechlab.widgets._table.sounds._MAX_EXACT_BYTES", 4_000)
+    monkeypatch.setattr("speechlab.widgets._shared.sounds._MAX_EXACT_BYTES", 4_000)
     ((told, (data,)),) = answers_of(AudioTable(frame), type="sound", row=0)
     assert told["note"] == "preview"
     assert told["content_type"] == "audio/ogg"
@@ -287,7 +287,7 @@ def test_a_table_whose_sounds_all_failed_or_were_filtered_out_is_one_too(frame):
 
 def test_each_view_of_a_table_learns_what_was_noted_in_another(frame):
     sent = answers_of(AudioTable(frame), type="noted", row=1, name="rating", value=4)
-    assert sent == [({"type": "noted", "row": 1, "name": "rating", "value": 4}, [])]
+    assert sent == [({"type": "noted", "row": 1, "name": "rating", "value": 4}, []), ({"ask": None}, [])]
 
 
 @pytest.mark.parametrize(

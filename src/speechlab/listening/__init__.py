@@ -38,10 +38,16 @@ from speechlab.listening._material import (
     chosen_pairs as chosen_pairs,
 )
 from speechlab.listening._material import (
+    inquiries_of as inquiries_of,
+)
+from speechlab.listening._material import (
     instructions_of as instructions_of,
 )
 from speechlab.listening._material import (
     material_of as material_of,
+)
+from speechlab.listening._material import (
+    page_words as page_words,
 )
 from speechlab.listening._material import (
     training_of as training_of,
@@ -57,3 +63,4 @@ from speechlab.listening._questions import (
 from speechlab.listening._questions import (
     check_count as check_count,
 )
+from speechlab.listening._scale import pair_scale as pair_scale

@@ -41,6 +41,8 @@ COLUMNS = {
     "session": "str",
     "finished": "bool",
 }
+ABOUT = "about_"
+"""Beginning of the columns with what listeners said of themselves."""
 _FILLED = ("listener", "item", "system", "score", "role", "method", "trial", "test", "session")
 _MAX_FILES = 10_000
 HIDDEN_REFERENCE_LEAST = 90.0
@@ -78,7 +80,8 @@ def tidy_answers(answers: Any, key: ListeningKey | None) -> pd.DataFrame:
             require_columns(
                 one, *COLUMNS, argument="answers", hint="Give what a ListeningTest has in .answers"
             )
-            frames.append(_filled(one[list(COLUMNS)]))
+            about = [name for name in one.columns if str(name).startswith(ABOUT)]
+            frames.append(_filled(one[[*COLUMNS, *about]]))
             continue
         read = one if isinstance(one, AnswerFile) else parse(AnswerFile, one, name)
         if key is None:
@@ -165,7 +168,7 @@ def _table(read: AnswerFile, key: ListeningKey, name: str) -> pd.DataFrame:
     if read.test != key.test:
         message = f"{name} answers test {read.test}, and the key is that of test {key.test}; give its own key"
         raise InvalidRequestError(message, parameter="key")
-    trials = {trial.id: trial for trial in key.trials}
+    trials = {trial.id: trial for trial in key.of_part(read.part)}
     make = _chosen if METHODS[key.method].ratings is None else _rated
     rows: list[dict[str, Any]] = []
     for answer in read.answers:
@@ -188,6 +191,7 @@ def _table(read: AnswerFile, key: ListeningKey, name: str) -> pd.DataFrame:
             "test": key.test,
             "session": read.started,
             "finished": read.finished is not None,
+            **{f"{ABOUT}{name}": words for name, words in read.about.items()},
         }
         rows += [{**common, **row} for row in make(answer, trial, key, name)]
     unanswered = sum(trial.role != "training" for trial in trials.values())
@@ -197,7 +201,8 @@ def _table(read: AnswerFile, key: ListeningKey, name: str) -> pd.DataFrame:
             "listener for it once more, or leave it out"
         )
         raise InvalidRequestError(message, parameter="answers")
-    return pd.DataFrame(rows, columns=list(COLUMNS)).astype(COLUMNS)
+    about = dict.fromkeys(name for row in rows for name in row if name.startswith(ABOUT))
+    return pd.DataFrame(rows, columns=[*COLUMNS, *about]).astype(COLUMNS)
 
 
 def _rated(answer: Answer, trial: KeyTrial, key: ListeningKey, name: str) -> Iterator[dict[str, Any]]:

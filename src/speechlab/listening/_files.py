@@ -30,6 +30,7 @@ class KeyTrial(_Read):
         item: The item, such as a sentence; the same for all systems.
         sounds: System of each sound.
         right: The sound that is the right answer, for ABX and for checks with a choice.
+        group: Number of the item in the order in which listeners get parts of them; -1 for questions to everybody.
     """
 
     id: _Token
@@ -37,6 +38,7 @@ class KeyTrial(_Read):
     item: _Name
     sounds: Annotated[dict[_Token, _Name], Field(min_length=1)]
     right: _Token | None = None
+    group: int = -1
 
 
 class ListeningKey(_Read):
@@ -53,6 +55,7 @@ class ListeningKey(_Read):
         reference: Name of the hidden reference (MUSHRA).
         anchors: Names of the anchors (MUSHRA), the lowest first.
         trials: The questions.
+        items_per_listener: Number of items of a listener's part; 0 for all.
     """
 
     format: Literal["speechlab listening key 1"]
@@ -65,6 +68,19 @@ class ListeningKey(_Read):
     reference: str | None = None
     anchors: list[str] = []
     trials: list[KeyTrial]
+    items_per_listener: int = 0
+
+    def of_part(self, part: int) -> list[KeyTrial]:
+        """Return the questions of a listener with a part of the items, and those to everybody.
+
+        After the parts 0, 1, 2 … no item has been asked twice as long as another one has not been asked.
+        """
+        groups, each = 1 + max((trial.group for trial in self.trials), default=0), self.items_per_listener
+        return [
+            trial
+            for trial in self.trials
+            if trial.group < 0 or not each or (trial.group - part * each) % max(groups, 1) < each
+        ]
 
 
 class Answer(_Read):
@@ -80,7 +96,7 @@ class Answer(_Read):
 
 
 class AnswerFile(_Read):
-    """The answers of one listener, as the page or the widget gives them."""
+    """The answers of one listener, with the part of the items that was asked, and what is said about the listener."""
 
     format: Literal["speechlab listening answers 1"]
     test: _Token
@@ -88,6 +104,8 @@ class AnswerFile(_Read):
     started: str = ""
     finished: str | None = None
     answers: list[Answer]
+    part: Annotated[int, Field(ge=0)] = 0
+    about: dict[_Name, str] = {}
 
 
 _Model = TypeVar("_Model", bound=_Read)

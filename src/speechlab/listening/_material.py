@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import orjson
 
 from speechlab._arguments import is_missing, is_whole_number, refused, require_columns
 from speechlab.errors import InvalidRequestError
-from speechlab.listening._methods import ANCHORS_HZ, METHODS
+from speechlab.listening._methods import ANCHORS_HZ
 from speechlab.listening._questions import Material
 
 if TYPE_CHECKING:
     import pandas as pd
 
+_WORDS = Path(__file__).parent / "words.json"
 _MAX_WORDS = 2_000
 _TOLD = 10
-_HEADPHONES = "Please use headphones in a quiet place, set the volume once, and leave it as it is."
 
 
 def checked_words(name: str, value: object) -> str:
@@ -35,16 +38,37 @@ def well_formed(text: str, parameter: str) -> str:
     return text
 
 
-def instructions_of(instructions: object, method: str, level: float) -> list[str]:
+def page_words(language: object) -> dict[str, Any]:
+    """Return the words of a test's page in a language: for the browser, and ``methods``, the default questions."""
+    words: dict[str, dict[str, Any]] = orjson.loads(_WORDS.read_bytes())
+    if language not in words:
+        raise refused("page_language", language, f"one of {', '.join(map(repr, words))}")
+    return words[str(language)]
+
+
+def instructions_of(instructions: object, method: str, level: float, words: Mapping[str, Any]) -> list[str]:
     """Return the paragraphs of the first page; the last one is about the loudness."""
     if instructions is None:
-        told = [METHODS[method].instructions, _HEADPHONES]
+        paragraphs = [words["methods"][method][1], words["headphones"]]
     elif isinstance(instructions, Iterable) and not isinstance(instructions, str):
-        told = [checked_words("instructions", one) for one in instructions]
+        paragraphs = [checked_words("instructions", one) for one in instructions]
     else:
-        told = [checked_words("instructions", instructions)]
-    loud = "Sounds are played as loud as they were recorded."
-    return [*told, loud if math.isnan(level) else "All sounds are played at the same loudness."]
+        paragraphs = [checked_words("instructions", instructions)]
+    return [*paragraphs, words["own_level" if math.isnan(level) else "equal_level"]]
+
+
+def inquiries_of(name: str, given: object) -> list[dict[str, Any]]:
+    """Return questions about the listener: names to texts, or to a text and its choices."""
+    if given is None:
+        return []
+    if not isinstance(given, Mapping):
+        raise refused(name, given, "a mapping of names to questions, or to a question and its choices")
+    inquiries = []
+    for key, asked in given.items():
+        text, choices = (asked, ()) if isinstance(asked, str) else (*asked, ())[:2]
+        inquiry = {"name": checked_words(name, key), "text": checked_words(name, text)}
+        inquiries.append({**inquiry, "choices": [checked_words(name, one) for one in choices]})
+    return inquiries
 
 
 def training_of(training: object, items: Iterable[str]) -> list[str]:

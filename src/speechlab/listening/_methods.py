@@ -12,8 +12,6 @@ class Method(NamedTuple):
     """A method of a listening test.
 
     Attributes:
-        question: Default question to the listeners.
-        instructions: Default first paragraph of the instructions.
         measure: Name of a system's mean.
         difference: Name of a pair's difference.
         scale: Scale of the answers, for the agreement.
@@ -23,8 +21,6 @@ class Method(NamedTuple):
         ratings: Lowest and highest rating; None for a choice instead of a rating.
     """
 
-    question: str
-    instructions: str
     measure: str
     difference: str
     scale: str
@@ -36,8 +32,6 @@ class Method(NamedTuple):
 
 METHODS = {
     "mos": Method(
-        "How natural does it sound?",
-        "You hear one sound at a time, to its end and as often as you like, and rate it from 1 to 5.",
         "mean opinion score",
         "difference of means",
         "ordinal",
@@ -47,8 +41,6 @@ METHODS = {
         (1, 5),
     ),
     "ab": Method(
-        "Which sounds more natural?",
-        "You hear two sounds, both to the end and as often as you like, and say which you prefer.",
         "share preferred",
         "share preferring the first less share preferring the second",
         "nominal",
@@ -57,8 +49,6 @@ METHODS = {
         1.0,
     ),
     "abx": Method(
-        "Which of the two is X?",
-        "You hear A, B and X, as often as you like. X is one of the two others: say which.",
         "share right",
         "share right less 0.5",
         "nominal",
@@ -67,9 +57,6 @@ METHODS = {
         0.5,
     ),
     "mushra": Method(
-        "How good is each sound, compared with the reference?",
-        "You hear a reference and several sounds, as often as you like, and rate each from 0 to 100. One of the "
-        "sounds is the reference itself: find it and give it 100.",
         "MUSHRA score",
         "difference of means",
         "interval",

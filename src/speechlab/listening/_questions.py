@@ -184,6 +184,12 @@ class Planner:
             self._ask(item, "training", rate)
         for item in asked:
             self._ask(item, "test", rate)
+        groups = random.Random(self.plan.order_seed).sample(range(len(asked)), len(asked))  # noqa: S311 - as above
+        places = dict(zip(asked, groups, strict=True))
+        for place, trial in enumerate(self.plan.key):
+            group = places[trial.item] if trial.role == "test" else -1
+            self.plan.key[place] = trial.model_copy(update={"group": group})
+            self.plan.shown[place]["group"] = group
         for _ in range(self._checks):
             self._check(asked)
         order = self._random.sample(range(len(self.plan.shown)), len(self.plan.shown))
@@ -251,6 +257,7 @@ class Planner:
             "sounds": sorted(heard),
             "text": text,
             "lang": lang,
+            "group": -1,
         }
         self.plan.shown.append({**shown, **more})
         self.plan.key.append(KeyTrial(id=trial, role=role, item=item, sounds=sounds, right=right))

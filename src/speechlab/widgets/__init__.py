@@ -17,7 +17,7 @@ from speechlab.widgets._table.table import AudioTable, show
 if TYPE_CHECKING:
     from speechlab.widgets._editor.editor import SegmentEditor
     from speechlab.widgets._errors.browser import ErrorBrowser
-    from speechlab.widgets._errors.browser import shown_errors as shown_errors
+    from speechlab.widgets._errors.systems import shown_errors as shown_errors
     from speechlab.widgets._listening.test import ListeningTest
     from speechlab.widgets._player.player import Player
     from speechlab.widgets._recorder.recorder import Recorder
@@ -46,7 +46,8 @@ def __getattr__(name: str) -> Any:
     if name not in __all__ and name != "shown_errors":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from speechlab.widgets._editor.editor import SegmentEditor
-    from speechlab.widgets._errors.browser import ErrorBrowser, shown_errors
+    from speechlab.widgets._errors.browser import ErrorBrowser
+    from speechlab.widgets._errors.systems import shown_errors
     from speechlab.widgets._listening.test import ListeningTest
     from speechlab.widgets._player.player import Player
     from speechlab.widgets._recorder.recorder import Recorder

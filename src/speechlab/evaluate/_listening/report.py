@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from speechlab.evaluate._writing.contents import Finding
 
 _LISTED = 3
+_MANY = 3
+"""Number of systems from which a scale says more than their pair."""
 
 
 def listening_report(
@@ -40,6 +42,7 @@ def listening_report(
     differences: pd.DataFrame,
     listeners: pd.DataFrame,
     agreement: float,
+    scale: pd.DataFrame | None,
     findings: Sequence[Finding],
     method: str,
     smallest: float,
@@ -54,6 +57,7 @@ def listening_report(
         differences: Their differences.
         listeners: The listeners.
         agreement: Krippendorff's alpha.
+        scale: The systems on one scale, for pairs.
         findings: What was excluded, and why.
         method: Method of the test.
         smallest: The smallest difference that matters.
@@ -83,9 +87,10 @@ def listening_report(
         "listening",
         findings=tuple(findings),
         differences=differences,
-        tables={"listeners": listeners},
+        tables={"listeners": listeners} | ({} if scale is None else {"scale": scale}),
         views=(
             _systems_view(summary, differences, method),
+            *([] if scale is None or len(scale) < _MANY else [_scale_view(scale)]),
             _pairs_view(differences, method, smallest),
             _listeners_view(listeners, method, agreement, everybody=not findings),
         ),
@@ -146,6 +151,21 @@ def _pairs_view(differences: pd.DataFrame, method: str, smallest: float) -> View
         f"find {smallest:g}, each in 80 % of tests."
     )
     return View.of("Pairs", columns, differences, note)
+
+
+def _scale_view(scale: pd.DataFrame) -> View:
+    columns = [
+        text("system", "system"),
+        number("strength", "strength", ".2f", strong=True),
+        Shown("95 % interval", lambda row: interval_text(row["low"], row["high"], ".2f"), figure=True),
+        number("preferred to the middle", "preferred", ".2f"),
+        count("answers", "answers"),
+    ]
+    note = (
+        "All pairs on one scale (Bradley and Terry, 1952), in log-odds of a preference, with a mean of 0. No "
+        "preference is half an answer for each. Listeners and items both vary: two-way bootstrap."
+    )
+    return View.of("Scale", columns, scale, note)
 
 
 def _listeners_view(listeners: pd.DataFrame, method: str, agreement: float, *, everybody: bool) -> View:

@@ -20,7 +20,7 @@ from speechlab.evaluate._listening.summary import (
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._writing.contents import Finding
 from speechlab.evaluate._writing.record import record_of
-from speechlab.listening import METHODS, read_key, tidy_answers
+from speechlab.listening import METHODS, pair_scale, read_key, tidy_answers
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,7 +45,8 @@ def listening(
     a two-way bootstrap (Owen, 2007). Pairs of systems are tested by Student's t with the variance of listeners and of
     items (Cameron, Gelbach and Miller, 2011), ABX by the exact binomial test, corrected for the number of pairs by
     Holm. In simulations at most 6 % of such tests find a difference where there is none. Fewer than six listeners or
-    six items show no difference, however clear, except in ABX.
+    six items show no difference, however clear, except in ABX. A/B of three and more systems has a scale of them all
+    (Bradley and Terry, 1952) in ``tables["scale"]``.
 
     Args:
         answers: Files from listeners, a folder of them, the content of such a file, or ``ListeningTest.answers``; or
@@ -97,6 +98,7 @@ def listening(
         differences_of(good, method, matters),
         listeners_of(table),
         agreement_of(good, method),
+        pair_scale(good, draws=min(draws, 1_000), seed=seed) if method == "ab" else None,
         tuple(map(Finding, told)),
         method,
         matters,

@@ -16,8 +16,8 @@ from speechlab.errors import InvalidRequestError
 from speechlab.segments import frame as segment_frame
 from speechlab.widgets._editor.rows import EditedRows
 from speechlab.widgets._player.player import Player
+from speechlab.widgets._shared.browser import module_source, style_sheet
 from speechlab.widgets._shared.live import RefreshedWidget
-from speechlab.widgets._shared.module import module_source, style_sheet
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -177,16 +177,13 @@ class SegmentEditor(RefreshedWidget, Player):
 
     # -- from and to the browser
 
-    def _asked(self, widget: object, content: Any, buffers: object) -> None:
-        kind = content.get("type") if isinstance(content, dict) else None
-        if kind == "rows":
-            with self._lock:
-                self._send_rows()
-        elif kind == "edit":
-            with self._lock:
-                self._take(content)
-        else:
-            super()._asked(widget, content, buffers)
+    def _on_rows(self, _asked: dict[str, Any]) -> None:
+        with self._lock:
+            self._send_rows()
+
+    def _on_edit(self, edit: dict[str, Any]) -> None:
+        with self._lock:
+            self._take(edit)
 
     def _take(self, edit: dict[str, Any]) -> None:
         """Apply an edit, unless the segments have been replaced since; if it fails, send all segments again."""
@@ -199,20 +196,14 @@ class SegmentEditor(RefreshedWidget, Player):
             self._revision += 1
             self._send_rows(f"The edit was not applied: {error}")
             return
-        told = {
-            "type": "kept",
-            "revision": self._revision,
-            "by": edit.get("by"),
-            "number": edit.get("number"),
-        }
-        self.send({**told, "put": put, "removed": removed})
+        facts = {"revision": self._revision, "by": edit.get("by"), "number": edit.get("number")}
+        self.send({"type": "kept", **facts, "put": put, "removed": removed})
         self.edits += 1
         self._show_later()
 
     def _send_rows(self, error: str = "") -> None:
         rows = [[number, *row] for number, row in self._rows.in_order()]
-        told = {"type": "rows", "revision": self._revision, "error": error}
-        self.send(told, [orjson.dumps(rows)])
+        self.send({"type": "rows", "revision": self._revision, "error": error}, [orjson.dumps(rows)])
 
 
 def _frame_of(segments: Any) -> pd.DataFrame:

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from speechlab.errors import InvalidRequestError
-from speechlab.widgets._errors.systems import errors_of_one, errors_of_two
-from speechlab.widgets._table.shown import ShownTable
+from speechlab.widgets._errors.systems import shown_errors
+from speechlab.widgets._table.shown import naming
 from speechlab.widgets._table.table import AudioTable
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable
 
     import pandas as pd
-
-    from speechlab.widgets._errors.systems import ErrorTable
 
 
 class ErrorBrowser(AudioTable):
@@ -62,78 +58,13 @@ class ErrorBrowser(AudioTable):
         []
     """
 
+    @naming(shown_errors)
     def __init__(
         self,
         scored: pd.DataFrame,
         other: pd.DataFrame | None = None,
         *,
-        names: Iterable[str] | None = None,
-        reference: Any = "text",
-        hypothesis: Any = "hypothesis",
-        language: Any = "language",
-        audio: Any = None,
-        columns: Iterable[Any] | None = None,
-        max_rating: int = 5,
-        static_rows: int = 8,
         marks: str | os.PathLike[str] | None = None,
+        **options: Any,
     ) -> None:
-        options: dict[str, Any] = {"names": names, "reference": reference, "hypothesis": hypothesis}
-        options |= {"language": language, "audio": audio, "columns": columns}
-        table = shown_errors(scored, other, **options, max_rating=max_rating, static_rows=static_rows)
-        super().__init__(table, marks=marks)
-
-
-def shown_errors(
-    scored: pd.DataFrame,
-    other: pd.DataFrame | None = None,
-    *,
-    names: Iterable[str] | None = None,
-    reference: Any = "text",
-    hypothesis: Any = "hypothesis",
-    language: Any = "language",
-    audio: Any = None,
-    columns: Iterable[Any] | None = None,
-    **options: Any,
-) -> ShownTable:
-    """Return the table of an :class:`ErrorBrowser`, which has the same arguments, without the widget."""
-    table = _table_of(scored, other, names, reference, hypothesis, language)
-    if audio is not None and audio not in table.frame.columns and table.names:
-        audio = f"{audio}_{table.names[0]}"  # two systems that have other sounds
-    return ShownTable(
-        table.frame,
-        audio=audio,
-        columns=table.shown if columns is None else columns,
-        reference=table.reference,
-        hypotheses=table.hypotheses,
-        language=language if language in table.frame.columns or language != "language" else None,
-        title="Errors",
-        categories=table.categories,
-        **options,
-    )
-
-
-def _table_of(
-    scored: Any, other: Any, names: Iterable[str] | None, reference: Any, hypothesis: Any, language: Any
-) -> ErrorTable:
-    columns = list(hypothesis) if isinstance(hypothesis, list | tuple) else [hypothesis]
-    if len(columns) > 2 or not columns:
-        message = f"hypothesis names {len(columns)} columns; give one, or two for two systems"
-        raise InvalidRequestError(message, parameter="hypothesis")
-    if other is None and len(columns) == 1:
-        if names is not None:
-            raise InvalidRequestError("names are for two systems; leave them out for one", parameter="names")
-        return errors_of_one(scored, reference, columns[0], language)
-    usual: list[Any] = columns if other is None else ["a", "b"]
-    called: tuple[Any, ...] = tuple(map(str, usual)) if names is None else tuple(names)
-    if len(called) != 2 or not all(isinstance(name, str) and name for name in called) or len(set(called)) < 2:
-        message = f"names={called!r:.60} are not names of two systems; give two different texts"
-        raise InvalidRequestError(message, parameter="names")
-    first, second = called
-    tables = (scored, scored if other is None else other)
-    if other is None and hasattr(scored, "columns") and "signature" in scored.columns:
-        # existing scores belong to one hypothesis
-        message = (
-            "two columns of one table are scored here; give a table without scores, or two scored tables"
-        )
-        raise InvalidRequestError(message, parameter="hypothesis")
-    return errors_of_two(tables, (first, second), reference, (columns[0], columns[-1]), language)
+        super().__init__(shown_errors(scored, other, **options), marks=marks)

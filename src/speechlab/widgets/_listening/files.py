@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import orjson
 
 from speechlab._files import user_path, whole_file
+from speechlab.batch import counted
 from speechlab.errors import InvalidRequestError
-from speechlab.widgets._shared.page import base64_text
+from speechlab.widgets._shared.browser import base64_text
 
 if TYPE_CHECKING:
     import os
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from speechlab.listening import ListeningKey, Stimulus
-    from speechlab.widgets._listening.sounds import Stimuli
+    from speechlab.widgets._listening.stimuli import Stimuli
 
 _MAX_PAGE_BYTES = 200_000_000
 _TRIED = 12
@@ -24,13 +25,16 @@ _TRIED = 12
 _DOUBT = 1.25
 
 
-def write_files(path: str | os.PathLike[str], key: ListeningKey, make_page: Callable[[], str]) -> Path:
+def write_files(
+    path: str | os.PathLike[str], key: ListeningKey, make_page: Callable[[], str], key_name: str | None = None
+) -> Path:
     """Write the page of a test and its key.
 
     Args:
         path: The page.
         key: The key, which is written to the folder of the page.
         make_page: Function that makes the page. It is called after the check that no other test's key is lost.
+        key_name: Name of the file of the key; None for that of the page.
 
     Returns:
         The path of the page.
@@ -41,7 +45,7 @@ def write_files(path: str | os.PathLike[str], key: ListeningKey, make_page: Call
         OSError: A file cannot be read or written.
     """
     file = user_path(path)
-    beside = file.with_suffix(".key.json")
+    beside = file.with_name(key_name or f"{file.stem}.key.json")
     if file.is_dir():
         message = f"{file} is a folder; give the name of a page in it, such as {file.name}/test.html"
         raise InvalidRequestError(message, parameter="path")
@@ -73,15 +77,21 @@ def _keep_other_key(beside: Path, key: ListeningKey) -> None:
         raise InvalidRequestError(message, parameter="path")
 
 
-def encoded_sounds(stimuli: Stimuli, sounds: Mapping[str, Stimulus]) -> dict[str, str]:
-    """Return the sounds of a page as base64 of FLAC, by their names in order.
+def encoded_sounds(
+    stimuli: Stimuli,
+    sounds: Mapping[str, Stimulus],
+    encoded: dict[str, str] | None = None,
+    *,
+    progress: bool = False,
+) -> dict[str, str]:
+    """Return the sounds of a page as base64 of FLAC, by their names in order. Those in ``encoded`` are made already.
 
     Raises:
         InvalidRequestError: The sounds exceed the size of a page (estimated from a few of them if the result is
             clear), or the file of a recording is gone.
     """
     names = sorted(sounds)
-    made: dict[str, str] = {}
+    made = {} if encoded is None else encoded
 
     def encode(some: list[str]) -> None:
         for name in some:
@@ -96,11 +106,13 @@ def encoded_sounds(stimuli: Stimuli, sounds: Mapping[str, Stimulus]) -> dict[str
     if expected > _DOUBT * _MAX_PAGE_BYTES:
         raise _too_large(len(names), f"about {expected / 1e6:,.0f} MB")
     taken = 0
-    for name in names:
-        encode([name])
-        taken += len(made[name])
-        if taken > _MAX_PAGE_BYTES:
-            raise _too_large(len(names), f"more than {_MAX_PAGE_BYTES / 1e6:.0f} MB")
+    with counted(progress, len(names), "sounds of the page", unit="sound", delay_s=1.0) as tell:
+        for name in names:
+            encode([name])
+            taken += len(made[name])
+            if taken > _MAX_PAGE_BYTES:
+                raise _too_large(len(names), f"more than {_MAX_PAGE_BYTES / 1e6:.0f} MB")
+            tell()
     return {name: made[name] for name in names}
 
 

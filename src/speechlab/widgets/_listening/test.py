@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import threading
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import traitlets
 
 from speechlab._arguments import is_whole_number, refused
+from speechlab._files import user_path
 from speechlab.display import element
 from speechlab.errors import InvalidRequestError
 from speechlab.listening import (
@@ -22,21 +25,22 @@ from speechlab.listening import (
     check_count,
     checked_words,
     chosen_pairs,
+    inquiries_of,
     instructions_of,
     material_of,
+    page_words,
     parse,
     tidy_answers,
     training_of,
 )
 from speechlab.widgets._listening.files import encoded_sounds, write_files
-from speechlab.widgets._listening.sounds import Stimuli
+from speechlab.widgets._listening.stimuli import Stimuli
+from speechlab.widgets._shared.browser import json_text, module_source, page_of, style_sheet
 from speechlab.widgets._shared.live import LiveWidget
-from speechlab.widgets._shared.module import module_source, style_sheet
-from speechlab.widgets._shared.page import json_text, page_of
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
     import pandas as pd
 
@@ -44,6 +48,7 @@ if TYPE_CHECKING:
 
 _BROWSER = Path(__file__).parent / "browser"
 _MAX_CHECKS = 20
+_UNNAMED = re.compile(r"[^\w-]+")
 
 
 class ListeningTest(LiveWidget):
@@ -92,6 +97,14 @@ class ListeningTest(LiveWidget):
         seed: Seed of names and order, a whole number that listeners must not know. None draws a seed, which is in
             ``key``. The same seed makes the same test.
         title: Title of the page.
+        page_language: Language of the page and of its default texts: ``"en"``, ``"ja"`` or ``"zh"``.
+        items_per_listener: Number of items of each listener, for crowds; None for all. After any number of listeners,
+            all items have been asked equally often, or once more.
+        before: Questions about the listener before the test: names to texts, or to a text and its choices. The
+            answers are the columns ``about_…`` of ``answers``.
+        after: Questions after the test, in the same form.
+        completion_code: A code that listeners see once their answers are kept or saved; None for none.
+        progress: Whether the preparation of many sounds is shown.
 
     Attributes:
         key: The key, as ``save`` writes it: the system of each sound. Only the author may have it.
@@ -120,6 +133,8 @@ class ListeningTest(LiveWidget):
     trials = traitlets.List(traitlets.Dict()).tag(sync=True)
     order_seed = traitlets.Unicode().tag(sync=True)
     no_preference = traitlets.Bool(default_value=True).tag(sync=True)
+    words = traitlets.Dict().tag(sync=True)
+    design = traitlets.Dict().tag(sync=True)
     session = traitlets.Dict().tag(sync=True)
 
     def __init__(
@@ -142,6 +157,12 @@ class ListeningTest(LiveWidget):
         equal_level: bool = True,
         seed: int | None = None,
         title: str = "Listening test",
+        page_language: str = "en",
+        items_per_listener: int | None = None,
+        before: Mapping[str, Any] | None = None,
+        after: Mapping[str, Any] | None = None,
+        completion_code: str | None = None,
+        progress: bool = True,
     ) -> None:
         if method not in METHODS:
             raise refused("method", method, f"one of {', '.join(map(repr, METHODS))}")
@@ -149,7 +170,8 @@ class ListeningTest(LiveWidget):
             raise refused("checks", checks, f"a whole number from 0 to {_MAX_CHECKS}")
         if seed is not None and (not is_whole_number(seed) or not 0 <= seed < 2**63):
             raise refused("seed", seed, "a whole number from 0 to 2**63 - 1, or None")
-        asked = checked_words("question", METHODS[method].question if question is None else question)
+        words = page_words(page_language)
+        asked = checked_words("question", words["methods"][method][0] if question is None else question)
         material = material_of(
             frame, audio, system, item, text, language, reference, refers=method == "mushra"
         )
@@ -157,9 +179,18 @@ class ListeningTest(LiveWidget):
         practised = training_of(training, material.items)
         named = checked_words("title", title)
         check_count(material, method, chosen, practised)  # before minutes of reading
+        items = sum(one not in practised for one in material.items)
+        each = items if items_per_listener is None else items_per_listener
+        if not is_whole_number(each) or not 1 <= each <= max(items, 1):
+            raise refused("items_per_listener", each, f"1 to {items}, the items that count, or None")
+        design: dict[str, Any] = {"groups": items, "each": each, "listener": "", "part": None}
+        design |= {name: inquiries_of(name, given) for name, given in (("before", before), ("after", after))}
+        design["code"] = "" if completion_code is None else checked_words("completion_code", completion_code)
         own = secrets.randbits(62) if seed is None else int(seed)
         names = [f"item {one!r} of {other!r}" for one, other in material.rows]
-        self._stimuli = Stimuli(frame[audio].tolist(), names, equal_level=bool(equal_level))
+        self._stimuli = Stimuli(
+            frame[audio].tolist(), names, equal_level=bool(equal_level), progress=progress
+        )
         planner = Planner(
             material,
             method,
@@ -180,7 +211,9 @@ class ListeningTest(LiveWidget):
             reference=material.reference,
             anchors=list(ANCHORS_HZ),
             trials=self._plan.key,
+            items_per_listener=each,
         )
+        self._progress = progress
         self._sessions: dict[str, AnswerFile] = {}
         self._lock = threading.Lock()
         super().__init__(
@@ -188,12 +221,13 @@ class ListeningTest(LiveWidget):
             method=method,
             title=named,
             question=asked,
-            instructions=instructions_of(instructions, method, self._stimuli.level_lufs),
+            instructions=instructions_of(instructions, method, self._stimuli.level_lufs, words),
             trials=self._plan.shown,
             order_seed=self._plan.order_seed,
             no_preference=bool(no_preference),
+            words={name: text for name, text in words.items() if name != "methods"},
+            design=design,
         )
-        self.on_msg(self._asked)
 
     def __repr__(self) -> str:
         return f"ListeningTest({self.title!r}, {', '.join(self._facts())})"
@@ -255,66 +289,98 @@ class ListeningTest(LiveWidget):
         """
         return write_files(path, self._key, self._page)
 
-    def _page(self) -> str:
-        sounds = encoded_sounds(self._stimuli, self._plan.sounds)
-        names = "test method title question instructions trials order_seed no_preference"
-        data = {"state": {name: getattr(self, name) for name in names.split()}, "sounds": sounds}
-        return page_of(self.title, self._esm, _BROWSER / "page.js", self._css, {"data": json_text(data)})
+    def save_each(self, folder: str | os.PathLike[str], listeners: int | Iterable[str]) -> list[Path]:
+        """Write a page for each listener, and the key of the test.
+
+        A page has only the listener's part of the sounds, so that it is small enough for a phone, on which the
+        listener keeps it and goes on later.
+
+        Args:
+            folder: Folder of the pages and of ``test.key.json``, which is made if necessary.
+            listeners: Names of the listeners, or their number.
+
+        Returns:
+            The paths of the pages, in order.
+
+        Raises:
+            InvalidRequestError: As for :meth:`save`, or two listeners have one name.
+            OSError: A file cannot be written.
+        """
+        if isinstance(listeners, int):
+            names = [f"{number:0{len(str(listeners))}d}" for number in range(1, listeners + 1)]
+        else:
+            names = [checked_words("listeners", one) for one in listeners]
+        files = [f"test-{_UNNAMED.sub('-', name)[:40]}.html" for name in names]
+        if not names or len(set(files)) < len(files):
+            raise refused("listeners", listeners, "a number from 1, or names that differ in their letters")
+        place = user_path(folder)
+        place.mkdir(parents=True, exist_ok=True)
+        encoded: dict[str, str] = {}
+        return [
+            write_files(place / file, self._key, partial(self._page, part, name, encoded), "test.key.json")
+            for part, (file, name) in enumerate(zip(files, names, strict=True))
+        ]
+
+    def _page(
+        self, part: int | None = None, listener: str = "", encoded: dict[str, str] | None = None
+    ) -> str:
+        """The page for all listeners, or for one with a part; sounds in ``encoded`` are taken from there."""
+        mine = {trial.id for trial in (self._key.trials if part is None else self._key.of_part(part))}
+        trials = [trial for trial in self.trials if trial["id"] in mine]
+        played = {token for one in trials for token in (*one["sounds"], one.get("x"), one.get("reference"))}
+        sounds = {token: sound for token, sound in self._plan.sounds.items() if token in played}
+        names = "test method title question instructions order_seed no_preference words"
+        state = {name: getattr(self, name) for name in names.split()}
+        state |= {"trials": trials, "design": {**self.design, "part": part, "listener": listener}}
+        data = {
+            "state": state,
+            "sounds": encoded_sounds(self._stimuli, sounds, encoded, progress=self._progress),
+        }
+        held, lang = {"data": json_text(data)}, self.words["lang"]
+        return page_of(self.title, self._esm, _BROWSER / "page.js", self._css, held, lang=lang)
 
     # -- from the browser
 
-    def _asked(self, _widget: object, content: Any, _buffers: object) -> None:
-        """Answer a request of the browser; an invalid request is dropped."""
-        answers: dict[str, Callable[[dict[str, Any]], None]]
-        answers = {"sound": self._send_sound, "begin": self._begin, "keep": self._keep, "next": self._next}
-        kind = content.get("type") if isinstance(content, dict) else None
-        if isinstance(kind, str) and kind in answers:
-            answers[kind](content)
-
-    def _send_sound(self, asked: dict[str, Any]) -> None:
+    def _on_sound(self, asked: dict[str, Any]) -> dict[str, Any] | tuple[dict[str, Any], bytes] | None:
         token = asked.get("token")
         stimulus = self._plan.sounds.get(token) if isinstance(token, str) else None
         if stimulus is None:
-            return
+            return None
         try:
-            data, error = self._stimuli.data(stimulus), None
-        except InvalidRequestError:
-            # The message of the error names the system.
-            data, error = b"", "The recording can no longer be read. Please tell the author of this test."
-        self._answer(asked, {"type": "sound", "token": token, "error": error}, data)
+            return {"type": "sound", "token": token, "error": None}, self._stimuli.data(stimulus)
+        except InvalidRequestError:  # whose message names the system
+            return {"error": "The recording can no longer be read. Please tell the author of this test."}
 
-    def _begin(self, asked: dict[str, Any]) -> None:
+    def _on_begin(self, asked: dict[str, Any]) -> dict[str, Any] | None:
         listener = str(asked.get("listener", "")).strip()[:100]
         if not listener:
-            return
+            return None
         started = datetime.now(UTC).isoformat(timespec="seconds")
-        begun = self._file({"listener": listener, "started": started, "finished": None, "answers": []})
         with self._lock:
+            fresh: dict[str, Any] = {
+                "listener": listener,
+                "started": started,
+                "finished": None,
+                "answers": [],
+            }
+            begun = self._file({**fresh, "part": len(self._sessions)})
             session = self._sessions.setdefault(listener, begun)
         self.session = _shown(session)
-        self._reply("begun", asked, session=self.session)
+        return {"session": self.session}
 
-    def _keep(self, asked: dict[str, Any]) -> None:
-        given = asked.get("session")
-        if not isinstance(given, dict):
-            return
-        try:
-            answered = self._file(given)
-            tidy_answers(answered, self._key)
-        except InvalidRequestError:
-            return  # not from the page of this test
+    def _on_keep(self, asked: dict[str, Any]) -> dict[str, Any] | None:
+        if not isinstance(asked["session"], dict):
+            return None
+        answered = self._file(asked["session"])
+        tidy_answers(answered, self._key)  # refuses what is not from the page of this test
         with self._lock:
             session = _joined(self._sessions.get(answered.listener), answered)
             self._sessions[session.listener] = session
         self.session = _shown(session)
-        self._reply("kept", asked)
+        return {}
 
-    def _next(self, _asked: dict[str, Any]) -> None:
+    def _on_next(self, _asked: dict[str, Any]) -> None:
         self.session = {}
-
-    def _reply(self, kind: str, asked: dict[str, Any], **more: Any) -> None:
-        """Reply to one view; the message goes to all views."""
-        self.send({"type": kind, "view": str(asked.get("view", ""))[:40], **more})
 
 
 def _counted(count: int, what: str) -> str:
@@ -332,4 +398,6 @@ def _joined(kept: AnswerFile | None, given: AnswerFile) -> AnswerFile:
         return given
     known = {answer.trial for answer in kept.answers}
     answers = [*kept.answers, *(answer for answer in given.answers if answer.trial not in known)]
-    return kept.model_copy(update={"finished": kept.finished or given.finished, "answers": answers})
+    about = {**given.about, **kept.about}
+    finished = kept.finished or given.finished
+    return kept.model_copy(update={"finished": finished, "answers": answers, "about": about})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,28 +9,28 @@ from typing import TYPE_CHECKING, Any
 import traitlets
 
 from speechlab._arguments import is_number
+from speechlab.display import element
 from speechlab.errors import AudioError, InvalidRequestError
-from speechlab.widgets._player.sounds import (
+from speechlab.widgets._player.recordings import (
     FORMATS,
     MAX_COLUMNS,
     OVERVIEW,
     PIECE_S,
     described,
-    outline_of,
+    figures_of,
     piece_of,
     readers_of,
     spectrogram_of,
 )
-from speechlab.widgets._player.static import static_clips, static_player
-from speechlab.widgets._player.tiers import tiers_of
+from speechlab.widgets._player.tiers import tier_html, tiers_of
+from speechlab.widgets._shared.browser import module_source, style_sheet
 from speechlab.widgets._shared.live import LiveWidget
-from speechlab.widgets._shared.module import module_source, style_sheet
+from speechlab.widgets._shared.sounds import small_peaks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import pandas as pd
 
+    from speechlab.audio import SoundReader
     from speechlab.contract import AudioFormat
     from speechlab.display import Html
     from speechlab.widgets._player.tiers import Tier
@@ -145,20 +144,21 @@ class Player(LiveWidget):
         alone = next(iter(self._readers)) if len(self._sounds) == 1 else ""
         super().__init__(
             clips=described(self._readers, self._format),
-            peaks=b"".join(outline_of(one, 0.0, one.duration_s, OVERVIEW) for one in self._sounds),
+            peaks=b"".join(small_peaks(one.outline(0.0, one.duration_s, OVERVIEW)) for one in self._sounds),
             duration=duration,
             layers=tiers_of(segments, duration, self._lang),
             title=title or alone,
             view=(0.0, duration),
             spectrogram=bool(spectrogram),
         )
-        self.on_msg(self._asked)
 
     def static_html(self) -> Html:
         """Return the figures of the clips, and their first segments."""
         if self._figures is None:
-            self._figures = static_clips(self._readers, [clip["facts"] for clip in self.clips])
-        return static_player(self._figures, self._all_tiers())
+            self._figures = figures_of(self._readers, [clip["facts"] for clip in self.clips])
+        return element(
+            "div", *self._figures, *[part for tier in self._all_tiers() for part in tier_html(tier)]
+        )
 
     def __repr__(self) -> str:
         name = f"{self.title!r}, " if self.title else ""
@@ -254,37 +254,22 @@ class Player(LiveWidget):
 
     # -- from the browser
 
-    def _asked(self, _widget: object, content: Any, _buffers: object) -> None:
-        """Reply to a request of the browser, with the reason if it fails. Invalid requests are ignored."""
-        answers: dict[Any, Callable[[dict[str, Any]], tuple[dict[str, Any], bytes]]]
-        answers = {"sound": self._sound, "peaks": self._peaks, "spectrogram": self._spectrogram}
-        answer = answers.get(content.get("type")) if isinstance(content, dict) else None
-        if answer is None:
-            return
-        with contextlib.suppress(KeyError, IndexError, TypeError, ValueError):
-            try:
-                facts, data = answer(content)
-            except AudioError as error:
-                facts, data = {"error": str(error)}, b""
-            except FileNotFoundError:
-                facts, data = {"error": "the file is gone"}, b""
-            except OSError as error:
-                facts, data = {"error": f"the file cannot be read: {error.strerror or error}"}, b""
-            self._answer(content, {**content, **facts}, data)
-
-    def _sound(self, asked: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
+    def _on_sound(self, asked: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
         piece = piece_of(self._sounds[asked["clip"]], int(asked["piece"]), self._format)
         return {"start": piece.start_s, "end": piece.end_s, "lead": piece.lead_s}, piece.data
 
-    def _peaks(self, asked: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
-        count = min(max(int(asked["count"]), 1), MAX_COLUMNS)
-        return {}, outline_of(self._sounds[asked["clip"]], float(asked["start"]), float(asked["end"]), count)
+    def _on_peaks(self, asked: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
+        reader, start_s, end_s, count = self._part(asked)
+        return {}, small_peaks(reader.outline(start_s, end_s, count))
 
-    def _spectrogram(self, asked: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
-        count = min(max(int(asked["count"]), 1), MAX_COLUMNS)
-        reader = self._sounds[asked["clip"]]
-        data, top = spectrogram_of(reader, float(asked["start"]), float(asked["end"]), count)
+    def _on_spectrogram(self, asked: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
+        data, top = spectrogram_of(*self._part(asked))
         return {"top": top}, data
+
+    def _part(self, asked: dict[str, Any]) -> tuple[SoundReader, float, float, int]:
+        """The recording, start, end and number of columns of a message."""
+        count = min(max(int(asked["count"]), 1), MAX_COLUMNS)
+        return self._sounds[asked["clip"]], float(asked["start"]), float(asked["end"]), count
 
 
 def _seconds(name: str, value: object) -> float:

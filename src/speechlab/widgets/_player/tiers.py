@@ -1,13 +1,18 @@
-"""Tiers of segments, from tables, transcripts and tuples."""
+"""Tiers of segments: from tables, transcripts and tuples, and as tables of a saved notebook."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from speechlab.display import element, table
 from speechlab.errors import AudioError
 
+if TYPE_CHECKING:
+    from speechlab.display import Html
+
+_MAX_SEGMENTS = 50
 Tier = dict[str, Any]
 """A tier in the form of the browser: ``name``, ``lang`` and ``segments``."""
 
@@ -67,3 +72,24 @@ def _segment(item: Any, duration_s: float) -> dict[str, Any]:
     limit = duration_s
     missing = text is None or (isinstance(text, float) and math.isnan(text))
     return {"start": min(first, limit), "end": min(last, limit), "text": "" if missing else str(text)}
+
+
+def tier_html(tier: Tier) -> list[Html | str | None]:
+    """Return the first segments of a tier for the saved notebook."""
+    segments = tier["segments"]
+    shown = segments[:_MAX_SEGMENTS]
+    if not shown:
+        return []
+    speakers = any(one.get("speaker") for one in segments)
+    rows = [
+        (f"{one['start']:.2f}", f"{one['end']:.2f}", *([one["speaker"]] if speakers else []), one["text"])
+        for one in shown
+    ]
+    heads = ["start (s)", "end (s)", *(["speaker"] if speakers else []), "text"]
+    langs = [None] * (len(heads) - 1) + [tier["lang"] or None]
+    more = len(segments) - len(shown)
+    return [
+        element("p", element("strong", tier["name"], dir="auto")) if tier["name"] else None,
+        table(heads, rows, langs=langs, right=(0, 1)),
+        f"and {more:,} more segment{'' if more == 1 else 's'}" if more else None,
+    ]

@@ -1,6 +1,6 @@
 // The preview of a batch: a line with its progress, and its last rows.
 
-import { make, makeRoot } from "../_shared/dom.js";
+import { make, View } from "../_shared/dom.js";
 import { liveWidget } from "../_shared/mount.js";
 
 // Interval at which screen readers announce the progress, which changes five times a second.
@@ -8,83 +8,73 @@ const SAY_MS = 10_000;
 // In a narrower view, a row's text is below its status and latency.
 const NARROW_PX = 360;
 
-function render({ model, el }) {
-  const root = makeRoot(el, "speechlab-preview");
-  const earlier = make(root, "div", "sl-earlier");
-  const head = make(root, "div", "sl-head");
-  const title = make(head, "strong", "sl-title");
-  const summary = make(head, "span", "sl-summary");
-  const bar = make(root, "progress", "sl-progress");
-  bar.setAttribute("aria-label", "Calls done");
-  const table = make(root, "table", "sl-rows");
-  const names = make(make(table, "thead"), "tr");
-  for (const name of ["Status", "Text", "Latency"]) make(names, "th", "", name).scope = "col";
-  const body = make(table, "tbody");
-  const live = make(root, "div", "sl-live");
-  live.setAttribute("aria-live", "polite");
+class PreviewView extends View {
+  said = -Infinity;
 
-  function showTitle() {
-    title.textContent = model.get("title");
-    root.setAttribute("aria-label", `Batch: ${model.get("title")}`);
+  /** @param {any} model @param {Element} el */
+  constructor(model, el) {
+    super(model, el, "speechlab-preview");
+    this.earlier = make(this.root, "div", "sl-earlier");
+    const head = make(this.root, "div", "sl-head");
+    this.title = make(head, "strong", "sl-title");
+    this.summary = make(head, "span", "sl-summary");
+    this.bar = make(this.root, "progress", "sl-progress", { "aria-label": "Calls done" });
+    this.table = make(this.root, "table", "sl-rows");
+    const names = make(make(this.table, "thead"), "tr");
+    for (const name of ["Status", "Text", "Latency"]) make(names, "th", "", name, { scope: "col" });
+    this.body = make(this.table, "tbody");
+    this.live = make(this.root, "div", "sl-live", { "aria-live": "polite" });
+    const summary = () => this.showSummary();
+    const bar = () => this.showBar();
+    const shown = {
+      earlier: () => this.showEarlier(), title: () => this.showTitle(), summary, running: summary, done: bar, total: bar,
+      recent: () => this.showRows(),
+    };
+    this.hear(Object.fromEntries(Object.entries(shown).map(([name, show]) => [`change:${name}`, show])));
+    for (const show of new Set(Object.values(shown))) show();
+    this.watchSize(this.root, ([entry]) => this.root.classList.toggle("sl-narrow", entry.contentRect.width < NARROW_PX));
   }
 
-  function showEarlier() {
-    earlier.replaceChildren();
-    for (const stage of model.get("earlier")) {
-      const line = make(earlier, "div", "sl-head");
+  showTitle() {
+    this.title.textContent = this.model.get("title");
+    this.root.setAttribute("aria-label", `Batch: ${this.model.get("title")}`);
+  }
+
+  showEarlier() {
+    this.earlier.replaceChildren();
+    for (const stage of this.model.get("earlier")) {
+      const line = make(this.earlier, "div", "sl-head");
       make(line, "strong", "", stage.title);
       make(line, "span", "sl-summary", stage.summary);
     }
-    earlier.hidden = !model.get("earlier").length;
+    this.earlier.hidden = !this.model.get("earlier").length;
   }
 
-  let said = -Infinity;
-  function showSummary() {
-    summary.textContent = model.get("summary");
+  showSummary() {
+    const { model } = this;
+    this.summary.textContent = model.get("summary");
     const now = performance.now();
-    if (model.get("running") && now - said < SAY_MS) return;
-    said = now;
-    live.textContent = model.get("summary");
+    if (model.get("running") && now - this.said < SAY_MS) return;
+    this.said = now;
+    this.live.textContent = model.get("summary");
   }
 
-  function showBar() {
-    bar.max = Math.max(model.get("total"), 1);
-    bar.value = model.get("done");
-    bar.hidden = !model.get("total");
+  showBar() {
+    this.bar.max = Math.max(this.model.get("total"), 1);
+    this.bar.value = this.model.get("done");
+    this.bar.hidden = !this.model.get("total");
   }
 
-  function showRows() {
-    body.replaceChildren();
-    for (const { status, text, lang, latency } of model.get("recent")) {
-      const row = make(body, "tr", status === "ok" ? "" : "sl-bad");
+  showRows() {
+    this.body.replaceChildren();
+    for (const { status, text, lang, latency } of this.model.get("recent")) {
+      const row = make(this.body, "tr", status === "ok" ? "" : "sl-bad");
       make(row, "td", "sl-status", status);
-      const words = make(make(row, "td", "sl-cell"), "div", "sl-text", text);
-      words.dir = "auto";
-      if (lang) words.lang = lang;
+      make(make(row, "td", "sl-cell"), "div", "sl-text", text, { dir: "auto", ...(lang ? { lang } : {}) });
       make(row, "td", "sl-latency", latency);
     }
-    table.hidden = !model.get("recent").length;
+    this.table.hidden = !this.model.get("recent").length;
   }
-
-  const listeners = [
-    ["change:earlier", showEarlier],
-    ["change:title", showTitle],
-    ["change:summary", showSummary],
-    ["change:running", showSummary],
-    ["change:done", showBar],
-    ["change:total", showBar],
-    ["change:recent", showRows],
-  ];
-  for (const [name, listener] of listeners) model.on(name, listener);
-  for (const show of [showEarlier, showTitle, showSummary, showBar, showRows]) show();
-  const sized = new ResizeObserver(([entry]) => {
-    root.classList.toggle("sl-narrow", entry.contentRect.width < NARROW_PX);
-  });
-  sized.observe(root);
-  return () => {
-    sized.disconnect();
-    for (const [name, listener] of listeners) model.off(name, listener);
-  };
 }
 
-export default liveWidget(render);
+export default liveWidget((model, el) => new PreviewView(model, el));

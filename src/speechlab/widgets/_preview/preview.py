@@ -12,8 +12,8 @@ import traitlets
 
 from speechlab.display import element, notebook_output, table
 from speechlab.errors import InvalidRequestError
+from speechlab.widgets._shared.browser import module_source, style_sheet
 from speechlab.widgets._shared.live import RefreshedWidget
-from speechlab.widgets._shared.module import module_source, style_sheet
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

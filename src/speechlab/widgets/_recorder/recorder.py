@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import traitlets
 
-from speechlab._arguments import check_text, is_bool, is_number, refused
+from speechlab._arguments import check_text, is_bool, is_number, is_whole_number, refused
 from speechlab.audio import AudioClip, clip_figure, sound_preview
 from speechlab.display import Html, element
-from speechlab.errors import AudioError
-from speechlab.widgets._recorder.incoming import IncomingTake, checked_rate
+from speechlab.widgets._shared.browser import module_source, style_sheet
 from speechlab.widgets._shared.live import RefreshedWidget
-from speechlab.widgets._shared.module import module_source, style_sheet
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _BROWSER = Path(__file__).parent / "browser"
 _LONGEST_S = 3_600.0
@@ -29,6 +23,8 @@ _MAX_SENT_BYTES = 8_000_000
 _MAX_STATIC = 10
 _OUTLINE = 240
 _FULL_SCALE = 32_767 / 32_768
+_MAX_CHUNK_BYTES = 2_000_000
+_RATES = (8_000, 384_000)
 
 
 class Recorder(RefreshedWidget):
@@ -96,7 +92,6 @@ class Recorder(RefreshedWidget):
         self._under_way: dict[str, IncomingTake] = {}
         self._count = 0
         super().__init__(title=title, max_s=_take_s(max_s), processing=processing)
-        self.on_msg(self._asked)
 
     def __repr__(self) -> str:
         seconds = sum(clip.duration_s for clip in self._clips.values())
@@ -141,35 +136,19 @@ class Recorder(RefreshedWidget):
 
     # -- from the browser
 
-    def _asked(self, _widget: object, content: Any, buffers: Any) -> None:
-        """Reply to the browser; invalid messages are ignored."""
-        answers: dict[Any, Callable[[dict[str, Any], Any], None]] = {
-            "chunk": self._keep_chunk,
-            "end": self._finish,
-            "drop": self._drop,
-            "sound": self._send_sound,
-        }
-        answer = answers.get(content.get("type")) if isinstance(content, dict) else None
-        if answer is not None and isinstance(content.get("take"), str):
-            answer(content, buffers)
-
-    def _keep_chunk(self, told: dict[str, Any], buffers: Any) -> None:
-        take = told["take"]
-        with self._lock, contextlib.suppress(KeyError, IndexError, TypeError, ValueError):
+    def _on_chunk(self, chunk: dict[str, Any]) -> None:
+        take, number = _id_in(chunk), chunk["number"]
+        with self._lock:
             if take not in self._clips:
                 if take not in self._under_way:
                     for old in list(self._under_way)[: 1 - _MAX_UNDER_WAY]:
                         del self._under_way[old]
                     self._under_way[take] = IncomingTake(self.max_s)
-                self._under_way[take].add(told["number"], told["rate"], bytes(buffers[0]))
-            self.send({"type": "got", "take": take, "number": told["number"]})
+                self._under_way[take].add(number, chunk["rate"], bytes(chunk["buffers"][0]))
+            self.send({"type": "got", "take": take, "number": number})
 
-    def _finish(self, told: dict[str, Any], _buffers: Any) -> None:
-        take = told["take"]
-        try:
-            count, rate = int(told["count"]), checked_rate(told["rate"])
-        except (KeyError, TypeError, ValueError):
-            return
+    def _on_end(self, ended: dict[str, Any]) -> None:
+        take, count, rate = _id_in(ended), int(ended["count"]), checked_rate(ended["rate"])
         with self._lock:
             new = take not in self._clips
             if new:
@@ -177,7 +156,7 @@ class Recorder(RefreshedWidget):
                 if incoming is None or not incoming.has(count):
                     self.send({"type": "missing", "take": take})
                     return
-                facts = self._keep(take, incoming.samples(count), rate, str(told.get("device", ""))[:200])
+                facts = self._keep(take, incoming.samples(count), rate, str(ended.get("device", ""))[:200])
                 del self._under_way[take]
             self.send({"type": "taken", "take": take})
             if new:
@@ -189,43 +168,93 @@ class Recorder(RefreshedWidget):
         """Make a clip of a take, and return its facts for ``takes``."""
         self._count += 1
         name = f"{self.title} {self._count}".strip()
-        heard = AudioClip.from_pcm(data, rate)
-        clip = heard.resample(self._sample_rate or rate).named(name)
+        recorded = AudioClip.from_pcm(data, rate)
+        clip = recorded.resample(self._sample_rate or rate).named(name)
         self._clips[take] = clip
         return {
             "take": take,
             "name": name,
-            "seconds": heard.duration_s,
+            "seconds": recorded.duration_s,
             "rate": clip.sample_rate,
             "device": device,
-            "clipped": int(np.count_nonzero(np.abs(heard.samples) >= _FULL_SCALE)),
-            "level_dbfs": heard.rms_dbfs if heard.peak else None,
-            "peak_dbfs": 20 * math.log10(heard.peak) if heard.peak else None,
-            "outline": np.rint(heard.peaks(min(_OUTLINE, heard.frames)) * 100).astype(int).tolist(),
+            "clipped": int(np.count_nonzero(np.abs(recorded.samples) >= _FULL_SCALE)),
+            "level_dbfs": recorded.rms_dbfs if recorded.peak else None,
+            "peak_dbfs": 20 * math.log10(recorded.peak) if recorded.peak else None,
+            "outline": np.rint(recorded.peaks(min(_OUTLINE, recorded.frames)) * 100).astype(int).tolist(),
         }
 
-    def _drop(self, told: dict[str, Any], _buffers: Any) -> None:
+    def _on_drop(self, dropped: dict[str, Any]) -> None:
         with self._lock:
-            self._clips.pop(told["take"], None)
-            self._figures.pop(told["take"], None)
-            self.takes = [one for one in self.takes if one["take"] != told["take"]]
+            self._clips.pop(dropped["take"], None)
+            self._figures.pop(dropped["take"], None)
+            self.takes = [take for take in self.takes if take["take"] != dropped["take"]]
         self._show_again()
 
-    def _send_sound(self, told: dict[str, Any], _buffers: Any) -> None:
-        answer = {"type": "sound", "take": told["take"]}
-        clip = self._clips.get(told["take"])
+    def _on_sound(self, asked: dict[str, Any]) -> dict[str, Any] | tuple[dict[str, Any], bytes]:
+        clip = self._clips.get(asked["take"])
         if clip is None:
-            self._answer(told, {**answer, "error": "this take is no longer in Python"})
+            return {"error": "this take is no longer in Python"}
+        data = clip.encode("flac")
+        if len(data) <= _MAX_SENT_BYTES:
+            return {}, data
+        data, seconds = sound_preview(clip)
+        return {"note": f"A lossy preview, which plays the first {seconds:.0f} s only"}, data
+
+
+class IncomingTake:
+    """The received part of a take.
+
+    Args:
+        max_s: Maximum length of a take in seconds.
+    """
+
+    def __init__(self, max_s: float) -> None:
+        self._max_s = max_s
+        self._chunks: dict[int, bytes] = {}
+        self._bytes = 0
+
+    def add(self, number: Any, rate: Any, data: bytes) -> None:
+        """Keep a chunk of 16-bit samples. A chunk that was received before is not replaced.
+
+        Raises:
+            ValueError: The values are not a chunk, or the take would be too long.
+        """
+        if not is_whole_number(number) or not 0 <= number < 1_000_000:
+            raise ValueError(f"{number!r} is not the number of a chunk")
+        if not data or len(data) % 2 or len(data) > _MAX_CHUNK_BYTES:
+            raise ValueError(f"a chunk has {len(data)} bytes")
+        if int(number) in self._chunks:
             return
-        try:
-            data = clip.encode("flac")
-        except AudioError as error:
-            self._answer(told, {**answer, "error": str(error)})
-            return
-        if len(data) > _MAX_SENT_BYTES:
-            data, seconds = sound_preview(clip)
-            answer["note"] = f"A lossy preview, which plays the first {seconds:.0f} s only"
-        self._answer(told, answer, data)
+        if self._bytes + len(data) > 2 * (self._max_s + 1) * checked_rate(rate):
+            raise ValueError("the take is longer than allowed")
+        self._chunks[int(number)] = data
+        self._bytes += len(data)
+
+    def has(self, count: int) -> bool:
+        """Whether ``count`` is above 0 and the first ``count`` chunks have arrived."""
+        return count > 0 and all(number in self._chunks for number in range(count))
+
+    def samples(self, count: int) -> bytes:
+        """Return the first ``count`` chunks as one."""
+        return b"".join(self._chunks[number] for number in range(count))
+
+
+def checked_rate(rate: Any) -> int:
+    """Check a sample rate in Hz, and return it.
+
+    Raises:
+        ValueError: No microphone has this rate.
+    """
+    slowest, fastest = _RATES
+    if not is_whole_number(rate) or not slowest <= rate <= fastest:
+        raise ValueError(f"{rate!r} is not a sample rate of a microphone")
+    return int(rate)
+
+
+def _id_in(message: dict[str, Any]) -> str:
+    if not isinstance(message["take"], str):
+        raise TypeError("the id of a take is a text")
+    return message["take"]
 
 
 def _take_s(given: object) -> float:

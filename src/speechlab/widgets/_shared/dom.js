@@ -3,33 +3,108 @@
 import { holdKeys } from "./keys.js";
 
 /**
- * Appends a new element.
+ * Appends a new element with attributes and listeners: values that are functions.
  * @template {keyof HTMLElementTagNameMap} Name
  * @param {Element} parent
  * @param {Name} name
  * @param {string} [className]
- * @param {string} [text]
+ * @param {string | Record<string, any>} [text] Its text, or its attributes.
+ * @param {Record<string, any>} [attributes]
  * @returns {HTMLElementTagNameMap[Name]}
  */
-export function make(parent, name, className, text) {
+export function make(parent, name, className, text, attributes = {}) {
   const node = document.createElement(name);
   if (className) node.className = className;
-  if (text !== undefined) node.textContent = text;
   if (node instanceof HTMLButtonElement) node.type = "button";
+  if (typeof text === "object") attributes = text;
+  else if (text !== undefined) node.textContent = text;
+  for (const [key, value] of Object.entries(attributes)) {
+    if (typeof value === "function") node.addEventListener(key, value);
+    else node.setAttribute(key, String(value));
+  }
   parent.append(node);
   return node;
 }
 
 /**
- * Makes the root element of a widget, which holds the keys after a click. Nothing in it is typeset as mathematics.
- * @param {Element} el
- * @param {string} className
+ * A box to tick, with its label.
+ * @param {Element} parent @param {string} className @param {string} text @param {boolean} checked @param {(checked: boolean) => void} act
  */
-export function makeRoot(el, className) {
-  const root = make(el, "div", `speechlab-live ${className} tex2jax_ignore mathjax_ignore`);
-  root.setAttribute("role", "group");
-  holdKeys(root);
-  return root;
+export function makeBox(parent, className, text, checked, act) {
+  const label = make(parent, "label", className);
+  const box = make(label, "input", "", { type: "checkbox", change: () => act(box.checked) });
+  box.checked = checked;
+  make(label, "span", "sl-name", text, { dir: "auto" });
+  return box;
+}
+
+/** Fills a list of options. @param {HTMLSelectElement} select @param {[string, string][]} choices Values and labels. @param {string} chosen */
+export function fillOptions(select, choices, chosen) {
+  select.replaceChildren();
+  for (const [value, text] of choices) make(select, "option", "", text, { value });
+  select.value = chosen;
+}
+
+/** The list of keys below a widget. @param {Element} root @param {string[][]} keys Keys and what they do. */
+export function makeKeys(root, keys) {
+  const help = make(root, "details", "sl-keys");
+  make(help, "summary", "", "Keys");
+  const list = make(help, "ul");
+  for (const [key, act] of keys) {
+    const line = make(list, "li");
+    make(line, "kbd", "", key);
+    make(line, "span", "", act);
+  }
+}
+
+/** A view of a model: its root element, which holds the keys after a click, and what ends with it. Nothing in it is typeset as mathematics. */
+export class View {
+  off = new AbortController();
+  frame = 0;
+
+  /** @param {any} model @param {Element} el @param {string} className */
+  constructor(model, el, className) {
+    this.model = model;
+    this.root = make(el, "div", `speechlab-live ${className} tex2jax_ignore mathjax_ignore`, { role: "group" });
+    holdKeys(this.root);
+  }
+
+  /** Listens to the model until the view ends. @param {Record<string, (...values: any[]) => void>} listeners */
+  hear(listeners) {
+    for (const [name, listener] of Object.entries(listeners)) {
+      this.model.on(name, listener);
+      this.atEnd(() => this.model.off(name, listener));
+    }
+  }
+
+  /** Acts whenever an element changes its size, until the view ends. @param {Element} node @param {(entries: ResizeObserverEntry[]) => void} act */
+  watchSize(node, act) {
+    const sized = new ResizeObserver(act);
+    sized.observe(node);
+    this.atEnd(() => sized.disconnect());
+  }
+
+  /** @param {() => void} act */
+  atEnd(act) {
+    this.off.signal.addEventListener("abort", act);
+  }
+
+  /** Sets values of the model, and tells Python. @param {Record<string, any>} values */
+  put(values) {
+    for (const [name, value] of Object.entries(values)) this.model.set(name, value);
+    this.model.save_changes();
+  }
+
+  /** @param {() => void} act Acts in the next frame, in place of what was to be done there. */
+  nextFrame(act) {
+    cancelAnimationFrame(this.frame);
+    this.frame = requestAnimationFrame(act);
+  }
+
+  dispose() {
+    this.off.abort();
+    cancelAnimationFrame(this.frame);
+  }
 }
 
 /** A time in the form of a clock, with hours if there are any. @param {number} seconds @param {number} [decimals] */

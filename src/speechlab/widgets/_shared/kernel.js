@@ -39,7 +39,7 @@ export function ask(model, message) {
       clearTimeout(timer);
       timer = window.setTimeout(() => settle(() => reject(new Unanswered(LATE))), PATIENCE_MS);
     };
-    const take = (/** @type {any} */ answer, /** @type {DataView[]} */ [view]) => {
+    const take = (/** @type {any} */ answer, /** @type {DataView[]} */ [view] = []) => {
       if (answer.ask !== id) return;
       if (answer.error) {
         settle(() => reject(Object.assign(new Error(answer.error), { answer })));
@@ -57,14 +57,4 @@ export function ask(model, message) {
     wait();
     if (!tell(model, { ...message, ask: id })) settle(() => reject(new Unanswered(GONE)));
   });
-}
-
-/** Asks for a sound and decodes it. @param {any} model @param {Record<string, any>} message @param {BaseAudioContext} context @returns {Promise<any>} The answer with its sound as `buffer`. */
-export async function askSound(model, message, context) {
-  const answer = await ask(model, message);
-  try {
-    return { ...answer, buffer: await context.decodeAudioData(answer.data.buffer) };
-  } catch (error) {
-    throw new Error(`This browser cannot play the sound: ${error instanceof Error ? error.message : error}`);
-  }
 }

@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 import time
+import traceback
 from typing import Any
 from uuid import uuid4
 
@@ -13,7 +14,8 @@ import anywidget
 import traitlets
 
 from speechlab.display import Html, notebook_output
-from speechlab.errors import InvalidRequestError
+from speechlab.errors import AudioError, InvalidRequestError
+from speechlab.widgets._shared.sounds import reason
 
 _MAX_MESSAGE_BYTES = 4_000_000
 """Connections of notebooks close without an error above ten million, some hosts at five."""
@@ -33,31 +35,53 @@ class LiveWidget(anywidget.AnyWidget):
     def __init__(self, **traits: Any) -> None:
         # in the first message, because the script in the browser looks for its place at once
         super().__init__(_place=f"speechlab-place-{uuid4().hex}", **traits)
+        self.on_msg(self._asked)
 
-    def _answer(self, asked: dict[str, Any], answer: dict[str, Any], data: bytes | None = None) -> None:
-        """Send the answer to a question of the browser, in messages below 5 MB."""
-        told = {**answer, "ask": asked.get("ask")}
-        if data is None:
-            self.send(told)
+    def _asked(self, _widget: object, content: Any, buffers: Any) -> None:
+        """Answer a message of the browser by the method ``_on_`` and its type. An invalid one is dropped.
+
+        A method gets the message, with its ``buffers``. It returns None, the facts of an answer, or facts and bytes.
+        """
+        kind = content.get("type") if isinstance(content, dict) else None
+        method = getattr(self, f"_on_{kind}", None)
+        if method is None:
             return
-        firsts = range(0, max(len(data), 1), _MAX_MESSAGE_BYTES)
-        for part, first in enumerate(firsts):
-            piece = data[first : first + _MAX_MESSAGE_BYTES]
-            self.send({**told, "part": part, "parts": len(firsts)} if len(firsts) > 1 else told, [piece])
+        try:
+            facts = method({**content, "buffers": buffers})
+        except (AudioError, OSError) as error:
+            facts = {"error": reason(error)}
+        except (KeyError, IndexError, TypeError, ValueError, InvalidRequestError) as error:
+            frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+            if any(frame.f_globals.get("__name__", "").startswith("traitlets.") for frame in frames):
+                raise  # it is the error of a function that observes the widget
+            return
+        facts, data = facts if isinstance(facts, tuple) else (facts, None)
+        if facts is not None:
+            self._answer({"ask": content.get("ask"), **facts}, data)
+
+    def _answer(self, facts: dict[str, Any], data: bytes | None) -> None:
+        """Send an answer in messages below 5 MB."""
+        if data is None:
+            self.send(facts)
+            return
+        starts = range(0, max(len(data), 1), _MAX_MESSAGE_BYTES)
+        for number, start in enumerate(starts):
+            piece = data[start : start + _MAX_MESSAGE_BYTES]
+            self.send({**facts, "part": number, "parts": len(starts)} if len(starts) > 1 else facts, [piece])
 
     def static_html(self) -> Html:
         """Return the HTML for the saved notebook."""
         raise NotImplementedError("a live widget must define static_html()")
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
-        wanted = _wanted()
-        html = notebook_output(self.static_html(), class_="" if wanted == "still" else self._place)
+        form = _output_form()
+        html = notebook_output(self.static_html(), class_="" if form == "still" else self._place)
         bundle = {"text/html": str(html), "text/plain": repr(self)}
-        if wanted != "live":
+        if form != "live":
             return bundle
-        made: Any = super()._repr_mimebundle_(**kwargs)
+        live: Any = super()._repr_mimebundle_(**kwargs)
         # the metadata names the widget manager that Colab has to load
-        return ({**made[0], **bundle}, made[1]) if isinstance(made, tuple) else {**made, **bundle}
+        return ({**live[0], **bundle}, live[1]) if isinstance(live, tuple) else {**live, **bundle}
 
 
 class RefreshedWidget(LiveWidget):
@@ -100,22 +124,22 @@ class RefreshedWidget(LiveWidget):
             with_view: Also update in notebooks that show the widget itself. Their view ends, and begins again if the
                 widget is still to be shown.
         """
-        if self._shown is not None and (with_view or _wanted() != "live"):
+        if self._shown is not None and (with_view or _output_form() != "live"):
             bundle, metadata = self._output()
             self._shown.update(bundle, raw=True, **({"metadata": metadata} if metadata else {}))
 
     def _output(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        made = self._repr_mimebundle_()
-        return made if isinstance(made, tuple) else (made, {})
+        bundle = self._repr_mimebundle_()
+        return bundle if isinstance(bundle, tuple) else (bundle, {})
 
 
-def _wanted() -> str:
+def _output_form() -> str:
     """What the output of a widget has: ``html``; ``live``, the HTML and the widget; or ``still``, HTML that stays.
 
     Colab and Visual Studio Code start a widget only for a widget output. ``SPEECHLAB_WIDGETS`` decides for others.
     """
-    wanted = os.environ.get("SPEECHLAB_WIDGETS", "")
-    if wanted not in {"", "live", "still"}:
-        message = f"SPEECHLAB_WIDGETS={wanted!r} is neither 'live' nor 'still'; set one of them, or neither"
+    form = os.environ.get("SPEECHLAB_WIDGETS", "")
+    if form not in {"", "live", "still"}:
+        message = f"SPEECHLAB_WIDGETS={form!r} is neither 'live' nor 'still'; set one of them, or neither"
         raise InvalidRequestError(message, parameter="SPEECHLAB_WIDGETS")
-    return wanted or ("live" if "google.colab" in sys.modules or "VSCODE_PID" in os.environ else "html")
+    return form or ("live" if "google.colab" in sys.modules or "VSCODE_PID" in os.environ else "html")

@@ -8,16 +8,21 @@ import { keepPresses } from "./press.js";
 
 const GONE_MS = 5000;
 
-/**
- * @param {(place: {model: any, el: HTMLElement}) => (() => void) | undefined} render
- */
-export function liveWidget(render) {
+/** @typedef {(place: {model: any, el: HTMLElement}) => () => void} Render */
+
+/** @param {(model: any, el: HTMLElement) => {dispose: () => void}} show Shows a model in an element. */
+export function liveWidget(show) {
+  /** @type {Render} */
+  const render = ({ model, el }) => {
+    const view = show(model, el);
+    return () => view.dispose();
+  };
   return {
     // For hosts that show widgets themselves, and for widgets within other widgets.
     render,
     /** @param {{model: any}} place */
     initialize({ model }) {
-      /** @type {Map<HTMLElement, View>} */
+      /** @type {Map<HTMLElement, Mounted>} */
       const shown = new Map();
       const places = document.getElementsByClassName(model.get("_place"));
 
@@ -52,23 +57,23 @@ export function liveWidget(render) {
   };
 }
 
-/** @typedef {{el: HTMLElement, place: HTMLElement, focus: Element | null, scrolled: Map<Element, number>, press: () => void, leave: () => void}} View */
+/** @typedef {{el: HTMLElement, place: HTMLElement, focus: Element | null, scrolled: Map<Element, number>, press: () => void, leave: () => void}} Mounted */
 
 /**
  * @param {HTMLElement} place
  * @param {any} model
- * @param {(place: {model: any, el: HTMLElement}) => (() => void) | undefined} render
- * @returns {View}
+ * @param {Render} render
+ * @returns {Mounted}
  */
 function takePlace(place, model, render) {
   const el = document.createElement("div");
   place.after(el);
   const cleanup = render({ model, el });
-  /** @type {View} */
+  /** @type {Mounted} */
   const view = {
     el, place, focus: null, scrolled: new Map(), press: keepPresses(el),
     leave: () => {
-      if (cleanup) cleanup();
+      cleanup();
       el.remove();
       view.place.style.display = "";
     },
@@ -83,7 +88,7 @@ function takePlace(place, model, render) {
   return movePlace(place, view);
 }
 
-/** @param {HTMLElement} place @param {View} view */
+/** @param {HTMLElement} place @param {Mounted} view */
 function movePlace(place, view) {
   view.place = place;
   place.after(view.el);

@@ -16,8 +16,8 @@ from speechlab._arguments import check_text
 from speechlab.audio import AudioClip, clip_figure
 from speechlab.batch import Arrivals, TimedCall
 from speechlab.display import Html, audio_figure
+from speechlab.widgets._shared.browser import module_source, style_sheet
 from speechlab.widgets._shared.live import RefreshedWidget
-from speechlab.widgets._shared.module import module_source, style_sheet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -89,7 +89,6 @@ class StreamPlayer(RefreshedWidget):
         self.error: Exception | None = None
         super().__init__(title=title, _after=StreamPlayer._last() if StreamPlayer._last else "")
         StreamPlayer._last = self._still_sounding
-        self.on_msg(self._asked)
         if hasattr(stream, "__aiter__"):
             self._loop = asyncio.get_running_loop()
             self._task = self._loop.create_task(self._read_async())
@@ -103,8 +102,8 @@ class StreamPlayer(RefreshedWidget):
     def static_html(self) -> Html:
         """Return the sound that came, or what is waited for."""
         if self.clip is not None:
-            return clip_figure(self.clip, title=self.title or self.clip.title, text=self._told() or None)
-        return audio_figure(None, title=self.title or "Speech", facts=[self._told()])
+            return clip_figure(self.clip, title=self.title or self.clip.title, text=self._words() or None)
+        return audio_figure(None, title=self.title or "Speech", facts=[self._words()])
 
     # -- for the user
 
@@ -212,18 +211,18 @@ class StreamPlayer(RefreshedWidget):
         self._show_again()
 
     def _facts(self) -> str:
-        told = [] if self.error is None else [str(self.error)]
+        facts = [] if self.error is None else [str(self.error)]
         for name, words in (("first_byte_s", "first byte"), ("first_audible_s", "first sound")):
             if self._times.get(name) is not None:
-                told.append(f"{words} after {self._times[name]:.2f} s")
+                facts.append(f"{words} after {self._times[name]:.2f} s")
         stalls = self._times.get("stalls")
         if stalls:
-            told.append(f"{stalls} stall{'' if stalls == 1 else 's'}, {self._times['stalled_s']:.2f} s")
+            facts.append(f"{stalls} stall{'' if stalls == 1 else 's'}, {self._times['stalled_s']:.2f} s")
         elif stalls == 0:
-            told.append("no stall")
-        return " · ".join(told)
+            facts.append("no stall")
+        return " · ".join(facts)
 
-    def _told(self) -> str:
+    def _words(self) -> str:
         return " · ".join(filter(None, ("" if self.state == "ended" else self.state, self.facts)))
 
     def _still_sounding(self) -> str:
@@ -234,15 +233,14 @@ class StreamPlayer(RefreshedWidget):
         )
         return self._place if sounds else ""
 
-    def _asked(self, _widget: object, content: Any, _buffers: object) -> None:
-        kind = content.get("type") if isinstance(content, dict) else None
-        if kind == "stop":
-            self.stop()
-        elif kind == "missing" and isinstance(content.get("start"), int):
-            start = min(max(content["start"], 0), self._frames)
-            data = b"".join(self._pieces)
-            for first in range(2 * start, max(len(data), 1), _MAX_SENT_BYTES):
-                self.send({"type": "sound", "start": first // 2}, [data[first : first + _MAX_SENT_BYTES]])
+    def _on_stop(self, _asked: dict[str, Any]) -> None:
+        self.stop()
+
+    def _on_missing(self, asked: dict[str, Any]) -> None:
+        start = min(max(int(asked["start"]), 0), self._frames)
+        data = b"".join(self._pieces)
+        for first in range(2 * start, max(len(data), 1), _MAX_SENT_BYTES):
+            self.send({"type": "sound", "start": first // 2}, [data[first : first + _MAX_SENT_BYTES]])
 
 
 def _shell() -> Any:

@@ -7,7 +7,7 @@ import os
 import re
 from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 
 import numpy as np
 
@@ -118,6 +118,16 @@ class Layout:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "by_title", {column.title: column for column in self.columns})
+
+
+class ColumnRoles(TypedDict, total=False):
+    """Options of a table that give columns their roles, see :func:`layout_of`."""
+
+    audio: Any
+    columns: Iterable[Any] | None
+    reference: Any
+    hypotheses: Any
+    language: Any
 
 
 def layout_of(
@@ -310,9 +320,9 @@ def _decimals(numbers: list[float]) -> int:
 
 
 def _lang_of(name: Any) -> str:
-    found = _LANGUAGE_SUFFIX.search(str(name))
+    suffix = _LANGUAGE_SUFFIX.search(str(name))
     try:
-        return language_code(found[1]) if found else ""
+        return language_code(suffix[1]) if suffix else ""
     except InvalidRequestError:
         return ""
 

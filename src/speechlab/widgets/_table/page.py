@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab.display import Html, element
 from speechlab.errors import AudioError, InvalidRequestError
-from speechlab.widgets._shared.page import base64_text, json_text, page_of
+from speechlab.widgets._shared.browser import base64_text, json_text, page_of
+from speechlab.widgets._shared.sounds import reason
 from speechlab.widgets._table.rows import NOTED, NOTHING
-from speechlab.widgets._table.sounds import reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,12 +9,12 @@ import numpy as np
 from speechlab._arguments import is_missing, is_number, plain_number
 from speechlab.errors import InvalidRequestError
 from speechlab.text import language_code
+from speechlab.widgets._shared.sounds import Sounds
 from speechlab.widgets._table.columns import cell_value
 from speechlab.widgets._table.differences import differences
-from speechlab.widgets._table.sounds import Sounds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     import pandas as pd
 
@@ -89,6 +89,15 @@ class Rows:
             return language_code(self._langs[row])
         except InvalidRequestError:
             return ""
+
+    def replace(self, row: int, cells: Mapping[Any, Any], sound: Any = None) -> dict[str, Any]:
+        """Replace some cells of a row, its sound too. Return those that are shown as plain JSON, by title."""
+        if sound is not None or self.layout.audio in cells:
+            self.sounds.replace(row, cells[self.layout.audio] if sound is None else sound)
+        for name, value in cells.items():
+            self.frame.iat[row, list(self.frame.columns).index(name)] = value
+        columns = {name: self.layout.by_title.get(str(name)) for name in cells}
+        return {one.title: cell_value(cells[name], one.kind) for name, one in columns.items() if one}
 
     def piece(self, start: int, end: int) -> dict[str, list[Any]]:
         """Return the cells of some rows, by column, as plain JSON."""

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from speechlab._arguments import column_names, is_frame, is_whole_number
 from speechlab.errors import InvalidRequestError
-from speechlab.widgets._shared.module import module_source, style_sheet
-from speechlab.widgets._table.columns import layout_of
+from speechlab.widgets._shared.browser import module_source, style_sheet
+from speechlab.widgets._table.columns import ColumnRoles, layout_of
 from speechlab.widgets._table.page import table_page
 from speechlab.widgets._table.rows import NOTED, Rows
 from speechlab.widgets._table.static import static_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import Unpack
 
     import pandas as pd
 
@@ -27,6 +29,36 @@ STYLE = style_sheet(_BROWSER / "table.css")
 _MAX_ROWS = 200_000
 _MAX_STATIC_ROWS = 50
 _MAX_RATING = 10
+
+
+class TableOptions(ColumnRoles, total=False):
+    """Options of a table, as :class:`AudioTable` explains them."""
+
+    max_rating: int
+    static_rows: int
+
+
+F = TypeVar("F", bound="Callable[..., Any]")
+
+
+def naming(source: Callable[..., Any], names: str = "") -> Callable[[F], F]:
+    """Show keyword arguments of another function behind ``**options``, in ``help`` and in tab completion."""
+
+    def show(function: F) -> F:
+        signature = inspect.signature(function)
+        given = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
+        theirs = {
+            name: one
+            for name, one in inspect.signature(source).parameters.items()
+            if one.kind is one.KEYWORD_ONLY
+        }
+        taken = [theirs[name] for name in names.split() or theirs]
+        parameters = [*(one for one in given if one.kind is not one.KEYWORD_ONLY), *taken]
+        parameters += [one for one in given if one.kind is one.KEYWORD_ONLY]
+        function.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]  # help() reads it
+        return function
+
+    return show
 
 
 class ShownTable:
@@ -44,20 +76,17 @@ class ShownTable:
         static_rows: Number of rows in a saved notebook.
     """
 
+    @naming(layout_of, "audio columns reference hypotheses language")
     def __init__(
         self,
         frame: pd.DataFrame,
         *,
-        audio: Any = None,
-        columns: Iterable[Any] | None = None,
-        reference: Any = None,
-        hypotheses: Any = None,
-        language: Any = None,
         max_rating: int = 5,
         static_rows: int = 8,
         title: str = "Rows",
         silent: bool = True,
-        categories: Sequence[Any] = (),
+        categories: Iterable[Any] = (),
+        **roles: Unpack[ColumnRoles],
     ) -> None:
         for name, value, allowed in (
             ("max_rating", max_rating, {0, *range(2, _MAX_RATING + 1)}),
@@ -66,15 +95,11 @@ class ShownTable:
             if not is_whole_number(value) or value not in allowed:
                 message = f"{name} {value!r} must be a whole number from {min(allowed)} to {max(allowed)}"
                 raise InvalidRequestError(message, parameter=name)
-        self._roles: dict[str, Any] = {
-            "silent": silent,
-            "categories": categories,
-            "audio": audio,
-            "columns": None if columns is None else column_names(columns, "columns"),
-            "reference": reference,
-            "hypotheses": hypotheses,
-            "language": language,
-        }
+        if roles.get("columns") is not None:
+            roles["columns"] = column_names(
+                roles["columns"], "columns"
+            )  # they are read once more for another frame
+        self._roles: dict[str, Any] = {**roles, "silent": silent, "categories": tuple(categories)}
         self.title = title
         self.static_rows = static_rows
         self.rows = self.read(frame, max_rating)
@@ -107,11 +132,25 @@ class ShownTable:
             "sound": self.sound,
         }
 
-    def static(self, count: int | None = None) -> Html:
-        """Return the first rows as plain HTML with their sound; all rows, with all sounds, without a number."""
-        if count is None:
-            return static_table(self.rows, len(self.rows), self.title, max_bytes=sys.maxsize)
-        return static_table(self.rows, count, self.title)
+    def static(
+        self,
+        count: int | None = None,
+        *,
+        title: str | None = None,
+        first: Sequence[int] = (),
+        view: Mapping[str, Any] | None = None,
+    ) -> Html:
+        """Return the first rows as plain HTML with their sound; all rows, with all sounds, without a number.
+
+        Args:
+            count: Number of rows.
+            title: Title above the rows; None for that of the table.
+            first: Positions of rows that come before the others.
+            view: The order and the filters of the browser.
+        """
+        room = {"max_bytes": sys.maxsize} if count is None else {}
+        rows = len(self.rows) if count is None else count
+        return static_table(self.rows, rows, title or self.title, first, view, **room)
 
     def page(
         self,

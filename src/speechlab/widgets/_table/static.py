@@ -10,10 +10,10 @@ import numpy as np
 from speechlab.audio import waveform_png
 from speechlab.display import Html, data_url, diff, element, join
 from speechlab.errors import AudioError
+from speechlab.widgets._shared.sounds import reason
 from speechlab.widgets._table.columns import MAX_WHOLE, cell_value
 from speechlab.widgets._table.marks import marks_text
 from speechlab.widgets._table.rows import NOTED
-from speechlab.widgets._table.sounds import reason
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

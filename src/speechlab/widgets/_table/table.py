@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -12,21 +11,19 @@ import orjson
 import traitlets
 from ipywidgets import Widget, widget_serialization
 
-from speechlab._arguments import refused
+from speechlab._arguments import refused, require_columns
 from speechlab._files import user_path, whole_file
-from speechlab.errors import AudioError, InvalidRequestError
+from speechlab.errors import InvalidRequestError
 from speechlab.widgets._shared.live import RefreshedWidget
-from speechlab.widgets._table.columns import cell_value
 from speechlab.widgets._table.marks import take_marks
 from speechlab.widgets._table.rows import NOTED
-from speechlab.widgets._table.shown import MODULE, STYLE, ShownTable
-from speechlab.widgets._table.sounds import reason
-from speechlab.widgets._table.static import static_table
+from speechlab.widgets._table.shown import MODULE, STYLE, ShownTable, TableOptions, naming
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
+    from typing import Unpack
 
     import pandas as pd
 
@@ -73,6 +70,9 @@ class AudioTable(RefreshedWidget):
         marks: File of marks, ratings and notes that a page of :meth:`save` gave its reader, for the rows with the
             same index labels.
 
+    Attributes:
+        edits: Number of marks, ratings and notes received from the browser. Observe it to save them.
+
     Raises:
         InvalidRequestError: An argument is not allowed, the table has no recordings, or the file of marks belongs to
             another table.
@@ -98,43 +98,27 @@ class AudioTable(RefreshedWidget):
     sound = traitlets.Bool(default_value=True).tag(sync=True)
     title = traitlets.Unicode("Sounds").tag(sync=True)
     view = traitlets.Dict().tag(sync=True)
+    edits = traitlets.Int(0)
     _controls = traitlets.List(traitlets.Instance(Widget)).tag(sync=True, **widget_serialization)
 
+    @naming(ShownTable.__init__, "audio columns reference hypotheses language max_rating static_rows")
     def __init__(
         self,
         frame: pd.DataFrame | ShownTable,
         *,
-        audio: Any = None,
-        columns: Iterable[Any] | None = None,
-        reference: Any = None,
-        hypotheses: Any = None,
-        language: Any = None,
-        max_rating: int = 5,
-        static_rows: int = 8,
         marks: str | os.PathLike[str] | None = None,
+        **options: Unpack[TableOptions],
     ) -> None:
         if not isinstance(frame, ShownTable):
-            frame = ShownTable(
-                frame,
-                audio=audio,
-                columns=columns,
-                reference=reference,
-                hypotheses=hypotheses,
-                language=language,
-                max_rating=max_rating,
-                static_rows=static_rows,
-                title="Sounds",
-                silent=False,
-            )
+            frame = ShownTable(frame, title="Sounds", silent=False, **options)
         if marks is not None:
             take_marks(frame.rows, marks)
         self._table = frame
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         title, failed = frame.title, len(self._rows.failed)
         if failed:
             title += f": {failed:,} of {len(self._rows):,} rows failed, sl.batch.failures(table) lists why"
         super().__init__(max_rating=self._rows.max_rating, title=title, **frame.described())
-        self.on_msg(self._asked)
         self.observe(lambda _: self._show_later(), "view")
 
     @property
@@ -147,22 +131,7 @@ class AudioTable(RefreshedWidget):
 
     def static_html(self) -> Html:
         """Return the first rows as plain HTML."""
-        return static_table(self._rows, self._table.static_rows, self.title, view=self.view)
-
-    def _put(self, row: int, sound: Any, cells: Mapping[str, Any]) -> None:
-        """Replace the sound and some cells of a row, and show them in the browser."""
-        with self._lock:
-            rows = self._rows
-            rows.sounds.replace(row, sound)
-            for name, value in cells.items():
-                rows.frame.iat[row, list(rows.frame.columns).index(name)] = value
-            by_title = {str(name): name for name in cells}
-            told = {
-                title: cell_value(cells[name], rows.layout.by_title[title].kind)
-                for title, name in by_title.items()
-                if title in rows.layout.by_title
-            }
-        self.send({"type": "changed", "row": row, "cells": told, "revision": self.revision})
+        return self._table.static(self._table.static_rows, view=self.view)
 
     # -- selection, marks, ratings and notes
 
@@ -229,6 +198,27 @@ class AudioTable(RefreshedWidget):
         with self._lock:
             self._note(self._position(label), "note", text)
 
+    def update(self, label: Any, cells: Mapping[Any, Any], *, sound: Any = None, heard: bool = False) -> None:
+        """Replace some cells of a row, its sound too, and show them at once.
+
+        Args:
+            label: Index label of the row.
+            cells: New values by the names of their columns.
+            sound: The sound to play, if it is another than that in the cells.
+            heard: The sound was heard elsewhere, so that a row whose sound is awaited does not play it again.
+
+        Raises:
+            InvalidRequestError: The row or a column does not exist.
+        """
+        with self._lock:
+            row, rows = self._position(label), self._rows
+            require_columns(rows.frame, *cells)
+            changed = rows.replace(row, cells, sound)
+        self.send(
+            {"type": "changed", "row": row, "cells": changed, "heard": heard, "revision": self.revision}
+        )
+        self._show_later()
+
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write one page with the table and its sounds, which needs no kernel and no network.
 
@@ -261,90 +251,68 @@ class AudioTable(RefreshedWidget):
     def _position(self, label: Any) -> int:
         index = self._rows.frame.index
         try:
-            found: Any = index.get_loc(label) if index.is_unique else range(len(index))[label]
+            position: Any = index.get_loc(label) if index.is_unique else range(len(index))[label]
         except (KeyError, IndexError, TypeError):
             message = f"there is no row {label!r}; give a label of the table's index"
             raise InvalidRequestError(message, parameter="label") from None
-        return int(found)
+        return int(position)
 
     def _note(self, row: int, name: str, value: Any) -> None:
         """Keep marks, ratings and notes set in Python, and show them in the browser."""
-        kept = self._rows.checked(name, value)
-        self._rows.noted[name][row] = kept
-        self.send({"type": "noted", "row": row, "name": name, "value": kept})
+        checked = self._rows.checked(name, value)
+        self._rows.noted[name][row] = checked
+        self.send({"type": "noted", "row": row, "name": name, "value": checked})
         self._show_later()
 
-    def _asked(self, _widget: object, content: Any, _buffers: object) -> None:
-        """Reply to a request of the browser, with the reason if it fails. Invalid requests are ignored."""
-        answers: dict[Any, Callable[[dict[str, Any]], None]] = {
-            "rows": self._send_rows,
-            "sound": self._send_sound,
-            "outlines": self._send_outlines,
-            "differences": self._send_differences,
-            "noted": self._keep_noted,
-            "make": self._make,
-        }
-        answer = answers.get(content.get("type")) if isinstance(content, dict) else None
-        if answer is not None and content.get("revision") == self.revision:
-            with contextlib.suppress(KeyError, IndexError, TypeError, ValueError, InvalidRequestError):
-                answer(content)
+    def _asked(self, widget: object, content: Any, buffers: Any) -> None:
+        if isinstance(content, dict) and content.get("revision") == self.revision:
+            super()._asked(widget, content, buffers)
 
-    def _send_rows(self, asked: dict[str, Any]) -> None:
+    def _on_rows(self, asked: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
         start = int(asked["start"])
         end = min(start + (_FIRST_ROWS if start == 0 else 5_000), len(self._rows))
-        self._answer(asked, {"start": start, "end": end}, orjson.dumps(self._rows.piece(start, end)))
+        return {"start": start, "end": end}, orjson.dumps(self._rows.piece(start, end))
 
-    def _send_sound(self, asked: dict[str, Any]) -> None:
+    def _on_sound(self, asked: dict[str, Any]) -> dict[str, Any] | tuple[dict[str, Any], bytes]:
         row = int(asked["row"])
         missing = self._rows.sounds.missing(row)
         if missing is not None:
-            why = {"error": missing.words, "makeable": missing.makeable, "coming": missing.coming}
-            self._answer(asked, why)
-            return
-        try:
-            sound = self._rows.sounds.sound(row, preview=bool(asked.get("preview")))
-        except (AudioError, OSError) as error:
-            self._answer(asked, {"error": reason(error)})
-            return
-        self._answer(asked, {"content_type": sound.content_type, "note": sound.note}, sound.data)
+            return {"error": missing.words, "makeable": missing.makeable, "coming": missing.coming}
+        sound = self._rows.sounds.sound(row, preview=bool(asked.get("preview")))
+        return {"content_type": sound.content_type, "note": sound.note}, sound.data
 
-    def _make(self, asked: dict[str, Any]) -> None:
-        """Make the sound of a row, after a press of play."""
-
-    def _send_outlines(self, asked: dict[str, Any]) -> None:
+    def _on_outlines(self, asked: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
         bins = min(max(int(asked["bins"]), 1), _MAX_BINS)
         outlines = [self._rows.sounds.outline(int(row), bins) for row in asked["rows"][:_MAX_ASKED]]
         facts = [[outline.seconds, outline.error, len(outline.peaks)] for outline in outlines]
-        self._answer(asked, {"facts": facts}, b"".join(outline.peaks for outline in outlines))
+        return {"facts": facts}, b"".join(outline.peaks for outline in outlines)
 
-    def _send_differences(self, asked: dict[str, Any]) -> None:
+    def _on_differences(self, asked: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
         rows = [int(row) for row in asked["rows"][:_MAX_ASKED]]
-        found = [
+        compared = [
             {"row": row, "column": title, "pieces": pieces}
             for title in asked["columns"]
             for row, pieces in zip(rows, self._rows.differences(rows, asked["reference"], title), strict=True)
         ]
-        self._answer(asked, {}, orjson.dumps(found))
+        return {}, orjson.dumps(compared)
 
-    def _keep_noted(self, noted: dict[str, Any]) -> None:
+    def _on_noted(self, noted: dict[str, Any]) -> dict[str, Any]:
         name, row = noted["name"], int(noted["row"])
         if name in NOTED and 0 <= row < len(self._rows):
             with self._lock:  # also sent to the browser, which may show the table twice
                 self._note(row, name, noted["value"])
+            self.edits += 1
+        return {}
 
 
-def show(
-    frame: pd.DataFrame,
-    *,
-    audio: Any = None,
-    columns: Iterable[Any] | None = None,
-    reference: Any = None,
-    hypotheses: Any = None,
-    language: Any = None,
-    max_rating: int = 5,
-    static_rows: int = 8,
-    marks: str | os.PathLike[str] | None = None,
-) -> AudioTable:
+class ShowOptions(TableOptions, total=False):
+    """Options of :func:`show`."""
+
+    marks: str | os.PathLike[str] | None
+
+
+@naming(AudioTable.__init__)
+def show(frame: pd.DataFrame, **options: Unpack[ShowOptions]) -> AudioTable:
     """Show any DataFrame with a column of recordings as an :class:`AudioTable`, which has the same arguments.
 
     Args:
@@ -363,16 +331,4 @@ def show(
         >>> type(show(pd.DataFrame({"audio": [clip]}))).__name__
         'AudioTable'
     """
-    options: dict[str, Any] = {
-        "audio": audio,
-        "columns": columns,
-        "reference": reference,
-        "language": language,
-    }
-    options |= {
-        "hypotheses": hypotheses,
-        "max_rating": max_rating,
-        "static_rows": static_rows,
-        "marks": marks,
-    }
     return AudioTable(frame, **options)

@@ -1,4 +1,4 @@
-"""A catalogue of voices as a table: the properties of each voice, and its results."""
+"""A catalogue of voices as a table: the properties of each voice, its results, and what is said of them."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _CHOSEN_BY = ("languages", "gender", "streaming", "formats")
 _COMPARED = ("first_audible_s", "characters")
+_COST = "The embedded service is free; others may bill characters."
 
 SAMPLES: Mapping[str, str] = {
     "ja": "すみません、この近くに郵便局はありますか。",
@@ -28,9 +29,9 @@ SAMPLES: Mapping[str, str] = {
 
 def languages_of(voice: Voice) -> list[str]:
     """Return the codes of a voice's languages, in the order in which the catalogue names them."""
-    told = voice.language.casefold()
-    codes = [code for code in languages_in(voice.language) if len(code) <= 3 and told != ANY_LANGUAGE]
-    return sorted(codes, key=lambda code: (told.find(code) < 0, told.find(code), code)) or [voice.language]
+    named = voice.language.casefold()
+    codes = [code for code in languages_in(voice.language) if len(code) <= 3 and named != ANY_LANGUAGE]
+    return sorted(codes, key=lambda code: (named.find(code) < 0, named.find(code), code)) or [voice.language]
 
 
 def sample_of(voice: Voice) -> str:
@@ -42,8 +43,7 @@ def frame_of(voices: Sequence[Voice]) -> pd.DataFrame:
     """Return one row for each voice, with empty columns for its future results."""
     import pandas as pd
 
-    rows = range(len(voices))
-    told = {
+    properties = {
         "voice": [voice.short_name for voice in voices],
         "description": [voice.description for voice in voices],
         "languages": [languages_of(voice) for voice in voices],
@@ -53,14 +53,14 @@ def frame_of(voices: Sequence[Voice]) -> pd.DataFrame:
         "sample_rates": [list(map(str, voice.sample_rates or ())) for voice in voices],
         "id": [voice.id for voice in voices],
     }
-    said = {
+    results = {
         "audio": pd.Series([None] * len(voices), dtype=object),
         "text": pd.Series([None] * len(voices), dtype=object),
         **{name: pd.Series([math.nan] * len(voices), dtype="float64") for name in _NUMBERS},
         "characters": pd.Series([None] * len(voices), dtype="Int64"),
         "error": pd.Series([None] * len(voices), dtype=object),
     }
-    return pd.DataFrame(told | said, index=pd.RangeIndex(len(rows)))
+    return pd.DataFrame(properties | results)
 
 
 def seen_at_first(frame: pd.DataFrame) -> list[str]:
@@ -93,3 +93,26 @@ _NOTHING: dict[str, Any] = {
     "characters": None,
     "error": None,
 }
+
+
+def asked_for(left: Sequence[tuple[int, str]], *, any_meant: bool) -> str:
+    """Label of the button: the effect of a press.
+
+    Args:
+        left: Row and sentence of each voice that has not spoken it yet.
+        any_meant: Whether any voice is selected.
+    """
+    if not left:
+        return "Spoken already" if any_meant else "Speak: mark voices first"
+    characters = sum(len(text) for _, text in left)
+    return f"Speak: {len(left)} voice{'' if len(left) == 1 else 's'}, {characters:,} characters"
+
+
+def spoken_so_far(voices: int, failed: int, characters: int) -> str:
+    """Return a sentence with the numbers of voices asked, failures and characters sent."""
+    if not voices:
+        return _COST
+    parts = [f"{voices - failed} spoken.", f"{characters:,} characters in all.", _COST]
+    if failed:
+        parts.insert(1, f"{failed} failed: their rows say why.")
+    return " ".join(parts)

@@ -12,19 +12,26 @@ import ipywidgets
 from speechlab.client import Client, VoiceCatalogue
 from speechlab.contract import Voice
 from speechlab.errors import InvalidRequestError
+from speechlab.widgets._shared.sounds import NoSound
+from speechlab.widgets._stream.stream import StreamPlayer
 from speechlab.widgets._table.shown import ShownTable
-from speechlab.widgets._table.sounds import NoSound
-from speechlab.widgets._table.static import static_table
 from speechlab.widgets._table.table import AudioTable
-from speechlab.widgets._voices.catalogue import cells_of, frame_of, sample_of, seen_at_first
+from speechlab.widgets._voices.catalogue import (
+    asked_for,
+    cells_of,
+    frame_of,
+    sample_of,
+    seen_at_first,
+    spoken_so_far,
+)
 from speechlab.widgets._voices.speaking import Spoken, StoppedError, speak
-from speechlab.widgets._voices.words import asked_for, spoken_so_far
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import pandas as pd
 
+    from speechlab.client import SpeechStream
     from speechlab.display import Html
 
 _UNSPOKEN = NoSound("not spoken yet", makeable=True)
@@ -90,6 +97,8 @@ class VoiceExplorer(AudioTable):
         self._done: dict[tuple[int, str], Spoken] = {}
         self._now: list[Spoken | None] = [None] * len(self._catalogue)
         self._queue: deque[tuple[int, str]] = deque()
+        self._aloud: set[int] = set()  # rows that are to be heard while they are made
+        self._player: StreamPlayer | None = None
         self._turns = threading.Lock()
         self._telling = threading.Lock()
         self._idle = threading.Event()
@@ -107,8 +116,9 @@ class VoiceExplorer(AudioTable):
             categories=("voice",),
         )
         for row in range(len(frame)):
-            shown.rows.sounds.replace(row, _UNSPOKEN)
+            shown.rows.replace(row, {}, _UNSPOKEN)
         super().__init__(shown)
+        self._shown_table = shown
         self._make_controls(equal_level=equal_level)
         self.text = text
         self._tell()
@@ -119,12 +129,11 @@ class VoiceExplorer(AudioTable):
 
     def static_html(self) -> Html:
         """Return the first rows as plain HTML; voices that have spoken, failed or are marked come first."""
-        marks = self._rows.noted["mark"]
-        asked = [(one.clip is None, row) for row, one in enumerate(self._now) if one is not None]
-        spoken = [row for _, row in sorted(asked)]
-        first = [*spoken, *(row for row, mark in enumerate(marks) if mark and row not in spoken)]
+        answered = [(one.clip is None, row) for row, one in enumerate(self._now) if one is not None]
+        spoken = [row for _, row in sorted(answered)]
+        first = [*spoken, *(row for row in self.marked if row not in spoken)]
         title = f"{self.title}: {self.text}" if self.text else self.title
-        return static_table(self._rows, self._table.static_rows, title, first)
+        return self._shown_table.static(self._shown_table.static_rows, title=title, first=first)
 
     # -- selection
 
@@ -177,8 +186,7 @@ class VoiceExplorer(AudioTable):
     @property
     def frame(self) -> pd.DataFrame:
         """A copy of the table; see the class. It is made of the catalogue and cannot be set."""
-        with self._lock:
-            return self._rows.with_notes()
+        return super().frame
 
     @frame.setter
     def frame(self, _frame: pd.DataFrame) -> None:
@@ -216,7 +224,10 @@ class VoiceExplorer(AudioTable):
 
     def stop(self) -> None:
         """Stop the voices that have not finished."""
-        for row, _ in self._left(stop=True):
+        left = self._left(stop=True)
+        if self._player is not None:
+            self._player.stop()
+        for row, _ in left:
             self._show_row(row, None, _STOPPED)
 
     def _left(self, *, stop: bool = False) -> list[tuple[int, str]]:
@@ -245,8 +256,6 @@ class VoiceExplorer(AudioTable):
         wanted = [(row, self._sentence_of(row)) for row in rows]
         with self._turns:
             wanted = [one for one in wanted if one not in self._done and one not in self._queue]
-            for row, _ in wanted:
-                self._rows.sounds.replace(row, _COMING)
             self._queue.extend(wanted)
             self._asked_for = len(wanted) if self._idle.is_set() else self._asked_for + len(wanted)
             begins = bool(self._queue) and self._idle.is_set()
@@ -267,7 +276,6 @@ class VoiceExplorer(AudioTable):
             self._idle.set()  # ends every wait
             raise
         self._tell()
-        self._show_again()  # the saved notebook gets the new clips
 
     def _next_turn(self) -> tuple[int, str] | None:
         with self._turns:
@@ -279,7 +287,8 @@ class VoiceExplorer(AudioTable):
 
     def _speak_turn(self, row: int, text: str) -> None:
         try:
-            spoken = speak(self._lab, self._catalogue[row], text, lambda: self._stopping)
+            play = self._play if row in self._aloud else None
+            spoken = speak(self._lab, self._catalogue[row], text, lambda: self._stopping, play)
         except StoppedError:
             self._show_row(row, None, _STOPPED)
         except Exception as error:  # noqa: BLE001 - the row gets the error, and the other voices continue
@@ -290,6 +299,14 @@ class VoiceExplorer(AudioTable):
             if spoken.gone:  # each further voice would wait as long
                 for other, sentence in self._left():
                     self._finish(other, replace(spoken, text=sentence))
+
+    def _play(self, stream: SpeechStream) -> StreamPlayer:
+        """Show a player of a voice that speaks, in place of the last one."""
+        last, self._player = self._player, StreamPlayer(stream)
+        self._controls = [*self._form, self._player]
+        if last is not None:
+            last.close()
+        return self._player
 
     def _finish(self, row: int, spoken: Spoken) -> None:
         if spoken.clip is not None:
@@ -304,33 +321,28 @@ class VoiceExplorer(AudioTable):
         sound: Any = instead
         if spoken is not None:
             sound = spoken.sound(level=self.equal_level) or NoSound(spoken.words, makeable=True)
-        self._put(row, sound, cells_of(spoken))
+        heard = spoken is not None and spoken.heard and row in self._aloud
+        self._aloud.discard(row)
+        self.update(row, cells_of(spoken), sound=sound, heard=heard)
 
     # -- the form
 
     def _make_controls(self, *, equal_level: bool) -> None:
         layout = ipywidgets.Layout
-        self._sentence = ipywidgets.Textarea(
-            description="Sentence",
-            placeholder="empty: each voice says a sample of its own language",
-            rows=2,
-            layout=layout(width="auto", height="auto", flex="1 1 300px", min_width="0"),
-        )
+        wide = layout(width="auto", height="auto", flex="1 1 300px", min_width="0")
+        example = "empty: each voice says a sample of its own language"
+        self._sentence = ipywidgets.Textarea(description="Sentence", placeholder=example, rows=2, layout=wide)
         self._speak = ipywidgets.Button(button_style="primary", layout=layout(width="auto"))
         self._stop = ipywidgets.Button(description="Stop", layout=layout(width="auto"))
-        self._level = ipywidgets.Checkbox(
-            value=bool(equal_level),
-            description="equal loudness",
-            indent=False,
-            layout=layout(width="auto"),
-        )
+        level: dict[str, Any] = {"value": bool(equal_level), "description": "equal loudness", "indent": False}
+        self._level = ipywidgets.Checkbox(**level, layout=layout(width="auto"))
         self._status = ipywidgets.Label(layout=layout(width="auto", flex="1 1 100%"))
         self._sentence.observe(lambda _: self._another_sentence(), "value")
         self._speak.on_click(lambda _: self._start(self._meant()))
         self._stop.on_click(lambda _: self.stop())
         self._level.observe(lambda _: self._another_level(), "value")
-        self.observe(lambda _: self._tell(), "chosen")
-        self._controls = [self._sentence, self._speak, self._stop, self._level, self._status]
+        self.observe(lambda _: self._tell(), ["chosen", "edits"])
+        self._controls = self._form = [self._sentence, self._speak, self._stop, self._level, self._status]
 
     def _tell(self) -> None:
         """Update the label of the button and the progress."""
@@ -357,9 +369,9 @@ class VoiceExplorer(AudioTable):
             text = self._sentence_of(row)
             if row in coming or (now is not None and now.text == text):
                 continue
-            found = self._done.get((row, text))
-            if now is not None or found is not None:
-                self._show_row(row, found)
+            spoken = self._done.get((row, text))
+            if now is not None or spoken is not None:
+                self._show_row(row, spoken)
         self._tell()
 
     def _another_level(self) -> None:
@@ -369,14 +381,10 @@ class VoiceExplorer(AudioTable):
 
     # -- from the browser
 
-    def _keep_noted(self, noted: dict[str, Any]) -> None:
-        super()._keep_noted(noted)
-        if noted["name"] == "mark":
-            self._tell()
-
-    def _make(self, asked: dict[str, Any]) -> None:
+    def _on_make(self, asked: dict[str, Any]) -> None:
         row = int(asked["row"])
         if 0 <= row < len(self._now):
+            self._aloud.add(row)
             self._start([row])
 
 

@@ -5,20 +5,22 @@ from __future__ import annotations
 import contextlib
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from speechlab.audio import AudioClip
 from speechlab.batch import Arrivals, timed
 from speechlab.errors import APIConnectionError, APIError, BadRequestError
-from speechlab.widgets._shared.loudness import LEVEL_LUFS, PEAK, loudness_of
+from speechlab.metrics import loudness
+from speechlab.widgets._shared.sounds import LEVEL_LUFS, PEAK
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from speechlab.client import Client, SpeechClip
+    from speechlab.client import Client, SpeechClip, SpeechStream
     from speechlab.contract import Voice
+    from speechlab.widgets._stream.stream import StreamPlayer
 
 _IN_PIECES = ("wav", "pcm")
 _WHOLE = ("wav", "flac", "pcm", "ogg", "mp3")
@@ -41,10 +43,11 @@ class Spoken:
         error: Reason for a missing clip; empty if there is one.
         words: The reason in the words of the service alone.
         gone: Whether the service could not be reached, so that its other voices would fail too.
+        heard: Whether a player of the stream played it while it was made.
     """
 
     text: str
-    clip: SpeechClip | None = None
+    clip: AudioClip | None = None
     first_audible_s: float = math.nan
     total_s: float = math.nan
     loudness_lufs: float = math.nan
@@ -52,6 +55,7 @@ class Spoken:
     error: str = ""
     words: str = ""
     gone: bool = False
+    heard: bool = False
 
     @property
     def characters(self) -> int | None:
@@ -63,14 +67,21 @@ class Spoken:
         if self.clip is None or not level:
             return self.clip
         gain = np.float32(10 ** (self.gain_db / 20))
-        return AudioClip(self.clip.samples * gain, self.clip.sample_rate, self.clip.voice or self.clip.title)
+        title = getattr(self.clip, "voice", None) or self.clip.title
+        return AudioClip(self.clip.samples * gain, self.clip.sample_rate, title)
 
 
 class StoppedError(Exception):
     """The call was stopped, because the sentence is no longer needed."""
 
 
-def speak(lab: Client, voice: Voice, text: str, stopped: Callable[[], bool]) -> Spoken:
+def speak(
+    lab: Client,
+    voice: Voice,
+    text: str,
+    stopped: Callable[[], bool],
+    play: Callable[[SpeechStream], StreamPlayer] | None = None,
+) -> Spoken:
     """Have a sentence spoken. Errors of the service become texts of the result.
 
     Args:
@@ -78,47 +89,61 @@ def speak(lab: Client, voice: Voice, text: str, stopped: Callable[[], bool]) -> 
         voice: The voice.
         text: The sentence.
         stopped: Whether to stop; called between the pieces of the sound.
+        play: Shows a player of the stream, if the voice has one; None for a sentence that is not heard at once.
 
     Raises:
         StoppedError: The call was stopped.
     """
-    call = timed(lambda arrivals: _spoken(lab, voice, text, arrivals, stopped), patience_s=0)
-    clip, error = call.result, call.error
-    if clip is None:
-        alone = str(error.args[0]) if isinstance(error, APIError) and error.args else str(error)
-        gone = type(error) is APIConnectionError and not error.possibly_metered
-        return Spoken(text, error=_short(str(error)), words=_short(alone), gone=gone)
-    loudness, first_s = loudness_of(clip), call.times().get("first_audible_s")
-    return Spoken(
-        text, clip, math.nan if first_s is None else first_s, call.total_s, loudness, _gain_db(clip, loudness)
-    )
+    formats = set(map(str, voice.formats))
+    streamed = next((one for one in _IN_PIECES if one in formats), None) if voice.streaming else None
+    options: dict[str, Any] = {"voice": voice, "timeout": _TIMEOUT_S}
 
-
-def _short(words: str) -> str:
-    return words if len(words) <= _MAX_WORDS else words[: _MAX_WORDS - 1] + "…"
-
-
-def _spoken(
-    lab: Client, voice: Voice, text: str, arrivals: Arrivals, stopped: Callable[[], bool]
-) -> SpeechClip:
     def after_each() -> None:
         if stopped():
             raise StoppedError
 
-    formats = set(map(str, voice.formats))
-    streamed = next((one for one in _IN_PIECES if one in formats), None) if voice.streaming else None
-    if streamed is not None:
-        # A provider may stream other formats only. A refused request costs nothing.
-        with (
-            contextlib.suppress(BadRequestError),
-            lab.stream_speech(text, voice=voice, format=streamed, timeout=_TIMEOUT_S) as stream,
-        ):
-            return arrivals.listen(stream, after_each)
-    whole = next((one for one in _WHOLE if one in formats), "wav")
-    return lab.synthesize(text, voice=voice, format=whole, timeout=_TIMEOUT_S)
+    def whole(arrivals: Arrivals) -> SpeechClip:
+        if streamed is not None:
+            # A provider may stream other formats only. A refused request costs nothing.
+            with (
+                contextlib.suppress(BadRequestError),
+                lab.stream_speech(text, format=streamed, **options) as stream,
+            ):
+                return arrivals.listen(stream, after_each)
+        return lab.synthesize(text, format=next((one for one in _WHOLE if one in formats), "wav"), **options)
+
+    if play is not None and streamed is not None:
+        player = play(lab.stream_speech(text, format=streamed, **options))
+        try:
+            clip: AudioClip = player.wait()
+        except BadRequestError:
+            pass  # as above
+        except Exception as error:  # noqa: BLE001 - the row gets the error
+            return _failed(text, error)
+        else:
+            if player.state == "stopped":
+                raise StoppedError
+            return _spoken(text, clip, player.times, heard=True)
+    call = timed(whole, patience_s=0)
+    if call.result is None:
+        return _failed(text, call.error)
+    return _spoken(text, call.result, call.times())
 
 
-def _gain_db(clip: AudioClip, loudness: float) -> float:
-    if math.isnan(loudness) or not clip.peak:
-        return 0.0
-    return min(LEVEL_LUFS - loudness, 20 * math.log10(PEAK / clip.peak))
+def _spoken(text: str, clip: AudioClip, times: dict[str, Any], *, heard: bool = False) -> Spoken:
+    level_lufs, first_s = loudness(clip.to_mono()), times.get("first_audible_s")
+    gain_db = 0.0
+    if not math.isnan(level_lufs) and clip.peak:
+        gain_db = min(LEVEL_LUFS - level_lufs, 20 * math.log10(PEAK / clip.peak))
+    first_s = math.nan if first_s is None else first_s
+    return Spoken(text, clip, first_s, times["total_s"], level_lufs, gain_db, heard=heard)
+
+
+def _failed(text: str, error: Exception | None) -> Spoken:
+    alone = str(error.args[0]) if isinstance(error, APIError) and error.args else str(error)
+    gone = type(error) is APIConnectionError and not error.possibly_metered
+    return Spoken(text, error=_short(str(error)), words=_short(alone), gone=gone)
+
+
+def _short(words: str) -> str:
+    return words if len(words) <= _MAX_WORDS else words[: _MAX_WORDS - 1] + "…"

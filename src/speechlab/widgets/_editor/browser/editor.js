@@ -1,7 +1,7 @@
 // Entry point of the segment editor's widget.
 
 import { liveWidget } from "../../_shared/mount.js";
-import { buildPlayer, PLAYER_KEYS } from "../../_player/browser/controls.js";
+import { PLAYER_KEYS } from "../../_player/browser/controls.js";
 import { EditorView } from "./view.js";
 
 const EDIT_KEYS = [
@@ -21,12 +21,7 @@ const EDIT_KEYS = [
   ["Escape", "choose none"],
 ];
 
-/** @param {{model: any, el: HTMLElement}} place */
-function renderEditor({ model, el }) {
-  const own = new Set([...EDIT_KEYS.map(([key]) => key), "1 2 …"]);
-  const keys = [...EDIT_KEYS, ...PLAYER_KEYS.filter(([key]) => !own.has(key))];
-  const view = new EditorView(model, buildPlayer(el, "speechlab-player speechlab-editor", keys)).begin();
-  return () => view.dispose();
-}
+const own = new Set([...EDIT_KEYS.map(([key]) => key), "1 2 …"]);
+const ALL_KEYS = [...EDIT_KEYS, ...PLAYER_KEYS.filter(([key]) => !own.has(key))];
 
-export default liveWidget(renderEditor);
+export default liveWidget((model, el) => new EditorView(model, el, "speechlab-player speechlab-editor", ALL_KEYS).begin());

@@ -46,14 +46,10 @@ export class RowList {
   show(item, row) {
     let button = item.querySelector("button");
     if (!button) {
-      button = make(item, "button", "sl-segment");
-      button.tabIndex = -1;
+      button = make(item, "button", "sl-segment", { tabindex: -1, click: () => this.play(row.id) });
       make(button, "span", "sl-span");
       make(button, "bdi", "sl-who");
-      const text = make(button, "span", "sl-text");
-      text.dir = "auto";
-      if (this.lang) text.lang = this.lang;
-      button.addEventListener("click", () => this.play(row.id));
+      make(button, "span", "sl-text", { dir: "auto", ...(this.lang ? { lang: this.lang } : {}) });
     }
     const [span, speaker, text] = button.children;
     span.textContent = spanText(row);

@@ -39,41 +39,29 @@ export class Panel {
     ui.tiers.before(this.root);
     this.root.className = "sl-edit";
     this.root.setAttribute("role", "group");
-    this.title = make(this.root, "div", "sl-chosen");
     this.root.setAttribute("aria-label", "Chosen segment");
+    this.title = make(this.root, "div", "sl-chosen");
     const form = make(this.root, "div", "sl-fields");
-    /** @param {string} name @param {string} label @param {"input" | "textarea"} kind */
-    const field = (name, label, kind) => {
+    /** @param {string} name @param {string} label @param {"input" | "textarea"} kind @param {Record<string, any>} attributes */
+    const field = (name, label, kind, attributes) => {
       const around = make(form, "label", `sl-field sl-${name}`);
       make(around, "span", "", label);
-      return make(around, kind, "");
+      return make(around, kind, "", attributes);
     };
+    const id = `speechlab-speakers-${Math.random().toString(36).slice(2)}`;
+    const seconds = { type: "number", min: 0, step };
     this.fields = {
-      start: field("start", "Start (s)", "input"),
-      end: field("end", "End (s)", "input"),
-      speaker: field("speaker", "Speaker", "input"),
-      text: field("words", "Text", "textarea"),
+      start: field("start", "Start (s)", "input", seconds),
+      end: field("end", "End (s)", "input", seconds),
+      speaker: field("speaker", "Speaker", "input", { list: id, dir: "auto" }),
+      text: field("words", "Text", "textarea", { dir: "auto", ...(lang ? { lang } : {}) }),
     };
-    for (const name of /** @type {const} */ (["start", "end"])) {
-      const input = /** @type {HTMLInputElement} */ (this.fields[name]);
-      input.type = "number";
-      input.min = "0";
-      input.step = String(step);
-    }
-    this.names = make(form, "datalist");
-    this.names.id = `speechlab-speakers-${Math.random().toString(36).slice(2)}`;
-    this.fields.speaker.setAttribute("list", this.names.id);
-    this.fields.speaker.dir = "auto";
-    this.fields.text.dir = "auto";
-    if (lang) this.fields.text.lang = lang;
+    this.names = make(form, "datalist", "", { id });
     const bar = make(this.root, "div", "sl-bar");
     /** @type {Record<string, HTMLButtonElement>} */
     this.buttons = {};
     for (const [name, text, label] of EDIT_BUTTONS) {
-      const button = make(bar, "button", "sl-small", text);
-      button.title = label;
-      button.setAttribute("aria-label", label.replace(/ \(.*/, ""));
-      this.buttons[name] = button;
+      this.buttons[name] = make(bar, "button", "sl-small", text, { title: label, "aria-label": label.replace(/ \(.*/, "") });
     }
     this.fill(null);
   }

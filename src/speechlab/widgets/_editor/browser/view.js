@@ -21,9 +21,10 @@ const SLACK_S = 0.01;
 export class EditorView extends PlayerView {
   kind = "Segment editor";
 
-  /** @param {any} model @param {import("../../_player/browser/controls.js").Parts} ui */
-  constructor(model, ui) {
-    super(model, ui);
+  /** @param {any} model @param {Element} el @param {string} className @param {string[][]} keys */
+  constructor(model, el, className, keys) {
+    super(model, el, className, keys);
+    const { ui } = this;
     this.book = bookOf(model);
     this.panel = new Panel(ui, this.grid || NUDGE_S, this.lang);
     this.rowList = new RowList(ui.list, this.lang, (id) => this.playSegment(this.book.rows.findIndex((row) => row.id === id)));

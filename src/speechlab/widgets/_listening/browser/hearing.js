@@ -1,48 +1,36 @@
-// The sounds of a question: requested, decoded and played one at a time. Counts plays and the seconds heard.
+// The sounds of a question: requested and played one at a time. Counts plays and the seconds heard.
 
-import { askSound, Unanswered } from "../../_shared/kernel.js";
+import { Unanswered } from "../../_shared/kernel.js";
+import { askSound, Line, outputAt } from "../../_shared/sound.js";
 
 const ENOUGH_S = 1;
 
 export class Hearing {
-  /**
-   * @param {any} model
-   * @param {() => void} changed
-   */
-  constructor(model, changed) {
+  /** @type {Map<string, AudioBuffer>} */ buffers = new Map();
+  /** @type {Map<string, string>} */ errors = new Map();
+  /** @type {Set<string>} */ asked = new Set();
+  /** @type {Record<string, number>} */ plays = {};
+  /** @type {Map<string, number>} */ seconds = new Map();
+  /** @type {Set<string>} */ ended = new Set();
+  /** The sound that plays, the one that is awaited, and where the latter starts in seconds. */
+  token = "";
+  wanted = "";
+  from = 0;
+
+  /** @param {any} model @param {string} silent What is said if the kernel does not answer. @param {() => void} changed */
+  constructor(model, silent, changed) {
     this.model = model;
+    this.silent = silent;
     this.changed = changed;
-    /** @type {AudioContext | undefined} */
-    this.context = undefined;
-    /** @type {Map<string, AudioBuffer>} */
-    this.buffers = new Map();
-    /** @type {Map<string, string>} */
-    this.errors = new Map();
-    /** @type {Set<string>} */
-    this.asked = new Set();
-    /** @type {Record<string, number>} */
-    this.plays = {};
-    /** @type {Map<string, number>} */
-    this.seconds = new Map();
-    /** @type {Set<string>} */
-    this.ended = new Set();
-    this.token = "";
-    this.wanted = "";
-    /** Start of the awaited sound in seconds. */
-    this.from = 0;
-    /** @type {AudioBufferSourceNode | undefined} */
-    this.source = undefined;
-    this.begun = 0;
-    this.offset = 0;
+    this.line = new Line(outputAt(), () => {
+      this.ended.add(this.token);
+      this.line.stop();
+      this.changed();
+    });
   }
 
   get playing() {
-    return this.source !== undefined;
-  }
-
-  /** Position in the sound that plays in seconds; 0 if none plays. */
-  get position() {
-    return this.context && this.source ? this.offset + this.context.currentTime - this.begun : 0;
+    return this.line.playing;
   }
 
   /** @param {string} token */
@@ -67,17 +55,15 @@ export class Hearing {
     for (const one of tokens) this.ask(one);
   }
 
-  /** Requests and decodes a sound. @param {string} token */
+  /** @param {string} token */
   async ask(token) {
     if (this.buffers.has(token) || this.asked.has(token)) return;
     this.errors.delete(token);
     this.asked.add(token);
     try {
-      this.context ??= new AudioContext();
-      this.buffers.set(token, (await askSound(this.model, { type: "sound", token }, this.context)).buffer);
+      this.buffers.set(token, (await askSound(this.model, { type: "sound", token }, this.line.context)).buffer);
     } catch (error) {
-      const words = "The kernel does not answer, so there is no sound. Run the cell again.";
-      this.errors.set(token, error instanceof Unanswered ? words : /** @type {Error} */ (error).message);
+      this.errors.set(token, error instanceof Unanswered ? this.silent : /** @type {Error} */ (error).message);
     }
     this.asked.delete(token);
     if (this.wanted === token && this.buffers.has(token)) this.play(token, this.from);
@@ -89,50 +75,27 @@ export class Hearing {
     this.stop();
     const buffer = this.buffers.get(token);
     this.token = token;
-    if (!buffer || !this.context) {
-      this.wanted = token;
-      this.from = from;
+    if (buffer) {
+      this.line.play(buffer, from < buffer.duration - 0.05 ? from : 0);
+      this.plays[token] = (this.plays[token] ?? 0) + 1;
+    } else {
+      [this.wanted, this.from] = [token, from];
       this.ask(token);
-      this.changed();
-      return;
     }
-    this.wanted = "";
-    void this.context.resume();
-    const source = this.context.createBufferSource();
-    source.buffer = buffer;
-    source.connect(this.context.destination);
-    source.onended = () => {
-      if (this.source !== source) return;
-      this.ended.add(token);
-      this.source = undefined;
-      this.changed();
-    };
-    this.offset = from < buffer.duration - 0.05 ? from : 0;
-    this.begun = this.context.currentTime;
-    this.source = source;
-    this.plays[token] = (this.plays[token] ?? 0) + 1;
-    source.start(0, this.offset);
     this.changed();
   }
 
   stop() {
     this.wanted = "";
-    if (!this.source) return;
-    const { source } = this;
+    if (!this.playing) return;
     this.listened();
-    this.source = undefined;
-    source.stop();
+    this.line.stop();
     this.changed();
   }
 
   /** Records how long the current sound has played. */
   listened() {
-    const own = this.position - this.offset;
+    const own = this.line.position - this.line.spans[0].from;
     this.seconds.set(this.token, Math.max(this.seconds.get(this.token) ?? 0, own));
-  }
-
-  dispose() {
-    this.stop();
-    void this.context?.close();
   }
 }

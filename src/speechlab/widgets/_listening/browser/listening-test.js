@@ -3,60 +3,43 @@
 // The model has the questions, under names that do not give the systems away, and stores the answers. The order is
 // drawn here for each listener.
 
-import { make, makeRoot } from "../../_shared/dom.js";
-import { PATIENCE_MS, tell } from "../../_shared/kernel.js";
+import { fillOptions, make, View } from "../../_shared/dom.js";
+import { ask, tell } from "../../_shared/kernel.js";
 import { liveWidget } from "../../_shared/mount.js";
 import { Hearing } from "./hearing.js";
 import { questionsFor } from "./order.js";
-import { buildQuestion } from "./questions.js";
+import { buildQuestion, soundPart } from "./questions.js";
 import { joined, lacking } from "./session.js";
 
 const MAX_NAME = 100;
-const UNKEPT = "The kernel does not answer: what you answer now is not kept. Run the cell again, and begin with the same name.";
-const ELSEWHERE = "This test is answered in another window too. All answers are kept; please go on in one window only.";
 
 /** @typedef {import("./session.js").Session} Session */
+/** @typedef {{name: string, text: string, choices: string[]}} Asked A question about the listener. */
 
-class TestView {
-  /** @type {HTMLElement} */ stage;
-  /** @type {HTMLElement} */ warning;
-  /** @type {Session | null} */ session;
+class TestView extends View {
+  /** @type {import("./questions.js").Question | null} */ question = null;
+  /** The question on the page. @type {import("./order.js").Trial | null} */ trial = null;
+  /** @type {import("./order.js").Trial[]} */ questions = [];
+  /** @type {Session | null} */ session = null;
+  started = 0;
+  /** Whether the same listener has answered in another window. */
+  doubled = false;
+  /** Whether the listener has passed the page between practice and test. */
+  practised = false;
+  /** Enables the button for the next question. */
+  next = () => {};
 
   /** @param {any} model @param {Element} el */
   constructor(model, el) {
-    this.model = model;
-    this.root = makeRoot(el, "speechlab-listening");
+    super(model, el, "speechlab-listening");
+    this.words = model.get("words");
+    this.design = model.get("design");
     this.root.setAttribute("aria-label", model.get("title"));
+    this.root.lang = this.words.lang;
     this.stage = make(this.root, "div", "sl-stage");
-    this.warning = make(this.root, "p", "sl-warning", this.note);
-    this.warning.setAttribute("role", "alert");
-    this.hearing = new Hearing(model, () => this.paint());
-    /** @type {import("./questions.js").Question | null} */
-    this.question = null;
-    /** @type {import("./order.js").Trial[]} */
-    this.questions = [];
-    this.started = 0;
-    this.frame = 0;
-    this.waiting = 0;
-    /** @type {() => void} */
-    this.next = () => {};
-    this.session = null;
-    /** Id of this view, since a kernel sends every message to all windows. */
-    this.view = Math.random().toString(36).slice(2);
-    /** Whether the same listener has answered in another window. */
-    this.doubled = false;
-    /** Whether the listener has passed the page between practice and test. */
-    this.practised = false;
-    this.listeners = {
-      "change:session": () => this.heed(this.model.get("session")),
-      /** @param {any} message */
-      "msg:custom": (message) => {
-        if (message.view !== this.view) return;
-        if (message.type === "kept") this.kept();
-        else if (message.type === "begun") this.begin(message.session, true);
-      },
-    };
-    for (const [name, listener] of Object.entries(this.listeners)) model.on(name, listener);
+    this.warning = make(this.root, "p", "sl-warning", this.note, { role: "alert" });
+    this.hearing = new Hearing(model, this.words.silent, () => this.paint());
+    this.hear({ "change:session": () => this.heed(model.get("session")) });
     this.root.addEventListener("keydown", (event) => this.key(event));
     const held = model.get("session");
     if (held?.listener) this.begin(held, false);
@@ -65,18 +48,38 @@ class TestView {
 
   /** Warning about the browser's storage or a second window. */
   get note() {
-    return [this.model.get("note"), this.doubled && ELSEWHERE].filter(Boolean).join(" ");
+    return [this.model.get("note"), this.doubled && this.words.elsewhere].filter(Boolean).join(" ");
+  }
+
+  /** Words in the language of the page, with values in their places. @param {string} name @param {Record<string, any>} [values] */
+  say(name, values = {}) {
+    return this.words[name].replace(/\{(\w+)\}/g, (/** @type {string} */ _, /** @type {string} */ one) => String(values[one]));
+  }
+
+  /** Asks the kernel to keep something, and says whether it did. @param {Record<string, any>} message */
+  async asked(message) {
+    try {
+      const answer = await ask(this.model, message);
+      this.warning.textContent = this.note;
+      return answer;
+    } catch {
+      this.warning.textContent = this.words.unkept;
+      return null;
+    }
   }
 
   /** Continues a listener's session. @param {Session} held @param {boolean} focus */
   begin(held, focus) {
-    this.kept();
     this.doubled = false;
     this.session = { ...held, answers: [...held.answers] };
-    this.questions = questionsFor(this.model.get("trials"), this.model.get("order_seed"), held.listener);
-    const asked = new Set(this.questions.filter((one) => !one.practice).map((one) => one.id));
-    this.practised = held.answers.some((one) => asked.has(one.trial));
+    this.questions = questionsFor(this.model.get("trials"), this.model.get("order_seed"), held, this.design);
+    this.practised = held.answers.some((one) => this.counted.has(one.trial));
     this.go(focus);
+  }
+
+  /** Ids of the questions that count. */
+  get counted() {
+    return new Set(this.questions.filter((one) => !one.practice).map((one) => one.id));
   }
 
   /** Merges answers that the same listener gave in another window. @param {Session | Record<string, never>} held */
@@ -92,81 +95,95 @@ class TestView {
 
   /** Shows the next page or question. @param {boolean} focus */
   go(focus) {
-    const { session } = this;
+    const { session, design } = this;
     if (!session) return;
     const done = new Set(session.answers.map((one) => one.trial));
     const trial = this.questions.find((one) => !done.has(one.id));
-    if (!trial) {
+    const open = (/** @type {Asked[]} */ questions) => questions.some(({ name }) => !(name in (session.about ?? {})));
+    if (open(design.before)) this.inquire("before", design.before, focus);
+    else if (!trial && open(design.after)) this.inquire("after", design.after, focus);
+    else if (!trial) {
       if (!session.finished) this.keep();
       this.end(focus);
     } else if (!trial.practice && !this.practised && this.questions[0].practice) this.between(focus);
-    else this.ask(trial, focus);
+    else this.showTrial(trial, focus);
   }
 
   /** Empties the page. @param {string} heading @param {boolean} focus */
   clear(heading, focus) {
     cancelAnimationFrame(this.frame);
     this.hearing.stop();
-    this.question = null;
-    /** The question on the page. @type {import("./order.js").Trial | null} */
-    this.trial = null;
+    this.question = this.trial = null;
     this.stage.replaceChildren();
     // The main heading of an exported page, but one of many in a notebook.
-    const title = make(this.stage, this.model.get("exported") ? "h1" : "h2", "sl-heading", heading);
-    title.tabIndex = -1;
-    if (focus) {
-      title.focus({ preventScroll: true });
-      this.stage.scrollIntoView({ block: "nearest" });
-    }
-    return title;
+    const title = make(this.stage, this.model.get("exported") ? "h1" : "h2", "sl-heading", heading, { tabindex: -1 });
+    if (!focus) return;
+    title.focus({ preventScroll: true });
+    this.stage.scrollIntoView({ block: "nearest" });
   }
 
-  /** @param {string} text @param {() => void} act */
-  mainButton(text, act) {
-    const button = make(this.stage, "button", "sl-next", text);
-    button.addEventListener("click", act);
-    return button;
+  /** @param {string} text @param {() => void} click */
+  mainButton(text, click) {
+    return make(this.stage, "button", "sl-next", text, { click });
   }
 
   // -- pages
 
   /** @param {boolean} focus */
   welcome(focus) {
+    const { words, design } = this;
     this.clear(this.model.get("title"), focus);
-    for (const text of this.model.get("instructions")) make(this.stage, "p", "sl-text", text).dir = "auto";
-    const trials = this.model.get("trials");
-    const [example] = trials;
-    const about = make(this.stage, "div", "sl-sounds");
-    const button = make(about, "button", "sl-hear");
-    make(button, "span", "sl-icon").setAttribute("aria-hidden", "true");
-    make(button, "span", "sl-name", "Play a sound to set the volume");
-    this.hearing.open([example.sounds[0]]);
-    button.addEventListener("click", () => this.hearing.play(example.sounds[0]));
-    const error = make(about, "span", "sl-error");
-    error.setAttribute("role", "alert");
-    this.example = { token: example.sounds[0], error };
+    for (const text of this.model.get("instructions")) make(this.stage, "p", "sl-text", text, { dir: "auto" });
+    const [token] = this.model.get("trials")[0].sounds;
+    this.example = soundPart(make(this.stage, "div", "sl-sounds"), token, words.volume);
+    this.hearing.open([token]);
+    this.example.button.addEventListener("click", () => this.hearing.play(token));
     const form = make(this.stage, "form", "sl-form");
     const label = make(form, "label", "sl-field");
-    make(label, "span", "", "Your name or number");
-    const name = make(label, "input");
-    Object.assign(name, { type: "text", required: true, maxLength: MAX_NAME, autocomplete: "off", spellcheck: false });
-    make(form, "button", "sl-next", "Begin").type = "submit";
-    make(form, "p", "sl-soft", "It goes into the file of answers. With the same name you go on where you stopped.");
-    form.addEventListener("submit", (event) => {
+    make(label, "span", "", words.name);
+    const name = make(label, "input", "", { type: "text", required: "", maxlength: MAX_NAME, autocomplete: "off", spellcheck: false });
+    make(label, "small", "sl-soft", words.returning);
+    label.hidden = Boolean(design.listener);
+    name.value = design.listener;
+    make(form, "button", "sl-next", words.begin).type = "submit";
+    form.addEventListener("submit", async (event) => {
       event.preventDefault();
       const listener = name.value.trim().replace(/[\ud800-\udfff]/gu, "\ufffd");  // lone surrogates, which UTF-8 cannot encode
-      if (!listener) return;
-      this.expect();
-      if (!tell(this.model, { type: "begin", listener, view: this.view })) this.lost();
+      const answer = listener && (await this.asked({ type: "begin", listener }));
+      if (answer) this.begin(answer.session, true);
     });
+  }
+
+  /** Asks about the listener. @param {"before" | "after"} when @param {Asked[]} questions @param {boolean} focus */
+  inquire(when, questions, focus) {
+    this.clear(this.words[when], focus);
+    const form = make(this.stage, "form", "sl-form");
+    const fields = questions.map(({ text, choices }) => {
+      const label = make(form, "label", "sl-field");
+      make(label, "span", "", text, { dir: "auto" });
+      if (!choices.length) return make(label, "input", "", { type: "text", required: "", maxlength: 500, dir: "auto" });
+      const field = make(label, "select", "", { required: "" });
+      fillOptions(field, ["", ...choices].map((one) => [one, one || this.words.choose]), "");
+      return field;
+    });
+    make(form, "button", "sl-next", this.words.next).type = "submit";
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      const { session } = this;
+      if (!session) return;
+      const given = Object.fromEntries(questions.map(({ name }, index) => [name, fields[index].value.trim()]));
+      session.about = { ...session.about, ...given };
+      this.keep();
+      this.go(true);
+    });
+    this.showListener();
   }
 
   /** @param {boolean} focus */
   between(focus) {
-    const count = this.questions.filter((one) => !one.practice).length;
-    this.clear("The practice is over", focus);
-    make(this.stage, "p", "sl-text", `${count} questions follow, and their answers count. You may take breaks, and go on later.`);
-    this.mainButton("Start the test", () => {
+    this.clear(this.words.practised, focus);
+    make(this.stage, "p", "sl-text", this.say("follow", { count: this.counted.size }));
+    this.mainButton(this.words.start, () => {
       this.practised = true;
       this.go(true);
     });
@@ -175,14 +192,13 @@ class TestView {
 
   /** Shows the listener's name, in case somebody else takes over the computer. */
   showListener() {
-    const { session } = this;
+    const { session, words, counted } = this;
     if (!session) return;
-    const line = make(this.stage, "p", "sl-who", "Listener: ");
+    const line = make(this.stage, "p", "sl-who", words.listener);
     make(line, "bdi", "", session.listener);
-    make(line, "button", "sl-small", "Someone else").addEventListener("click", () => this.leave());
-    const counted = new Set(this.questions.filter((one) => !one.practice).map((one) => one.id));
+    if (!this.design.listener) make(line, "button", "sl-small", words.else, { click: () => this.leave() });
     if (!this.model.get("exported") || !session.answers.some((one) => counted.has(one.trial))) return;
-    make(line, "button", "sl-small", "Save the answers so far").addEventListener("click", () => this.fileLink(line).click());
+    make(line, "button", "sl-small", words.save_some, { click: () => this.fileLink(line).click() });
   }
 
   /** Lets the next listener begin. The answers of this one are kept. */
@@ -195,42 +211,30 @@ class TestView {
   }
 
   /** @param {import("./order.js").Trial} trial @param {boolean} focus */
-  ask(trial, focus) {
-    const { model } = this;
+  showTrial(trial, focus) {
+    const { words } = this;
     const same = this.questions.filter((one) => one.practice === trial.practice);
     const at = same.indexOf(trial) + 1;
-    const heading = trial.practice ? `Practice ${at} of ${same.length}` : `Question ${at} of ${same.length}`;
-    this.clear(heading, focus);
-    if (trial.practice) make(this.stage, "p", "sl-soft", "This answer does not count.");
-    else {
-      const progress = make(this.stage, "progress", "sl-progress");
-      Object.assign(progress, { max: same.length, value: at - 1 });
-      progress.setAttribute("aria-label", "Questions answered");
-    }
-    if (trial.text) {
-      const text = make(this.stage, "p", "sl-said", trial.text);
-      text.dir = "auto";
-      text.lang = trial.lang;
-    }
-    const body = make(this.stage, "div", "sl-body");
-    const question = buildQuestion(body, model.get("method"), trial, model.get("question"), model.get("no_preference"));
+    this.clear(this.say(trial.practice ? "practice" : "question", { at, count: same.length }), focus);
+    if (trial.practice) make(this.stage, "p", "sl-soft", words.uncounted);
+    else make(this.stage, "progress", "sl-progress", { max: same.length, value: at - 1, "aria-label": words.progress });
+    if (trial.text) make(this.stage, "p", "sl-said", trial.text, { dir: "auto", lang: trial.lang });
+    const body = make(this.stage, "div", "sl-body", { input: () => this.paint(), change: () => this.paint() });
+    const question = buildQuestion(body, this.model, trial, words);
     this.hearing.open(question.sounds.map((one) => one.token));
     for (const { token, button } of question.sounds) button.addEventListener("click", () => this.toggle(token));
-    body.addEventListener("input", () => this.paint());
-    body.addEventListener("change", () => this.paint());
     const hint = make(this.stage, "p", "sl-soft sl-hint");
-    const next = this.mainButton("Next", () => this.answer(trial, question));
+    const next = this.mainButton(words.next, () => this.answer(trial, question));
     this.showListener();
-    this.trial = trial;
+    const scales = this.model.get("method") === "mushra";
+    const hear = scales ? "hear_scales" : !question.whole ? "hear_all" : question.sounds.length > 1 ? "hear_many" : "hear_one";
     this.next = () => {
       const unheard = question.sounds.some((one) => !this.hearing.heard(one.token, question.whole));
       const open = question.answer() === null;
       next.disabled = unheard || open;
-      const many = question.sounds.length > 1;
-      const hear = question.whole ? `Hear ${many ? "the sounds" : "the sound"} to the end` : "Hear all sounds";
-      const rate = model.get("method") === "mushra" ? "move every slider" : "choose";
-      hint.textContent = unheard ? `${hear}, then ${rate}.` : open ? `Now ${rate}.` : "";
+      hint.textContent = unheard ? words[hear] : open ? words[scales ? "now_rate" : "now_choose"] : "";
     };
+    this.trial = trial;
     this.question = question;
     this.started = performance.now();
     this.paint();
@@ -238,25 +242,21 @@ class TestView {
 
   /** @param {boolean} focus */
   end(focus) {
-    const { session, model } = this;
+    const { session, words, design } = this;
     if (!session) return;
-    this.clear("Thank you", focus);
-    if (model.get("exported")) this.handOver();
-    else {
-      make(this.stage, "p", "sl-text", "All questions are answered, and the answers are in the notebook.");
-    }
-    this.mainButton("Next listener", () => this.leave()).classList.add("sl-quiet");
+    this.clear(words.thanks, focus);
+    const done = make(this.stage, "p", "sl-text", design.code && this.say("code", { code: design.code }));
+    done.hidden = !design.code;
+    if (this.model.get("exported")) this.handOver(done);
+    else make(this.stage, "p", "sl-text", words.kept);
+    if (!design.listener) this.mainButton(words.next_listener, () => this.leave()).classList.add("sl-quiet");
   }
 
   /** Adds a hidden link that downloads the answers as a file. @param {Element} parent */
   fileLink(parent) {
-    const { session } = this;
-    const link = document.createElement("a");
-    link.href = URL.createObjectURL(new Blob([this.fileText()], { type: "application/json" }));
-    link.download = `answers-${session?.listener.replace(/[^\p{L}\p{N}_-]+/gu, "-").slice(0, 40)}.json`;
-    link.hidden = true;
-    parent.append(link);
-    return link;
+    const name = this.session?.listener.replace(/[^\p{L}\p{N}_-]+/gu, "-").slice(0, 40);
+    const href = URL.createObjectURL(new Blob([this.fileText()], { type: "application/json" }));
+    return make(parent, "a", "", "", { href, download: `answers-${name}.json`, hidden: "" });
   }
 
   fileText() {
@@ -264,34 +264,34 @@ class TestView {
     return JSON.stringify({ ...head, ...this.session }, null, 1);
   }
 
-  /** Offers the file of answers, to be sent to the author of the test. */
-  handOver() {
-    make(this.stage, "p", "sl-text", "All questions are answered. Save the file of answers, and send it to whoever gave you this page.");
+  /** Offers the file of answers, to be sent to the author of the test. A code of completion comes with it. @param {HTMLElement} code */
+  handOver(code) {
+    const { words } = this;
     const link = this.fileLink(this.stage);
-    link.hidden = false;
-    link.className = "sl-next sl-download";
-    link.textContent = "Save the answers";
+    make(this.stage, "p", "sl-text", words.hand_over).after(link);
+    Object.assign(link, { hidden: false, className: "sl-next sl-download", textContent: words.save });
     const copy = make(this.stage, "details", "sl-copy");
-    make(copy, "summary", "", "Or copy them");
-    const area = make(copy, "textarea");
-    Object.assign(area, { readOnly: true, rows: 6, value: this.fileText() });
-    area.setAttribute("aria-label", "Answers");
+    make(copy, "summary", "", words.copy);
+    make(copy, "textarea", "", { readonly: "", rows: 6, "aria-label": words.answers }).value = this.fileText();
+    if (code.hidden) return;
+    code.hidden = true;
+    for (const part of [link, copy]) part.addEventListener("click", () => (code.hidden = false));
   }
 
   // -- answers
 
   /** @param {import("./order.js").Trial} trial @param {import("./questions.js").Question} question */
   answer(trial, question) {
-    const found = question.answer();
+    const answer = question.answer();
     const { session } = this;
-    if (!found || !session) return;
+    if (!answer || !session) return;
     this.hearing.stop();
     const seconds = (performance.now() - this.started) / 1000;
-    const practice = this.questions.filter((one) => one.practice).length;
+    const practice = this.questions.length - this.counted.size;
     const order = this.questions.indexOf(trial) + 1;
     session.answers.push({
       trial: trial.id, order: trial.practice ? order : order - practice, sounds: trial.sounds,
-      ...found, time_s: Math.round(seconds * 1000) / 1000, plays: { ...this.hearing.plays },
+      ...answer, time_s: Math.round(seconds * 1000) / 1000, plays: { ...this.hearing.plays },
     });
     this.keep();
     this.go(true);
@@ -301,25 +301,11 @@ class TestView {
     const { session } = this;
     if (!session) return;
     const done = new Set(session.answers.map((one) => one.trial));
-    if (this.questions.every((one) => done.has(one.id))) session.finished ??= new Date().toISOString();
-    this.expect();
-    const kept = { ...session, answers: [...session.answers] };
-    if (!tell(this.model, { type: "keep", session: kept, view: this.view })) this.lost();
-  }
-
-  expect() {
-    clearTimeout(this.waiting);
-    this.waiting = window.setTimeout(() => this.lost(), PATIENCE_MS);
-  }
-
-  lost() {
-    clearTimeout(this.waiting);
-    this.warning.textContent = UNKEPT;
-  }
-
-  kept() {
-    clearTimeout(this.waiting);
-    this.warning.textContent = this.note;
+    const all = this.questions.every((one) => done.has(one.id));
+    if (all && this.design.after.every((/** @type {Asked} */ { name }) => name in (session.about ?? {}))) {
+      session.finished ??= new Date().toISOString();
+    }
+    void this.asked({ type: "keep", session: { ...session, answers: [...session.answers] } });
   }
 
   // -- sounds and keys
@@ -332,8 +318,7 @@ class TestView {
       return;
     }
     // Sounds that are compared in detail continue at the position of the previous one.
-    const from = question && !question.whole && hearing.playing ? hearing.position : 0;
-    hearing.play(token, from);
+    hearing.play(token, question && !question.whole && hearing.playing ? hearing.line.position : 0);
   }
 
   /** @param {KeyboardEvent} event */
@@ -374,7 +359,7 @@ class TestView {
       button.setAttribute("aria-pressed", String(playing));
       button.classList.toggle("sl-heard", hearing.heard(token, question.whole));
       const seconds = hearing.duration(token);
-      const share = playing && seconds ? Math.min(hearing.position / seconds, 1) : 0;
+      const share = playing && hearing.playing && seconds ? Math.min(hearing.line.position / seconds, 1) : 0;
       bar.style.width = `${100 * share}%`;
       const words = hearing.errors.get(token) ?? "";
       if (error.textContent !== words) error.textContent = words;
@@ -387,17 +372,9 @@ class TestView {
   }
 
   dispose() {
-    for (const [name, listener] of Object.entries(this.listeners)) this.model.off(name, listener);
-    clearTimeout(this.waiting);
-    cancelAnimationFrame(this.frame);
-    this.hearing.dispose();
+    super.dispose();
+    this.hearing.stop();
   }
 }
 
-/** @param {{model: any, el: HTMLElement}} place */
-function renderTest({ model, el }) {
-  const view = new TestView(model, el);
-  return () => view.dispose();
-}
-
-export default liveWidget(renderTest);
+export default liveWidget((model, el) => new TestView(model, el));

@@ -1,6 +1,6 @@
 // The order of the questions and of the sounds in each: random, but the same for a listener who returns.
 
-/** @typedef {{id: string, practice: boolean, sounds: string[], x?: string, reference?: string, text: string, lang: string}} Trial */
+/** @typedef {{id: string, practice: boolean, group: number, sounds: string[], x?: string, reference?: string, text: string, lang: string}} Trial */
 
 /**
  * Generator of random numbers in [0, 1): mulberry32, seeded with FNV-1a of a text. Both are in the public domain.
@@ -32,14 +32,18 @@ export function shuffled(things, random) {
 }
 
 /**
- * The questions of a listener in order, practice first.
+ * The questions of a listener in order, practice first. Of the groups of questions a listener may have a part, so that all
+ * groups are asked equally often of listeners with the parts 0, 1, 2 …
  * @param {Trial[]} trials
  * @param {string} seed
- * @param {string} listener
+ * @param {{listener: string, part?: number}} session
+ * @param {{groups: number, each: number}} design
  * @returns {Trial[]}
  */
-export function questionsFor(trials, seed, listener) {
+export function questionsFor(trials, seed, { listener, part = 0 }, { groups, each }) {
   const random = randomOf(`${seed}\n${listener}`);
-  const asked = [...trials.filter((one) => one.practice), ...shuffled(trials.filter((one) => !one.practice), random)];
+  const mine = (/** @type {Trial} */ { group }) => group < 0 || !each || (group - ((part * each) % groups) + groups) % groups < each;
+  const counted = trials.filter((one) => !one.practice && mine(one));
+  const asked = [...trials.filter((one) => one.practice), ...shuffled(counted, random)];
   return asked.map((one) => ({ ...one, sounds: shuffled(one.sounds, random) }));
 }

@@ -3,52 +3,32 @@
 // Each listener's answers are one item of the storage. A window merges its answers with the stored ones, so that windows
 // open at the same time do not overwrite each other's answers.
 
+import { bytesOf, heldIn, keepText, keptText, PageModel } from "../../_shared/page.js";
+
 /** @type {any} */
 // @ts-expect-error The module of the test precedes this one and exports its default under this name.
 const test = widget;
 /** @type {typeof import("./session.js")} */
 // @ts-expect-error The same module brings these functions.
 const sessions = { isSession, joined, lacking };
-const carried = JSON.parse(document.getElementById("data")?.textContent ?? "");
+const carried = heldIn("data");
+const { words, design } = carried.state;
 const place = `speechlab-listening-${carried.state.test}`;
-
-/** Whether the browser's storage works. */
-let keeps = true;
-
-/** @param {() => Storage} storage @param {string} name */
-function load(storage, name) {
-  try {
-    return storage().getItem(name) ?? "";
-  } catch {
-    keeps = false;
-    return "";
-  }
-}
-
-/** @param {() => Storage} storage @param {string} name @param {string} text */
-function save(storage, name, text) {
-  try {
-    storage().setItem(name, text);
-  } catch {
-    keeps = false;
-  }
-}
-
 const shared = () => localStorage;
 const own = () => sessionStorage;
+/** Whether the browser's storage works. */
+let keeps = keptText(shared, place) !== null;
 /** Sessions in this window: the only copy if the browser's storage does not work. @type {Map<string, import("./session.js").Session>} */
 const known = new Map();
 
 /** @param {string} listener */
-function itemOf(listener) {
-  return `${place}/${listener}`;
-}
+const itemOf = (listener) => `${place}/${listener}`;
 
 /** Merged session of a listener from the storage and this window. @param {string} listener @returns {import("./session.js").Session | null} */
 function sessionOf(listener) {
   let held = null;
   try {
-    held = JSON.parse(load(shared, itemOf(listener)) || "null");
+    held = JSON.parse(keptText(shared, itemOf(listener)) || "null");
   } catch {
     // The item was edited by hand.
   }
@@ -60,53 +40,41 @@ function sessionOf(listener) {
 /** @param {import("./session.js").Session} session */
 function put(session) {
   known.set(session.listener, session);
-  save(shared, itemOf(session.listener), JSON.stringify(session));
-  state.session = session;
-  state.note = keeps ? "" : UNSTORED;
-  announce("change:session");
+  keeps = keepText(shared, itemOf(session.listener), JSON.stringify(session)) && keeps;
+  Object.assign(model.state, { session, note: keeps ? "" : words.unstored });
+  model.announce("change:session");
 }
 
 /** Sets the listener of this window and of windows opened later. @param {string} listener */
 function become(listener) {
-  for (const storage of [own, shared]) save(storage, place, listener);
+  for (const storage of [own, shared]) keeps = keepText(storage, place, listener) && keeps;
 }
 
-const UNSTORED = "This browser keeps nothing. Leave this page open until you have saved your answers.";
-/** @type {[string, (...values: any[]) => void][]} */
-const hearers = [];
-/** @param {string} name @param {any[]} values */
-function announce(name, ...values) {
-  queueMicrotask(() => {
-    for (const [one, hearer] of [...hearers]) if (one === name) hearer(...values);
-  });
+/** The listener's part of the items: his page's, that in the address (`#3`), or any. @param {string} listener */
+function partOf(listener) {
+  const number = design.part ?? (/^#\d{1,6}$/.test(location.hash) ? Number(location.hash.slice(1)) - 1 : null);
+  return number ?? [...new TextEncoder().encode(listener)].reduce((sum, one) => (sum * 31 + one) % 1_000_003, 7);
 }
 
-const current = load(own, place) || load(shared, place);
-save(own, place, current);
+const current = keptText(own, place) || keptText(shared, place) || "";
+keeps = keepText(own, place, current) && keeps;
 const left = current ? sessionOf(current) : null;
 if (left) known.set(current, left);
-/** @type {Record<string, any>} */
-const state = {
-  ...carried.state, exported: true, session: left ?? {}, note: keeps ? "" : UNSTORED,
-};
-/** @type {Record<string, (message: any) => void>} */
-const replies = {
-  sound: ({ token, ask }) => {
-    const bytes = Uint8Array.from(atob(carried.sounds[token]), (one) => one.charCodeAt(0));
-    announce("msg:custom", { type: "sound", token, ask }, [new DataView(bytes.buffer)]);
-  },
-  begin: ({ listener, view }) => {
+const state = { ...carried.state, exported: true, session: left ?? {}, note: keeps ? "" : words.unstored };
+const model = new PageModel(state, {
+  sound: ({ token }) => ({ data: bytesOf(carried.sounds[token]) }),
+  begin: ({ listener }) => {
     become(listener);
-    const begun = { listener, started: new Date().toISOString(), finished: null, answers: [] };
+    const begun = { listener, started: new Date().toISOString(), finished: null, answers: [], part: partOf(listener) };
     put(sessionOf(listener) ?? begun);
-    announce("msg:custom", { type: "begun", view, session: state.session }, []);
+    return { session: state.session };
   },
   next: () => become(""),
-  keep: ({ session, view }) => {
+  keep: ({ session }) => {
     put(sessions.joined(sessionOf(session.listener), session));
-    announce("msg:custom", { type: "kept", view }, []);
+    return {};
   },
-};
+});
 // Another window has written. Store the answers again that it did not have.
 addEventListener("storage", ({ key }) => {
   const { listener } = state.session;
@@ -118,22 +86,10 @@ addEventListener("storage", ({ key }) => {
   if (!there || sessions.lacking(here, there)) put(sessions.joined(there, here));
   else {
     state.session = there;
-    announce("change:session");
+    model.announce("change:session");
   }
 });
 addEventListener("beforeunload", (event) => {
   if (!keeps && state.session.answers?.length) event.preventDefault();
 });
-test.render({
-  el: document.getElementById("widget"),
-  model: {
-    /** @param {string} name */
-    get: (name) => state[name],
-    /** @param {string} name @param {(...values: any[]) => void} hearer */
-    on: (name, hearer) => hearers.push([name, hearer]),
-    /** @param {string} name @param {(...values: any[]) => void} hearer */
-    off: (name, hearer) => hearers.splice(hearers.findIndex((one) => one[1] === hearer) >>> 0, 1),
-    /** @param {any} message */
-    send: (message) => replies[message.type](message),
-  },
-});
+test.render({ el: document.getElementById("widget"), model });

@@ -12,7 +12,6 @@ import { make } from "../../_shared/dom.js";
  * }} Question
  */
 
-const OPINIONS = [[5, "Excellent"], [4, "Good"], [3, "Fair"], [2, "Poor"], [1, "Bad"]];
 const LETTERS = "AB";
 
 /**
@@ -22,17 +21,13 @@ const LETTERS = "AB";
  * @param {string} label
  * @returns {SoundPart}
  */
-function soundPart(parent, token, label) {
+export function soundPart(parent, token, label) {
   const part = make(parent, "div", "sl-sound");
   const button = make(part, "button", "sl-hear");
-  make(button, "span", "sl-icon").setAttribute("aria-hidden", "true");
+  make(button, "span", "sl-icon", { "aria-hidden": true });
   make(button, "span", "sl-name", label);
-  const track = make(button, "span", "sl-track");
-  track.setAttribute("aria-hidden", "true");
-  const bar = make(track, "span", "sl-bar");
-  const error = make(part, "span", "sl-error");
-  error.setAttribute("role", "alert");
-  return { token, button, bar, error };
+  const bar = make(make(button, "span", "sl-track", { "aria-hidden": true }), "span", "sl-bar");
+  return { token, button, bar, error: make(part, "span", "sl-error", { role: "alert" }) };
 }
 
 let groups = 0;
@@ -49,34 +44,33 @@ function choiceGroup(parent, legend, choices) {
   const name = `speechlab-choice-${(groups += 1)}`;
   for (const [value, text] of choices) {
     const label = make(group, "label", "sl-option");
-    const input = make(label, "input");
-    input.type = "radio";
-    input.name = name;
-    input.value = value;
+    make(label, "input", "", { type: "radio", name, value });
     make(label, "span", "", text);
   }
   return () => /** @type {HTMLInputElement | null} */ (group.querySelector("input:checked"))?.value ?? null;
 }
 
-/** @param {Element} root @param {Trial} trial @param {string} question @returns {Question} */
-function opinionQuestion(root, trial, question) {
-  const sound = soundPart(root, trial.sounds[0], "Play");
-  const chosen = choiceGroup(root, question, OPINIONS.map(([value, text]) => [String(value), `${value} ${text}`]));
+/** @typedef {{question: string, neither: boolean, words: any}} Asking */
+
+/** @param {Element} root @param {Trial} trial @param {Asking} asking @returns {Question} */
+function opinionQuestion(root, { sounds: [token] }, { question, words }) {
+  const sounds = [soundPart(root, token, words.play)];
+  const chosen = choiceGroup(root, question, words.opinions.map((/** @type {string} */ word, /** @type {number} */ at) => [String(5 - at), `${5 - at} ${word}`]));
   const answer = () => {
     const score = chosen();
-    return score === null ? null : { scores: { [trial.sounds[0]]: Number(score) } };
+    return score === null ? null : { scores: { [token]: Number(score) } };
   };
-  return { sounds: [sound], whole: true, answer };
+  return { sounds, whole: true, answer };
 }
 
-/** @param {Element} root @param {Trial} trial @param {string} question @param {boolean} neither @returns {Question} */
-function pairQuestion(root, trial, question, neither) {
+/** @param {Element} root @param {Trial} trial @param {Asking} asking @returns {Question} */
+function pairQuestion(root, trial, { question, neither, words }) {
   const row = make(root, "div", "sl-sounds");
-  const sounds = trial.sounds.map((token, at) => soundPart(row, token, `Sound ${LETTERS[at]}`));
-  if (trial.x) sounds.push(soundPart(row, trial.x, "Sound X"));
+  const sounds = trial.sounds.map((token, at) => soundPart(row, token, `${words.sound} ${LETTERS[at]}`));
+  if (trial.x) sounds.push(soundPart(row, trial.x, `${words.sound} X`));
   /** @type {[string, string][]} */
-  const choices = trial.sounds.map((token, at) => [token, trial.x ? `X is ${LETTERS[at]}` : LETTERS[at]]);
-  if (neither && !trial.x) choices.push(["", "No preference"]);
+  const choices = trial.sounds.map((token, at) => [token, trial.x ? words.x_is.replace("{name}", LETTERS[at]) : LETTERS[at]]);
+  if (neither && !trial.x) choices.push(["", words.no_preference]);
   const chosen = choiceGroup(root, question, choices);
   const answer = () => {
     const choice = chosen();
@@ -85,32 +79,30 @@ function pairQuestion(root, trial, question, neither) {
   return { sounds, whole: !trial.x, answer };
 }
 
-/** @param {Element} root @param {Trial} trial @param {string} question @returns {Question} */
-function scaleQuestion(root, trial, question) {
+/** @param {Element} root @param {Trial} trial @param {Asking} asking @returns {Question} */
+function scaleQuestion(root, trial, { question, words }) {
   make(root, "p", "sl-question", question);
-  const sounds = [soundPart(root, trial.reference ?? "", "Reference")];
+  const sounds = [soundPart(root, trial.reference ?? "", words.reference)];
   sounds[0].button.classList.add("sl-reference");
-  const scale = make(root, "div", "sl-scale");
-  scale.setAttribute("aria-hidden", "true");
-  for (const [, text] of [...OPINIONS].reverse()) make(scale, "span", "", String(text));
+  const scale = make(root, "div", "sl-scale", { "aria-hidden": true });
+  for (const text of [...words.opinions].reverse()) make(scale, "span", "", text);
   /** @type {Map<string, HTMLInputElement>} */
   const ranges = new Map();
   for (const [at, token] of trial.sounds.entries()) {
     const row = make(root, "div", "sl-rated");
-    sounds.push(soundPart(row, token, `Sound ${at + 1}`));
-    const range = make(row, "input", "sl-range sl-unrated");
-    const shown = make(row, "output", "sl-score", "–");
-    Object.assign(range, { type: "range", min: "0", max: "100", step: "1", value: "50" });
-    range.setAttribute("aria-label", `Quality of sound ${at + 1}`);
-    range.setAttribute("aria-valuetext", "not rated yet");
+    const name = `${words.sound} ${at + 1}`;
+    sounds.push(soundPart(row, token, name));
     const rate = () => {
       ranges.set(token, range);
       range.classList.remove("sl-unrated");
       shown.textContent = range.value;
-      const [, word] = OPINIONS[4 - Math.min(Math.floor(Number(range.value) / 20), 4)];
+      const word = words.opinions[4 - Math.min(Math.floor(Number(range.value) / 20), 4)];
       range.setAttribute("aria-valuetext", `${range.value}, ${word}`);
     };
-    for (const happened of ["input", "change", "pointerup"]) range.addEventListener(happened, rate);
+    const numbers = { type: "range", min: 0, max: 100, step: 1, value: 50 };
+    const acts = { input: rate, change: rate, pointerup: rate };
+    const range = make(row, "input", "sl-range sl-unrated", { ...numbers, ...acts, "aria-label": `${words.quality}: ${name}`, "aria-valuetext": words.unrated });
+    const shown = make(row, "output", "sl-score", "–");
   }
   const answer = () => {
     if (ranges.size < trial.sounds.length) return null;
@@ -119,16 +111,8 @@ function scaleQuestion(root, trial, question) {
   return { sounds, whole: false, answer };
 }
 
-/**
- * @param {Element} root
- * @param {string} method
- * @param {Trial} trial
- * @param {string} question
- * @param {boolean} neither
- * @returns {Question}
- */
-export function buildQuestion(root, method, trial, question, neither) {
-  if (method === "mos") return opinionQuestion(root, trial, question);
-  if (method === "mushra") return scaleQuestion(root, trial, question);
-  return pairQuestion(root, trial, question, neither);
+/** @param {Element} root @param {any} model @param {Trial} trial @param {any} words @returns {Question} */
+export function buildQuestion(root, model, trial, words) {
+  const build = { mos: opinionQuestion, mushra: scaleQuestion }[model.get("method")] ?? pairQuestion;
+  return build(root, trial, { question: model.get("question"), neither: model.get("no_preference"), words });
 }

@@ -1,6 +1,6 @@
 // The session of one listener, with the answers. Each window of a listener has a copy, and the copies are merged here.
 
-/** @typedef {{listener: string, started: string, finished: string | null, answers: any[]}} Session */
+/** @typedef {{listener: string, started: string, finished: string | null, answers: any[], part?: number, about?: Record<string, string>}} Session */
 
 /** Whether a value, which a listener may have edited, is a session. @param {any} value */
 export function isSession(value) {
@@ -24,7 +24,8 @@ export function joined(first, second) {
   if (!first) return second;
   const has = new Set(first.answers.map((answer) => answer.trial));
   return {
-    listener: second.listener,
+    ...second, ...first,
+    about: { ...second.about, ...first.about },
     started: first.started < second.started ? first.started : second.started,
     finished: first.finished ?? second.finished,
     answers: [...first.answers, ...second.answers.filter((answer) => !has.has(answer.trial))],

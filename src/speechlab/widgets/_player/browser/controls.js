@@ -1,6 +1,6 @@
 // The elements of a player, and its list of segments, which follows playback.
 
-import { clock, make, makeRoot } from "../../_shared/dom.js";
+import { clock, fillOptions, make, makeBox, makeKeys } from "../../_shared/dom.js";
 
 const SPEED_CHOICES = [0.5, 0.75, 1, 1.25, 1.5, 2, 3];
 export const PLAYER_KEYS = [
@@ -19,65 +19,39 @@ export const PLAYER_KEYS = [
   ["1 2 …", "hear another clip"],
 ];
 
-/** @param {Element} el @param {string} className @param {string[][]} keyList Keys and what they do. */
-export function buildPlayer(el, className, keyList) {
-  const root = makeRoot(el, className);
+/** @param {HTMLElement} root @param {string[][]} keys Keys and what they do. */
+export function buildPlayer(root, keys) {
   const head = make(root, "div", "sl-head");
-  const title = make(head, "strong", "sl-title");
-  title.dir = "auto";
+  const title = make(head, "strong", "sl-title", { dir: "auto" });
   const facts = make(head, "span", "sl-facts");
-  const choice = make(root, "div", "sl-bar sl-choice");
-  choice.setAttribute("role", "group");
-  choice.setAttribute("aria-label", "Clip that is heard");
-  const slider = make(root, "div", "sl-slider");
-  slider.tabIndex = 0;
-  slider.setAttribute("role", "slider");
-  slider.setAttribute("aria-label", "Position");
-  slider.setAttribute("aria-valuemin", "0");
+  const choice = make(root, "div", "sl-bar sl-choice", { role: "group", "aria-label": "Clip that is heard" });
+  const place = { role: "slider", "aria-label": "Position", "aria-valuemin": 0, tabindex: 0 };
+  const slider = make(root, "div", "sl-slider", place);
   const canvas = make(slider, "canvas", "sl-canvas");
-  const scroll = make(root, "input", "sl-scroll");
-  scroll.type = "range";
-  scroll.min = "0";
-  scroll.max = "1";
-  scroll.step = "any";
-  scroll.setAttribute("aria-label", "Part that is seen");
+  const part = { type: "range", min: 0, max: 1, step: "any", "aria-label": "Part that is seen" };
+  const scroll = make(root, "input", "sl-scroll", part);
   const bar = make(root, "div", "sl-bar");
-  const toggle = make(bar, "button", "sl-toggle", "Play");
-  const part = make(bar, "button", "sl-part", "Play selection");
   /** @param {string} text @param {string} label */
-  const small = (text, label) => {
-    const button = make(bar, "button", "sl-small", text);
-    button.title = label;
-    if (text !== label) button.setAttribute("aria-label", label);
-    return button;
+  const small = (text, label) => make(bar, "button", "sl-small", text, { title: label, ...(text === label ? {} : { "aria-label": label }) });
+  const ui = {
+    root, title, facts, choice, slider, canvas, scroll,
+    toggle: make(bar, "button", "sl-toggle", "Play"),
+    part: make(bar, "button", "sl-part", "Play selection"),
+    loop: small("Loop", "Loop"),
+    speed: make(bar, "select", "sl-speed", { "aria-label": "Speed" }),
+    zoomOut: small("−", "Zoom out"),
+    zoomIn: small("+", "Zoom in"),
+    all: small("All", "See all"),
+    spectrogram: small("Spectrogram", "Spectrogram"),
+    time: make(bar, "span", "sl-time"),
+    // Announces states, not every tick of the clock.
+    live: make(root, "div", "sl-live", { role: "status" }),
+    tiers: make(root, "div", "sl-bar sl-tiers"),
   };
-  const loop = small("Loop", "Loop");
-  const speed = make(bar, "select", "sl-speed");
-  speed.setAttribute("aria-label", "Speed");
-  const zoomOut = small("−", "Zoom out");
-  const zoomIn = small("+", "Zoom in");
-  const all = small("All", "See all");
-  const spectrogram = small("Spectrogram", "Spectrogram");
-  const time = make(bar, "span", "sl-time");
-  // Announces states, not every tick of the clock.
-  const live = make(root, "div", "sl-live");
-  live.setAttribute("role", "status");
-  const tiers = make(root, "div", "sl-bar sl-tiers");
-  const label = make(tiers, "label", "", "Listed: ");
-  const tier = make(label, "select", "sl-speed");
+  const tier = make(make(ui.tiers, "label", "", "Listed: "), "select", "sl-speed");
   const list = make(root, "ol", "sl-segments");
-  const help = make(root, "details", "sl-keys");
-  make(help, "summary", "", "Keys");
-  const keys = make(help, "ul");
-  for (const [key, act] of keyList) {
-    const line = make(keys, "li");
-    make(line, "kbd", "", key);
-    make(line, "span", "", act);
-  }
-  return {
-    root, title, facts, choice, slider, canvas, scroll, toggle, part, loop, speed, zoomIn, zoomOut, all, spectrogram,
-    time, live, tiers, tier, list,
-  };
+  makeKeys(root, keys);
+  return { ...ui, tier, list };
 }
 
 /** @typedef {ReturnType<typeof buildPlayer>} Parts */
@@ -85,12 +59,7 @@ export function buildPlayer(el, className, keyList) {
 /** Fills the list of speeds, and adds the speed set in Python if it is not among them. @param {HTMLSelectElement} select @param {number} speed */
 export function fillSpeeds(select, speed) {
   const speeds = [...new Set([...SPEED_CHOICES, speed])].sort((a, b) => a - b);
-  select.replaceChildren();
-  for (const one of speeds) {
-    const option = make(select, "option", "", `${one}×`);
-    option.value = String(one);
-    option.selected = one === speed;
-  }
+  fillOptions(select, speeds.map((one) => [String(one), `${one}×`]), String(speed));
 }
 
 /** @param {Parts} ui @param {import("./pieces.js").Clip[]} clips @param {(clip: number) => void} choose @param {(equal: boolean) => void} level */
@@ -99,38 +68,24 @@ export function fillClips(ui, clips, choose, level) {
   ui.choice.hidden = clips.length < 2;
   if (clips.length < 2) return;
   clips.forEach((clip, index) => {
-    const button = make(ui.choice, "button", "sl-small sl-clip");
-    make(button, "span", "sl-number", String(index + 1)).setAttribute("aria-hidden", "true");
+    const button = make(ui.choice, "button", "sl-small sl-clip", { title: clip.facts, click: () => choose(index) });
+    make(button, "span", "sl-number", String(index + 1), { "aria-hidden": true });
     make(button, "bdi", "", clip.name);
-    button.title = clip.facts;
-    button.addEventListener("click", () => choose(index));
   });
-  const equal = make(ui.choice, "label", "sl-equal");
-  const box = make(equal, "input");
-  box.type = "checkbox";
-  make(equal, "span", "", "equal level");
-  box.addEventListener("change", () => level(box.checked));
+  makeBox(ui.choice, "sl-equal", "equal level", false, level);
 }
 
 /** @param {Parts} ui @param {import("./draw.js").Layer[]} layers @param {number} tier @param {(index: number) => void} play */
 export function fillSegments(ui, layers, tier, play) {
   ui.tiers.hidden = layers.length < 2;
-  ui.tier.replaceChildren();
-  layers.forEach((layer, index) => {
-    const option = make(ui.tier, "option", "", layer.name || `tier ${index + 1}`);
-    option.value = String(index);
-    option.selected = index === tier;
-  });
+  fillOptions(ui.tier, layers.map(({ name }, index) => [String(index), name || `tier ${index + 1}`]), String(tier));
   ui.list.replaceChildren();
   const layer = layers[tier];
   ui.list.setAttribute("aria-label", layer?.name ? `Segments: ${layer.name}` : "Segments");
   layer?.segments.forEach((segment, index) => {
-    const button = make(make(ui.list, "li"), "button", "sl-segment");
+    const button = make(make(ui.list, "li"), "button", "sl-segment", { click: () => play(index) });
     make(button, "span", "sl-span", `${clock(segment.start)} – ${clock(segment.end)}`);
-    const text = make(button, "span", "sl-text", segment.text);
-    text.dir = "auto";
-    if (layer.lang) text.lang = layer.lang;
-    button.addEventListener("click", () => play(index));
+    make(button, "span", "sl-text", segment.text, { dir: "auto", ...(layer.lang ? { lang: layer.lang } : {}) });
   });
   ui.list.hidden = !ui.list.children.length;
 }

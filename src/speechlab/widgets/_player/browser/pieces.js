@@ -1,27 +1,9 @@
 // The sound of the clips, requested in pieces during playback and decoded at one sample rate.
 
-import { askSound, Unanswered } from "../../_shared/kernel.js";
+import { Unanswered } from "../../_shared/kernel.js";
+import { askSound, outputAt } from "../../_shared/sound.js";
 
 const KEPT_PIECES = 24;
-
-// One audio context for each sample rate, shared by all players on the page. Browsers allow only a few contexts, and a
-// context at the recording's own rate decodes without resampling.
-/** @type {Map<number, AudioContext>} */
-const contexts = new Map();
-
-/** @param {number} rate */
-function contextAt(rate) {
-  let context = contexts.get(rate);
-  if (!context) {
-    try {
-      context = new AudioContext({ sampleRate: rate });
-    } catch {
-      context = new AudioContext();
-    }
-    contexts.set(rate, context);
-  }
-  return context;
-}
 
 /**
  * @typedef {{name: string, seconds: number, rate: number, gain: number, facts: string}} Clip
@@ -29,15 +11,14 @@ function contextAt(rate) {
  */
 
 export class Pieces {
+  /** @type {Map<string, Piece>} */ there = new Map();
+  /** @type {Set<string>} */ asked = new Set();
+
   /** @param {any} model @param {() => void} arrived @param {(error: string) => void} failed */
   constructor(model, arrived, failed) {
     this.model = model;
     this.arrived = arrived;
     this.failed = failed;
-    /** @type {Map<string, Piece>} */
-    this.there = new Map();
-    /** @type {Set<string>} */
-    this.asked = new Set();
   }
 
   /** @returns {Clip[]} */
@@ -50,7 +31,7 @@ export class Pieces {
   }
 
   get context() {
-    return contextAt(Math.max(...this.clips.map((clip) => clip.rate)));
+    return outputAt(Math.max(...this.clips.map((clip) => clip.rate)));
   }
 
   /** Whether an interval of all clips is loaded. Requests missing pieces. @param {number} from @param {number} to @param {boolean} [ahead] */

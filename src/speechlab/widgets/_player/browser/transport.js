@@ -1,5 +1,6 @@
 // Playback of all clips in sync and exact to the sample, one of them audible; loops; speeds without a change of pitch.
 
+import { Line } from "../../_shared/sound.js";
 import { Pieces } from "./pieces.js";
 import { Stretch } from "./stretch.js";
 
@@ -13,53 +14,42 @@ const SHORTEST_LOOP_S = 0.02;
 /** @type {Transport | null} */
 let sounding = null;
 
-/** @typedef {{at: number, from: number, to: number, speed: number}} Span Interval of the recording and the time at which it plays. */
-
 export class Transport {
-  /** @type {AudioContext} */ context;
+  active = false;
+  speed = 1;
+  /** Where a loop begins again, and where playback ends. */
+  from = 0;
+  until = 0;
+  loop = false;
+  /** The position up to which sound is on the clock. */
+  cursor = 0;
+  timer = 0;
+  /** @type {GainNode[]} */ gains = [];
+  /** @type {Stretch[]} */ stretches = [];
+  /** @type {Line} */ line;
 
   /** @param {any} model @param {() => void} changed @param {(error: string) => void} failed */
   constructor(model, changed, failed) {
     this.model = model;
     this.changed = changed;
+    this.failed = failed;
     this.position = Math.min(model.get("current_time"), model.get("duration"));
     this.pieces = new Pieces(model, () => this.pump(), (error) => {
       this.stop();
       failed(error);
     });
-    this.failed = failed;
-    this.active = false;
-    this.speed = 1;
-    this.from = 0;
-    this.until = 0;
-    this.loop = false;
-    this.cursor = 0;
-    this.nextAt = 0;
-    this.timer = 0;
-    /** @type {Span[]} */
-    this.spans = [];
-    /** @type {Set<AudioBufferSourceNode>} */
-    this.nodes = new Set();
-    /** @type {GainNode[]} */
-    this.gains = [];
-    /** @type {Stretch[]} */
-    this.stretches = [];
   }
 
   get playing() {
-    return this.active && this.spans.length > 0;
+    return this.active && this.line.spans.length > 0;
   }
 
   get waiting() {
-    return this.active && !this.spans.length;
+    return this.active && !this.line.spans.length;
   }
 
   now() {
-    if (!this.playing) return this.position;
-    const time = this.context.currentTime;
-    let span = this.spans[0];
-    for (const one of this.spans) if (one.at <= time) span = one;
-    return Math.min(span.from + Math.max(time - span.at, 0) * span.speed, span.to);
+    return this.playing ? this.line.position : this.position;
   }
 
   /**
@@ -70,15 +60,14 @@ export class Transport {
     this.halt();
     if (sounding && sounding !== this) sounding.stop();
     sounding = this;
-    const context = this.pieces.context;
-    this.context = context;
+    const { context } = this.pieces;
+    this.line = new Line(context, () => this.pump());
     this.active = true;
     this.position = from;
     this.from = again;
     this.until = until;
     this.loop = loop && until - again >= SHORTEST_LOOP_S;
     this.cursor = from;
-    this.nextAt = 0;
     this.speed = this.model.get("speed");
     this.stretches = [];
     this.mix(true);
@@ -103,28 +92,29 @@ export class Transport {
 
   /** Schedules the sound of the next moments. */
   pump() {
-    if (!this.active || this.context.state !== "running") return;
-    const time = this.context.currentTime;
-    while (this.spans.length > 1 && this.spans[1].at <= time) this.spans.shift();
-    while (this.nextAt < time + AHEAD_S) {
+    const { line } = this;
+    if (!this.active || line.context.state !== "running") return;
+    const time = line.context.currentTime;
+    while (line.spans.length > 1 && line.spans[1].at <= time) line.spans.shift();
+    while (line.until < time + AHEAD_S) {
       if (this.cursor >= this.until - 1e-6) {
         if (!this.loop) break;
         this.cursor = this.from;
         this.stretches = [];
       }
-      if (!this.schedule(Math.max(this.nextAt, time + 0.003))) return;
+      if (!this.schedule(Math.max(line.until, time + 0.003))) return;
     }
-    if (this.cursor >= this.until - 1e-6 && !this.loop && time >= this.nextAt) this.settle(this.until);
+    if (this.cursor >= this.until - 1e-6 && !this.loop && time >= line.until) this.settle(this.until);
   }
 
   /** Schedules the next interval at a time of the context. Returns false if its sound is not loaded yet. @param {number} at */
   schedule(at) {
-    const { pieces, cursor, speed, context } = this;
+    const { pieces, cursor, speed, line } = this;
     const plain = speed === 1;
     const end = plain ? (Math.floor(cursor / pieces.seconds + 1e-9) + 1) * pieces.seconds : cursor + CHUNK_S * speed;
     const to = Math.min(this.until, end);
-    const reach = plain ? 0 : Stretch.reach(context.sampleRate) / context.sampleRate;
-    const first = !this.spans.length;
+    const reach = plain ? 0 : Stretch.reach(line.context.sampleRate) / line.context.sampleRate;
+    const first = !line.spans.length;
     const needed = Math.max(to + reach, first ? Math.min(cursor + FIRST_S, this.until) : 0);
     if (!pieces.ready(cursor - reach, needed)) return false;
     if (to < this.until) pieces.ready(to, Math.min(to + pieces.seconds, this.until), true);
@@ -132,11 +122,11 @@ export class Transport {
       const stop = Math.min(to, clip.seconds);
       const piece = pieces.at(index, cursor);
       if (stop <= cursor || !piece) return;
-      if (plain) this.sound(index, piece.buffer, at, piece.lead + cursor - piece.start, stop - cursor);
-      else this.sound(index, this.stretched(index, stop), at, 0, (stop - cursor) / speed);
+      const gain = this.gains[index];
+      if (plain) line.sound(piece.buffer, at, piece.lead + cursor - piece.start, stop - cursor, gain);
+      else line.sound(this.stretched(index, stop), at, 0, (stop - cursor) / speed, gain);
     });
-    this.spans.push({ at, from: cursor, to, speed });
-    this.nextAt = at + (to - cursor) / speed;
+    line.note(at, cursor, to, speed);
     this.cursor = to;
     if (first) this.changed();
     return true;
@@ -144,7 +134,8 @@ export class Transport {
 
   /** @param {number} clip @param {number} to */
   stretched(clip, to) {
-    const { context, pieces, cursor, speed } = this;
+    const { pieces, cursor, speed } = this;
+    const { context } = this.line;
     const { sampleRate } = context;
     this.stretches[clip] ??= new Stretch(sampleRate, speed, Math.round(cursor * sampleRate), (first, count) =>
       pieces.read(clip, first, count));
@@ -154,23 +145,9 @@ export class Transport {
     return buffer;
   }
 
-  /** @param {number} clip @param {AudioBuffer} buffer @param {number} at @param {number} offset @param {number} seconds */
-  sound(clip, buffer, at, offset, seconds) {
-    const node = this.context.createBufferSource();
-    node.buffer = buffer;
-    node.connect(this.gains[clip]);
-    node.onended = () => {
-      node.disconnect();
-      if (this.nodes.delete(node)) this.pump();
-    };
-    this.nodes.add(node);
-    node.start(at, offset, seconds);
-  }
-
   /** Makes only the selected clip audible. @param {boolean} [now] */
   mix(now = false) {
-    const context = this.pieces.context;
-    const { clips } = this.pieces;
+    const { clips, context } = this.pieces;
     const equal = this.model.get("equal_level");
     clips.forEach((clip, index) => {
       const gain = (this.gains[index] ??= context.createGain());
@@ -201,13 +178,7 @@ export class Transport {
     clearInterval(this.timer);
     this.timer = 0;
     this.active = false;
-    this.spans = [];
-    for (const node of this.nodes) {
-      node.onended = null;
-      node.stop();
-      node.disconnect();
-    }
-    this.nodes.clear();
+    this.line?.stop();
     if (sounding === this) sounding = null;
   }
 

@@ -3,8 +3,8 @@
 // The model answers requests: pieces of sound, finer waveforms and spectrograms arrive as messages.
 // begin() starts the view, so that a derived view can first add its own parts.
 
-import { clock, spoken } from "../../_shared/dom.js";
-import { fillClips, fillSegments, fillSpeeds, followSegment } from "./controls.js";
+import { clock, spoken, View } from "../../_shared/dom.js";
+import { buildPlayer, fillClips, fillSegments, fillSpeeds, followSegment } from "./controls.js";
 import { Detail } from "./detail.js";
 import { drawScene, layLanes } from "./draw.js";
 import { Gestures } from "./gestures.js";
@@ -13,29 +13,24 @@ import { Transport } from "./transport.js";
 const REPORT_MS = 250;
 const SHORTEST_VIEW_S = 0.02;
 
-export class PlayerView {
+export class PlayerView extends View {
   /** @type {Gestures} */ gestures;
-  /** @type {Record<string, (...values: any[]) => void>} */ heard;
-  /** @type {ResizeObserver} */ sized;
-  /** @type {MutationObserver} */ themed;
   /** Name of the widget. */
   kind = "Player";
   /** The tiers of the model, and below them the same tiers with lanes. @type {import("./draw.js").Layer[]} */
   given = [];
   /** @type {import("./draw.js").Layer[]} */
   laid = [];
+  reportedAt = 0;
+  wasPlaying = false;
 
-  /** @param {any} model @param {import("./controls.js").Parts} ui */
-  constructor(model, ui) {
-    this.model = model;
-    this.ui = ui;
-    this.frame = 0;
+  /** @param {any} model @param {Element} el @param {string} className @param {string[][]} keys */
+  constructor(model, el, className, keys) {
+    super(model, el, className);
+    this.ui = buildPlayer(this.root, keys);
     this.reported = model.get("current_time");
-    this.reportedAt = 0;
-    this.wasPlaying = false;
     this.transport = new Transport(model, () => this.moved(), (error) => this.say(error, true));
     this.detail = new Detail(model, () => this.paint());
-    this.off = new AbortController();
   }
 
   begin() {
@@ -83,12 +78,6 @@ export class PlayerView {
   /** Segments of the listed tier. @returns {import("./draw.js").Segment[]} */
   get segments() {
     return this.layers[this.model.get("tier")]?.segments ?? [];
-  }
-
-  /** @param {Record<string, any>} values */
-  put(values) {
-    for (const [name, value] of Object.entries(values)) this.model.set(name, value);
-    this.model.save_changes();
   }
 
   /** @param {number} seconds */
@@ -331,13 +320,12 @@ export class PlayerView {
       const first = Number(ui.scroll.value) * (this.duration - span);
       this.look(first, first + span);
     });
-    this.heard = this.listeners();
-    for (const [name, listener] of Object.entries(this.heard)) model.on(name, listener);
+    this.hear(this.listeners());
     const paint = () => this.paint();
-    this.sized = new ResizeObserver(paint);
-    this.sized.observe(ui.canvas);
-    this.themed = new MutationObserver(paint);
-    this.themed.observe(document.body, { attributes: true });
+    this.watchSize(ui.canvas, paint);
+    const themed = new MutationObserver(paint);
+    themed.observe(document.body, { attributes: true });
+    this.atEnd(() => themed.disconnect());
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", paint, { signal });
   }
 
@@ -375,12 +363,8 @@ export class PlayerView {
   }
 
   dispose() {
-    for (const [name, listener] of Object.entries(this.heard)) this.model.off(name, listener);
-    this.off.abort();
-    this.sized.disconnect();
-    this.themed.disconnect();
+    super.dispose();
     this.transport.dispose();
     this.detail.reset();
-    cancelAnimationFrame(this.frame);
   }
 }

@@ -13,13 +13,9 @@ const decibels = (value) => Math.max(20 * Math.log10(Math.max(value, 1e-9)), QUI
 export class Meter {
   /** @param {Element} parent */
   constructor(parent) {
-    this.canvas = make(parent, "canvas", "sl-history");
-    this.canvas.setAttribute("aria-hidden", "true");
-    this.bar = make(parent, "div", "sl-meter");
-    this.bar.setAttribute("role", "meter");
-    this.bar.setAttribute("aria-label", "Level");
-    this.bar.setAttribute("aria-valuemin", String(QUIETEST_DB));
-    this.bar.setAttribute("aria-valuemax", "0");
+    this.canvas = make(parent, "canvas", "sl-history", { "aria-hidden": true });
+    const range = { "aria-valuemin": QUIETEST_DB, "aria-valuemax": 0 };
+    this.bar = make(parent, "div", "sl-meter", { role: "meter", "aria-label": "Level", ...range });
     this.fill = make(this.bar, "div", "sl-fill");
     /** Lowest and highest sample of each block. @type {[number, number][]} */
     this.blocks = [];

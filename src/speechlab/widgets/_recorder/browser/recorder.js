@@ -1,20 +1,18 @@
 // The recorder: one button that records and stops, a level, a choice of microphones, and the takes.
 
-import { clock, make, makeRoot, spoken } from "../../_shared/dom.js";
+import { clock, fillOptions, make, spoken, View } from "../../_shared/dom.js";
 import { liveWidget } from "../../_shared/mount.js";
 import { Meter } from "./meter.js";
 import { forbidden, Microphone, microphones, refusal } from "./microphone.js";
 import { Sending } from "./sending.js";
 import { Takes } from "./takes.js";
 
-/** @param {Element} el */
-function buildRecorder(el) {
-  const root = makeRoot(el, "speechlab-recorder");
-  const title = make(make(root, "div", "sl-head"), "strong");
-  title.dir = "auto";
+/** @param {HTMLElement} root */
+function buildRecorder(root) {
+  const title = make(make(root, "div", "sl-head"), "strong", "", { dir: "auto" });
   const bar = make(root, "div", "sl-bar");
   const record = make(bar, "button", "sl-record");
-  make(record, "span", "sl-dot").setAttribute("aria-hidden", "true");
+  make(record, "span", "sl-dot", { "aria-hidden": true });
   const word = make(record, "span", "", "Record");
   const again = make(bar, "button", "sl-small", "Play the last");
   const label = make(bar, "label", "sl-device");
@@ -22,40 +20,32 @@ function buildRecorder(el) {
   const device = make(label, "select");
   const time = make(bar, "span", "sl-time");
   const meter = new Meter(make(root, "div", "sl-levels"));
-  const live = make(root, "div", "sl-said");
-  live.setAttribute("role", "status");
-  const list = make(root, "ol", "sl-takes");
-  list.setAttribute("aria-label", "Takes");
-  return { root, title, record, word, again, device, time, meter, live, list };
+  const live = make(root, "div", "sl-said", { role: "status" });
+  const list = make(root, "ol", "sl-takes", { "aria-label": "Takes" });
+  return { title, record, word, again, device, time, meter, live, list };
 }
 
-class RecorderView {
+class RecorderView extends View {
+  /** @type {Microphone | null} */ microphone = null;
+  /** @type {Sending | null} */ sending = null;
+  warned = false;
+  saying = "";
+
   /** @param {any} model @param {Element} el */
   constructor(model, el) {
-    this.model = model;
-    this.ui = buildRecorder(el);
+    super(model, el, "speechlab-recorder");
+    this.ui = buildRecorder(this.root);
     this.takes = new Takes(model, this.ui.list, (said, failed) => this.say(said, failed));
-    /** @type {Microphone | null} */
-    this.microphone = null;
-    /** @type {Sending | null} */
-    this.sending = null;
-    this.frame = 0;
-    this.warned = false;
-    this.saying = "";
-    this.off = new AbortController();
     const { signal } = this.off;
     this.ui.record.addEventListener("click", () => (this.microphone ? this.stop() : this.start()), { signal });
     this.ui.again.addEventListener("click", () => this.takes.playLast(), { signal });
     navigator.mediaDevices?.addEventListener?.("devicechange", () => this.listDevices(), { signal });
-    /** @type {Record<string, (...values: any[]) => void>} */
-    this.heard = {
+    this.hear({
       "change:title": () => this.describe(),
       "change:max_s": () => this.describe(),
       "change:takes": () => (this.takes.fill(), this.describe()),
-    };
-    for (const [name, listener] of Object.entries(this.heard)) model.on(name, listener);
-    this.sized = new ResizeObserver(() => (this.takes.draw(), this.ui.meter.show()));
-    this.sized.observe(this.ui.root);
+    });
+    this.watchSize(this.root, () => (this.takes.draw(), this.ui.meter.show()));
     this.describe();
     this.listDevices();
     const why = forbidden();
@@ -74,10 +64,10 @@ class RecorderView {
     const { ui, model } = this;
     const title = model.get("title");
     ui.title.textContent = title;
-    ui.root.setAttribute("aria-label", title ? `Recorder: ${title}` : "Recorder");
+    this.root.setAttribute("aria-label", title ? `Recorder: ${title}` : "Recorder");
     const on = this.microphone !== null;
     ui.word.textContent = on ? "Stop" : model.get("takes").length ? "Record again" : "Record";
-    ui.root.classList.toggle("sl-recording", on);
+    this.root.classList.toggle("sl-recording", on);
     ui.again.disabled = on || !model.get("takes").length;
     ui.device.disabled = on;
     this.tick();
@@ -94,12 +84,8 @@ class RecorderView {
     const { device } = this.ui;
     const chosen = device.value;
     const found = await microphones();
-    device.replaceChildren();
-    for (const one of [{ deviceId: "", label: "Default" }, ...found]) {
-      const option = make(device, "option", "", one.label || "Microphone");
-      option.value = one.deviceId;
-      option.selected = one.deviceId === chosen;
-    }
+    const choices = found.map((one) => /** @type {[string, string]} */ ([one.deviceId, one.label || "Microphone"]));
+    fillOptions(device, [["", "Default"], ...choices], choices.some(([id]) => id === chosen) ? chosen : "");
   }
 
   async start() {
@@ -123,8 +109,7 @@ class RecorderView {
       }
       return;
     }
-    model.set("recording", true);
-    model.save_changes();
+    this.put({ recording: true });
     this.saying = "Recording";
     this.say(this.saying);
     this.listDevices();
@@ -148,10 +133,9 @@ class RecorderView {
   }
 
   draw() {
-    cancelAnimationFrame(this.frame);
     this.ui.meter.show();
     this.tick();
-    if (this.microphone) this.frame = requestAnimationFrame(() => this.draw());
+    if (this.microphone) this.nextFrame(() => this.draw());
   }
 
   /** @param {string} [why] */
@@ -178,28 +162,17 @@ class RecorderView {
       sending.dispose();
       this.say("The microphone gave no sound; record again", true);
     }
-    model.set("recording", false);
-    model.save_changes();
+    this.put({ recording: false });
     this.describe();
     this.ui.meter.rest();
   }
 
   dispose() {
-    const { sending } = this;
-    sending?.leave();
+    super.dispose();
+    this.sending?.leave();
     if (this.microphone) this.stop();
-    for (const [name, listener] of Object.entries(this.heard)) this.model.off(name, listener);
-    this.off.abort();
-    this.sized.disconnect();
-    this.takes.dispose();
-    cancelAnimationFrame(this.frame);
+    this.takes.stop();
   }
 }
 
-/** @param {{model: any, el: HTMLElement}} place */
-function renderRecorder({ model, el }) {
-  const view = new RecorderView(model, el);
-  return () => view.dispose();
-}
-
-export default liveWidget(renderRecorder);
+export default liveWidget((model, el) => new RecorderView(model, el));

@@ -1,8 +1,9 @@
 // The takes that Python has, each with its outline, its facts, and buttons to play and to delete it.
 
-import { askSound, tell } from "../../_shared/kernel.js";
 import { make } from "../../_shared/dom.js";
+import { tell } from "../../_shared/kernel.js";
 import { focusIn } from "../../_shared/keys.js";
+import { askSound, Line, outputAt } from "../../_shared/sound.js";
 import { drawOutline } from "./meter.js";
 
 /** @typedef {{take: string, name: string, seconds: number, rate: number, device: string, clipped: number, level_dbfs: number | null, peak_dbfs: number | null, outline: [number, number][]}} Take */
@@ -16,8 +17,7 @@ function factsOf(take) {
 }
 
 export class Takes {
-  /** @type {AudioContext | null} */ context = null;
-  /** @type {AudioBufferSourceNode | null} */ node = null;
+  /** @type {Line | null} */ line = null;
 
   /** @param {any} model @param {HTMLElement} list @param {(said: string, failed?: boolean) => void} say */
   constructor(model, list, say) {
@@ -43,19 +43,14 @@ export class Takes {
     for (const take of this.all) {
       const item = make(list, "li", "sl-take");
       item.dataset.take = take.take;
-      const play = make(item, "button", "sl-small sl-play", "Play");
-      play.setAttribute("aria-label", `Play ${take.name}`);
-      play.addEventListener("click", () => this.playOrStop(take.take));
-      const canvas = make(item, "canvas", "sl-outline");
-      canvas.setAttribute("aria-hidden", "true");
+      make(item, "button", "sl-small sl-play", "Play", { "aria-label": `Play ${take.name}`, click: () => this.playOrStop(take.take) });
+      make(item, "canvas", "sl-outline", { "aria-hidden": true });
       const words = make(item, "div", "sl-words");
       make(words, "bdi", "sl-name", take.name);
       make(words, "span", "sl-facts", factsOf(take));
       if (take.clipped) make(words, "span", "sl-warning", `Clipped: ${take.clipped} samples at full scale. Lower the input's level, or go further away`);
       if (take.peak_dbfs === null) make(words, "span", "sl-warning", "Silent: the microphone may be muted");
-      const drop = make(item, "button", "sl-small", "Delete");
-      drop.setAttribute("aria-label", `Delete ${take.name}`);
-      drop.addEventListener("click", () => this.drop(take.take));
+      make(item, "button", "sl-small", "Delete", { "aria-label": `Delete ${take.name}`, click: () => this.drop(take.take) });
     }
     this.draw();
     if (this.all.some((take) => take.take === this.playing)) this.states();
@@ -94,22 +89,17 @@ export class Takes {
     const on = this.playing === take;
     this.stop();
     if (on) return;
-    // Browsers require this to happen within the click.
-    this.context ??= new AudioContext();
-    this.context.resume();
+    const line = (this.line ??= new Line(outputAt(), () => this.stop()));
+    void line.context.resume(); // browsers want this within the click
     this.playing = take;
     this.states();
     try {
-      const { buffer, note } = await askSound(this.model, { type: "sound", take }, this.context);
-      if (this.playing !== take || this.node) return;
-      this.node = this.context.createBufferSource();
-      this.node.buffer = buffer;
-      this.node.connect(this.context.destination);
-      this.node.onended = () => this.stop();
-      this.node.start();
+      const { buffer, note } = await askSound(this.model, { type: "sound", take }, line.context);
+      if (this.playing !== take || line.playing) return;
+      line.play(buffer);
       if (note) this.say(note);
     } catch (error) {
-      if (this.playing !== take || this.node) return;
+      if (this.playing !== take || line.playing) return;
       this.stop();
       this.say(/** @type {Error} */ (error).message, true);
     }
@@ -129,18 +119,8 @@ export class Takes {
   }
 
   stop() {
-    if (this.node) {
-      this.node.onended = null;
-      this.node.stop();
-      this.node.disconnect();
-    }
-    this.node = null;
+    this.line?.stop();
     this.playing = "";
     this.states();
-  }
-
-  dispose() {
-    this.stop();
-    this.context?.close();
   }
 }

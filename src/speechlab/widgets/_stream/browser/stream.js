@@ -2,9 +2,10 @@
 //
 // Players of one page share an output. One that is made while another still sounds begins at that one's end.
 
-import { make, makeRoot, shortClock } from "../../_shared/dom.js";
+import { make, shortClock, View } from "../../_shared/dom.js";
 import { tell } from "../../_shared/kernel.js";
 import { liveWidget } from "../../_shared/mount.js";
+import { Line, outputAt } from "../../_shared/sound.js";
 
 const LEAD_S = 0.03;
 const WAIT_MS = 1_500;
@@ -12,42 +13,32 @@ const LEAST_S = 4;
 const BINS = 240;
 
 /** @typedef {{until: number | null, view: object}} Turn */
-/** @returns {{context: AudioContext, turns: Map<string, Turn>, waiting: Set<() => void>}} */
-function output() {
-  const page = /** @type {any} */ (window);
-  page.speechlabOutput ??= { context: new AudioContext(), turns: new Map(), waiting: new Set() };
-  return page.speechlabOutput;
-}
+/** The turns of all players of the page. @returns {{turns: Map<string, Turn>, waiting: Set<() => void>}} */
+const queue = () => (/** @type {any} */ (window).speechlabQueue ??= { turns: new Map(), waiting: new Set() });
 
-class StreamView {
+class StreamView extends View {
+  samples = new Float32Array(0);
+  /** Frames that came, and frames that are on the clock. */
+  frames = 0;
+  sent = 0;
+  stopped = false;
+  made = performance.now();
+  line = new Line(outputAt());
+
   /** @param {any} model @param {Element} el */
   constructor(model, el) {
-    this.model = model;
-    this.out = output();
+    super(model, el, "speechlab-stream");
+    const { turns, waiting } = queue();
     this.id = model.get("_place");
-    this.samples = new Float32Array(0);
-    /** Frames that came, and frames that are on the clock. */
-    this.frames = this.put = 0;
-    /** Time of the clock at which the last of them ends, and the gaps before pieces that came late. */
-    this.until = 0;
-    /** @type {{node: AudioBufferSourceNode, at: number, from: number, length: number}[]} */
-    this.placed = [];
-    this.stopped = false;
-    this.frame = 0;
-    this.made = performance.now();
     // A second place of the same player, and a page that is loaded again, are silent until Play is pressed.
-    this.silent = this.out.turns.has(this.id) || (this.ended && model.get("_heard"));
-    if (!this.silent) this.out.turns.set(this.id, { until: null, view: this });
-    this.root = makeRoot(el, "speechlab-stream");
-    make(this.root, "strong", "sl-title", model.get("title")).dir = "auto";
-    this.act = make(this.root, "button", "sl-act", "Stop");
-    this.act.dataset.slKeys = "";
-    this.act.addEventListener("click", () => this.press());
+    this.silent = turns.has(this.id) || (this.ended && model.get("_heard"));
+    if (!this.silent) turns.set(this.id, { until: null, view: this });
+    make(this.root, "strong", "sl-title", model.get("title"), { dir: "auto" });
+    this.act = make(this.root, "button", "sl-act", "Stop", { "data-sl-keys": "", click: () => this.press() });
     this.canvas = make(this.root, "canvas");
     this.time = make(this.root, "span", "sl-time");
-    this.facts = make(this.root, "div", "sl-facts");
-    this.facts.setAttribute("role", "status");
-    this.listeners = {
+    this.facts = make(this.root, "div", "sl-facts", { role: "status" });
+    this.hear({
       "change:_sound": () => this.take(model.get("_sound"), 0),
       "change:state": () => (this.place(), this.paint()),
       "change:facts": () => this.paint(),
@@ -56,12 +47,10 @@ class StreamView {
         if (message.type === "sound") this.take(buffers[0], message.start);
         else if (message.type === "stop") this.stop();
       },
-    };
-    for (const [name, listener] of Object.entries(this.listeners)) model.on(name, listener);
+    });
     this.turn = () => this.place();
-    this.out.waiting.add(this.turn);
-    this.sized = new ResizeObserver(() => this.paint());
-    this.sized.observe(this.root);
+    waiting.add(this.turn);
+    this.watchSize(this.root, () => this.paint());
     this.take(model.get("_sound"), 0);
     // Pieces that came before this view.
     if (this.ended) tell(model, { type: "missing", start: this.frames });
@@ -73,7 +62,7 @@ class StreamView {
   }
 
   get playing() {
-    return this.placed.length > 0 && this.out.context.currentTime < this.until;
+    return this.line.spans.length > 0 && this.line.context.currentTime < this.line.until;
   }
 
   /** @param {DataView | undefined} view @param {number} start Frames before it. */
@@ -99,60 +88,54 @@ class StreamView {
 
   /** Puts what came on the clock, once it is this player's turn. */
   place() {
-    const { context, turns } = this.out;
+    const { line, model } = this;
+    const { turns } = queue();
     if (this.silent || this.stopped) return;
-    if (!this.placed.length) {
-      const after = this.model.get("_after");
+    if (!line.spans.length) {
+      const after = model.get("_after");
       const before = turns.get(after);
       if (before?.until === null) return;
       if (after && !before && performance.now() - this.made < WAIT_MS) {
         setTimeout(this.turn, WAIT_MS);
         return;
       }
-      this.until = before?.until ?? 0;
+      line.until = before?.until ?? 0;
     }
-    if (this.put < this.frames) this.schedule(this.put, this.frames);
-    if (this.put < this.frames && !this.model.get("_heard")) {
-      this.model.set("_heard", true);
-      this.model.save_changes();
-    }
-    this.put = this.frames;
-    if (this.ended && this.put >= this.model.get("frames")) this.pass(this.until);
-    if (context.state === "suspended") void context.resume().then(() => this.paint());
+    if (this.sent < this.frames) this.schedule(this.sent, this.frames);
+    if (this.sent < this.frames && !model.get("_heard")) this.put({ _heard: true });
+    this.sent = this.frames;
+    if (this.ended && this.sent >= model.get("frames")) this.pass(line.until);
+    if (line.context.state === "suspended") void line.context.resume().then(() => this.paint());
   }
 
   /** @param {number} from @param {number} to Frames. */
   schedule(from, to) {
-    const { context } = this.out;
+    const { line } = this;
     const rate = this.model.get("rate");
-    const buffer = context.createBuffer(1, to - from, rate);
+    const buffer = line.context.createBuffer(1, to - from, rate);
     buffer.copyToChannel(this.samples.subarray(from, to), 0);
-    const node = context.createBufferSource();
-    node.buffer = buffer;
-    node.connect(context.destination);
-    const at = Math.max(this.until, context.currentTime + LEAD_S);
-    node.start(at);
-    this.placed.push({ node, at, from: from / rate, length: (to - from) / rate });
-    this.until = at + (to - from) / rate;
+    const at = Math.max(line.until, line.context.currentTime + LEAD_S);
+    line.sound(buffer, at);
+    line.note(at, from / rate, to / rate);
   }
 
   /** Lets the next player begin. @param {number} until */
   pass(until) {
-    const turn = this.out.turns.get(this.id);
+    const { turns, waiting } = queue();
+    const turn = turns.get(this.id);
     if (!turn || turn.view !== this || turn.until !== null) return;
     turn.until = until;
-    for (const begin of [...this.out.waiting]) begin();
+    for (const begin of [...waiting]) begin();
   }
 
   press() {
     if (!this.ended) {
       tell(this.model, { type: "stop" });
       this.stop();
-    } else if (this.playing) this.halt();
+    } else if (this.playing) this.line.stop();
     else {
-      this.halt();
-      void this.out.context.resume();
-      this.until = 0;
+      this.line.stop();
+      void this.line.context.resume();
       if (this.frames) this.schedule(0, this.frames);
     }
     this.paint();
@@ -160,22 +143,15 @@ class StreamView {
 
   stop() {
     this.stopped = true;
-    this.halt();
+    this.line.stop();
     this.pass(0);
     this.paint();
   }
 
-  halt() {
-    for (const { node } of this.placed) node.stop();
-    this.placed = [];
-    this.until = 0;
-  }
-
   /** Seconds of the sound that were heard. */
   get heard() {
-    const now = this.out.context.currentTime;
-    const part = this.placed.filter(({ at }) => at <= now).at(-1);
-    return part ? part.from + Math.min(now - part.at, part.length) : 0;
+    const [first] = this.line.spans;
+    return first && first.at <= this.line.context.currentTime ? this.line.position : 0;
   }
 
   paint() {
@@ -189,7 +165,7 @@ class StreamView {
     this.act.disabled = this.ended && !this.frames;
     this.root.setAttribute("aria-label", `Speech: ${model.get("title") || state}`);
     this.root.classList.toggle("sl-failed", state === "failed");
-    const blocked = this.out.context.state === "suspended" && !this.ended && this.frames ? "the browser wants a click before it plays" : "";
+    const blocked = this.line.context.state === "suspended" && !this.ended && this.frames ? "the browser wants a click before it plays" : "";
     const facts = [state === "ended" ? "" : state, model.get("facts"), blocked].filter(Boolean).join(" · ");
     if (this.facts.textContent !== facts) this.facts.textContent = facts;
     this.time.textContent = `${shortClock(this.heard)} / ${shortClock(seconds)}${this.ended ? "" : "+"}`;
@@ -217,19 +193,11 @@ class StreamView {
   }
 
   dispose() {
-    for (const [name, listener] of Object.entries(this.listeners)) this.model.off(name, listener);
-    this.out.waiting.delete(this.turn);
-    this.halt();
+    super.dispose();
+    queue().waiting.delete(this.turn);
+    this.line.stop();
     this.pass(0);
-    this.sized.disconnect();
-    cancelAnimationFrame(this.frame);
   }
 }
 
-/** @param {{model: any, el: HTMLElement}} place */
-function renderStream({ model, el }) {
-  const view = new StreamView(model, el);
-  return () => view.dispose();
-}
-
-export default liveWidget(renderStream);
+export default liveWidget((model, el) => new StreamView(model, el));

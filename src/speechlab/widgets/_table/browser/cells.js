@@ -22,10 +22,8 @@ function showContent(cell, data, row, column, pieces) {
     make(cell, "span", "", "–");
     return;
   }
-  const words = make(cell, "span", "sl-words");
-  words.dir = "auto";
   const lang = column.lang || (column.kind === "text" ? data.langs[row] : "");
-  if (lang) words.lang = lang;
+  const words = make(cell, "span", "sl-words", { dir: "auto", ...(lang ? { lang } : {}) });
   if (column.kind === "list") data.cell(row, column.name).forEach((/** @type {string} */ one) => addTag(words, one));
   else if (pieces) showPieces(words, pieces);
   else words.textContent = text;
@@ -33,10 +31,7 @@ function showContent(cell, data, row, column, pieces) {
 
 /** A text of a list, which narrows the table to its rows when it is pressed. @param {HTMLElement} words @param {string} text */
 function addTag(words, text) {
-  const tag = make(words, "button", "sl-tag");
-  tag.title = "See the rows with this alone";
-  tag.dataset.value = text;
-  tag.tabIndex = -1;
+  const tag = make(words, "button", "sl-tag", { title: "See the rows with this alone", "data-value": text, tabindex: -1 });
   make(tag, "bdi", "", text);
 }
 
@@ -53,12 +48,9 @@ function showPieces(words, pieces) {
 /** @param {Element} cell @param {number} row @param {number} max The best rating. */
 function addJudgement(cell, row, max) {
   const line = make(cell, "span", "sl-judge");
-  const mark = make(line, "button", "sl-star");
-  mark.setAttribute("aria-label", `Mark row ${row + 1}`);
+  make(line, "button", "sl-star", { "aria-label": `Mark row ${row + 1}` });
   if (!max) return;
-  const group = make(line, "span", "sl-rates");
-  group.setAttribute("role", "group");
-  group.setAttribute("aria-label", `Rating of row ${row + 1}`);
+  const group = make(line, "span", "sl-rates", { role: "group", "aria-label": `Rating of row ${row + 1}` });
   for (let rating = 1; rating <= max; rating += 1) make(group, "button", "sl-rate", String(rating));
 }
 
@@ -71,17 +63,15 @@ export function waveform(peaks) {
     const low = 64 - peaks[2 * bin] / 2;
     d += `M${bin} ${Math.min(high, 63).toFixed(1)}V${Math.max(low, 65).toFixed(1)}`;
   }
-  const drawing = document.createElementNS(SVG, "svg");
-  drawing.setAttribute("viewBox", `-0.5 0 ${bins} 128`);
-  drawing.setAttribute("preserveAspectRatio", "none");
-  drawing.setAttribute("aria-hidden", "true");
-  for (const name of ["sl-wave-all", "sl-wave-done"]) {
-    const path = document.createElementNS(SVG, "path");
-    path.setAttribute("class", name);
-    path.setAttribute("d", d);
-    drawing.append(path);
-  }
-  return drawing;
+  /** @param {string} name @param {Record<string, string>} attributes */
+  const drawn = (name, attributes) => {
+    const node = document.createElementNS(SVG, name);
+    for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+    return node;
+  };
+  const whole = drawn("svg", { viewBox: `-0.5 0 ${bins} 128`, preserveAspectRatio: "none", "aria-hidden": "true" });
+  whole.append(...["sl-wave-all", "sl-wave-done"].map((name) => drawn("path", { class: name, d })));
+  return whole;
 }
 
 export class Cells {
@@ -104,9 +94,8 @@ export class Cells {
     node.setAttribute("aria-rowindex", String(position + 2));
     const sound = this.addCell(node, "sound", "");
     if (this.view.sound) {
-      const play = make(sound, "button", "sl-tool sl-play");
-      play.setAttribute("aria-label", `Play row ${row + 1}`);
-      make(play, "span", "sl-icon").setAttribute("aria-hidden", "true");
+      const play = make(sound, "button", "sl-tool sl-play", { "aria-label": `Play row ${row + 1}` });
+      make(play, "span", "sl-icon", { "aria-hidden": true });
       this.showThumb(make(sound, "span", "sl-thumb"), row, this.view.troubles.get(row) ?? "");
     }
     if (this.view.editable) addJudgement(sound, row, this.view.model.get("max_rating"));
@@ -124,8 +113,7 @@ export class Cells {
 
   /** @param {Element} node @param {string} kind @param {string} label */
   addCell(node, kind, label) {
-    const cell = make(node, "div", `sl-cell sl-${kind}`);
-    cell.setAttribute("role", "gridcell");
+    const cell = make(node, "div", `sl-cell sl-${kind}`, { role: "gridcell" });
     if (label) cell.dataset.label = label;
     return cell;
   }
@@ -138,16 +126,13 @@ export class Cells {
 
   /** @param {Element} node @param {number} row */
   addNote(node, row) {
-    const note = make(this.addCell(node, "note", "Note"), "input", "sl-noted");
-    note.type = "text";
-    note.dir = "auto";
-    note.placeholder = "note";
-    note.setAttribute("aria-label", `Note on row ${row + 1}`);
-    note.addEventListener("input", () => {
+    const keep = () => this.view.note(row, "note", note.value);
+    const later = () => {
       clearTimeout(this.noteTimers.get(row));
-      this.noteTimers.set(row, window.setTimeout(() => this.view.note(row, "note", note.value), NOTE_MS));
-    });
-    note.addEventListener("change", () => this.view.note(row, "note", note.value));
+      this.noteTimers.set(row, window.setTimeout(keep, NOTE_MS));
+    };
+    const words = { type: "text", dir: "auto", placeholder: "note", "aria-label": `Note on row ${row + 1}` };
+    const note = make(this.addCell(node, "note", "Note"), "input", "sl-noted", { ...words, input: later, change: keep });
   }
 
   /** @param {HTMLElement} node @param {number} row */

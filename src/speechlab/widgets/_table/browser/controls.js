@@ -8,34 +8,41 @@ import { make } from "../../_shared/dom.js";
  * @param {Element} root
  */
 export function showControls(model, root) {
-  /** @type {string[]} */
-  const references = model.get("_controls") ?? [];
   const manager = model.widget_manager;
-  if (!references.length || !manager) return () => {};
+  if (!model.get("_controls")?.length || !manager) return () => {};
   const bar = make(root, "div", "sl-controls");
-  /** @type {any[]} */
-  const views = [];
+  /** Views by the references of their models. @type {Map<string, any>} */
+  const views = new Map();
   let gone = false;
-  const add = async () => {
-    for (const reference of references) {
-      const child = await manager.get_model(reference.replace("IPY_MODEL_", ""));
-      const view = await manager.create_view(child);
-      if (gone) {
-        view.remove();
-        return;
-      }
-      views.push(view);
-      bar.append(view.el);
-      view.trigger?.("displayed");
-      // Its text changes during a synthesis.
-      if (child.name === "LabelModel") view.el.setAttribute("role", "status");
+  const add = async (/** @type {string} */ reference) => {
+    const child = await manager.get_model(reference.replace("IPY_MODEL_", ""));
+    const view = await manager.create_view(child);
+    if (gone || !model.get("_controls").includes(reference)) {
+      view.remove();
+      return;
     }
+    views.set(reference, view);
+    bar.append(view.el);
+    view.trigger?.("displayed");
+    // Its text changes during a synthesis.
+    if (child.name === "LabelModel") view.el.setAttribute("role", "status");
   };
-  add().catch(() => {
-    if (!gone) make(bar, "p", "sl-none", "The kernel is gone: run the cell again to have voices speak.");
-  });
+  const show = async () => {
+    const wanted = model.get("_controls");
+    for (const [reference, view] of [...views]) {
+      if (wanted.includes(reference)) continue;
+      views.delete(reference);
+      view.remove();
+    }
+    for (const reference of wanted) if (!views.has(reference)) await add(reference);
+  };
+  const lost = () => gone || make(bar, "p", "sl-none", "The kernel is gone: run the cell again to have voices speak.");
+  const renew = () => void show().catch(lost);
+  renew();
+  model.on("change:_controls", renew);
   return () => {
     gone = true;
-    for (const view of views) view.remove();
+    model.off("change:_controls", renew);
+    for (const view of views.values()) view.remove();
   };
 }

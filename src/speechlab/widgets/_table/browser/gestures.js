@@ -1,6 +1,6 @@
 // Pointer and keys in the rows, and the list of keys below the table.
 
-import { make } from "../../_shared/dom.js";
+import { makeKeys } from "../../_shared/dom.js";
 
 const REST_MS = 80;
 /** Keys that control playback. */
@@ -114,13 +114,5 @@ export class Gestures {
 
 /** @param {Element} root @param {boolean} editable @param {boolean} sound */
 export function addHelp(root, editable, sound) {
-  const help = make(root, "details", "sl-keys");
-  make(help, "summary", "", "Keys");
-  const list = make(help, "ul");
-  for (const [key, act] of KEYS) {
-    if ((!editable && /^(m|n|1)/.test(key)) || (!sound && /^(Space|a$|b|←)/.test(key))) continue;
-    const line = make(list, "li");
-    make(line, "kbd", "", key);
-    make(line, "span", "", act);
-  }
+  makeKeys(root, KEYS.filter(([key]) => (editable || !/^(m|n|1)/.test(key)) && (sound || !/^(Space|a$|b|←)/.test(key))));
 }

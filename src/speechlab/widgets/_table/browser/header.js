@@ -32,23 +32,16 @@ export class Header {
   /** @param {import("./table.js").AudioTableView} view */
   constructor(view) {
     this.view = view;
-    const group = make(view.grid, "div", "sl-headgroup");
-    group.setAttribute("role", "rowgroup");
-    this.node = make(group, "div", "sl-header");
-    this.node.setAttribute("role", "row");
-    this.node.setAttribute("aria-rowindex", "1");
+    const group = make(view.grid, "div", "sl-headgroup", { role: "rowgroup" });
+    this.node = make(group, "div", "sl-header", { role: "row", "aria-rowindex": 1 });
   }
 
   show() {
     this.node.replaceChildren();
     const head = (/** @type {string} */ title, /** @type {string} */ kind, /** @type {string} */ sort) => {
-      const cell = make(this.node, "div", `sl-cell sl-${kind}`);
-      cell.setAttribute("role", "columnheader");
-      if (!sort) {
-        make(cell, "span", "sl-quiet", title);
-        return cell;
-      }
-      sorter(cell, title, sort);
+      const cell = make(this.node, "div", `sl-cell sl-${kind}`, { role: "columnheader" });
+      if (sort) sorter(cell, title, sort);
+      else make(cell, "span", "sl-quiet", title);
       return cell;
     };
     const sorter = (/** @type {HTMLElement} */ cell, /** @type {string} */ title, /** @type {string} */ sort) => {
@@ -56,12 +49,10 @@ export class Header {
       const down = sorted?.name === sort ? sorted.down : null;
       const state = down === null ? "none" : down ? "descending" : "ascending";
       if (cell.getAttribute("role") === "columnheader") cell.setAttribute("aria-sort", state);
-      const button = make(cell, "button", "sl-sort", nameParts(title).join("\u200b"));
-      button.title = sort.replace("noted:", "");
-      button.dataset.sort = sort;
+      const name = { title: sort.replace("noted:", ""), "data-sort": sort };
+      const button = make(cell, "button", "sl-sort", nameParts(title).join("\u200b"), { ...name, click: () => this.sortBy(sort) });
       if (sort.startsWith("noted:")) button.setAttribute("aria-label", down === null ? `Sort by ${title}` : `${title}, ${state}`);
-      make(button, "span", "sl-arrow", down === null ? "" : down ? " ↓" : " ↑").setAttribute("aria-hidden", "true");
-      button.addEventListener("click", () => this.sortBy(sort));
+      make(button, "span", "sl-arrow", down === null ? "" : down ? " ↓" : " ↑", { "aria-hidden": true });
     };
     const sound = head(this.view.sound ? "Sound" : "Row", "sound", "");
     if (!this.view.sound) sound.firstElementChild?.classList.add("sl-unseen");

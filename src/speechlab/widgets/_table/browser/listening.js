@@ -1,7 +1,7 @@
 // One player for all rows. Sound is loaded on request, and that of the next row in advance.
 
 import { waveform } from "./cells.js";
-import { make, shortClock, spoken } from "../../_shared/dom.js";
+import { fillOptions, make, makeBox, shortClock, spoken } from "../../_shared/dom.js";
 import { ask, tell, Unanswered } from "../../_shared/kernel.js";
 
 const KEPT_SOUNDS = 24;
@@ -29,6 +29,20 @@ export class Listening {
   /** @type {HTMLElement} */ caption;
   /** @type {HTMLInputElement} */ onwards;
   /** @type {{seconds: number, error: string} | undefined} */ outline;
+  audio = new Audio();
+  row = -1;
+  wanted = -1;
+  /** The row whose sound is being synthesised, or -1. */
+  coming = -1;
+  /** Whether the user asked for this row in particular. */
+  meant = false;
+  from = 0;
+  error = "";
+  frame = 0;
+  opened = false;
+  /** @type {Map<number, {url: string, note: string}>} */ sounds = new Map();
+  /** @type {Set<number>} */ asked = new Set();
+  /** @type {Set<number>} */ previews = new Set();
 
   /**
    * @param {any} model
@@ -38,24 +52,7 @@ export class Listening {
   constructor(model, table) {
     this.model = model;
     this.table = table;
-    this.audio = new Audio();
     this.audio.preload = "auto";
-    this.row = -1;
-    this.wanted = -1;
-    /** The row whose sound is being synthesised, or -1. */
-    this.coming = -1;
-    /** Whether the user asked for this row in particular. */
-    this.meant = false;
-    this.from = 0;
-    this.error = "";
-    this.frame = 0;
-    this.opened = false;
-    /** @type {Map<number, {url: string, note: string}>} */
-    this.sounds = new Map();
-    /** @type {Set<number>} */
-    this.asked = new Set();
-    /** @type {Set<number>} */
-    this.previews = new Set();
     for (const name of ["play", "pause", "ended", "seeked", "loadedmetadata"]) {
       this.audio.addEventListener(name, () => this.tick());
     }
@@ -79,47 +76,31 @@ export class Listening {
 
   /** @param {Element} root */
   build(root) {
-    const bar = make(root, "div", "sl-listen");
+    const bar = make(root, "div", "sl-listen", { role: "group", "aria-label": "Player" });
     this.bar = bar;
-    bar.setAttribute("role", "group");
-    bar.setAttribute("aria-label", "Player");
-    /** @param {string} className @param {string} label @param {() => void} act */
-    const button = (className, label, act) => {
-      const made = make(bar, "button", `sl-tool ${className}`);
-      made.setAttribute("aria-label", label);
-      made.title = label;
-      make(made, "span", "sl-icon").setAttribute("aria-hidden", "true");
-      made.addEventListener("click", act);
+    /** @param {string} className @param {string} title @param {() => void} click */
+    const button = (className, title, click) => {
+      const made = make(bar, "button", `sl-tool ${className}`, { title, "aria-label": title, click });
+      make(made, "span", "sl-icon", { "aria-hidden": true });
       return made;
     };
     button("sl-before", "Previous row", () => this.step(-1));
     this.toggle = button("sl-toggle", "Play", () => this.playOrPause());
     button("sl-after", "Next row", () => this.step(1));
-    this.slider = make(bar, "div", "sl-seek");
-    this.slider.tabIndex = 0;
-    this.slider.setAttribute("role", "slider");
-    this.slider.setAttribute("aria-label", "Position");
-    this.slider.setAttribute("aria-valuemin", "0");
-    this.slider.addEventListener("pointerdown", (event) => this.seekTo(event));
-    this.slider.addEventListener("pointermove", (event) => event.buttons & 1 && this.seekTo(event));
-    this.slider.addEventListener("keydown", (event) => this.sliderKey(event));
-    this.time = make(bar, "span", "sl-time");
-    const speed = make(bar, "select", "sl-speed");
-    speed.setAttribute("aria-label", "Speed");
-    for (const one of SPEEDS) {
-      const option = make(speed, "option", "", `${one}×`);
-      option.value = String(one);
-      option.selected = one === 1;
-    }
-    speed.addEventListener("change", () => {
-      this.audio.defaultPlaybackRate = Number(speed.value);
-      this.audio.playbackRate = Number(speed.value);
+    this.slider = make(bar, "div", "sl-seek", {
+      role: "slider", "aria-label": "Position", "aria-valuemin": 0, tabindex: 0,
+      pointerdown: (/** @type {PointerEvent} */ event) => this.seekTo(event),
+      pointermove: (/** @type {PointerEvent} */ event) => event.buttons & 1 && this.seekTo(event),
+      keydown: (/** @type {KeyboardEvent} */ event) => this.sliderKey(event),
     });
-    const onwards = make(bar, "label", "sl-onwards");
-    this.onwards = make(onwards, "input");
-    this.onwards.type = "checkbox";
-    make(onwards, "span", "", "go on");
-    onwards.title = "Play the next row when one has ended";
+    this.time = make(bar, "span", "sl-time");
+    const speed = make(bar, "select", "sl-speed", { "aria-label": "Speed" });
+    fillOptions(speed, SPEEDS.map((one) => [String(one), `${one}×`]), "1");
+    speed.addEventListener("change", () => {
+      this.audio.defaultPlaybackRate = this.audio.playbackRate = Number(speed.value);
+    });
+    this.onwards = makeBox(bar, "sl-onwards", "go on", false, () => {});
+    /** @type {HTMLElement} */ (this.onwards.parentElement).title = "Play the next row when one has ended";
     this.caption = make(root, "div", "sl-heard");
     this.show();
   }
@@ -136,15 +117,21 @@ export class Listening {
   /** Selects a row for playback. @param {number} row */
   choose(row) {
     if (row === this.row) return;
-    this.audio.pause();
-    this.audio.removeAttribute("src");
     this.row = row;
     this.wanted = -1;
-    this.error = "";
-    this.outline = undefined;
     this.prepare(row);
+    this.unload();
     this.askOutline();
     this.show();
+  }
+
+  /** Forgets what was shown of the last sound. */
+  unload() {
+    this.audio.pause();
+    this.audio.removeAttribute("src");
+    this.error = "";
+    this.outline = undefined;
+    this.slider.replaceChildren();
   }
 
   /** Requests the waveform of the row for the slider. */
@@ -244,18 +231,15 @@ export class Listening {
     else setTimeout(() => this.wanted === row && this.coming === row && this.fail("No answer: the kernel is busy, or gone"), MAKING_MS);
   }
 
-  /** Discards the sound of a row, which has changed. @param {number} row */
-  renew(row) {
+  /** Discards the sound of a row, which has changed. @param {number} row @param {boolean} heard Whether it was heard elsewhere. */
+  renew(row, heard) {
     this.forget(row);
     this.asked.delete(row);
     this.previews.delete(row);
     if (this.coming === row) this.coming = -1;
     if (row !== this.row) return;
-    this.audio.pause();
-    this.audio.removeAttribute("src");
-    this.error = "";
-    this.outline = undefined;
-    this.slider.replaceChildren();
+    if (heard) this.wanted = -1;
+    this.unload();
     this.askOutline();
     this.ask(row);
     this.show();
@@ -368,14 +352,10 @@ export class Listening {
   /** Forgets the old table. */
   reset() {
     this.dispose();
-    this.row = -1;
-    this.wanted = -1;
-    this.error = "";
-    this.outline = undefined;
-    this.coming = -1;
+    this.row = this.wanted = this.coming = -1;
     this.asked.clear();
     this.previews.clear();
-    this.slider.replaceChildren();
+    this.unload();
     this.show();
   }
 }

@@ -1,6 +1,6 @@
 // Filters of a table: search, marks, categories, ranges of numbers, and the choice of columns.
 
-import { make } from "../../_shared/dom.js";
+import { fillOptions, make, makeBox } from "../../_shared/dom.js";
 
 const SEARCH_MS = 120;
 const MAX_CATEGORIES = 16;
@@ -34,49 +34,38 @@ export class Narrowing {
   /** @param {Element} root */
   build(root) {
     const bar = make(root, "div", "sl-tools");
-    this.search = make(bar, "input", "sl-search");
-    this.search.type = "search";
-    this.search.placeholder = "Search";
-    this.search.setAttribute("aria-label", "Search texts and notes");
     let timer = 0;
-    this.search.addEventListener("input", () => {
+    const search = () => {
       clearTimeout(timer);
       timer = window.setTimeout(() => {
         this.view.search = this.search.value;
         this.table.changed();
       }, SEARCH_MS);
-    });
+    };
+    const words = { type: "search", placeholder: "Search", "aria-label": "Search texts and notes" };
+    this.search = make(bar, "input", "sl-search", { ...words, input: search });
     this.filter = this.panel(bar, root, "Filter");
     this.layout = this.panel(bar, root, "Columns");
     if (this.table.editable) {
-      this.marks = make(bar, "button", "sl-button", "Marked");
-      this.marks.setAttribute("aria-pressed", "false");
-      this.marks.addEventListener("click", () => {
+      const click = () => {
         this.view.marked = !this.view.marked;
         this.marks?.setAttribute("aria-pressed", String(this.view.marked));
         this.table.changed();
-      });
+      };
+      this.marks = make(bar, "button", "sl-button", "Marked", { "aria-pressed": false, click });
     }
-    const { save } = this.table;
-    if (this.table.editable && save) {
-      this.keep = make(bar, "button", "sl-button", "Save marks");
-      this.keep.title = "Save the marks, ratings and notes as a file, to be sent to whoever gave you this page";
-      this.keep.addEventListener("click", save);
+    if (this.table.editable && this.table.save) {
+      const title = "Save the marks, ratings and notes as a file, to be sent to whoever gave you this page";
+      make(bar, "button", "sl-button", "Save marks", { title, click: this.table.save });
     }
-    this.clear = make(bar, "button", "sl-button sl-clear", "Show all");
-    this.clear.addEventListener("click", () => this.showAll());
-    this.status = make(bar, "span", "sl-status");
-    this.status.setAttribute("role", "status");
+    this.clear = make(bar, "button", "sl-button sl-clear", "Show all", { click: () => this.showAll() });
+    this.status = make(bar, "span", "sl-status", { role: "status" });
   }
 
   /** @param {Element} bar @param {Element} root @param {string} name */
   panel(bar, root, name) {
-    const button = make(bar, "button", "sl-button sl-opener", name);
-    button.setAttribute("aria-expanded", "false");
-    const panel = make(root, "div", "sl-panel");
-    panel.setAttribute("role", "group");
-    panel.setAttribute("aria-label", name);
-    panel.hidden = true;
+    const button = make(bar, "button", "sl-button sl-opener", name, { "aria-expanded": false, click: () => open(panel.hidden) });
+    const panel = make(root, "div", "sl-panel", { role: "group", "aria-label": name, hidden: "" });
     const open = (/** @type {boolean} */ on) => {
       panel.hidden = !on;
       button.setAttribute("aria-expanded", String(on));
@@ -85,7 +74,6 @@ export class Narrowing {
       panel.style.top = `${button.offsetTop + button.offsetHeight + 4}px`;
       this.fill();
     };
-    button.addEventListener("click", () => open(panel.hidden));
     root.addEventListener("pointerdown", ({ target }) => {
       if (!panel.hidden && target instanceof Node && !panel.contains(target) && target !== button) open(false);
     });
@@ -196,15 +184,13 @@ export class Narrowing {
     const group = make(panel, "fieldset", "sl-facet");
     make(group, "legend", "", label).title = name;
     if (counts.length > MAX_CATEGORIES) {
-      const find = make(group, "input", "sl-find");
-      find.type = "search";
-      find.placeholder = `Find one of ${counts.length.toLocaleString("en")}`;
-      find.setAttribute("aria-label", `Find in ${label}`);
-      find.value = this.found.get(name) ?? "";
-      find.addEventListener("input", () => {
+      const input = () => {
         this.found.set(name, find.value);
         this.list(list, name, counts);
-      });
+      };
+      const placeholder = `Find one of ${counts.length.toLocaleString("en")}`;
+      const find = make(group, "input", "sl-find", { type: "search", placeholder, "aria-label": `Find in ${label}`, input });
+      find.value = this.found.get(name) ?? "";
     }
     const list = make(group, "div");
     this.list(list, name, counts);
@@ -223,20 +209,15 @@ export class Narrowing {
     // If all fit, none changes its place when it is selected.
     const shown = counts.length > MAX_CATEGORIES ? [...first, ...fits.slice(0, MAX_CATEGORIES)] : counts;
     for (const [value, count] of shown) {
-      const label = make(list, "label", "sl-choice");
-      const box = make(label, "input");
-      box.type = "checkbox";
-      box.checked = this.view.categories.get(name)?.has(value) ?? false;
-      make(label, "span", "sl-name", value === "" ? "(none)" : value).dir = "auto";
-      make(label, "span", "sl-count", count.toLocaleString("en"));
-      box.addEventListener("change", () => {
-        const chosen = this.view.categories.get(name) ?? new Set();
-        if (box.checked) chosen.add(value);
-        else chosen.delete(value);
-        if (chosen.size) this.view.categories.set(name, chosen);
+      const box = makeBox(list, "sl-choice", value || "(none)", chosen?.has(value) ?? false, (checked) => {
+        const values = this.view.categories.get(name) ?? new Set();
+        if (checked) values.add(value);
+        else values.delete(value);
+        if (values.size) this.view.categories.set(name, values);
         else this.view.categories.delete(name);
         this.table.changed();
       });
+      make(/** @type {Element} */ (box.parentElement), "span", "sl-count", count.toLocaleString("en"));
     }
     const more = first.length + fits.length - shown.length;
     if (more > 0 && counts.length > MAX_CATEGORIES) make(list, "span", "sl-none", `and ${more.toLocaleString("en")} more`);
@@ -268,17 +249,12 @@ export class Narrowing {
     make(group, "legend", "", title);
     const sorted = [...columns].sort((one, other) => Number(other.shown) - Number(one.shown) || one.label.localeCompare(other.label));
     for (const column of sorted) {
-      const label = make(group, "label", "sl-choice");
-      label.title = column.name;
-      const box = make(label, "input");
-      box.type = "checkbox";
-      box.checked = column.shown && !column.squeezed;
-      make(label, "span", "sl-name", column.label).dir = "auto";
-      box.addEventListener("change", () => {
-        column.shown = column.pinned = box.checked;
+      const box = makeBox(group, "sl-choice", column.label, column.shown && !column.squeezed, (checked) => {
+        column.shown = column.pinned = checked;
         this.table.laidOut();
         if (!this.filter.panel.hidden) this.fillFilter(this.filter.panel);
       });
+      /** @type {HTMLElement} */ (box.parentElement).title = column.name;
     }
   }
 
@@ -288,22 +264,12 @@ export class Narrowing {
     if (texts.length < 2 || !this.table.editable || this.table.save) return; // a page has the differences from one reference only
     const compare = make(panel, "fieldset", "sl-facet");
     make(compare, "legend", "", "Differences");
-    const label = make(compare, "label", "sl-against", "from ");
-    const choice = make(label, "select");
-    for (const name of ["", ...texts.map((column) => column.name)]) {
-      const option = make(choice, "option", "", name || "(nothing)");
-      option.value = name;
-      option.selected = name === this.table.reference();
-    }
+    const choice = make(make(compare, "label", "sl-against", "from "), "select");
+    fillOptions(choice, ["", ...texts.map((column) => column.name)].map((name) => [name, name || "(nothing)"]), this.table.reference());
     choice.addEventListener("change", () => this.table.compare(choice.value));
     for (const column of texts) {
-      const line = make(compare, "label", "sl-choice");
-      const box = make(line, "input");
-      box.type = "checkbox";
-      box.checked = column.compared;
-      make(line, "span", "sl-name", `show in ${column.label}`);
-      box.addEventListener("change", () => {
-        column.compared = box.checked;
+      makeBox(compare, "sl-choice", `show in ${column.label}`, column.compared, (checked) => {
+        column.compared = checked;
         this.table.laidOut();
       });
     }

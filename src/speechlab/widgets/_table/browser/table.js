@@ -1,9 +1,9 @@
 // The audio table: rows to play, compare, mark and rate. The model answers requests: rows, sounds, outlines and
 // differences arrive as messages, never as traits.
 
-import { make, makeRoot } from "../../_shared/dom.js";
+import { make, View } from "../../_shared/dom.js";
 import { liveWidget } from "../../_shared/mount.js";
-import { ask, PATIENCE_MS, tell } from "../../_shared/kernel.js";
+import { ask, tell } from "../../_shared/kernel.js";
 import { cellOf, TableData } from "./data.js";
 import { Cells } from "./cells.js";
 import { showControls } from "./controls.js";
@@ -20,56 +20,27 @@ const MAX_STATIC = 50;
 const UNKEPT = "The kernel does not answer: what you mark, rate and note now is not kept. Run the cell again.";
 let tables = 0;
 
-export class AudioTableView {
-  /** @type {HTMLElement} */ root;
-  /** @type {HTMLElement} */ grid;
-  /** @type {Header} */ header;
-  /** @type {Cells} */ cells;
-  /** @type {Gestures} */ gestures;
-  /** @type {HTMLElement} */ empty;
-  /** @type {Listening} */ listening;
-  /** @type {Turns} */ turns;
-  /** @type {Narrowing} */ narrowing;
-  /** @type {VirtualRows} */ rows;
-  /** @type {ResizeObserver} */ sized;
-  /** @type {Record<string, (...values: any[]) => void>} */ heard;
-  /** @type {() => void} */ removeControls;
-  /** @type {HTMLElement} */ warning;
+export class AudioTableView extends View {
+  id = `sl-table-${(tables += 1)}`;
+  /** Position of the row that has the focus. */
+  active = -1;
+  /** @type {Map<number, Int8Array>} */ outlines = new Map();
+  /** Why a row has no sound, by row. @type {Map<number, string>} */ troubles = new Map();
+  /** @type {Map<string, any[]>} */ differences = new Map();
+  /** @type {Set<string>} */ askedFor = new Set();
+  askTimer = 0;
+  viewTimer = 0;
 
-  /** @param {any} model @param {HTMLElement} el */
+  /** @param {any} model @param {Element} el */
   constructor(model, el) {
-    this.model = model;
-    this.id = `sl-table-${(tables += 1)}`;
+    super(model, el, "speechlab-table");
     this.editable = model.get("editable");
     this.sound = model.get("sound");
     this.data = new TableData(model);
     this.reference = model.get("reference");
-    /** Position of the row that has the focus. */
-    this.active = -1;
-    /** @type {Map<number, Int8Array>} */
-    this.outlines = new Map();
-    /** Why a row has no sound, by row. @type {Map<number, string>} */
-    this.troubles = new Map();
-    /** @type {Map<string, any[]>} */
-    this.differences = new Map();
-    /** @type {Set<string>} */
-    this.askedFor = new Set();
-    this.askTimer = 0;
-    this.viewTimer = 0;
-    this.keepTimer = 0;
-    this.build(el);
-    this.listen();
-    this.narrowing.restore(this.model.get("view"));
-    this.load();
-    this.layOut();
-  }
-
-  /** @param {HTMLElement} el */
-  build(el) {
-    this.root = makeRoot(el, "speechlab-table");
     this.root.setAttribute("aria-label", `Table: ${this.model.get("title")}`);
     this.root.classList.toggle("sl-silent", !this.sound);
-    this.removeControls = showControls(this.model, this.root);
+    this.atEnd(showControls(this.model, this.root));
     this.listening = new Listening(this.model, {
       title: (row) => this.title(row),
       neighbour: (row, step) => this.neighbour(row, step),
@@ -86,20 +57,16 @@ export class AudioTableView {
     this.narrowing = new Narrowing(this.data, {
       changed: () => (this.narrow(), this.tellView()),
       laidOut: () => this.layOut(),
-      compare: (name) => this.model.set("reference", name) ?? this.model.save_changes(),
+      compare: (name) => this.put({ reference: name }),
       reference: () => this.reference,
       editable: this.editable,
       save: this.model.get("exported") && (() => tell(this.model, { type: "save" })),
     });
     this.narrowing.build(this.root);
-    this.warning = make(this.root, "p", "sl-warning");
-    this.warning.setAttribute("role", "alert");
+    this.warning = make(this.root, "p", "sl-warning", { role: "alert" });
     this.warn("");
-    this.grid = make(this.root, "div", "sl-grid");
-    this.grid.id = this.id;
-    this.grid.tabIndex = 0;
-    this.grid.setAttribute("role", "grid");
-    this.grid.setAttribute("aria-label", this.model.get("title"));
+    const name = { role: "grid", "aria-label": this.model.get("title") };
+    this.grid = make(this.root, "div", "sl-grid", { id: this.id, tabindex: 0, ...name });
     this.header = new Header(this);
     this.cells = new Cells(this);
     this.rows = new VirtualRows(this.grid, (position) => this.cells.build(position), (seen) => this.askFor(seen));
@@ -108,26 +75,22 @@ export class AudioTableView {
     for (const name of ["pointerenter", "focusin"]) this.root.addEventListener(name, () => this.sound && this.listening.open());
     this.grid.addEventListener("focus", () => this.active < 0 && this.data.order.length && this.go(0));
     addHelp(this.root, this.editable, this.sound);
-    this.sized = new ResizeObserver(() => this.header.fit());
-    this.sized.observe(this.root);
-  }
-
-  listen() {
-    this.heard = {
+    this.watchSize(this.root, () => this.header.fit());
+    this.hear({
       "msg:custom": (/** @type {any} */ message) => this.take(message),
       "change:revision": () => this.another(),
       "change:reference": () => this.compare(),
       "change:chosen": () => this.chosenElsewhere(),
-    };
-    for (const [name, listener] of Object.entries(this.heard)) this.model.on(name, listener);
+    });
+    this.narrowing.restore(model.get("view"));
+    this.load();
+    this.layOut();
   }
 
   dispose() {
-    for (const [name, listener] of Object.entries(this.heard)) this.model.off(name, listener);
-    for (const timer of [this.askTimer, this.viewTimer, this.keepTimer]) clearTimeout(timer);
+    super.dispose();
+    for (const timer of [this.askTimer, this.viewTimer]) clearTimeout(timer);
     this.gestures.dispose();
-    this.sized.disconnect();
-    this.removeControls();
     this.rows.dispose();
     this.listening.dispose();
   }
@@ -141,8 +104,8 @@ export class AudioTableView {
     else if (message.type === "changed" && message.revision === this.data.revision) this.takeChanged(message);
   }
 
-  /** Updates a row whose sound has changed. @param {{row: number, cells: Record<string, any>}} message */
-  takeChanged({ row, cells }) {
+  /** Updates a row whose sound has changed. @param {{row: number, cells: Record<string, any>, heard: boolean}} message */
+  takeChanged({ row, cells, heard }) {
     if (row >= this.data.loaded) return; // its piece will bring the new cells
     for (const [name, value] of Object.entries(cells)) {
       const column = this.data.cells.get(name);
@@ -152,7 +115,7 @@ export class AudioTableView {
     this.outlines.delete(row);
     this.troubles.delete(row);
     this.askedFor.delete(`outline:${row}`);
-    this.listening.renew(row);
+    this.listening.renew(row, heard);
     const { sort, categories, ranges } = this.narrowing.view;
     const narrowing = [sort?.name, ...categories.keys(), ...ranges.keys()];
     if (narrowing.some((name) => name && name in cells)) this.narrow(true);
@@ -205,9 +168,6 @@ export class AudioTableView {
 
   /** @param {{row: number, name: string, value: any}} message */
   takeNoted({ row, name, value }) {
-    clearTimeout(this.keepTimer);
-    this.keepTimer = 0;
-    if (!this.model.get("exported")) this.warn("");
     if (row >= this.data.loaded || this.data.noted[name][row] === value) return;
     this.data.noted[name][row] = value;
     this.showNoted(row);
@@ -339,8 +299,7 @@ export class AudioTableView {
     if (row >= 0 && this.sound) this.listening.choose(row);
     this.showPlaying();
     if (this.model.get("chosen") === row) return;
-    this.model.set("chosen", row);
-    this.model.save_changes();
+    this.put({ chosen: row });
   }
 
   describeActive() {
@@ -381,9 +340,8 @@ export class AudioTableView {
     if (!this.editable || row < 0 || this.data.noted[name][row] === value) return;
     this.data.noted[name][row] = value;
     this.data.haystack = null;
-    const lost = () => this.warn(UNKEPT);
-    if (!tell(this.model, { type: "noted", row, name, value, revision: this.data.revision })) lost();
-    else this.keepTimer ||= window.setTimeout(lost, PATIENCE_MS);
+    const kept = ask(this.model, { type: "noted", row, name, value, revision: this.data.revision });
+    kept.then(() => this.model.get("exported") || this.warn(""), () => this.warn(UNKEPT));
     this.showNoted(row);
   }
 
@@ -399,8 +357,7 @@ export class AudioTableView {
     this.viewTimer = window.setTimeout(() => {
       const words = this.narrowing.words();
       const rows = words.length ? [...this.data.order.slice(0, MAX_STATIC)] : [];
-      this.model.set("view", { ...this.narrowing.stored(), words, rows, count: this.data.order.length });
-      this.model.save_changes();
+      this.put({ view: { ...this.narrowing.stored(), words, rows, count: this.data.order.length } });
     }, VIEW_MS);
   }
 
@@ -409,16 +366,6 @@ export class AudioTableView {
     if (rating > this.model.get("max_rating")) return;
     this.note(row, "rating", rating && this.data.noted.rating[row] !== rating ? rating : null);
   }
-
 }
 
-/** @param {{model: any, el: HTMLElement}} place */
-function render({ model, el }) {
-  const view = new AudioTableView(model, el);
-  return () => {
-    view.dispose();
-    view.root.remove();
-  };
-}
-
-export default liveWidget(render);
+export default liveWidget((model, el) => new AudioTableView(model, el));

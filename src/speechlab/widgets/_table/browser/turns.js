@@ -24,8 +24,7 @@ export class Turns {
   constructor(listening, table) {
     this.listening = listening;
     this.table = table;
-    this.button = make(listening.bar, "button", "sl-button sl-turn", "A/B");
-    this.button.addEventListener("click", () => this.go());
+    this.button = make(listening.bar, "button", "sl-button sl-turn", "A/B", { click: () => this.go() });
     listening.toggle.nextElementSibling?.after(this.button);
     this.show();
   }

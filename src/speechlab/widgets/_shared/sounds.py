@@ -1,4 +1,4 @@
-"""The sound of a cell: bytes for playback, outlines for drawing, or the reason why there is none."""
+"""The one place that reads sounds: of a cell, its bytes, its clip, its outline, or the reason why there is none."""
 
 from __future__ import annotations
 
@@ -18,23 +18,22 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from numpy.typing import NDArray
+
+LEVEL_LUFS = -23.0
+"""Loudness at which sounds are compared; source: EBU R128, section 1."""
+PEAK = 0.99
+"""Maximum of a sample after a gain."""
 _MAX_EXACT_BYTES = 8_000_000
 """Maximum size in bytes of sound that is sent unchanged; larger sound is sent as a preview."""
 _DRAWN = DecodeLimits(max_seconds=1_200.0, max_decoded_bytes=2**28)
 """Limit above which recordings are played but not drawn, because drawing needs all samples."""
-_MAX_FILE_BYTES = 200_000_000
 _MAX_KEPT = 20_000
 _MAX_PREVIEWS = 50
 
 
 class Sound(NamedTuple):
-    """Sound for a browser.
-
-    Attributes:
-        data: The bytes of a file.
-        content_type: Their media type.
-        note: Note for the listener, for example on a preview; empty for the original sound.
-    """
+    """Sound for a browser: the bytes of a file, their media type, and a note such as that on a preview."""
 
     data: bytes
     content_type: str
@@ -42,13 +41,7 @@ class Sound(NamedTuple):
 
 
 class NoSound(NamedTuple):
-    """A cell without sound, with the reason.
-
-    Attributes:
-        words: The reason, as text.
-        makeable: Whether a press of play makes the sound.
-        coming: Whether the sound is being made.
-    """
+    """A cell without sound: the reason, whether a press of play makes the sound, and whether it is being made."""
 
     words: str
     makeable: bool = False
@@ -56,17 +49,46 @@ class NoSound(NamedTuple):
 
 
 class Outline(NamedTuple):
-    """The outline of a waveform.
-
-    Attributes:
-        peaks: int8, minimum and maximum of each section in turn.
-        seconds: Duration in seconds; 0 if it is unknown.
-        error: Reason for the missing sound; empty if there is sound.
-    """
+    """A waveform: its peaks (see :func:`small_peaks`), its length (0 if unknown), and why there is no sound."""
 
     peaks: bytes
     seconds: float
     error: str = ""
+
+
+def recording_in(cell: Any) -> AudioClip | bytes | Path:
+    """Return the clip, the bytes or the path in a cell; of a transcript, its audio.
+
+    Raises:
+        AudioError: The cell is empty, or the value is not a recording.
+    """
+    inner = getattr(cell, "audio", cell)
+    if isinstance(inner, AudioClip):
+        return inner
+    if isinstance(inner, NoSound):
+        raise AudioError(inner.words)
+    if isinstance(inner, bytes | bytearray | memoryview):
+        return bytes(inner)
+    if is_missing(inner):
+        raise AudioError("no sound")
+    if not isinstance(inner, str | os.PathLike):
+        message = "is not a recording; give an AudioClip, a path, bytes, or a transcript with its audio"
+        raise AudioError(f"a {type(cell).__name__} {message}")
+    return user_path(inner)
+
+
+def reason(error: Exception) -> str:
+    """Return a short description of an error, for a cell of a table."""
+    if isinstance(error, FileNotFoundError):
+        return "the file is gone"
+    if isinstance(error, OSError):
+        return f"the file cannot be read: {error.strerror or error}"
+    return str(error)
+
+
+def small_peaks(peaks: NDArray[np.float32]) -> bytes:
+    """Return an outline as int8: minimum and maximum of each section in turn."""
+    return np.rint(peaks * 127).astype(np.int8).tobytes()
 
 
 class Sounds:
@@ -102,17 +124,15 @@ class Sounds:
             AudioError: The row has no sound, or the value is not a recording.
             OSError: The file cannot be read.
         """
-        cell = self._cells[row]
-        if not preview:
-            exact = _exact(cell)
-            if exact is not None and len(exact.data) <= _MAX_EXACT_BYTES:
-                return exact
+        exact = None if preview else _exact(recording_in(self._cells[row]))
+        if exact is not None and len(exact.data) <= _MAX_EXACT_BYTES:
+            return exact
         clip = self.clip(row)
-        made = sound_preview(clip, max_bytes=_MAX_EXACT_BYTES)
+        data, seconds = sound_preview(clip, max_bytes=_MAX_EXACT_BYTES)
         note = "preview"
-        if made.seconds < clip.duration_s:
-            note = f"preview of the first {made.seconds:.0f} s of {clip.duration_s:.0f} s"
-        return Sound(made.data, CONTENT_TYPES[AudioFormat.OGG], note)
+        if seconds < clip.duration_s:
+            note = f"preview of the first {seconds:.0f} s of {clip.duration_s:.0f} s"
+        return Sound(data, CONTENT_TYPES[AudioFormat.OGG], note)
 
     def preview_url(self, row: int, max_bytes: int) -> str:
         """Return the preview of a row as a data URL, which is kept for the next HTML of a notebook.
@@ -136,17 +156,13 @@ class Sounds:
             AudioError: The row has no sound, or the value is not a recording.
             OSError: The file cannot be read.
         """
-        cell = self._cells[row]
-        if isinstance(cell, NoSound):
-            raise AudioError(cell.words)
-        if isinstance(cell, AudioClip):
-            clip = cell
-        elif isinstance(cell, bytes | bytearray | memoryview):
-            clip = AudioClip.from_bytes(cell, limits)
-        elif is_missing(cell):
-            raise AudioError("no sound")
+        recording = recording_in(self._cells[row])
+        if isinstance(recording, bytes):
+            clip = AudioClip.from_bytes(recording, limits)
+        elif isinstance(recording, AudioClip):
+            clip = recording
         else:
-            clip = AudioClip.from_file(_path(cell), limits=limits)
+            clip = AudioClip.from_file(recording, limits=limits)
         if not clip.frames:
             raise AudioError("the clip is empty")
         return clip
@@ -167,42 +183,20 @@ class Sounds:
         except (AudioError, OSError) as error:
             return Outline(b"", 0.0, reason(error))
         peaks = np.zeros((bins, 2), np.float32)
-        found = clip.peaks(min(bins, clip.frames))
-        peaks[: len(found)] = found
-        return Outline(np.rint(peaks * 127).astype(np.int8).tobytes(), clip.duration_s)
+        count = min(bins, clip.frames)
+        peaks[:count] = clip.peaks(count)
+        return Outline(small_peaks(peaks), clip.duration_s)
 
 
-def reason(error: Exception) -> str:
-    """Return a short description of an error, for a cell of a table."""
-    if isinstance(error, FileNotFoundError):
-        return "the file is gone"
-    if isinstance(error, OSError):
-        return f"the file cannot be read: {error.strerror or error}"
-    return str(error)
-
-
-def _path(cell: Any) -> Path:
-    if not isinstance(cell, str | os.PathLike):
-        raise AudioError(f"a {type(cell).__name__} is not a recording; give a clip, a path or bytes")
-    return user_path(cell)
-
-
-def _exact(cell: Any) -> Sound | None:
+def _exact(recording: AudioClip | bytes | Path) -> Sound | None:
     """Return the original sound if a browser can play it, else None."""
-    if isinstance(cell, AudioClip):
-        if not cell.frames or 4 * cell.samples.size > 4 * _MAX_EXACT_BYTES:
+    if isinstance(recording, AudioClip):
+        if not recording.frames or recording.samples.size > _MAX_EXACT_BYTES:
             return None
-        sound = cell if cell.channels <= 2 else cell.to_mono()
+        sound = recording if recording.channels <= 2 else recording.to_mono()
         return Sound(sound.encode(AudioFormat.WAV), CONTENT_TYPES[AudioFormat.WAV])
-    if isinstance(cell, NoSound):
-        raise AudioError(cell.words)
-    if is_missing(cell):
-        raise AudioError("no sound")
-    if isinstance(cell, bytes | bytearray | memoryview):
-        data = bytes(cell)
-    else:
-        path = _path(cell)
-        if path.stat().st_size > _MAX_EXACT_BYTES:
+    if not isinstance(recording, bytes):
+        if recording.stat().st_size > _MAX_EXACT_BYTES:
             return None
-        data = path.read_bytes()
-    return Sound(data, CONTENT_TYPES[AudioFormat(sniff(data))])
+        recording = recording.read_bytes()
+    return Sound(recording, CONTENT_TYPES[AudioFormat(sniff(recording))])

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from speechlab.audio import AudioClip
+from speechlab.batch import counted
 from speechlab.errors import AudioError, InvalidRequestError
 from speechlab.listening import ANCHORS_HZ
-from speechlab.widgets._shared.loudness import LEVEL_LUFS, PEAK, loudness_of
-from speechlab.widgets._table.sounds import Sounds, reason
+from speechlab.metrics import loudness
+from speechlab.widgets._shared.sounds import LEVEL_LUFS, PEAK, Sounds, reason
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,27 +40,31 @@ class Stimuli:
         digest: Digest that identifies the recordings.
     """
 
-    def __init__(self, cells: Sequence[Any], names: Sequence[str], *, equal_level: bool) -> None:
+    def __init__(
+        self, cells: Sequence[Any], names: Sequence[str], *, equal_level: bool, progress: bool = False
+    ) -> None:
         self._sounds = Sounds(cells)
         self._names = names
         self._gains = np.ones(len(cells), np.float32)
         self.level_lufs = math.nan
         self._sizes = np.zeros(len(cells), np.int64)
         digest = hashlib.sha256()
-        loudness, room = np.full(len(cells), np.nan), np.full(len(cells), np.nan)
-        for row in range(len(cells)):  # an unplayable recording is refused before the test begins
-            clip = self._clip(row)
-            self._sizes[row] = 2 * clip.samples.size
-            digest.update(f"{clip.sample_rate} {clip.samples.shape}".encode())
-            digest.update(clip.samples.tobytes())
-            if equal_level:
-                loudness[row] = loudness_of(clip)
-                room[row] = 20 * math.log10(PEAK / clip.peak) if clip.peak else np.nan
+        levels, room = np.full(len(cells), np.nan), np.full(len(cells), np.nan)
+        with counted(progress, len(cells), "sounds", unit="sound", delay_s=1.0) as tell:
+            for row in range(len(cells)):  # an unplayable recording is refused before the test begins
+                clip = self._clip(row)
+                self._sizes[row] = 2 * clip.samples.size
+                digest.update(f"{clip.sample_rate} {clip.samples.shape}".encode())
+                digest.update(clip.samples.tobytes())
+                if equal_level:
+                    levels[row] = loudness(clip.to_mono())
+                    room[row] = 20 * math.log10(PEAK / clip.peak) if clip.peak else np.nan
+                tell()
         self.digest = digest.hexdigest()
-        known = np.isfinite(loudness)
+        known = np.isfinite(levels)
         if known.any():  # gains for equal loudness without clipping
-            self.level_lufs = min(LEVEL_LUFS, float((loudness + room)[known].min()))
-            self._gains[known] = 10 ** ((self.level_lufs - loudness[known]) / 20)
+            self.level_lufs = min(LEVEL_LUFS, float((levels + room)[known].min()))
+            self._gains[known] = 10 ** ((self.level_lufs - levels[known]) / 20)
 
     def _clip(self, row: int) -> AudioClip:
         try:

@@ -1,20 +1,25 @@
-"""Replies to requests of the browser: audio in pieces, and waveforms and spectrograms of the visible part."""
+"""The recordings of a player: in pieces and pictures for the browser, and as figures for the saved notebook."""
 
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Mapping
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from speechlab.audio import AudioClip, SoundReader, sound_preview
+from speechlab.audio import SoundReader, clip_figure, sound_preview, waveform_png
+from speechlab.display import audio_figure, data_url
 from speechlab.errors import AudioError
+from speechlab.widgets._shared.sounds import recording_in
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
+
+    from speechlab.display import Html
 
 PIECE_S = 10.0
 """Length of a piece of audio in seconds: short enough to arrive soon, and far below ten million bytes."""
@@ -28,6 +33,10 @@ _WINDOW_S = 0.02
 _TOP_HZ = 8_000.0
 _RANGE_DB = 65.0
 _ROWS = 128
+_WHOLE_S = 120.0
+_BEGINNING_S = 30.0
+"""Length of the preview of longer recordings."""
+_WIDTH = 480
 
 
 class SentPiece(NamedTuple):
@@ -59,17 +68,10 @@ def readers_of(audio: Any, title: str | None) -> dict[str, SoundReader]:
 
 
 def _reader(audio: Any) -> SoundReader:
-    inner = getattr(audio, "audio", audio)
-    if isinstance(inner, bytearray | memoryview):
-        inner = bytes(inner)
-    if not isinstance(inner, AudioClip | bytes | str | os.PathLike):
-        kind = type(audio).__name__
-        raise AudioError(
-            f"a {kind} is not a recording; give an AudioClip, a path, bytes, or a transcript with its audio"
-        )
-    reader = SoundReader(inner)
+    recording = recording_in(audio)
+    reader = SoundReader(recording)
     if reader.frames == 0:
-        raise AudioError(f"{inner!r} is empty; there is nothing to play")
+        raise AudioError(f"{recording!r} is empty; there is nothing to play")
     return reader
 
 
@@ -79,23 +81,23 @@ def described(readers: Mapping[str, SoundReader], sound_format: str) -> list[dic
     The ``gain`` of a recording gives it the level of the quietest recording that is not silent.
     """
     levels = [reader.rms_dbfs() for reader in readers.values()]
-    heard = [level for level in levels if math.isfinite(level)]
-    told = []
+    quietest = min((level for level in levels if math.isfinite(level)), default=0.0)
+    descriptions = []
     for (name, reader), level in zip(readers.items(), levels, strict=True):
         facts = [_length(reader), f"{reader.sample_rate} Hz"]
         facts += ["silent"] if not math.isfinite(level) else []
         facts += [f"{level:.0f} dBFS"] if len(levels) > 1 and math.isfinite(level) else []
         facts += [FORMATS[sound_format]] if FORMATS[sound_format] else []
-        told.append(
+        descriptions.append(
             {
                 "name": name,
                 "seconds": reader.duration_s,
                 "rate": reader.sample_rate,
-                "gain": 10 ** ((min(heard) - level) / 20) if math.isfinite(level) else 1.0,
+                "gain": 10 ** ((quietest - level) / 20) if math.isfinite(level) else 1.0,
                 "facts": " · ".join(facts),
             }
         )
-    return told
+    return descriptions
 
 
 def _length(reader: SoundReader) -> str:
@@ -106,11 +108,6 @@ def _length(reader: SoundReader) -> str:
         return f"{seconds:.2f} s"
     hours, rest = divmod(round(seconds), 3600)
     return f"{hours} h {rest // 60:02d} min" if hours else f"{rest // 60} min {rest % 60:02d} s"
-
-
-def outline_of(reader: SoundReader, start_s: float, end_s: float, count: int) -> bytes:
-    """Return a waveform as int8: minimum and maximum of each of ``count`` sections in turn."""
-    return np.rint(reader.outline(start_s, end_s, count) * 127).astype(np.int8).tobytes()
 
 
 def piece_of(reader: SoundReader, number: int, sound_format: str) -> SentPiece:
@@ -169,3 +166,26 @@ def _picture(shade: NDArray[np.float64]) -> bytes:
     buffer = BytesIO()
     image.save(buffer, format="PNG", transparency=bytes(17 * step for step in range(16)))
     return buffer.getvalue()
+
+
+def figures_of(readers: Mapping[str, SoundReader], facts: Sequence[str]) -> list[Html]:
+    """Return the figures of the recordings, each with a preview of its sound."""
+    return [_figure(name, reader, fact) for (name, reader), fact in zip(readers.items(), facts, strict=True)]
+
+
+def _figure(name: str, reader: SoundReader, facts: str) -> Html:
+    try:
+        if reader.duration_s <= _WHOLE_S:
+            return clip_figure(reader.read(0.0, reader.duration_s), title=name or None)
+        preview = sound_preview(reader.read(0.0, _BEGINNING_S))
+        outline = reader.outline(0.0, reader.duration_s, _WIDTH).reshape(-1)
+    except (AudioError, OSError) as error:
+        return audio_figure(None, title=name or None, facts=[facts, f"no sound: {error}"])
+    picture = waveform_png(outline, width=_WIDTH, height=48, scale=1)
+    return audio_figure(
+        preview.url,
+        title=name or None,
+        facts=[facts, "lossy preview (Opus)", f"plays the first {preview.seconds:.0f} s only"],
+        image_url=data_url(picture, "image/png"),
+        image_alt=f"Waveform of {name or 'the recording'}",
+    )

@@ -1,22 +1,29 @@
-"""A page with a widget and its data, which needs no kernel and no network."""
+"""What browsers get: modules and style sheets as one text each, and pages that need no kernel and no network."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import re
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import orjson
 
 from speechlab.display import Html, escape, page_style
-from speechlab.widgets._shared.module import module_source
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
+_HERE = Path(__file__).parent
+_IMPORT = re.compile(r"^import \{[^}]*\} from \"(?P<path>\./[^\"]+|\.\./[^\"]+)\";\n", re.MULTILINE)
+# Only whole lines, so that no text in quotes is taken for a comment.
+_COMMENT = re.compile(r"^[ \t]*(?://[^\n]*|/\*\*(?:(?!\*/).)*\*/[ \t]*)\n", re.MULTILINE | re.DOTALL)
+_INDENT = re.compile(r"^[ \t]+|\n(?=\n)", re.MULTILINE)
+_EXPORT = re.compile(r"^export (?!default)", re.MULTILINE)
 _PAGE = """<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8">
+<html lang="{lang}"><head><meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'sha256-{script_hash}'; \
 style-src 'sha256-{style_hash}';{more} media-src blob:; base-uri 'none'; form-action 'none'">
 <meta name="viewport" content="width=device-width, initial-scale=1"><meta name="referrer" content="no-referrer">
@@ -51,6 +58,33 @@ _WITH_MORE = " style-src-attr 'unsafe-inline'; img-src data:;"
 """Additions to the policy for markup around the widget: style attributes and figures."""
 
 
+@cache
+def module_source(entry: Path) -> str:
+    """Return an ES module with the modules that it imports, each once and before its users.
+
+    Names are not changed, so top-level names of joined modules have to differ. Comments and indents are removed,
+    because every widget sends its source to the browser.
+    """
+    texts: dict[Path, str] = {}
+    _collect(entry.resolve(), texts)
+    return _INDENT.sub("", _COMMENT.sub("", "\n".join(texts.values())))
+
+
+def _collect(path: Path, texts: dict[Path, str]) -> None:
+    text = path.read_text(encoding="utf-8")
+    for statement in _IMPORT.finditer(text):
+        imported = (path.parent / statement["path"]).resolve()
+        if imported not in texts:
+            _collect(imported, texts)
+    texts[path] = _EXPORT.sub("", _IMPORT.sub("", text))
+
+
+@cache
+def style_sheet(*sheets: Path) -> str:
+    """Return the shared colours of all widgets, and the style sheets of one widget."""
+    return "\n".join(path.read_text(encoding="utf-8") for path in (_HERE / "colors.css", *sheets))
+
+
 def page_of(
     title: str,
     module: str,
@@ -58,6 +92,7 @@ def page_of(
     style: str,
     held: Mapping[str, str],
     *,
+    lang: str = "en",
     later: Mapping[str, str] | None = None,
     noscript: str = "This page needs JavaScript, which it holds itself.",
     above: Html | None = None,
@@ -71,6 +106,7 @@ def page_of(
         stand_in: Module that replaces the kernel and shows the widget in the element ``widget``.
         style: Style sheet of the widget.
         held: Data of the stand-in by the id of its element, as JSON that :func:`json_text` wrote.
+        lang: Language of the page.
         later: Further, large data in the same form, which is read after the widget is shown.
         noscript: Text for browsers without scripts.
         above: Markup before the widget, for a page with more than the widget.
@@ -79,6 +115,7 @@ def page_of(
     script = module.replace("export default ", "const widget = ") + "\n" + module_source(stand_in)
     css = _STYLE + style if above is None else f"{page_style()}{_WIDE}{style}"  # none of it is escaped
     return _PAGE.format(
+        lang=lang,
         title=escape(title),
         script=script,
         script_hash=_hash_of(script),
