@@ -15,12 +15,13 @@ from speechlab.evaluate._listening.summary import (
     counted,
     differences_of,
     listeners_of,
+    scale_of,
     summary_of,
 )
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._writing.contents import Finding
 from speechlab.evaluate._writing.record import record_of
-from speechlab.listening import METHODS, pair_scale, read_key, tidy_answers
+from speechlab.listening import METHODS, read_key, tidy_answers
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -98,7 +99,7 @@ def listening(
         differences_of(good, method, matters),
         listeners_of(table),
         agreement_of(good, method),
-        pair_scale(good, draws=min(draws, 1_000), seed=seed) if method == "ab" else None,
+        scale_of(good, method, draws, seed),
         tuple(map(Finding, told)),
         method,
         matters,

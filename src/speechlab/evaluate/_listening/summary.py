@@ -19,7 +19,7 @@ from speechlab.evaluate._listening.statistics import (
     two_way,
     two_way_bootstrap,
 )
-from speechlab.listening import METHODS
+from speechlab.listening import METHODS, pair_scale
 from speechlab.metrics import BETTER, POINTS, judge
 
 if TYPE_CHECKING:
@@ -184,6 +184,11 @@ def listeners_of(table: pd.DataFrame) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows)
+
+
+def scale_of(table: pd.DataFrame, method: str, draws: int, seed: int) -> pd.DataFrame | None:
+    """Return the systems of A/B on one scale; None for other methods."""
+    return pair_scale(table, draws=min(draws, 1_000), seed=seed) if method == "ab" else None
 
 
 def agreement_of(table: pd.DataFrame, method: str) -> float:

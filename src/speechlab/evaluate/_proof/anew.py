@@ -21,6 +21,7 @@ from speechlab.evaluate._listening.summary import (
     counted,
     differences_of,
     listeners_of,
+    scale_of,
     summary_of,
 )
 from speechlab.evaluate._recognition.flags import flagged
@@ -218,6 +219,7 @@ def _listening(report: Contents, table: pd.DataFrame) -> Contents:
         differences_of(answers, method, settings["smallest"]),
         listeners_of(table),
         agreement_of(answers, method),
+        scale_of(answers, method, settings["draws"], settings["seed"]),
         report.findings,
         method,
         settings["smallest"],

@@ -131,7 +131,7 @@ class AudioTable(RefreshedWidget):
 
     def static_html(self) -> Html:
         """Return the first rows as plain HTML."""
-        return self._table.static(self._table.static_rows, view=self.view)
+        return self._table.static(self._table.static_rows, title=self.title, view=self.view)
 
     # -- selection, marks, ratings and notes
 
