@@ -179,13 +179,9 @@ class ListeningTest(LiveWidget):
         practised = training_of(training, material.items)
         named = checked_words("title", title)
         check_count(material, method, chosen, practised)  # before minutes of reading
-        items = sum(one not in practised for one in material.items)
-        each = items if items_per_listener is None else items_per_listener
-        if not is_whole_number(each) or not 1 <= each <= max(items, 1):
-            raise refused("items_per_listener", each, f"1 to {items}, the items that count, or None")
-        design: dict[str, Any] = {"groups": items, "each": each, "listener": "", "part": None}
-        design |= {name: inquiries_of(name, given) for name, given in (("before", before), ("after", after))}
-        design["code"] = "" if completion_code is None else checked_words("completion_code", completion_code)
+        design = _design(
+            set(material.items) - set(practised), items_per_listener, before, after, completion_code
+        )
         own = secrets.randbits(62) if seed is None else int(seed)
         names = [f"item {one!r} of {other!r}" for one, other in material.rows]
         self._stimuli = Stimuli(
@@ -211,7 +207,7 @@ class ListeningTest(LiveWidget):
             reference=material.reference,
             anchors=list(ANCHORS_HZ),
             trials=self._plan.key,
-            items_per_listener=each,
+            items_per_listener=design["each"],
         )
         self._progress = progress
         self._sessions: dict[str, AnswerFile] = {}
@@ -381,6 +377,22 @@ class ListeningTest(LiveWidget):
 
     def _on_next(self, _asked: dict[str, Any]) -> None:
         self.session = {}
+
+
+def _design(items: set[str], each: object, before: object, after: object, code: str | None) -> dict[str, Any]:
+    """What is asked of a listener, for the browser."""
+    part = len(items) if each is None else each
+    if not is_whole_number(part) or not 1 <= part <= max(len(items), 1):
+        raise refused("items_per_listener", part, f"1 to {len(items)}, the items that count, or None")
+    return {
+        "groups": len(items),
+        "each": part,
+        "listener": "",
+        "part": None,
+        "before": inquiries_of("before", before),
+        "after": inquiries_of("after", after),
+        "code": "" if code is None else checked_words("completion_code", code),
+    }
 
 
 def _counted(count: int, what: str) -> str:
