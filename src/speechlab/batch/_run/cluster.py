@@ -52,20 +52,7 @@ _TELL_S = 5.0
 
 
 class Crew:
-    """The workers of a cluster during a run.
-
-    Args:
-        executor: A ``dask.distributed.Client``.
-        means: The client, the step and the options for the workers, pickled.
-        folder: Folder of the parts.
-        options: The options of the run.
-
-    Attributes:
-        leases: Number of leases of each worker that can make calls.
-        changed: Set when a worker or a lease came or went.
-        trouble: Why no lease can be given out any more.
-        size: Calls in a lease.
-    """
+    """The workers of a cluster during a run."""
 
     def __init__(self, executor: Any, means: bytes, folder: Any, options: Mapping[str, Any]) -> None:
         self._executor, self.means, self.folder, self.options = executor, means, folder, options
@@ -209,12 +196,7 @@ class Crew:
 async def crew(
     executor: Any, step: RowStep, lab: Client, store: Store, run: str, options: Mapping[str, Any]
 ) -> AsyncIterator[Crew]:
-    """The workers of a cluster, for a run.
-
-    Raises:
-        InvalidRequestError: The executor is not a synchronous ``dask.distributed.Client``.
-        MissingDependencyError: ``distributed`` is not installed.
-    """
+    """The workers of a cluster, for a run."""
     distributed = require("distributed")
     if not isinstance(executor, distributed.Client) or executor.asynchronous:
         message = f"executor is {executor!r}; give a dask.distributed.Client that is not asynchronous"
@@ -236,15 +218,7 @@ async def crew(
 
 
 class Leases:
-    """Calls of a piece of the table, given out in leases: what :class:`Window` is in one process.
-
-    Args:
-        crew: The workers.
-        store: The store.
-        operation: Name of the operation.
-        rules: The rules for stopping.
-        tally: Counts for the progress.
-    """
+    """Calls of a piece of the table, given out in leases: what :class:`Window` is in one process."""
 
     def __init__(self, crew: Crew, store: Store, operation: str, rules: Rules, tally: Tally) -> None:
         self._crew, self._store, self._operation, self._rules, self._tally = (
@@ -264,12 +238,7 @@ class Leases:
         self._fault: BaseException | None = None
 
     async def run(self, calls: Iterable[PlannedCall]) -> None:
-        """Make the calls, until all are made or the run stops; outcomes are in ``outcomes``.
-
-        Raises:
-            AuthenticationError: The API key is refused; nothing more is sent.
-            StoreError: A result cannot be kept.
-        """
+        """Make the calls, until all are made or the run stops; outcomes are in ``outcomes``."""
         self._feed = iter(calls)
         crew, stop, loop = self._crew, self._rules.stop, asyncio.get_running_loop()
         crew.folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -38,48 +38,28 @@ _LOOK_S = 0.25
 
 @dataclass(frozen=True)
 class CallLease:
-    """Some calls, with a share of the rate and of the budget.
-
-    Attributes:
-        run: Id of the run.
-        name: Name of the lease, which begins with its operation.
-        folder: Folder of the parts of the run.
-        means: The pickled client without its key, the step, and the options of the run.
-        calls: The calls.
-        rate: Share of the rate of this worker, in attempts per second, or None.
-        spending: Share of the budget.
-    """
+    """Some calls, with a share of the rate and of the budget."""
 
     run: str
-    name: str
+    name: str  # begins with its operation
     folder: Path
-    means: bytes
+    means: bytes  # the client without its key, the step and the options, pickled
     calls: list[PlannedCall]
-    rate: float | None
+    rate: float | None  # of this worker
     spending: Spending
 
 
 @dataclass
 class Returned:
-    """A lease that came back.
-
-    Attributes:
-        part: The results.
-        files: Audio by name, if the worker does not see the folder of the run.
-        outcomes: Outcomes without a result.
-        failures: Failed attempts.
-        reason: Why the worker stopped, if a rule stopped it.
-        fault: The error that no row caused.
-        lost: Workers that were lost with the lease, so that only their parts came back.
-    """
+    """A lease that came back."""
 
     part: bytes
-    files: dict[str, bytes] = field(default_factory=dict)
-    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    files: dict[str, bytes] = field(default_factory=dict)  # where the folder is not shared
+    outcomes: dict[str, Outcome] = field(default_factory=dict)  # those without a result
     failures: list[Attempt] = field(default_factory=list)
-    reason: str | None = None
+    reason: str | None = None  # of the rule that stopped it
     fault: SpeechLabError | None = None
-    lost: int = 0
+    lost: int = 0  # workers that were lost with it: only their parts came back
 
 
 class Work:

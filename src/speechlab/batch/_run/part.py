@@ -32,12 +32,7 @@ _LOOK_S = 0.1
 
 
 class PartWriter(Writer):
-    """The writer of a part. While it is open, other processes see that it is in use.
-
-    Args:
-        file: The file.
-        blobs: The folder of the audio.
-    """
+    """The writer of a part. While it is open, other processes see that it is in use."""
 
     def __init__(self, file: Path, blobs: BlobFolder) -> None:
         self._blobs, self._waiting = blobs, []
@@ -103,11 +98,7 @@ def parts_of(folder: Path, name: str) -> bytes:
 
 
 def adopt_parts(store: Store) -> None:
-    """Take the results of runs whose driver was lost into the store.
-
-    Raises:
-        StoreError: The store cannot be written.
-    """
+    """Take the results of runs whose driver was lost into the store."""
     for folder in sorted((store.path / _PARTS).glob("*")) if not store.read_only else ():
         drivers = store.claims()
         if not drivers.take(folder.name):  # its driver lives
