@@ -618,3 +618,8 @@ def test_a_scale_that_the_answers_do_not_determine_is_missing():
 def test_answers_without_a_preference_are_half_an_answer_for_each():
     neither = choices(TRUTH).assign(score=0.0)
     assert pair_scale(neither, draws=100)["strength"].abs().max() < 1e-9
+
+
+def test_a_text_in_place_of_a_path_is_refused_in_words():
+    with pytest.raises(InvalidRequestError, match="no path of answers"):
+        evaluate.listening(["How natural does it sound? " * 200])

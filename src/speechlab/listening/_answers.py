@@ -121,7 +121,12 @@ def _each(answers: Any) -> Iterator[tuple[str, Any]]:
         yield "a set of answers", dict(answers)
     elif isinstance(answers, str | os.PathLike):
         path = user_path(answers)
-        if path.is_dir():
+        try:
+            folder = path.is_dir()
+        except (OSError, ValueError):
+            message = f"{str(path)[:60]!r} … is no path of answers; give files, a folder of them, or a frame"
+            raise InvalidRequestError(message, parameter="answers") from None
+        if folder:
             yield from _folder(path)
         else:
             yield path.name, _content(path, "answers")

@@ -1,8 +1,8 @@
-"""The files of a listening test: the page for listeners, limited in size, and the key."""
+"""The files of a listening test: the page, limited in size, the key, and the sessions of listeners."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from speechlab.listening import ListeningKey, Stimulus
+    from speechlab.listening import AnswerFile, ListeningKey, Stimulus
     from speechlab.widgets._listening.stimuli import Stimuli
 
 _MAX_PAGE_BYTES = 200_000_000
@@ -122,3 +122,19 @@ def _too_large(count: int, size: str) -> InvalidRequestError:
         "or recordings with a lower sample rate"
     )
     return InvalidRequestError(message, parameter="frame")
+
+
+def shown_session(session: AnswerFile) -> dict[str, Any]:
+    """Return the session as the browser has it."""
+    return session.model_dump(exclude={"format", "test"}, exclude_unset=True)
+
+
+def joined_sessions(kept: AnswerFile | None, given: AnswerFile) -> AnswerFile:
+    """Return a listener's answers joined with those of another window; kept answers are never lost or replaced."""
+    if kept is None:
+        return given
+    known = {answer.trial for answer in kept.answers}
+    answers = [*kept.answers, *(answer for answer in given.answers if answer.trial not in known)]
+    about = {**given.about, **kept.about}
+    finished = kept.finished or given.finished
+    return kept.model_copy(update={"finished": finished, "answers": answers, "about": about})

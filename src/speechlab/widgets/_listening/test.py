@@ -33,7 +33,7 @@ from speechlab.listening import (
     tidy_answers,
     training_of,
 )
-from speechlab.widgets._listening.files import encoded_sounds, write_files
+from speechlab.widgets._listening.files import encoded_sounds, joined_sessions, shown_session, write_files
 from speechlab.widgets._listening.stimuli import Stimuli
 from speechlab.widgets._shared.browser import json_text, module_source, page_of, style_sheet
 from speechlab.widgets._shared.live import LiveWidget
@@ -361,7 +361,7 @@ class ListeningTest(LiveWidget):
             }
             begun = self._file({**fresh, "part": len(self._sessions)})
             session = self._sessions.setdefault(listener, begun)
-        self.session = _shown(session)
+        self.session = shown_session(session)
         return {"session": self.session}
 
     def _on_keep(self, asked: dict[str, Any]) -> dict[str, Any] | None:
@@ -370,9 +370,9 @@ class ListeningTest(LiveWidget):
         answered = self._file(asked["session"])
         tidy_answers(answered, self._key)  # refuses what is not from the page of this test
         with self._lock:
-            session = _joined(self._sessions.get(answered.listener), answered)
+            session = joined_sessions(self._sessions.get(answered.listener), answered)
             self._sessions[session.listener] = session
-        self.session = _shown(session)
+        self.session = shown_session(session)
         return {}
 
     def _on_next(self, _asked: dict[str, Any]) -> None:
@@ -397,19 +397,3 @@ def _design(items: set[str], each: object, before: object, after: object, code: 
 
 def _counted(count: int, what: str) -> str:
     return f"{count} {what}" if count == 1 else f"{count} {what}s"
-
-
-def _shown(session: AnswerFile) -> dict[str, Any]:
-    """Return the session as the browser has it."""
-    return session.model_dump(exclude={"format", "test"}, exclude_unset=True)
-
-
-def _joined(kept: AnswerFile | None, given: AnswerFile) -> AnswerFile:
-    """Return a listener's answers joined with those of another window; kept answers are never lost or replaced."""
-    if kept is None:
-        return given
-    known = {answer.trial for answer in kept.answers}
-    answers = [*kept.answers, *(answer for answer in given.answers if answer.trial not in known)]
-    about = {**given.about, **kept.about}
-    finished = kept.finished or given.finished
-    return kept.model_copy(update={"finished": finished, "answers": answers, "about": about})
