@@ -153,11 +153,11 @@ def test_speech_is_heard_in_jupyterlab_while_it_is_made_and_stays_in_the_noteboo
         notebook.run(STREAMS.format(url=client.base_url, key=KEY))
         live = notebook.page.locator(".speechlab-stream")
         live.nth(1).wait_for()
-        notebook.page.wait_for_function("window.speechlabOutput.context.currentTime > 2.2")
+        notebook.page.wait_for_function("[...window.speechlabOutputs.values()][0].currentTime > 2.2")
         asked = "[(player.state, player.clip.duration_s, player._heard) for player in players]"
         notebook.becomes(asked, "[('ended', 2.0, True), ('ended', 2.0, True)]")
         assert live.count() == 2  # as the last line of its cell, the second is not shown again
-        turns = notebook.page.evaluate("[...speechlabOutput.turns.values()].map((turn) => turn.until)")
+        turns = notebook.page.evaluate("[...speechlabQueue.turns.values()].map((turn) => turn.until)")
         assert turns[1] == pytest.approx(turns[0] + 2.0)
         live.first.get_by_text("first byte after").wait_for()
     notebook.save()

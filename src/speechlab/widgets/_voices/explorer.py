@@ -276,6 +276,7 @@ class VoiceExplorer(AudioTable):
             self._idle.set()  # ends every wait
             raise
         self._tell()
+        self._show_again()  # the saved notebook gets the new clips
 
     def _next_turn(self) -> tuple[int, str] | None:
         with self._turns:
