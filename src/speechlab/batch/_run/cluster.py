@@ -38,8 +38,8 @@ _LOOK_S = 1.0
 """Interval in seconds at which the list of workers is checked."""
 _AT_ONCE = 2
 """Leases of a worker at a time."""
-_MOST = 500
-"""Maximum of calls in a lease."""
+_MOST = 250
+"""Maximum of calls in a lease. Each is claimed, and the time of a claim grows with their number."""
 _SHORT_S, _LONG_S = 4.0, 12.0
 """Seconds of a lease below which leases grow, and above which they shrink."""
 _MAX_LOST = 4
