@@ -217,3 +217,23 @@ def test_what_cannot_be_chosen_is_refused(explorer, voices_lab):
         other.voices = [explorer.catalogue[0]]
     with pytest.raises(InvalidRequestError, match=r"sl\.show"):
         explorer.frame = explorer.frame
+
+
+@pytest.mark.parametrize("sounds", [True, False], ids=["the browser plays it", "it ends before"])
+def test_a_voice_that_streams_is_heard_while_it_speaks_or_else_in_its_row(explorer, sounds):
+    """Play in a row shows a player of the stream among the controls; *Speak* shows none."""
+    form = list(explorer._controls)
+    explorer.speak("one two", ["tones: quiet"])
+    assert explorer._controls == form
+    changes = []
+    explorer.send = lambda content, buffers=(): changes.append(content)
+    explorer.observe(lambda change: setattr(change["new"][-1], "_heard", sounds), "_controls")
+    row = [voice.short_name for voice in explorer.catalogue].index("tones: loud")
+    explorer._asked(explorer, {"type": "make", "row": row, "revision": explorer.revision}, [])
+    explorer._idle.wait(20)
+    player = explorer._controls[-1]
+    assert isinstance(player, sl.widgets.StreamPlayer)
+    assert player.state == "ended"
+    assert changes[-1]["heard"] is sounds
+    assert explorer.frame["first_audible_s"].notna()[row]
+    assert sound_of(explorer, row).duration_s == pytest.approx(player.clip.duration_s)

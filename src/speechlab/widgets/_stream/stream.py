@@ -141,6 +141,11 @@ class StreamPlayer(RefreshedWidget):
                 self._stream.close()
         self.send({"type": "stop"})
 
+    def settle(self) -> bool:
+        """Return whether a browser has begun to play the sound. If not, none does so by itself any more."""
+        heard, self._heard = self._heard, True
+        return heard
+
     def show(self) -> StreamPlayer:
         """Show the player in the cell that runs. As the last line of that cell it is not shown again."""
         shell = _shell()

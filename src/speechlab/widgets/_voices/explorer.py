@@ -322,8 +322,9 @@ class VoiceExplorer(AudioTable):
         sound: Any = instead
         if spoken is not None:
             sound = spoken.sound(level=self.equal_level) or NoSound(spoken.words, makeable=True)
-        heard = spoken is not None and spoken.heard and row in self._aloud
-        self._aloud.discard(row)
+        if instead is not _COMING:
+            self._aloud.discard(row)
+        heard = spoken is not None and spoken.heard and self._player is not None and self._player.settle()
         self.update(row, cells_of(spoken), sound=sound, heard=heard)
 
     # -- the form
