@@ -200,4 +200,4 @@ def test_who_starts_sooner_is_said_only_beyond_chance(calls, told):
     )
     times = [("a", 0.1 + 0.01 * call) for call in range(calls)] + [("b", 2.0 + call) for call in range(calls)]
     speed = pd.DataFrame(times, columns=["system", "first_audible_s"]).assign(error=None)
-    assert ("times sooner (" in advised(systems, speed)["advice"]) is told
+    assert ("times sooner (" in advised(systems, speed)["lead"]) is told

@@ -120,7 +120,7 @@ def test_rates_scores_and_times_have_panels_of_their_own():
         {"a": "one", "b": "two", "measure": "chrF", "unit": "points", "n": 9, "difference": 2.0, "p": 0.5},
         {"a": "one", "b": "two", "measure": "time", "unit": "ratio", "n": 9, "difference": 1.5, "p": None},
     ]
-    panels = [rows_of(axes)["two − one"] for axes in plots.differences(judge(rows, by="measure")).axes]
+    panels = [rows_of(axes)["two against one"] for axes in plots.differences(judge(rows, by="measure")).axes]
     assert panels == ["+5.0, p = 0.010", "+2.0, p = 0.500", "× 1.50, no test"]
 
 
@@ -130,7 +130,7 @@ def test_significant_differences_are_full_and_others_empty():
         {"a": "one", "b": "three", "difference": -0.01, "low": -0.03, "high": 0.01, "p": 0.4},
     ]
     (axes,) = plots.differences(judge([{**RATE, **row} for row in rows], by="b")).axes
-    assert rows_of(axes) == {"two − one": "+5.0, p < 0.001", "three − one": "-1.0, p = 0.400"}
+    assert rows_of(axes) == {"two against one": "+5.0, p < 0.001", "three against one": "-1.0, p = 0.400"}
     faces = {round(line.get_xdata()[0], 6): line.get_markerfacecolor() for line in axes.lines[:2]}
     assert faces[-1.0] == "white" != faces[5.0]
 
@@ -325,7 +325,7 @@ def test_the_two_sides_of_a_difference_have_a_line_each_where_they_are_long():
     (axes,) = plots.differences(pair).axes
     one, other = axes.get_yticklabels()[0].get_text().splitlines()
     assert one.startswith("one two three")
-    assert other.startswith("− とても長い名前")
+    assert other.startswith("against とても長い名前")
 
 
 @pytest.mark.slow

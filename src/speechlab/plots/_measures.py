@@ -63,7 +63,7 @@ _MEASURES = {
     "first_byte_s": "time to the first samples (s)",
     "first_audible_s": "time to the first sound (s)",
     "rtf": "real-time factor",
-    "snr_db": "signal-to-noise ratio (dB)",
+    "snr_db": "speech above the noise (dB); the smaller, the louder the noise",
     "loudness_lufs": "loudness (LUFS)",
     "rms_dbfs": "level (dBFS)",
     "morae_per_s": "speed (morae per second)",

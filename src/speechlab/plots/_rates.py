@@ -119,7 +119,9 @@ def error_rates(
         ends = [_interval(part, rate) for rate in named]
         values = [numbers(part, rate) for rate in named]
         for number, place in enumerate(_offsets(len(named), inches)):
-            _draw_points(axes, values[number], *ends[number], style_of(number), place)
+            for style, rows in _series(part, keys, number, alone=len(named) == 1):
+                points, low, high = (np.where(rows, one, np.nan) for one in (values[number], *ends[number]))
+                _draw_points(axes, points, low, high, style, place)
         counts = numbers(part, "utterances_scored")
         notes = [
             _note([value[at] for value in values], counts[at], sure=bool(np.isfinite(ends[0][0][at])))
@@ -200,7 +202,7 @@ def differences(compared: pd.DataFrame, *, language: str | None = None, width: f
     ... }
     >>> figure = plots.differences(metrics.compare_all(systems))
     >>> [label.get_text() for label in figure.axes[0].get_yticklabels()]
-    ['two − one']
+    ['two against one']
 
     Args:
         compared: ``differences`` of a report, or what :func:`speechlab.metrics.compare_all`, its relatives or
@@ -235,13 +237,22 @@ def differences(compared: pd.DataFrame, *, language: str | None = None, width: f
             for value, p in zip(numbers(part, "difference"), numbers(part, "p_holm"), strict=True)
         ]
         names = [
-            f"{folded(str(row['b']), lines=1)} − {row['a']}"
+            f"{folded(str(row['b']), lines=1)} against {row['a']}"
             + "".join(f", {row[name]}" for name in where if row[name])
             for row in part.to_dict("records")
         ]
         draw_names(axes, names, notes, fonts("".join(names), language))
         draw_scale(axes, _difference_label(str(part["measure"].iloc[0]), str(unit)))
     return figure
+
+
+def _series(
+    part: pd.DataFrame, keys: Sequence[Any], number: int, *, alone: bool
+) -> list[tuple[Style, NDArray[np.bool_]]]:
+    """The styles and their rows: one for each system where a single rate is drawn, otherwise one for the rate."""
+    names = part["system"].astype(str).to_numpy() if alone and "system" in keys else np.zeros(len(part))
+    each = list(dict.fromkeys(names.tolist()))
+    return [(style_of(number + at), names == name) for at, name in enumerate(each)]
 
 
 def _difference_label(measure: str, unit: str) -> str:

@@ -51,7 +51,8 @@ def _calls(report: Contents) -> pd.DataFrame:
     if "error" not in timed.columns or not len(timed):
         return pd.DataFrame()
     calls = timed[timed["error"].isna()]
-    parts = [calls[name].astype(str) for name in (*SIDES, *_NAMES) if name in calls.columns]
+    names = [*SIDES, *(_NAMES[1:] if report.study == "recognition" else _NAMES)]
+    parts = [calls[name].astype(str) for name in names if name in calls.columns]
     if set(_DIRECTION) <= set(calls.columns):
         parts = [calls["system"].astype(str)] if (calls["system"] != "").any() else []
         parts.append(calls["source_lang"].astype(str) + " → " + calls["target_lang"].astype(str))

@@ -11,6 +11,7 @@ from speechlab.errors import InvalidRequestError, MissingDependencyError
 from speechlab.evaluate._blocks import BLOCK, merged
 from speechlab.evaluate._made import SIDES
 from speechlab.evaluate._speech.summary import NO_SPEAKER
+from speechlab.evaluate._statistics import FEWEST
 from speechlab.evaluate._writing.differences import ENOUGH
 from speechlab.metrics import DIFFERENCES, WORSE, compare, score
 from speechlab.text import language_name
@@ -30,7 +31,7 @@ _SCORED = (
 )
 """Columns of a scored table for :func:`speechlab.metrics.compare`, besides its signature."""
 _NEEDED = {"text", "language", "hypothesis", "status", "signature", "unit", "errors", "reference_length"}
-_ADDED = ("_group", "_block", "_key")
+_ADDED = ("_group", "_block", "_key", "_speaker")
 
 
 def changes(now: Contents, earlier: Contents) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
@@ -68,6 +69,12 @@ def _tidy(report: Contents) -> pd.DataFrame:
     if "voice_name" not in rows.columns:
         rows = rows.assign(voice_name=rows["voice"])
     speaker = rows["voice_name"].where(rows["voice"] != NO_SPEAKER, NO_SPEAKER).fillna("no voice")
+    if (
+        report.study == "recognition"
+    ):  # of whom the recogniser is one; its speakers are blocks, if they are enough
+        enough = speaker.nunique() >= FEWEST
+        rows = rows.assign(_speaker=speaker if enough else None)
+        speaker = pd.Series(NO_SPEAKER, index=rows.index)
     group = speaker.astype(str) + ", " + rows["language"].astype("string").fillna("no language")
     for name in SIDES[::-1]:  # rows without conditions are not paired with rows that have conditions
         sides = rows[name].astype("string") if name in rows.columns else None
@@ -181,7 +188,9 @@ def _group(name: str, both: pd.DataFrame, new: pd.DataFrame, gone: pd.DataFrame)
         values = {"value_a": before, "value_b": after, "difference": after - before}
         return {**facts, **values, "unit": str(scored["unit"].iloc[0]), "n": 0}
     # Takes of one sentence are not new sentences: they are swapped and drawn together, as are blocks of recordings.
-    keys = [both[name].reset_index(drop=True) for name in ("_block", BLOCK) if name in both.columns]
+    keys = [
+        both[name].reset_index(drop=True) for name in ("_block", BLOCK, "_speaker") if name in both.columns
+    ]
     blocks = merged(pd.Series(range(len(both))), keys)
     groups = None if blocks.is_unique else blocks.tolist()
     found = compare(*_sides(both), groups=groups)

@@ -19,6 +19,7 @@ _TYPES = {
     "items": "Int64",
     "more": "Int64",
     "order": "string",
+    "lead": "string",
     "advice": "string",
 }
 _NAMES = {"name": "voice_name", "items": "sentences", "more": "more_sentences"}
@@ -31,8 +32,8 @@ def choices(rankings: dict[str, Ranking], unranked: dict[str, str], speed: pd.Da
         ``language``; ``voice_name``, the recommended voice; ``certainty``: *settled* (significantly better than all
         others), *open*, or *none* (nothing to choose from); ``error_rate`` (fraction) on the ``sentences`` that all
         voices have; ``more_sentences``, the further sentences that would distinguish the voice from the runner-up
-        (missing if they differ already, or if no practical number suffices); ``order``, a sentence; and ``advice``,
-        how sure it is.
+        (missing if they differ already, or if no practical number suffices); ``order``, a sentence; ``lead``, what
+        to do; and ``advice``, how sure it is.
     """
     import pandas as pd
 

@@ -57,7 +57,8 @@ def voices_report(
     named = choice.assign(voice_name=full_names(choice)) if "system" in choice.columns else choice
     facts |= {"conclusion": answer_of(named.rename(columns={"voice_name": "name"})), "summary": summary}
     report = speech_report(title, table, text=text, language=language, **facts)
-    rates = {"rates": ["ranking_rate", "own_rate"]}
+    shared = not summary["ranking_rate"].equals(summary["own_rate"])
+    rates = {"rates": ["ranking_rate", *(["own_rate"] if shared else [])]}
     bars = [
         replace(one, options={**one.options, **rates}) for one in report.drawings if one.frames == ("rates",)
     ]

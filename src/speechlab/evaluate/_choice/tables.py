@@ -8,7 +8,6 @@ from speechlab._arguments import is_missing
 from speechlab.evaluate._choice.measured import RATED
 from speechlab.evaluate._speech.tables import interval_column, ranked_rows, rows_column, start_column
 from speechlab.evaluate._writing.columns import Shown, View, count, number, rate, text
-from speechlab.evaluate._writing.differences import ENOUGH
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,8 +35,7 @@ def voices_view(summary: pd.DataFrame) -> View:
     ]
     note = (
         "The fewest errors of each language first. Japanese is counted in readings, English and Chinese without "
-        f"differences of notation. An interval takes {ENOUGH} sentences. Voices that share a letter cannot be told "
-        "apart."
+        "differences of notation."
     )
     return View.of("The voices", columns, ranked_rows(summary), note)
 
@@ -75,12 +73,7 @@ def sound_view(summary: pd.DataFrame, *, timed: bool) -> View:
         *(number(name.removeprefix(RATED), name) for name in summary.columns if str(name).startswith(RATED)),
         Shown("looks wrong", _flags, optional=True),
     ]
-    speed = (
-        "Speed: medians of calls made one at a time, voices in turns, with their range; RTF is the time until the "
-        "last sound for one second of sound. "
-        if timed
-        else ""
-    )
+    speed = "Speed: medians of calls made one at a time, voices in turns, with their range. " if timed else ""
     note = (
         f"{speed}Sound: medians of the clips. DNSMOS hears noise and distortion, not how natural a voice is."
     )

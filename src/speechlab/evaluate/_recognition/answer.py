@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -18,11 +19,10 @@ from speechlab.evaluate._speech.tables import UNITS
 from speechlab.evaluate._writing.columns import interval_text, listed, plural
 from speechlab.evaluate._writing.contents import Conclusion, Finding
 from speechlab.evaluate._writing.differences import difference_words
-from speechlab.metrics import compare, judge
+from speechlab.metrics import compare, judge, rank
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import Any
 
     from speechlab.evaluate._recognition.systems import System
 
@@ -31,6 +31,11 @@ _NEARLY_TWICE, _TWICE = 1.7, 2.4
 """Ratios of error rates between which a sentence says that they double."""
 _MOST = 3
 """Lines of a summary that the answer tells."""
+_FAR = 5_000
+"""Number of further recordings above which more of them are no practical solution."""
+_LOUDNESS = ((15, "faint noise"), (7, "noise"), (-math.inf, "loud noise"))
+"""What noise is called, from a ratio of speech to noise in dB on."""
+_WHO = "speechlab: condition"
 _HARDLY = 0.01
 """Change of an error rate, as a fraction, that a sentence calls hardly a change."""
 
@@ -123,15 +128,19 @@ def condition_differences(table: pd.DataFrame, text: str, language: str) -> pd.D
             str(name): ranking_scores(part, text, language, ["recording", *blocks])
             for name, part in rows.groupby("condition", observed=True, sort=False)
         }
-        plain = parts.pop(AS_RECORDED, None)
+        plain = parts.pop(AS_RECORDED, pd.DataFrame())
         *system, code = key
         for name, part in parts.items():
-            names = tuple(", ".join([*map(str, system), one]) for one in (AS_RECORDED, name))
+            label = "".join(f"{one}, " for one in system)
+            names = (f"{label}{AS_RECORDED}", f"{label}{name}")
             try:
-                found = compare(plain, part, names=names, **how)  # type: ignore[arg-type]
+                found = compare(plain, part, names=names, **how)
             except InvalidRequestError:  # no recording has a score under both conditions
                 continue
             facts = {"language": str(code), "condition": name, "system": "".join(map(str, system))}
+            both = pd.concat([plain, part]).assign(**{_WHO: [AS_RECORDED] * len(plain) + [name] * len(part)})
+            ranked = rank(both, system=_WHO, utterance="recording", groups=how["groups"])
+            facts |= {"needed": ranked.systems["needed"].iloc[1]}
             tested.append({**found.row(), **facts, "low": None, "high": None})
     return judge(tested)
 
@@ -148,6 +157,7 @@ def condition_findings(differences: pd.DataFrame) -> tuple[Finding, ...]:
             "after": row["value_b"],
             "p": row["p_holm"],
             "recordings": row["n"],
+            "needed": row["needed"],
         }
         found.append(Finding(words, str(row["language"]), str(row["condition"]), system, numbers, ""))
     return tuple(found)
@@ -172,18 +182,34 @@ def conditions_answer(findings: Sequence[Finding], conditions: Sequence[str]) ->
     if count < FEWEST:
         certainty = f"{on} cannot show whether that is chance; take {FEWEST} or more."
     elif len(sure) == len(own):
-        certainty = f"That is beyond chance on {on}."
+        certainty = f"That is beyond chance on {on}.{_bearable(findings, conditions)}"
     elif sure:
         names = listed([_language(one) for one in sure])
-        certainty = f"Beyond chance on {on}: {names}; the rest may be chance."
+        certainty = (
+            f"Beyond chance on {on}: {names}; the rest may be chance.{_bearable(findings, conditions)}"
+        )
     else:
-        certainty = f"On {on}, that may be chance."
+        more = [float(one.numbers["needed"]) - count for one in own if not is_missing(one.numbers["needed"])]
+        needed = f"; about {max(more):,.0f} more would show it" if more and 0 < max(more) <= _FAR else ""
+        certainty = f"On {on}, that may be chance{needed}."
     return Conclusion(lead[:1].upper() + lead[1:], certainty)
+
+
+def _bearable(findings: Sequence[Finding], conditions: Sequence[str]) -> str:
+    """The loudest noise under which no rise of errors is shown, where a louder one has one."""
+    fine = ""
+    for name in [one for one in conditions if one.startswith("noise ")]:
+        own = [one for one in findings if one.condition == name]
+        if any(one.numbers["p"] < _LEVEL and one.numbers["after"] > one.numbers["before"] for one in own):
+            break
+        fine = name
+    return f" Down to {fine.removeprefix('noise ')} no rise is shown." if fine else ""
 
 
 def _called(condition: str) -> str:
     if condition.startswith("noise "):
-        return f"noise at {condition.removeprefix('noise ')}"
+        level = float(condition.removeprefix("noise ").removesuffix(" dB"))
+        return f"{next(word for least, word in _LOUDNESS if level >= least)} ({level:g} dB)"
     return f"the band of {condition}"
 
 

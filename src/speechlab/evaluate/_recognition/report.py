@@ -80,7 +80,10 @@ def recognition_report(
         "speechless": none if nothing is None else nothing,
         "measures": none if measures is None else measures,
     }
-    shown, wide = _shown(table, text, language, names)
+    best_first = list(dict.fromkeys(order.systems["system"])) if len(order.systems) else names
+    shown, wide = _shown(
+        table, text, language, sorted(names, key=best_first.index) if set(names) <= set(best_first) else names
+    )
     noise, drawings = _drawings(order, summary, table)
     first, *timed = report.views
     views = [first, *([streams_view(summary)] if live else [])]
@@ -98,7 +101,7 @@ def recognition_report(
         differences=pd.concat(parts, ignore_index=True) if parts else judge([]),
         tables={**report.tables, **tables, **wide, **noise},
         views=(*views, *timed),
-        drawings=(*report.drawings, *drawings),
+        drawings=tuple(_arranged(report.drawings, drawings, summary)),
         shown=shown,
         said=speech_methods(title, table, summary, speed, *done, noise=sort),
     )
@@ -127,10 +130,9 @@ def _drawings(
     """The figures of systems and of noise, and the tables that they draw."""
     tables, drawings = {}, []
     if len(order.differences):
+        known = ", with 95 % intervals" if order.differences["low"].notna().any() else ""
         tables["of_systems"] = order.differences
-        drawings.append(
-            Drawing("Differences of systems, with 95 % intervals", "differences", ("of_systems",))
-        )
+        drawings.append(Drawing(f"Differences of systems{known}", "differences", ("of_systems",)))
     noise, levels = _against_noise(summary, table)
     if len(noise):
         tables["noise"] = noise
@@ -138,6 +140,22 @@ def _drawings(
         options = {"column": "snr_db", "by": by, "ticks": levels}
         drawings.append(Drawing("Error rate against noise", "error_by_measure", ("noise",), options))
     return tables, drawings
+
+
+def _arranged(usual: Sequence[Drawing], own: Sequence[Drawing], summary: pd.DataFrame) -> list[Drawing]:
+    """The figures, the most important one first, without rates that another figure shows."""
+    rates = [one for one in usual if one.function == "error_rates"]
+    rest = [one for one in usual if one not in rates]
+    noisy = any(one.frames == ("noise",) for one in own)
+    names = summary["condition"].astype(str).unique() if noisy else ()
+    if noisy and all(name.startswith("noise ") or name == AS_RECORDED for name in names):
+        rates = []
+    if "condition" in summary.columns:
+        return [*reversed(own), *rates, *rest]
+    known = any("interval" in one.title for one in own)
+    if not own or not known:  # one point each says less than the rates
+        return [*rates, *rest]
+    return [*own, *(rates if summary["system"].nunique() > 2 else []), *rest]
 
 
 def _done(

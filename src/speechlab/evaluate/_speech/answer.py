@@ -20,6 +20,8 @@ from speechlab.metrics import rank
 from speechlab.text import language_name
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import pandas as pd
 
 _OF = 2
@@ -48,8 +50,8 @@ def advised(systems: pd.DataFrame, speed: pd.DataFrame, what: str = "sentence") 
 
     Returns:
         ``name``, the system to take; ``certainty`` (settled, open, none), ``error_rate`` and ``items`` (that all of
-        them have), ``more`` (further items that would settle it, if a practical number does), and ``advice``, how
-        sure it is, as the part of a sentence.
+        them have), ``more`` (further items that would settle it, if a practical number does); ``lead``, what to do,
+        and ``advice``, how sure it is, each as the part of a sentence.
     """
     tied = systems.loc[~(systems["p_best"] < _LEVEL).fillna(value=False).astype(bool), "system"].tolist()
     starts = _starts(speed)
@@ -57,6 +59,7 @@ def advised(systems: pd.DataFrame, speed: pd.DataFrame, what: str = "sentence") 
     rates = systems.set_index("system")["error_rate"]
     count = int(systems["utterances"].iloc[0])
     facts = {"name": best, "error_rate": rates[best], "items": count, "certainty": "open", "more": None}
+    facts["lead"] = f"take {best}"
     others = [name for name in systems["system"] if name != best]
     if not others:
         return facts | {
@@ -64,56 +67,63 @@ def advised(systems: pd.DataFrame, speed: pd.DataFrame, what: str = "sentence") 
             "advice": "it had no other to be compared with; give two or more",
         }
     rivals = [name for name in tied if name != best]
-    sooner = _sooner(best, rivals or others, starts)
+    next_one = (rivals or others)[0]
+    errors = f"error rates {percent(rates[best])} and {percent(rates[next_one])}"
     if not rivals:
         told = (
-            f"it makes significantly fewer errors than {_several(others)} on {plural(count, what)} "
-            f"({percent(rates[best])}, {percent(rates[others[0]])}){sooner}"
+            f"it makes significantly fewer errors than {_several(others)} on {plural(count, what)} ({errors})"
         )
+        told += _speed_words(best, rivals or others, starts)
         return facts | {"certainty": "settled", "advice": told}
     if count < _CHOICE:
         told = f"{plural(count, what)} cannot tell {_several([best, *rivals])} apart; take {ENOUGH} or more"
         return facts | {"certainty": "none", "more": ENOUGH - count, "advice": told}
-    if count < FEWEST:
-        told = f"{plural(count, what)} cannot tell it from {_several(rivals)}{sooner}; take {ENOUGH} or more"
-        return facts | {"more": ENOUGH - count, "advice": told}
     level = [name for name in rivals if rates[name] == rates[best]]
+    facts["lead"] = _open_lead(best, rivals, level, starts)
+    if count < FEWEST:
+        told = f"{plural(count, what)} cannot tell {best} from {_several(rivals)} by errors; take {ENOUGH} or more"
+        return facts | {"more": ENOUGH - count, "advice": told}
     first = (
-        f"it is level with {_several(level)} on these {count} {what}s"
+        f"on these {count} {what}s, {_several([best, *level])} make equally many errors"
         if level
-        else f"it is first on these {count} {what}s, too narrowly to be sure that it is better than "
+        else f"on these {count} {what}s, {best} makes the fewest errors ({errors}), but that may be chance against "
         f"{_several(rivals)}"
     )
     needed = systems.set_index("system")["needed"].get(rivals[0])
     more = max(int(needed) - count, 1) if is_number(needed) and needed == needed else None
     if more is None or more > _FAR:
-        return facts | {"advice": f"{first}{sooner}; more {what}s would hardly settle it"}
+        return facts | {"advice": f"{first}; more {what}s would hardly settle it"}
     settling = f"about {_about(more)} more {what if more == 1 else f'{what}s'} would settle it"
-    return facts | {"more": more, "advice": f"{first}{sooner}; {settling}"}
+    return facts | {"more": more, "advice": f"{first}; {settling}"}
 
 
 def answer_of(choice: pd.DataFrame) -> Conclusion:
     """Return the answer for all languages: what to take, and how sure that is.
 
     Args:
-        choice: ``language``, ``name``, ``certainty`` and ``advice`` of each language.
+        choice: ``language``, ``name``, ``certainty``, ``lead`` and ``advice`` of each language.
     """
     rows = choice.to_dict("records")
     several = len(rows) > 1
     taken = [row for row in rows if not is_missing(row["name"]) and row["certainty"] != "none"]
-    if taken:
-        names = [
-            f"{row['name']} for {named(row['language'])}" if several else str(row["name"]) for row in taken
-        ]
-        alike = len({row["name"] for row in taken}) == 1 and len(taken) == len(rows)
-        lead = f"Take {taken[0]['name'] if alike else listed(names)}."
-    else:
+    leads = {str(row["lead"]) for row in taken}
+    if not taken:
         lead = "Nothing can be advised."
+    elif len(leads) == 1 and len(taken) == len(rows):
+        lead = f"{_sentence(*leads)}."
+    elif all(row["lead"] == f"take {row['name']}" for row in taken):
+        lead = f"Take {listed([_of_language(row) for row in taken])}."
+    else:
+        lead = " ".join(f"{named(row['language'])}: {row['lead']}." for row in taken)
     sure = [
         f"{named(row['language'])}: {str(row['advice']).rstrip('.')}" if several else _sentence(row["advice"])
         for row in rows
     ]
     return Conclusion(lead, f"{'. '.join(sure)}." if sure else "")
+
+
+def _of_language(row: Mapping[Any, Any]) -> str:
+    return f"{row['name']} for {named(row['language'])}"
 
 
 def named(code: str) -> str:
@@ -142,18 +152,37 @@ def _starts(speed: pd.DataFrame) -> pd.DataFrame:
     return done.groupby("system", observed=True)[start].agg(["median", "min", "max", "count"]).dropna()
 
 
-def _sooner(best: str, others: list[str], starts: pd.DataFrame) -> str:
-    """Whether the voice starts sooner or later than the next one in every call; empty if neither, or unknown."""
-    rival = next((name for name in others if name in starts.index), None)
-    if best not in starts.index or rival is None or starts["count"].loc[[best, rival]].min() < _CALLS:
+def _sooner(one: str, other: str, starts: pd.DataFrame) -> str:
+    """How much sooner a system starts than another one, if it does so in every call; otherwise empty."""
+    if not {one, other} <= set(starts.index) or starts["count"].loc[[one, other]].min() < _CALLS:
         return ""
-    own, its = (starts.loc[name].astype("float64").to_dict() for name in (best, rival))
-    times = f"({own['median']:.2f} s, {its['median']:.2f} s)"
-    if own["max"] < its["min"] and its["median"] >= _SOONER * own["median"]:
-        return f", and starts {_times(its['median'] / max(own['median'], 1e-3))} sooner {times}"
-    if its["max"] < own["min"] and own["median"] >= _SOONER * its["median"]:
-        return f", but starts {_times(own['median'] / max(its['median'], 1e-3))} later {times}"
-    return ""
+    own, its = (starts.loc[name].astype("float64").to_dict() for name in (one, other))
+    if own["max"] >= its["min"] or its["median"] < _SOONER * own["median"]:
+        return ""
+    ratio = _times(its["median"] / max(own["median"], 1e-3))
+    return f"{ratio} sooner ({own['median']:.2f} s, {other} {its['median']:.2f} s)"
+
+
+def _speed_words(best: str, others: list[str], starts: pd.DataFrame) -> str:
+    """Whether a system starts sooner or later than the next one that was timed."""
+    rival = next((name for name in others if name in starts.index), "")
+    if words := _sooner(best, rival, starts):
+        return f", and starts {words}"
+    words = _sooner(rival, best, starts)
+    return f"; {rival} starts {words}" if words else ""
+
+
+def _open_lead(best: str, rivals: list[str], level: list[str], starts: pd.DataFrame) -> str:
+    """What to do where errors decide nothing: what starts sooner, or that nothing is decided."""
+    slower = [words for other in rivals if (words := _sooner(best, other, starts))]
+    if len(slower) == len(rivals):
+        return f"take {best}, which starts {slower[0]}"
+    lead = f"prefer {best} for now: it is ahead, too narrowly to be sure"
+    if level:
+        alike = f"any of {_several([best, *level])}" if len(level) > 1 else f"{best} or {level[0]}"
+        lead = f"take {alike}: they are level"
+    quick = next(((name, words) for name in rivals if (words := _sooner(name, best, starts))), None)
+    return lead if quick is None else f"{lead}, but {quick[0]} starts {quick[1]}"
 
 
 def _times(ratio: float) -> str:

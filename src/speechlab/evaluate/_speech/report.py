@@ -58,13 +58,20 @@ def speech_report(
     drawings = [Drawing(f"Error rates{known}", "error_rates", ("rates",), bars)]
     tables = {"segments": frame([]) if segments is None else segments, "rates": rated}
     counts = table.groupby("unit", observed=True)["errors"].count()
-    if len(counts) and counts.min() >= _BINS * ENOUGH and table["duration_s"].nunique() >= _BINS:
+    if (
+        not sides
+        and len(counts)
+        and counts.min() >= _BINS * ENOUGH
+        and table["duration_s"].nunique() >= _BINS
+    ):
         tables["by_length"] = by_bins(table, "duration_s", bins=_BINS)
         drawings.append(Drawing("Error rate against length", "error_by_measure", ("by_length",)))
     if _known(timed, "rtf"):
         whose = ["system"] if "system" in timed.columns else []
-        named = {"by": [*whose, *([] if whose and nobody else ["voice_name"])], "column": "rtf"}
-        drawings.append(Drawing("Real-time factor of each call", "distributions", ("speed",), named))
+        start = start_column(timed)
+        named = {"by": [*whose, *([] if whose and nobody else ["voice_name"])], "column": start}
+        what = "text" if start == "total_s" else "first sound"
+        drawings.append(Drawing(f"Time to the {what} of each call", "distributions", ("speed",), named))
     lost = int(table["status"].isin(["error", "skipped"]).sum()) if "status" in table.columns else 0
     return Contents(
         title,

@@ -9,7 +9,7 @@ from speechlab.display import percent
 from speechlab.evaluate._made import SIDES
 from speechlab.evaluate._speech.speed import under_load
 from speechlab.evaluate._speech.summary import FLAGS, NO_SPEAKER, ranking_units
-from speechlab.evaluate._writing.columns import Shown, View, count, number, plural, rate, text
+from speechlab.evaluate._writing.columns import Shown, View, count, number, rate, text
 from speechlab.evaluate._writing.differences import ENOUGH
 
 if TYPE_CHECKING:
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 _STARTS = ("first_audible_s", "first_sound_s", "first_byte_s", "total_s")
 """Times that people wait for, the first that a table has; the second is of reports of 0.1."""
 UNITS = {"word": "words", "char": "characters", "reading": "readings", "mixed": "words and characters"}
+
+
+_LOUDNESS = " Noise in dB: how far speech stands above it; the smaller, the louder the noise."
 
 
 def rates_view(summary: pd.DataFrame) -> View:
@@ -47,7 +50,7 @@ def rates_view(summary: pd.DataFrame) -> View:
     none = [name.replace("_", " ") for name in flags if heard and not summary[name].any()]
     note = (
         "The fewest errors of each language first. Japanese is counted in readings, English and Chinese without "
-        f"differences of notation. An interval takes {ENOUGH} clips."
+        f"differences of notation.{_LOUDNESS if 'condition' in sides else ''}"
         + (f" No {' or '.join(none)} found." if none else "")
     )
     return View.of("Error rates", columns, ranked_rows(summary), note)
@@ -64,14 +67,17 @@ def speed_view(summary: pd.DataFrame) -> View:
     )
     columns = [
         *(text(name, name, strong=True) for name in sides),
-        text("voice", "voice_name", strong=not sides),
+        *(
+            []
+            if sides and (summary["voice"] == NO_SPEAKER).all()
+            else [text("voice", "voice_name", strong=not sides)]
+        ),
         text("language", "language"),
         count("calls", "timed_calls"),
         first,
         number("RTF", "rtf", strong=True, ends=True),
     ]
-    what = "text, for one second of recording" if hears else "last sound, for one second of sound"
-    note = f"Medians of calls made one at a time, in turns, with their range. RTF: seconds until the {what}."
+    note = "Medians of calls made one at a time, in turns, with their range."
     return View.of("Speed", columns, summary[summary[start_column(summary)].notna()], note)
 
 
@@ -134,7 +140,7 @@ def interval_column(what: str) -> Shown:
     def cell(row: Mapping[Any, Any]) -> str | None:
         if not is_missing(row["interval_needs"]) and row["interval_needs"] > 0:
             unit = row.get("interval_unit")
-            return f"takes {plural(row['interval_needs'], 'more ' + (what[:-1] if is_missing(unit) else str(unit)))}"
+            return f"from {ENOUGH} {what if is_missing(unit) else f'{unit}s'} on"
         low, high = row["ranking_rate_low"], row["ranking_rate_high"]
         return None if is_missing(low) else f"{percent(low)} to {percent(high)}"
 

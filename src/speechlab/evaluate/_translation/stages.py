@@ -9,6 +9,7 @@ import pandas as pd
 from speechlab._arguments import is_missing
 from speechlab._platform import package_version
 from speechlab.display import percent
+from speechlab.evaluate._speech.answer import named
 from speechlab.evaluate._writing.columns import (
     Shown,
     View,
@@ -105,12 +106,17 @@ def _answer(table: pd.DataFrame, summary: pd.DataFrame, target_lang: str) -> Con
     before = worst["chrf"] + worst["lost"]
     names = {STEPS["translation"]: "recognition", STEPS["again"]: "the voice, or recognition of it,"}
     system = f"{worst['system']}: " if "system" in steps.columns else ""
-    way = f"{worst['language']} → {target_lang}"
-    lead = f"{system}{names[worst['step']]} loses most on the way {way}: chrF {before:.1f} to {worst['chrf']:.1f}."
+    way = f"from {named(str(worst['language']))} to {named(target_lang)}"
+    lead = f"{system}{names[worst['step']]} loses most on the way {way}."
+    recordings = plural(int(worst["utterances"]), "recording")
+    sure = "that may be chance" if worst["verdict"] == ALIKE else "that is beyond chance"
+    told = (
+        f"What arrives is alike by {before:.1f} of 100 before it and {worst['chrf']:.1f} after it (chrF); on "
+        f"{recordings}, {sure} ({p_words(worst['p_holm'])})."
+    )
     if worst["lost"] <= 0:
-        lead = f"{system}nothing is lost after the translation, {way}: chrF {worst['chrf']:.1f}."
-    sure = "which may be chance" if worst["verdict"] == ALIKE else "beyond chance"
-    told = f"On {plural(int(worst['utterances']), 'recording')}, {sure} ({p_words(worst['p_holm'])})."
+        lead = f"{system}nothing is lost after the translation, {way}."
+        told = f"What arrives is alike by {worst['chrf']:.1f} of 100 (chrF), on {recordings}."
     return Conclusion(lead[:1].upper() + lead[1:], f"{told}{missing}")
 
 

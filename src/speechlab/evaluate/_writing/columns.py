@@ -16,6 +16,22 @@ if TYPE_CHECKING:
     Row = Mapping[Any, Any]
 
 _NOTHING = frozenset({"–", "0", "0.0%"})
+_EXPLAINED = {
+    "95 % interval": "95 % interval: where the true value lies, as far as these rows can tell.",
+    "p (Holm)": "p: how often chance alone makes such a difference; below 0.05 it counts as shown, after Holm's "
+    "correction for several comparisons.",
+    "group": "Those that share a letter cannot be told apart.",
+    "with notation": "With notation: the rate if 4719 for 4 7 1 9 counted as an error.",
+    "RTF": "RTF: seconds of computing for one second of sound; below 1 is faster than speech.",
+    "loudness (LUFS)": "LUFS: loudness; the nearer to 0, the louder.",
+    "the voice's own": "The voice's own: where the other voices are understood.",
+    "whatever the voice": "Whatever the voice: where most voices fail, so rather the text's or the recogniser's.",
+    "chrF": "chrF: likeness to the reference from 0 to 100; more is closer.",
+    "chrF back": "chrF back: likeness to the text after a translation back.",
+    "agreement": "Agreement with the mean of the other listeners: 1 is full, 0 is none.",
+    "detectable": "Detectable: the smallest difference that this test would find in 8 of 10 tests.",
+}
+"""What headings mean, for the note below a table."""
 
 
 class Shown(NamedTuple):
@@ -83,7 +99,8 @@ class View:
             details = tuple(None if column.detail is None else column.detail(row) for row in each)
             if not column.optional or any(text not in _NOTHING for text in texts):
                 shown.append(TextColumn(column.head, texts, details, column.figure, column.strong))
-        return cls(title, tuple(shown), note)
+        words = [words for head, words in _EXPLAINED.items() if any(one.head == head for one in shown)]
+        return cls(title, tuple(shown), " ".join([note, *words]).strip())
 
     @classmethod
     def read(cls, kept: Mapping[str, Any]) -> View:
@@ -107,10 +124,14 @@ class View:
         return frame
 
     def html(self) -> Html:
-        """Return the table with its note below it, outside of what scrolls."""
-        lines = [[_cell(column, at) for column in self.columns] for at in range(len(self))]
-        right = [place for place, column in enumerate(self.columns) if column.figure]
-        made = table([column.head for column in self.columns], lines, caption=f"{self.title}.", right=right)
+        """Return the table with its note below it; a text that is the same in all rows stands in its caption."""
+        same = [one for one in self.columns if not one.figure and len(one.texts) > 1 == len({*one.texts})]
+        shown = [one for one in self.columns if one not in same[: len(self.columns) - 1]]
+        facts = "; ".join(f"{one.head}: {one.texts[0]}" for one in same if one not in shown)
+        caption = f"{self.title}. {facts[:1].upper()}{facts[1:]}." if facts else f"{self.title}."
+        lines = [[_cell(column, at) for column in shown] for at in range(len(self))]
+        right = [place for place, column in enumerate(shown) if column.figure]
+        made = table([column.head for column in shown], lines, caption=caption, right=right)
         return join("", [made, element("p", element("small", self.note))]) if self.note else made
 
 

@@ -43,7 +43,7 @@ def differences_view(
     differences: pd.DataFrame,
     title: str = "Differences",
     note: str = "",
-    names: tuple[str, str] = ("from", "to"),
+    names: tuple[str, str] = ("second", "first"),
 ) -> View:
     """Return differences as a table.
 
@@ -56,13 +56,16 @@ def differences_view(
     rows = differences.to_dict("records")
     several = {name for name in ("language", "condition", "measure") if differences[name].nunique() > 1}
     grouped = "group" in differences.columns
+    values = [
+        Shown(names[0], lambda row: value_text(row["value_a"], row["unit"]), figure=True),
+        Shown(names[1], lambda row: value_text(row["value_b"], row["unit"]), figure=True),
+    ]
     columns = [
         *(text(name, name) for name in ("language", "condition") if name in several and not grouped),
         Shown("group" if grouped else "compared", _compared, strong=True),
         *([text("measure", "measure")] if "measure" in several else []),
         count("pairs", "n"),
-        Shown(names[0], lambda row: value_text(row["value_a"], row["unit"]), figure=True),
-        Shown(names[1], lambda row: value_text(row["value_b"], row["unit"]), figure=True),
+        *(values if grouped else reversed(values)),
         Shown(
             "difference",
             lambda row: difference_text(row["difference"], row["unit"]),
@@ -74,8 +77,7 @@ def differences_view(
         Shown("verdict", lambda row: str(row["verdict"]) if grouped else _verdict(row)),
     ]
     units = set(differences["unit"])
-    told = "P is corrected by Holm's method. An interval takes 20 pairs."
-    told += f" {_OF_THOSE_DAYS}" if RATIO in units else ""
+    told = f"An interval takes {ENOUGH} pairs.{f' {_OF_THOSE_DAYS}' if RATIO in units else ''}"
     return View.of(title, columns, rows, f"{note} {told}".strip())
 
 
@@ -120,7 +122,7 @@ def _pairs(unit: object) -> str:
 
 
 def _compared(row: Mapping[Any, Any]) -> str:
-    return str(row["group"]) if "group" in row else f"{row['b']} − {row['a']}"
+    return str(row["group"]) if "group" in row else f"{row['b']}, compared with {row['a']}"
 
 
 def _interval(row: Mapping[Any, Any]) -> str | None:

@@ -3,6 +3,8 @@
 import { make } from "../../_shared/dom.js";
 
 const AROUND = 4;
+/** Maximum number of rows on paper. */
+const PRINTED = 200;
 
 export class VirtualRows {
   /** @type {number} */ count;
@@ -29,6 +31,14 @@ export class VirtualRows {
     this.setCount(0);
     this.onScroll = () => this.later();
     scroller.addEventListener("scroll", this.onScroll, { passive: true });
+    /** Whether the rows are built for paper, where nothing can be scrolled to. */
+    this.printing = false;
+    this.onPrint = (/** @type {Event} */ event) => {
+      this.printing = event.type === "beforeprint";
+      this.paint();
+    };
+    window.addEventListener("beforeprint", this.onPrint);
+    window.addEventListener("afterprint", this.onPrint);
     this.sized = new ResizeObserver(() => this.remeasure());
     this.sized.observe(scroller);
   }
@@ -76,7 +86,7 @@ export class VirtualRows {
     const top = Math.max(this.scroller.scrollTop, 0);
     const first = this.at(top);
     const last = this.at(top + this.scroller.clientHeight);
-    const wanted = new Set();
+    const wanted = new Set(this.printing ? Array.from({ length: Math.min(this.count, PRINTED) }, (_, one) => one) : []);
     // After a jump, rows around the visible ones are not built for a frame that is soon replaced.
     const near = !this.there.size || [...this.there.keys()].some((one) => one >= first && one <= last);
     const around = near ? AROUND : 0;
@@ -157,5 +167,7 @@ export class VirtualRows {
     cancelAnimationFrame(this.frame);
     this.sized.disconnect();
     this.scroller.removeEventListener("scroll", this.onScroll);
+    window.removeEventListener("beforeprint", this.onPrint);
+    window.removeEventListener("afterprint", this.onPrint);
   }
 }

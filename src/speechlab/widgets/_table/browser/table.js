@@ -217,7 +217,7 @@ export class AudioTableView extends View {
   /** Requests missing outlines and differences of the visible rows once scrolling stops. @param {number[]} seen */
   askFor(seen) {
     clearTimeout(this.askTimer);
-    this.askTimer = window.setTimeout(() => {
+    const ask = () => {
       const rows = seen.map((position) => this.rowAt(position)).filter((row) => row >= 0);
       const fresh = (/** @type {string} */ kind) => rows.filter((row) => {
         const key = `${kind}:${row}`;
@@ -229,7 +229,9 @@ export class AudioTableView extends View {
       const columns = this.data.compared(this.reference);
       const differences = columns.length ? fresh(`differences:${columns}`) : [];
       if (differences.length) this.askDifferences(differences, columns).catch(late);
-    }, 60);
+    };
+    if (this.rows.printing) ask(); // paper does not wait
+    else this.askTimer = window.setTimeout(ask, 60);
   }
 
   // ------------------------------------------------------------------------------------------------ rows and order
