@@ -30,7 +30,7 @@ nitpicky = True
 nitpick_ignore = [("py:class", name) for name in lent_names()]
 nitpick_ignore_regex = [
     (r"py:(class|exc|obj)", r"(?!speechlab\.[a-z]+\.[A-Z]\w+$).*"),
-    (r"py:class", r"speechlab\.contract\.Annotated"),
+    (r"py:class", r"speechlab\.(contract|service)\.Annotated"),
 ]
 suppress_warnings = ["config.cache"]
 
