@@ -23,7 +23,6 @@ def client(base_url: str, key: str) -> None:
         assert_type(own, sl.Client)
 
     voices = lab.voices()
-    assert_type(voices, sl.client.VoiceCatalogue)
     voice = voices.find(language="ja")[0]
     assert_type(voice, sl.Voice)
 
@@ -42,13 +41,12 @@ def client(base_url: str, key: str) -> None:
 async def async_client() -> None:
     async with sl.AsyncClient() as lab:
         assert_type(lab, sl.AsyncClient)
-        assert_type(await lab.voices(), sl.client.VoiceCatalogue)
+        assert_type((await lab.voices()).find(language="ja")[0], sl.Voice)
         assert_type((await lab.translate("One.", source_lang="en", target_lang="ja")).text, str)
 
 
 def realtime(lab: sl.Client, voice: sl.Voice) -> None:
     with lab.realtime(voice=voice, format="wav") as session:
-        assert_type(session, sl.client.RealtimeSession)
         assert_type(session.say("One."), sl.client.SpeechClip)
 
 
