@@ -18,7 +18,9 @@ COUNTED = [
     *(f"{number}つ" for number in range(1, 10)),
     *(f"{number}{counter}" for counter in COUNTERS for number in (*range(1, 11), 14, 20, 100, 300, 8000)),
 ]
-COUNTED.remove("20歳")  # the reading is that of 二十歳 (ハタチ); the voices say ニジュッサイ, which is right as well
+COUNTED.remove(
+    "20歳"
+)  # the reading is that of 二十歳 (ハタチ); the voices say ニジュッサイ, which is right as well
 
 
 def sounds(phonemes):
