@@ -3,6 +3,7 @@
 import csv
 import re
 from collections import Counter
+from functools import cache
 from itertools import groupby
 from pathlib import Path
 
@@ -44,6 +45,7 @@ def spoken(language):
     return rows
 
 
+@cache
 def class_of(reference, hypothesis, language):
     """The worst class among the differences of a pair."""
     found = compare_texts(reference, hypothesis, language).differences

@@ -85,8 +85,8 @@ def test_morae(text, count):
 @pytest.mark.slow
 def test_a_text_too_long_for_openjtalk_is_read_in_pieces():
     sentence = "今日は良い天気です。"
-    assert reading(sentence * 2_000) == reading(sentence) * 2_000
-    assert len(reading("今日は良い天気" * 2_000)) > 18_000
+    assert reading(sentence * 400) == reading(sentence) * 400
+    assert len(reading("今日は良い天気" * 400)) > 3_600
 
 
 @settings(max_examples=40, deadline=None)
@@ -116,7 +116,8 @@ def test_figures_and_signs_keep_their_places():
 
 
 @pytest.mark.parametrize(
-    "counter", ["時", "分", "歳", "円", "度", "点", "本", "人", "日", "票", "組", "文字", "行目", "拍子"]
+    "counter",
+    ["時", "分", "歳", "円", "度", "点", "本", "人", "日", "票", "組", "文字", "行目", "拍子", "面", "畳"],
 )
 def test_the_reading_of_a_number_never_depends_on_its_form(counter):
     write = normalizer("ja")

@@ -80,6 +80,7 @@ _FORMS = (
     _Form("分", "", "十"),
     _Form("零", "", _CLOCK),
     _Form("日", "号"),
+    _Form("一百", "百", "百分之"),
     *(_Form("元", name, sign=re.compile("[¥￥]")) for name in ("块", "块钱")),
     _Form("千克", "公斤", sign=re.compile("kg|㎏", re.IGNORECASE)),
     _Form("公里", "千米", sign=re.compile("km|㎞", re.IGNORECASE)),

@@ -16,6 +16,7 @@ from speechlab.text._languages.units import (
     CHINESE_BELOW_ZERO,
     CHINESE_CLOCK,
     CHINESE_FRACTIONS,
+    CHINESE_RATIOS,
     CHINESE_UNITS,
     DATES,
     MONTH_DAYS,
@@ -40,6 +41,7 @@ _SIGNS = (
     MONTH_DAYS,
     CHINESE_FRACTIONS,
     CHINESE_CLOCK,
+    CHINESE_RATIOS,
     CHINESE_BELOW_ZERO,
     CHINESE_UNITS,
     substitution(

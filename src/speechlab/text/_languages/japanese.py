@@ -13,10 +13,13 @@ from speechlab.text._languages.units import (
     DECIMALS,
     JAPANESE_BELOW_ZERO,
     JAPANESE_FRACTIONS,
+    JAPANESE_RATIOS,
     JAPANESE_SHORT_UNITS,
     JAPANESE_UNITS,
+    LEADING_ZEROS,
     MONTH_DAYS,
     NUMERAL,
+    WEEKDAYS,
 )
 from speechlab.text._normalizer import Normalizer, Step
 from speechlab.text._steps import (
@@ -67,6 +70,8 @@ _SPOKEN_SIGNS = (
     JAPANESE_BELOW_ZERO,
     DATES,
     MONTH_DAYS,
+    WEEKDAYS,
+    LEADING_ZEROS,
     JAPANESE_FRACTIONS,
     DECIMALS,
     JAPANESE_UNITS,
@@ -75,6 +80,7 @@ _SPOKEN_SIGNS = (
     _FULL_HOURS,
     _CLOCK,
     _HALF_HOURS,
+    JAPANESE_RATIOS,
 )
 _NUMBERS = Step("numbers", japanese_numbers, f"ja {RULES}")
 

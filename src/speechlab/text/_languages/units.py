@@ -149,3 +149,13 @@ CHINESE_CLOCK = substitution(
     "clock", r"(?<![0-9:])(2[0-4]|[01]?[0-9]):(?:00|([0-5][0-9]))(?![0-9:])", r"\1点\2分", ":"
 )
 """3:20 becomes 3点20分, and 3:05 3点05分."""
+_RATIO = r"(?<![0-9:.])([0-9]{1,3}):([0-9])(?![0-9:.])"
+JAPANESE_RATIOS = substitution("ratios", _RATIO, r"\1対\2", ":")
+CHINESE_RATIOS = substitution("ratios", _RATIO, r"\1比\2", ":")
+"""3:2 becomes 3比2; minutes have two figures."""
+WEEKDAYS = substitution(
+    "weekdays", r"(?<=[0-9〇一二三四五六七八九十]日)\s?\(([月火水木金土日])\)", r"\1曜日", "("
+)
+"""29日(水) becomes 29日水曜日."""
+LEADING_ZEROS = substitution("leading zeros", r"(?<![0-9.,:])0([1-9])(?=[月日時分秒])", r"\1", "0")
+"""8時05分 becomes 8時5分."""

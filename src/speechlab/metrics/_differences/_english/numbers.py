@@ -57,6 +57,7 @@ IN_WORDS = {str(value): word for word, value in VALUES.items() if word != "fourt
     f"{value}th": word for word, value in _ORDINALS.items()
 }
 """Words of figures and ordinals that are one word."""
+_DIGITS = frozenset({*_UNITS, "oh", "o"})
 NUMBER_WORDS = frozenset({*VALUES, *_LARGE, *_ORDINALS, *_PARTS, *_DECADES, *_REPEATS, "oh", "o", "point"})
 _FIGURE = r"\d+(?:\.\d+)?"
 _START = "|".join(
@@ -154,15 +155,9 @@ class _NumberReader:
             return value, kind
         if self._peek() == "hundred":
             self._take()
-            value, kind = value * 100, "large"
-            start = self._at
-            if self._peek() == "and":
-                self._at += 1
-            rest = self._small()
-            if rest is not None and rest[0] < 100 and rest[1] != "fraction":
-                value, kind = value + rest[0], rest[1] or ""
-            else:
-                self._at = start
+            value *= 100
+            rest, kind = self._behind_hundred()
+            value += rest
             if kind == "ordinal":
                 return value, kind
         elif self._peek() in {"hundredth", "thousandth", "millionth"}:
@@ -178,6 +173,19 @@ class _NumberReader:
                 while self._peek() in _LARGE:
                     value, kind = value * _LARGE[self._take()], "large"
         return value, kind
+
+    def _behind_hundred(self) -> tuple[Fraction, str]:
+        """Tens and ones behind a hundred; none where figures are read one by one (eight hundred five five five)."""
+        start = self._at
+        if self._peek() == "and":
+            self._at += 1
+        elif self._peek() in _DIGITS and self._peek(1) in _DIGITS:
+            return Fraction(0), ""
+        rest = self._small()
+        if rest is not None and rest[0] < 100 and rest[1] != "fraction":
+            return rest
+        self._at = start
+        return Fraction(0), "large"
 
     def _small(self) -> tuple[Fraction, str] | None:
         """A number below a hundred in words, or a figure, with its decimals."""

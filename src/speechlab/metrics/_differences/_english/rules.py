@@ -42,6 +42,7 @@ _CHARACTERS = {
     **{
         sign: f" {unicodedata.normalize('NFKC', sign).replace(chr(0x2044), '/')} " for sign in "¼½¾⅓⅔⅛⅜⅝⅞⅕⅖⅗⅘"
     },
+    "″": '"',
     "²": " squared ",
     "³": " cubed ",
     "…": " ",
@@ -162,6 +163,7 @@ _RULES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"(?<![\d./])(0?[1-9]|1[0-2])[/.](1[3-9]|2\d|3[01])[/.](\d{4}|\d\d)(?![\d./]\d)", _date(2, 1, 3)),
     (rf"(?:\bthe )?(?<![\d.]){_DAY} (?:of )?{_MONTH}{_YEAR}", _date(1, 2, 3)),
     (rf"\b{_MONTH} (?:the )?{_DAY}(?![\d/:]|\.\d){_YEAR}", _date(2, 1, 3)),
+    (r"(?:(?<=\bthe )|^)([12]?\d|3[01])(?=\W*$)", r"\1th"),
     # money
     (rf"(us\$|a\$|c\$|[$£€¥₹₩₽]) ?{_AMOUNT} ?(k|mn|m|bn|b|tn|thousand|million|billion)?\b", _sum),
     (rf"\b(usd|eur|gbp|jpy|aud|cad|inr) ?{_AMOUNT}()\b", _sum),
@@ -174,6 +176,7 @@ _RULES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
         _behind,
     ),
     # signs
+    (r"(?<=\d)'\s?(\d\d?)(?:\"|'')", r" ft \1 ″ "),
     (r"(?<=\d)\s?km/h\b", " kmh"),
     (r"(?<=\d)\s?m/s\b", " mps"),
     (r"\bper cent\b|\bpct\b|%", " percent "),
@@ -188,7 +191,7 @@ _RULES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"(?<=\d)(?=(?!th\b|s\b)[a-z])|(?<=[a-z])(?=\d)", " "),
     # what is left of punctuation
     (
-        r"[^\w\s'./:~]|_|(?<!\d):|:(?!\d)|(?<!\d)\.|\.(?!\d)|(?<![\d ])/|/(?![\d ])|(?<!\w)'(?!s\b|d\b)|'(?!\w)",
+        r"[^\w\s'./:~″]|_|(?<!\d):|:(?!\d)|(?<!\d)\.|\.(?!\d)|(?<![\d ])/|/(?![\d ])|(?<!\w)'(?!s\b|d\b)|'(?!\w)",
         " ",
     ),
     (r"(?<![\d./:])\d+(?: \d+)+(?![./:]?\d)", lambda match: match[0].replace(" ", "")),

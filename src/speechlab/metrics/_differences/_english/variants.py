@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib.resources import files
 from itertools import islice, product
 from typing import TYPE_CHECKING
 
@@ -17,202 +18,23 @@ FILLERS = frozenset(words("uh um er erm uhm umm uhh hm hmm hmmm mm mmm mhm ehm")
 """Sounds of hesitation. Words that are also used so (like, well) are words."""
 
 
-def _read(lines: str) -> dict[str, tuple[str, ...]]:
-    """A table of lines such as ``vs: versus; against``: a reading is compared without its blanks."""
-    table = {}
-    for line in lines.strip().splitlines():
-        name, _, readings = line.partition(":")
-        table[name.strip()] = tuple(reading.strip().replace(" ", "") for reading in readings.split(";"))
-    return table
+def _read(section: str) -> dict[str, tuple[str, ...]]:
+    """A section of the table with lines such as ``vs: versus; against``; blanks in a reading do not count."""
+    text = (files(__package__) / "readings.txt").read_text(encoding="utf-8")
+    lines = text.split(f"# {section}\n")[1].split("#")[0].replace(" ", "").splitlines()
+    return {name: tuple(readings.split(";")) for name, _, readings in (line.partition(":") for line in lines)}
 
 
-_UNITS = _read(
-    """
-    km: kilometers; kilometer; k
-    k: thousand; kilometers; kilometer; kay
-    m: meters; meter; million; minutes
-    cm: centimeters; centimeter
-    mm: millimeters; millimeter
-    kg: kilograms; kilogram; kilos; kilo; kilogramme; kilogrammes
-    kgs: kilograms; kilos
-    g: grams; gram; grammes; gramme
-    mg: milligrams; milligram
-    l: liters; liter
-    ml: milliliters; milliliter
-    cl: centiliters; centiliter
-    ft: feet; foot
-    in: inches; inch
-    yd: yards; yard
-    mi: miles; mile
-    lb: pounds; pound
-    lbs: pounds; pound
-    oz: ounces; ounce
-    mph: miles per hour; miles an hour
-    kph: kilometers per hour; kilometers an hour
-    kmh: kilometers per hour; kilometers an hour
-    mps: meters per 2th
-    h: hours; hour
-    hr: hours; hour
-    hrs: hours
-    min: minutes; minute
-    mins: minutes
-    s: seconds; 2th
-    sec: seconds; 2th
-    secs: seconds
-    ms: milliseconds; millisecond
-    hz: hertz
-    khz: kilohertz
-    mhz: megahertz
-    ghz: gigahertz
-    kb: kilobytes; kilobyte
-    mb: megabytes; megabyte; megs
-    gb: gigabytes; gigabyte; gigs
-    tb: terabytes; terabyte
-    mbps: megabits per second; megabits per 2th
-    gbps: gigabits per second; gigabits per 2th
-    w: watts; watt
-    kw: kilowatts; kilowatt
-    mw: megawatts; megawatt
-    kwh: kilowatt hours; kilowatt hour
-    v: volts; volt; versus
-    c: celsius; degrees celsius; degrees
-    f: fahrenheit; degrees fahrenheit; degrees
-    celsius: degrees celsius
-    fahrenheit: degrees fahrenheit
-    p: pence
-    x: times; by
-    am: a m
-    sq: square
-    """
-)
-"""Readings of words behind a figure."""
-_WORDS = _read(
-    """
-    dr: doctor; drive
-    st: saint; street
-    mr: mister
-    mrs: missus; misses; mistress
-    ms: miz; miss
-    prof: professor
-    capt: captain
-    gov: governor
-    gen: general
-    sen: senator
-    rep: representative
-    rev: reverend
-    hon: honorable; honourable
-    pres: president
-    asst: assistant
-    assoc: associate
-    lt: lieutenant
-    col: colonel
-    sgt: sergeant
-    cpl: corporal
-    cmdr: commander
-    det: detective
-    insp: inspector
-    supt: superintendent
-    jr: junior
-    sr: senior
-    esq: esquire
-    mt: mount; mountain
-    ft: fort
-    ave: avenue
-    av: avenue
-    rd: road
-    blvd: boulevard
-    ln: lane
-    hwy: highway
-    pkwy: parkway
-    sq: square
-    pl: place
-    ct: court
-    apt: apartment
-    ste: suite
-    fl: floor
-    bldg: building
-    dept: department
-    univ: university
-    govt: government
-    natl: national
-    intl: international
-    inc: incorporated
-    ltd: limited
-    corp: corporation
-    co: company
-    bros: brothers
-    est: established; estimated
-    approx: approximately
-    min: minimum; minutes; minute
-    max: maximum
-    avg: average
-    misc: miscellaneous
-    tel: telephone
-    ext: extension
-    temp: temperature
-    vol: volume
-    ch: chapter
-    fig: figure
-    figs: figures
-    pp: pages
-    ed: edition
-    vs: versus
-    v: versus
-    etc: et cetera; etcetera
-    eg: for example; for instance; e g
-    ie: that is; i e
-    ps: postscript
-    aka: also known as; a k a
-    jan: january
-    feb: february
-    mar: march
-    apr: april
-    jun: june
-    jul: july
-    aug: august
-    sep: september
-    sept: september
-    oct: october
-    nov: november
-    dec: december
-    mon: monday
-    tue: tuesday
-    tues: tuesday
-    wed: wednesday
-    thu: thursday
-    thur: thursday
-    thurs: thursday
-    fri: friday
-    sat: saturday
-    sun: sunday
-    's: is; has
-    'd: would; had; did
-    ~: ; to; through; dash; minus; and
-    /: ; slash; or; per; and
-    squared: square
-    madam: maam
-    alright: all right
-    half: 1/2
-    number: hash; pound
-    minus: negative
-    ii: 2; 2th; the 2th
-    iii: 3; 3th; the 3th
-    iv: 4; 4th; the 4th
-    vi: 6; 6th; the 6th
-    vii: 7; 7th; the 7th
-    viii: 8; 8th; the 8th
-    ix: 9; 9th; the 9th
-    xi: 11; 11th; the 11th
-    xii: 12; 12th; the 12th
-    xiii: 13; 13th; the 13th
-    xiv: 14; 14th; the 14th
-    xv: 15; 15th; the 15th
-    xvi: 16; 16th; the 16th
-    xx: 20; 20th
-    xxi: 21; 21th
-    """
-)
-SILENT = frozenset({"~", "/"})
+_UNITS = _read("behind a figure")
+_TENS = ("", "x", "xx", "xxx", "xl", "l")
+_ONES = ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix")
+_ROMAN = {
+    tens + ones: (str(value), f"{value}th", f"the{value}th")
+    for value, (tens, ones) in enumerate(product(_TENS, _ONES))
+    if len(tens + ones) > 1 and tens + ones != "xl"  # a size
+}
+_WORDS = _read("anywhere") | _ROMAN
+SILENT = frozenset({"~", "/", "″"})
 """Signs that need not be read."""
 _BETWEEN = frozenset({"~", "/", "degrees", "square", "cubic", "sq", "squared"})
 _DATE = re.compile(r"(\d{1,2})/(\d{1,2})(?:/(\d\d(?:\d\d)?))?")
@@ -241,7 +63,9 @@ def readings(words: Sequence[str], *, figure: bool) -> frozenset[str]:
 def _other(word: str, *, figure: bool) -> tuple[str, ...]:
     if ":" in word:
         full = (f"{word[:-3]}oclock", word[:-3]) if word.endswith(":00") else ()
-        return (word.replace(":", ""), word.replace(":", "."), *full)
+        ratio = (word.replace(":", "to"),) if word[-2:-1] == ":" else ()
+        figures = word.replace(":", "")
+        return (figures, figures.removeprefix("0"), word.replace(":", "."), *ratio, *full)
     if "/" in word and word != "/":
         return (*_dates(word), *_out_of(word))
     units = _UNITS.get(word, ()) if figure else ()
