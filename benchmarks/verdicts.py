@@ -27,7 +27,6 @@ from speechlab.metrics import (
     attribute,
     by_bins,
     compare,
-    compare_all,
     compare_translations,
     error_rate,
     rank,
@@ -141,7 +140,7 @@ def of_several(systems: int, speakers: np.ndarray | None) -> Callable[[int], Ite
         errors = [by_speaker(random, systems, names, 0.5) for random in randoms]
         for each in tables(errors, speaker=[names] * count):
             given = dict(zip("abcdef", each, strict=False))
-            found = compare_all(given, draws=1, groups=None if speakers is None else "speaker")
+            found = compare(given, draws=1, groups=None if speakers is None else "speaker")
             yield {
                 "significant": bool((found["verdict"] != ALIKE).any()),
                 "(p)": bool((found["p"] < 0.05).any()),
@@ -539,10 +538,10 @@ LINES: dict[str, Callable[[int], Iterator[Found]]] = {
         for name, speakers in (("8", FEW), ("20", MANY), ("12 uneven", UNEVEN))
         for sd in (0.0, 0.3, 0.6)
     },
-    "compare_all, 3 systems, 40 utterances": of_several(3, None),
-    "compare_all, 5 systems, 40 utterances": of_several(5, None),
-    "compare_all, 3 systems, groups: 12 speakers": of_several(3, EVEN),
-    "compare_all, 5 systems, groups: 12 uneven speakers": of_several(5, UNEVEN),
+    "compare, 3 systems, 40 utterances": of_several(3, None),
+    "compare, 5 systems, 40 utterances": of_several(5, None),
+    "compare, 3 systems, groups: 12 speakers": of_several(3, EVEN),
+    "compare, 5 systems, groups: 12 uneven speakers": of_several(5, UNEVEN),
     **{f"rank, {count} systems, {n} utterances": of_rank(count, n) for count in (2, 4) for n in (6, 20, 50)},
     **{
         f"attribute, voices of engines {engines}, {n} utterances, {rate:.0%} slips": of_attribute(

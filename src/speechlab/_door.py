@@ -1,9 +1,13 @@
-"""Module names of public objects: each has the name of its room, not that of its file."""
+"""What a room's door does to names: objects are named after the room, and old names lead to the new ones."""
 
 from __future__ import annotations
 
+import warnings
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
 
 
 def name_after(room: str, names: dict[str, Any], only: list[str] | None = None) -> None:
@@ -22,3 +26,22 @@ def name_after(room: str, names: dict[str, Any], only: list[str] | None = None) 
         value = names.get(name)
         if isinstance(value, (type, FunctionType)) and value.__module__.startswith(f"{room}._"):
             value.__module__ = room
+
+
+def old_names(room: str, renamed: Mapping[str, tuple[str, Any]]) -> Callable[[str], Any]:
+    """Make a room's ``__getattr__`` that serves names of version 0.1 with a warning, until version 0.3.
+
+    Args:
+        room: The room's name, such as ``"speechlab.plots"``.
+        renamed: By the old name, what to write in its place, and the value.
+    """
+
+    def __getattr__(name: str) -> Any:  # noqa: N807 - a module's own hook, PEP 562
+        if name not in renamed:
+            raise AttributeError(f"module {room!r} has no attribute {name!r}", name=name)
+        new, value = renamed[name]
+        message = f"{room}.{name} is now {room}.{new}; the old name goes in version 0.3"
+        warnings.warn(message, FutureWarning, stacklevel=2)
+        return value
+
+    return __getattr__

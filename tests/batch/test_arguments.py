@@ -151,8 +151,8 @@ def test_other_doors_refuse_as_well(refused, reverser, store):
     refused(batch.load, 5, store)
     refused(batch.load, "x", 5)
     refused(batch.runs, 5)
-    refused(batch.segments, 5)
-    refused(batch.segments, FRAME)
+    refused(batch.to_segments, 5)
+    refused(batch.to_segments, FRAME)
 
 
 STUDIES = [
@@ -223,7 +223,7 @@ def test_what_is_wrong_with_a_call_is_a_few_lines_in_a_cell(reverser, translator
         "batch.transcribe(frame, lab, temperature='hot')": "temperature 'hot' is no number, and no column; the table",
         "batch.run(3, lab)": "plan is 3; give what sl.batch.plan_synthesis and its like return",
         "batch.load('a run', 'gone')": "there is no store in gone",
-        "batch.segments(frame, store)": "the table has no column 'key'",
+        "batch.to_segments(frame, store)": "the table has no column 'key'",
     }
     names = {
         "batch": batch,

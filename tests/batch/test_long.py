@@ -152,7 +152,7 @@ def test_a_reply_that_cannot_be_right_costs_its_row_alone(ears, store, tmp_path)
         with pytest.warns(
             UserWarning, match=r"no segments of 1 rows: sha256:.* ends at 2 s, before its start"
         ):
-            timed = batch.segments(heard, store)
+            timed = batch.to_segments(heard, store)
         assert timed["position"].tolist() == [0, 2]
         assert list(timed.attrs[batch.FAULTS_ATTRIBUTE]) == [1]
         done = batch.run(

@@ -450,7 +450,9 @@ def test_translations_have_the_same_names(tmp_path):
             "error": None,
         }
     )
-    scores = score_translations(rows, hypothesis="translation", language="target_lang", metrics=["chrf"])
+    scores = score_translations(
+        rows, by=(), hypothesis="translation", language="target_lang", metrics=["chrf"]
+    )
     summary = pd.DataFrame(
         {
             "source_lang": ["ja"],

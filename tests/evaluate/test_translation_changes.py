@@ -11,7 +11,7 @@ from speechlab import evaluate
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._translation.measures import Columns
 from speechlab.evaluate._translation.report import translation_report
-from speechlab.metrics import translation_score
+from speechlab.metrics import score_translations
 
 GOOD = "The meeting room is on the third floor of the building."
 BAD = "A room for the meeting can be found above."
@@ -39,7 +39,7 @@ def made(translated, count=12, *, text="会議室は{}階です。", **columns):
     frame["status"] = frame["translation"].isna().map({True: "error", False: "ok"})
     frame["error"] = frame["translation"].isna().map({True: "no", False: None})
     frame["chrf"] = [
-        translation_score([row["reference"]], [row["translation"]], metrics=["chrf"]).chrf
+        score_translations([row["reference"]], [row["translation"]], metrics=["chrf"]).chrf
         if isinstance(row["translation"], str)
         else float("nan")
         for row in frame.to_dict("records")

@@ -34,7 +34,7 @@ TRANSLATED = pd.DataFrame(
     }
 )
 RATE = metrics.error_rate(["a b", "c d"], ["a b", "c x"])
-TRANSLATION = metrics.translation_score(["a b", "c d"], ["a b", "c x"])
+TRANSLATION = metrics.score_translations(["a b", "c d"], ["a b", "c x"])
 WORDS = pd.DataFrame({"start": [0.0], "end": [1.0], "word": ["a"], "correct": [True], "confidence": [0.5]})
 SEGMENTS = segments.frame([(0.0, 1.0, "a b")], file="a.wav")
 CLIP = AudioClip(np.random.default_rng(0).normal(0, 0.1, 8_000).astype("f4"), 16_000)
@@ -72,7 +72,7 @@ FUNCTIONS = {
         metrics.compare,
         {"scored_a": SCORED, "scored_b": SCORED, "on": None, "names": ("a", "b"), **DRAWS, "groups": None},
     ),
-    "compare_all": (metrics.compare_all, {"systems": {"a": SCORED, "b": SCORED}, **DRAWS}),
+    "compare of several": (metrics.compare, {"scored_a": {"a": SCORED, "b": SCORED}, **DRAWS}),
     "attribute": (
         metrics.attribute,
         {"scored": VOICES, "voice": "speaker", "utterance": "text", "engine": None},
@@ -81,8 +81,8 @@ FUNCTIONS = {
         metrics.rank,
         {"scored": VOICES, "system": "speaker", "utterance": "text", "power": 0.8, **DRAWS},
     ),
-    "rank_each": (
-        metrics.rank_each,
+    "rank by condition": (
+        metrics.rank,
         {"scored": VOICES, "by": "language", "system": "speaker", "utterance": "text", "power": 0.8, **DRAWS},
     ),
     "edits": (metrics.edits, {"scored": SCORED, "reference": "text", "hypothesis": "hypothesis"}),
@@ -100,7 +100,10 @@ FUNCTIONS = {
         metrics.calibration,
         {"table": WORDS, "correct": "correct", "confidence": "confidence", "bins": 10},
     ),
-    "compare_texts": (metrics.compare_texts, {"reference": "三", "hypothesis": "四", "language": "ja"}),
+    "classify_differences": (
+        metrics.classify_differences,
+        {"reference": "三", "hypothesis": "四", "language": "ja"},
+    ),
     "formatting_rates": (
         metrics.formatting_rates,
         {"references": FRAME, "reference": "text", "hypothesis": "hypothesis", "language": "language"}
@@ -170,8 +173,8 @@ FUNCTIONS = {
             "source": "text",
         },
     ),
-    "translation_score": (
-        metrics.translation_score,
+    "score_translations": (
+        metrics.score_translations,
         {
             "references": ["a"],
             "hypotheses": ["a"],
@@ -185,8 +188,8 @@ FUNCTIONS = {
             "source_language": None,
         },
     ),
-    "translation_score of a table": (
-        metrics.translation_score,
+    "score_translations of a table": (
+        metrics.score_translations,
         {
             "references": TRANSLATED,
             "reference": "reference",
@@ -199,10 +202,10 @@ FUNCTIONS = {
         {"metric": "chrf", **DRAWS, "groups": None},
     ),
     "TranslationScore.frame": (TRANSLATION.frame, DRAWS),
-    "score_translations": (
+    "score_translations by group": (
         metrics.score_translations,
         {
-            "frame": TRANSLATED,
+            "references": TRANSLATED,
             "reference": "reference",
             "hypothesis": "translation",
             "language": "target_lang",
@@ -211,10 +214,6 @@ FUNCTIONS = {
             **DRAWS,
             "groups": None,
         },
-    ),
-    "compare_recordings": (
-        metrics.compare_recordings,
-        {"recordings": [CLIP], "references": [CLIP], "measures": None, "sample_rate": 8_000},
     ),
     "speech_measures": (
         metrics.speech_measures,
@@ -315,12 +314,8 @@ ACCEPTED_BY = {
     ("error_rate", "hypotheses"): set(),
     # Names of missing columns.
     ("score", "references"): set(),
-    ("compare_texts", "language"): set(),
-    ("compare_recordings", "references"): {"x", "[None]", "[nan]"},
-    ("compare_recordings", "recordings"): {"x", "[None]", "[nan]"},
-    ("compare_recordings", "measures"): {"None", "{}"},
-    ("compare_recordings", "sample_rate"): set(),
-    ("rank_each", "by"): set(),
+    ("classify_differences", "language"): set(),
+    ("rank by condition", "by"): {"None"},
     ("edits", "reference"): ANYTHING_HASHABLE,
     ("edits", "hypothesis"): ANYTHING_HASHABLE,
     ("compare_translations", "references"): set(),
@@ -338,18 +333,19 @@ ACCEPTED_BY = {
     ("score", "reference"): set(),
     ("score", "hypothesis"): set(),
     ("score", "language"): set(),
-    ("score_translations", "reference"): set(),
-    ("score_translations", "hypothesis"): set(),
-    ("score_translations", "language"): set(),
+    ("score_translations by group", "reference"): set(),
+    ("score_translations by group", "hypothesis"): set(),
+    ("score_translations by group", "language"): {"None"},
+    ("score_translations by group", "references"): set(),
     ("glossary_terms", "references"): {"None", "x"},
     ("glossary_terms of a table", "references"): {"[]"},
     ("glossary_terms of a table", "reference"): set(),
     ("glossary_terms of a table", "hypothesis"): set(),
     ("attribute", "engine"): {"None"},
-    ("translation_score", "glossary"): {"None", "[]", "{}"},
-    ("translation_score of a table", "references"): set(),
-    ("translation_score of a table", "reference"): set(),
-    ("translation_score of a table", "hypothesis"): set(),
+    ("score_translations", "glossary"): {"None", "[]", "{}"},
+    ("score_translations of a table", "references"): set(),
+    ("score_translations of a table", "reference"): set(),
+    ("score_translations of a table", "hypothesis"): set(),
     ("speech_measures", "language"): set(),
     ("language_code", "language"): set(),
     ("word_times", "hypothesis"): set(),
@@ -365,7 +361,7 @@ ACCEPTED_BY = {
     ("writes_without_spaces", "language"): TEXT,
     # Optional columns.
     ("glossary_terms of a table", "source"): ANYTHING_HASHABLE,
-    ("translation_score of a table", "source"): ANYTHING_HASHABLE,
+    ("score_translations of a table", "source"): ANYTHING_HASHABLE,
     ("speech_measures of a table", "text"): ANYTHING_HASHABLE,
     ("speech_measures of a table", "language"): set(),
 }
@@ -431,8 +427,8 @@ def test_a_table_of_polars_is_refused_with_advice(name, argument, kind):
         (lambda: metrics.summarize(SCORED.assign(speaker=["a", pd.NA]), groups="speaker"), r"groups\[1\]"),
         (lambda: metrics.speech_measures(np.zeros(16_000, np.float32)), "sample rate is not known"),
         (lambda: metrics.speech_measures([CLIP], f0_range_hz=(500, 60)), "f0_range_hz"),
-        (lambda: metrics.translation_score([["a"], []], ["a", "b"]), r"references\[1\] is empty"),
-        (lambda: metrics.translation_score(["a"], ["a"], tokenize="spm"), "'spm'"),
+        (lambda: metrics.score_translations([["a"], []], ["a", "b"]), r"references\[1\] is empty"),
+        (lambda: metrics.score_translations(["a"], ["a"], tokenize="spm"), "'spm'"),
     ],
 )
 def test_errors_name_the_problem(call, hint):

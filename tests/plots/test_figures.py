@@ -61,7 +61,7 @@ def drawn(rows, summary):
     return {
         "rates": plots.error_rates(summary),
         "several": plots.error_rates(summary.query("unit == 'char'"), rates=["cer", "reading_cer"]),
-        "differences": plots.differences(metrics.compare_all(systems, draws=200)),
+        "differences": plots.differences(metrics.compare(systems, draws=200)),
         "bins": plots.error_by_measure(bins),
         "lines": plots.error_by_measure(
             pd.concat([bins.assign(voice="芽衣"), bins.assign(voice="b")]), by="voice"
@@ -305,7 +305,7 @@ def test_hostile_names_stand_in_the_figure_as_they_are(recwarn):
     for figure in (
         plots.confusions(errors.assign(hypothesis=names[::-1])),
         plots.listeners(rated),
-        plots.segments(tiers),
+        plots.timeline(tiers),
     ):
         figure.draw_without_rendering()
         axes = figure.axes[-1]
@@ -357,7 +357,7 @@ CALLS = pd.DataFrame({"voice": ["a", "b"], "latency_s": [0.0, 1.0], "text": ["x"
         (plots.error_rates, CALLS, {}, "no column .*unit.*summarize"),
         (plots.error_rates, 3, {}, "not a pandas DataFrame"),
         (plots.error_rates, metrics.summarize([], [], language="en"), {}, "no rows"),
-        (plots.differences, CALLS, {}, "no column.*compare_all"),
+        (plots.differences, CALLS, {}, "no column.*compare"),
         (plots.error_by_measure, CALLS, {}, "no column.*by_bins"),
         (plots.confusions, CALLS, {}, "no column.*confusions"),
         (plots.confusions, metrics.confusions(["a"], ["a"], language="en"), {}, "no rows"),

@@ -33,7 +33,7 @@ def without_extra(monkeypatch):
 
 def families(**options):
     """The families of a figure that is drawn; a letter without a glyph is a warning, and so an error."""
-    figure = plots.segments({"said": SAID}, **options)
+    figure = plots.timeline({"said": SAID}, **options)
     figure.savefig(BytesIO(), format="svg")
     return figure.axes[-1].texts[0].get_fontfamily()
 
@@ -47,7 +47,7 @@ def test_the_font_of_the_extra_is_used_where_the_system_has_none():
 @pytest.mark.filterwarnings("ignore:Glyph:UserWarning")  # matplotlib names each letter
 def test_a_font_that_was_installed_later_is_found(system, without_extra, tmp_path):
     with pytest.warns(UserWarning, match="no font for '、は今日！ＫＯ' was found"):
-        plots.segments({"said": SAID})
+        plots.timeline({"said": SAID})
     (tmp_path / "broken.otf").write_bytes(b"no font")
     (tmp_path / "noto.ttc").symlink_to(FONT)
     system += [str(tmp_path / "broken.otf"), str(tmp_path / "noto.ttc")]
@@ -64,9 +64,9 @@ def test_a_font_that_was_removed_is_not_used():
 @pytest.mark.filterwarnings("ignore:Glyph:UserWarning")
 def test_without_a_font_the_warning_names_the_command(without_extra):
     with pytest.warns(UserWarning, match=r"boxes are drawn; .* pip install 'speechlab\[fonts\]'"):
-        plots.segments({"said": SAID})
+        plots.timeline({"said": SAID})
 
 
 def test_figures_without_such_letters_look_for_no_font(without_extra):
     latin = segments.frame([(0, 1, "Straße – 😀 №1")])
-    plots.segments({"said": latin})
+    plots.timeline({"said": latin})

@@ -34,7 +34,7 @@ def bars(axes):
 @pytest.mark.slow
 def test_each_panel_has_what_it_says(tmp_path):
     found = segments.frame([(0.4, 2.4, "one"), (2.0, 3.0, "overlaps"), (4.0, 4.0, "instant")], file="a.wav")
-    figure = plots.segments({"reference": SAID, "found": found}, tone())
+    figure = plots.timeline({"reference": SAID, "found": found}, tone())
     wave, spectrum, tiers = figure.axes
     assert {axes.get_xlim() for axes in figure.axes} == {(0.0, 6.0)}
     assert wave.get_ylim()[1] == pytest.approx(0.525, abs=0.01)
@@ -57,7 +57,7 @@ def test_texts_are_texts_and_stay_in_their_bars():
     crowded = segments.frame(
         [(0, 1, long), (1, 1.02, "gone"), (2, 6, "今日は天気がいいですね")], file="a.wav"
     )
-    figure = plots.segments({"said": SAID, "crowded": crowded}, width=5)
+    figure = plots.timeline({"said": SAID, "crowded": crowded}, width=5)
     axes = figure.axes[-1]
     texts = [text.get_text() for text in axes.texts]
     assert texts[1] == "see $you$ <b>_then_</b>"
@@ -73,21 +73,21 @@ def test_texts_are_texts_and_stay_in_their_bars():
 
 def test_every_letter_has_a_glyph(recwarn):
     """A missing glyph is a warning of matplotlib's."""
-    plots.segments(SAID, language="ja").savefig(BytesIO(), format="png")
+    plots.timeline(SAID, language="ja").savefig(BytesIO(), format="png")
     assert [str(one.message) for one in recwarn] == []
 
 
 def test_a_stretch_is_cut_out():
-    figure = plots.segments(SAID, tone(), start=1.0, end=4.0, spectrogram=False)
+    figure = plots.timeline(SAID, tone(), start=1.0, end=4.0, spectrogram=False)
     assert len(figure.axes) == 2
     assert figure.axes[1].get_xlim() == (1.0, 4.0)
     assert [bar[:2] for bar in bars(figure.axes[1])] == [(1.0, 2.0), (3.0, 4.0)]
-    assert len(plots.segments({}, tone()).axes) == 2
-    assert len(plots.segments({"none": segments.frame([])}, tone(0.001)).axes) == 3
+    assert len(plots.timeline({}, tone()).axes) == 2
+    assert len(plots.timeline({"none": segments.frame([])}, tone(0.001)).axes) == 3
 
 
 def test_the_figure_reads_in_grey_and_shows_itself():
-    figure = plots.segments(SAID)
+    figure = plots.timeline(SAID)
     bar = figure.axes[0].patches[0]
     light = [
         float(np.dot(to_rgb(color), (0.299, 0.587, 0.114))) for color in ("#1a1a1a", bar.get_facecolor())
@@ -98,7 +98,7 @@ def test_the_figure_reads_in_grey_and_shows_itself():
 
 def test_silence_is_white():
     silence = AudioClip(np.zeros(16_000, np.float32), 16_000)
-    (shown,) = [image for axes in plots.segments(SAID, silence).axes for image in axes.images]
+    (shown,) = [image for axes in plots.timeline(SAID, silence).axes for image in axes.images]
     assert (shown.to_rgba(shown.get_array())[..., :3] == 1).all()
 
 
@@ -106,7 +106,7 @@ def test_silence_is_white():
 def test_nothing_of_pyplot_is_loaded():
     code = (
         "import sys; from speechlab import plots, segments; "
-        "plots.segments(segments.frame([(0, 1, 'a')])); print('matplotlib.pyplot' in sys.modules)"
+        "plots.timeline(segments.frame([(0, 1, 'a')])); print('matplotlib.pyplot' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
@@ -130,10 +130,10 @@ def test_nothing_of_pyplot_is_loaded():
 )
 def test_what_is_refused(error, tiers, given):
     with pytest.raises(error):
-        plots.segments(tiers[0] if isinstance(tiers, list) else tiers, **given)
+        plots.timeline(tiers[0] if isinstance(tiers, list) else tiers, **given)
 
 
 def test_several_recordings_in_a_tier_are_refused_with_the_remedy():
     both = segments.frame([{"file": "a", "start": 0, "end": 1}, {"file": "b", "start": 0, "end": 1}])
     with pytest.raises(SegmentError, match=r"2 recordings.*table\[table\['file'\] == 'a'\]"):
-        plots.segments(both)
+        plots.timeline(both)

@@ -7,7 +7,7 @@ from functools import cache
 from itertools import groupby
 from pathlib import Path
 
-from speechlab.metrics import compare_texts
+from speechlab.metrics import classify_differences
 
 TESTS = Path(__file__).parents[1]
 PAIRS = TESTS / "metrics" / "rates" / "pairs"
@@ -39,7 +39,9 @@ def spoken(language):
     for (_, text, transcript), of_pair in groupby(
         rows, lambda row: (row["voice"], row["text"], row["transcript"])
     ):
-        for row, found in zip(of_pair, compare_texts(text, transcript, language).differences, strict=True):
+        for row, found in zip(
+            of_pair, classify_differences(text, transcript, language).differences, strict=True
+        ):
             assert (row["reference"], row["hypothesis"]) == (found.reference, found.hypothesis), row
             row["found"] = found.kind
     return rows
@@ -48,7 +50,7 @@ def spoken(language):
 @cache
 def class_of(reference, hypothesis, language):
     """The worst class among the differences of a pair."""
-    found = compare_texts(reference, hypothesis, language).differences
+    found = classify_differences(reference, hypothesis, language).differences
     return max((one.kind for one in found), key=CLASSES[language].index, default="equal")
 
 

@@ -21,7 +21,7 @@ WITHOUT = {
     "a call of a service, or what it returns: docs/client.md, docs/batch.md and docs/conform.md show the calls": """
         client.AsyncClient client.SpeechClip client.connect client.opentelemetry_hook
         conform.run batch.assemble batch.load batch.plan_synthesis batch.plan_transcription
-        batch.plan_translation batch.run batch.segments batch.synthesize batch.transcribe
+        batch.plan_translation batch.run batch.to_segments batch.synthesize batch.transcribe
         batch.transcribe_long batch.translate widgets.StreamPlayer""",
     "what rooms of this package ask of each other, and nobody else": """
         batch.in_turns batch.timed""",

@@ -9,6 +9,7 @@ limits.
 from __future__ import annotations
 
 from speechlab._door import name_after as _name_after
+from speechlab._door import old_names as _old_names
 from speechlab.batch._history.failures import failures
 from speechlab.batch._history.run import Run, load, runs
 from speechlab.batch._history.verify import Verification
@@ -35,7 +36,7 @@ from speechlab.batch._run.progress import Progress as Progress
 from speechlab.batch._table.assemble import assemble
 from speechlab.batch._table.failures import failures_told_elsewhere as failures_told_elsewhere
 from speechlab.batch._table.timed import FAULTS_ATTRIBUTE as FAULTS_ATTRIBUTE
-from speechlab.batch._table.timed import segments
+from speechlab.batch._table.timed import to_segments
 from speechlab.batch._timing import Arrivals as Arrivals
 from speechlab.batch._timing import TimedCall as TimedCall
 from speechlab.batch._timing import in_turns, timed
@@ -54,12 +55,13 @@ __all__ = [
     "plan_translation",
     "run",
     "runs",
-    "segments",
     "synthesize",
     "timed",
+    "to_segments",
     "transcribe",
     "transcribe_long",
     "translate",
 ]
 
 _name_after(__name__, globals())
+__getattr__ = _old_names(__name__, {"segments": ("to_segments", to_segments)})

@@ -116,7 +116,7 @@ def vad_sweep(
         )
     see = "A recording counts once for each min_silence_gap; the column 'failed' says how many are left out"
     tell_failed(heard, see, _PREFIX)
-    speech = batch.segments(heard, store, prefix=_PREFIX, audio=audio)
+    speech = batch.to_segments(heard, store, prefix=_PREFIX, audio=audio)
     places = speech["position"].to_numpy() % max(1, len(frame))
     speech["file"] = pd.Series(names, dtype="str").iloc[places].to_numpy()
     bad = ~heard[f"{_PREFIX}status"].isin(["ok", "cached"])

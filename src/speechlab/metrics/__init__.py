@@ -6,12 +6,15 @@ tables, and measures clips; it makes no calls and draws no figures.
 Used by ``batch``, ``evaluate``, ``widgets``, ``plots`` and people in notebooks.
 """
 
+from functools import partial as _partial
+
 from speechlab._door import name_after as _name_after
+from speechlab._door import old_names as _old_names
 from speechlab.metrics._alignment.alignment import Alignment, Edit, alignment_html, alignment_text
-from speechlab.metrics._differences.compare import compare_texts
+from speechlab.metrics._differences.compare import classify_differences
 from speechlab.metrics._differences.differences import Difference, TextComparison
 from speechlab.metrics._rates.bins import by_bins
-from speechlab.metrics._rates.compare import compare, compare_all
+from speechlab.metrics._rates.compare import compare
 from speechlab.metrics._rates.comparison import Comparison
 from speechlab.metrics._rates.entities import entity_scores
 from speechlab.metrics._rates.error_rate import ErrorRate, error_rate
@@ -24,7 +27,6 @@ from speechlab.metrics._reports.edits import edits
 from speechlab.metrics._reports.html import alignments_html
 from speechlab.metrics._reports.suspects import suspects
 from speechlab.metrics._reports.trn import read_trn, write_trn
-from speechlab.metrics._sound.against import compare_recordings
 from speechlab.metrics._sound.measures import loudness, speech_measures
 from speechlab.metrics._sound.networks import Dnsmos, dnsmos, speaker_embedding, speaker_similarity
 from speechlab.metrics._statistics.bootstrap import Interval
@@ -45,13 +47,13 @@ from speechlab.metrics._statistics.differences import (
 from speechlab.metrics._statistics.randomization import holm
 from speechlab.metrics._statistics.sequential import sequential_test
 from speechlab.metrics._systems.attribution import Attribution, attribute
-from speechlab.metrics._systems.ranking import Ranking, rank, rank_each
+from speechlab.metrics._systems.ranking import Ranking, rank
 from speechlab.metrics._timed.stability import partial_stability
 from speechlab.metrics._timed.timed import TimedErrorRate, timed_error_rate
 from speechlab.metrics._timed.words import WordTimes, word_times
 from speechlab.metrics._translation.glossary import glossary_terms
 from speechlab.metrics._translation.paired import compare_translations
-from speechlab.metrics._translation.scores import TranslationScore, score_translations, translation_score
+from speechlab.metrics._translation.scores import TranslationScore, score_translations
 
 __all__ = [
     "Calibration",
@@ -60,10 +62,8 @@ __all__ = [
     "attribute",
     "by_bins",
     "calibration",
+    "classify_differences",
     "compare",
-    "compare_all",
-    "compare_recordings",
-    "compare_texts",
     "compare_translations",
     "confusions",
     "dnsmos",
@@ -80,7 +80,6 @@ __all__ = [
     "loudness",
     "partial_stability",
     "rank",
-    "rank_each",
     "read_trn",
     "score",
     "score_translations",
@@ -91,9 +90,17 @@ __all__ = [
     "summarize",
     "suspects",
     "timed_error_rate",
-    "translation_score",
     "word_times",
     "write_trn",
 ]
 
 _name_after(__name__, globals())
+
+_OLD = {
+    "compare_all": ("compare(systems)", compare),
+    "compare_chinese": ("classify_differences(…, 'zh')", _partial(classify_differences, language="zh")),
+    "compare_japanese": ("classify_differences(…, 'ja')", _partial(classify_differences, language="ja")),
+    "rank_each": ("rank(…, by=…)", lambda scored, by, **options: rank(scored, by=by, **options)),
+    "translation_score": ("score_translations", score_translations),
+}
+__getattr__ = _old_names(__name__, _OLD)

@@ -7,11 +7,12 @@ Live views are in ``widgets``; the numbers come from the rooms below. Used by pe
 from __future__ import annotations
 
 from speechlab._door import name_after as _name_after
+from speechlab._door import old_names as _old_names
 from speechlab.plots._listeners import listeners
 from speechlab.plots._measures import confusions, distributions, error_by_measure
 from speechlab.plots._rates import differences, error_rates, translation_scores
 from speechlab.plots._reliability import reliability
-from speechlab.plots._segments import segments
+from speechlab.plots._segments import timeline
 
 __all__ = [
     "confusions",
@@ -21,8 +22,9 @@ __all__ = [
     "error_rates",
     "listeners",
     "reliability",
-    "segments",
+    "timeline",
     "translation_scores",
 ]
 
 _name_after(__name__, globals(), __all__)
+__getattr__ = _old_names(__name__, {"segments": ("timeline", timeline)})

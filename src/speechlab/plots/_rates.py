@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from speechlab.plots._figure import PaperFigure, Style
 
 _SUMMARIZED = "Pass what speechlab.metrics.summarize returned, or the summary of a report"
-_COMPARED = "Pass differences of a report, or what speechlab.metrics.compare_all or judge returned"
-_SCORED = "Pass what speechlab.metrics.score_translations returned"
+_COMPARED = "Pass differences of a report, or what speechlab.metrics.compare or judge returned"
+_SCORED = "Pass what speechlab.metrics.score_translations returned with by="
 _ROW_INCHES = 0.3
 _STEP_INCHES = 0.066
 """Distance between the points of one row."""
@@ -200,12 +200,12 @@ def differences(compared: pd.DataFrame, *, language: str | None = None, width: f
     ...     name: metrics.score(["a b", "c d"], heard, language="en")
     ...     for name, heard in {"one": ["a b", "c d"], "two": ["a b", "c x"]}.items()
     ... }
-    >>> figure = plots.differences(metrics.compare_all(systems))
+    >>> figure = plots.differences(metrics.compare(systems))
     >>> [label.get_text() for label in figure.axes[0].get_yticklabels()]
     ['two against one']
 
     Args:
-        compared: ``differences`` of a report, or what :func:`speechlab.metrics.compare_all`, its relatives or
+        compared: ``differences`` of a report, or what :func:`speechlab.metrics.compare`, its relatives or
             :func:`speechlab.metrics.judge` returned. Languages and conditions are in the names of rows if there are
             several.
         language: ISO 639-1 code of the names, which determines the shapes of Chinese and Japanese letters.

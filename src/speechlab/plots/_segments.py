@@ -35,7 +35,7 @@ _LINES = 2
 _MARGIN_PX, _LEAST_PX = 4, 6
 
 
-def segments(
+def timeline(
     tiers: pd.DataFrame | Mapping[str, pd.DataFrame],
     audio: AudioClip | bytes | str | os.PathLike[str] | None = None,
     *,
@@ -52,7 +52,7 @@ def segments(
 
     >>> from speechlab import plots, segments
     >>> said = segments.frame([(0.5, 2.0, "Hello."), (2.4, 3.0, "Yes.")], file="talk.wav")
-    >>> figure = plots.segments({"reference": said, "found": segments.shift(said, 0.1)})
+    >>> figure = plots.timeline({"reference": said, "found": segments.shift(said, 0.1)})
     >>> figure.savefig("talk.pdf")  # doctest: +SKIP
 
     Args:

@@ -244,7 +244,7 @@ def test_speech_and_transcripts_keep_their_types(lab, store, tmp_path):
     heard = batch.transcribe(spoken, lab, progress=False, **given)
     round_trips(heard, batch.plan_transcription(spoken, lab, **given), store, tmp_path)
     for part in (heard, heard.iloc[1:], heard.iloc[:0]):
-        pieces = batch.segments(part, store)
+        pieces = batch.to_segments(part, store)
         assert isinstance(pieces["text"].dtype, pd.StringDtype)
         assert pieces["row"].dtype == frame.index.dtype
         assert list(pieces) == ["file", "start", "end", "text", "position", "row", "segment"]
@@ -256,16 +256,16 @@ def test_speech_and_transcripts_keep_their_types(lab, store, tmp_path):
             "start": "float64",
             "end": "float64",
         }
-    assert len(batch.segments(heard, store)) > 0
+    assert len(batch.to_segments(heard, store)) > 0
     with pytest.raises(InvalidRequestError, match="give the store that transcribe had"):
-        batch.segments(heard, tmp_path / "another")
+        batch.to_segments(heard, tmp_path / "another")
     with pytest.raises(
         InvalidRequestError, match="the table is one of synthesize; give what transcribe returned"
     ):
-        batch.segments(said, store)
+        batch.to_segments(said, store)
     plain = batch.transcribe(spoken, lab, language="en", store=store, progress=False)
     with pytest.warns(UserWarning, match="were not asked for; give transcribe vad='segments'") as told:
-        assert not len(batch.segments(plain, store))
+        assert not len(batch.to_segments(plain, store))
     assert told[0].filename == __file__
 
 
@@ -303,7 +303,7 @@ def test_words_of_a_batch_are_what_word_times_and_calibration_take(tmp_path):
     with pytest.warns(
         UserWarning, match="no words of 1 rows: .*2.wav: the service sent times that cannot be"
     ):
-        words = batch.segments(heard, tmp_path / "store", words=True)
+        words = batch.to_segments(heard, tmp_path / "store", words=True)
     assert list(words) == ["file", "start", "end", "word", "confidence", "position", "row", "segment"]
     assert words[["file", "word", "row"]].to_numpy().tolist() == [[places[0], word, "a"] for word in times]
     said = pd.DataFrame(
@@ -314,7 +314,7 @@ def test_words_of_a_batch_are_what_word_times_and_calibration_take(tmp_path):
     assert found.within(0).matched == 1
     assert metrics.calibration(found.words).ece == pytest.approx(0.25)
     with pytest.raises(InvalidRequestError, match="words is 'yes'"):
-        batch.segments(heard, tmp_path / "store", words="yes")
+        batch.to_segments(heard, tmp_path / "store", words="yes")
 
 
 def test_a_language_that_the_service_lacks_is_not_sent(translator, reverser, store):

@@ -181,11 +181,13 @@ def test_steps_follow_one_another_without_prefixes(lab, store):
     assert batch.load(heard, store).verify()
     slim = frame.speech.synthesize(lab, voice="heart", columns="result", **given)
     timed = slim.speech.transcribe(lab, language="en", vad="segments", **given)
-    assert len(batch.segments(timed, store))
+    assert len(batch.to_segments(timed, store))
     # and in polars
     polars = batch.synthesize(pl.from_pandas(frame), lab, voice="heart", **given)
     again = batch.transcribe(polars, lab, language="en", vad="segments", **given)
-    assert batch.segments(again, store)["text"].tolist() == batch.segments(timed, store)["text"].tolist()
+    assert (
+        batch.to_segments(again, store)["text"].tolist() == batch.to_segments(timed, store)["text"].tolist()
+    )
     again = batch.transcribe(polars, lab, language="en", **given)
     assert again["hypothesis"].to_list() == heard["hypothesis"].tolist()
     json.dumps(again["status"].to_list())

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from speechlab.metrics import compare_texts, score, summarize
+from speechlab.metrics import classify_differences, score, summarize
 
 pytest.importorskip("pypinyin")
 pytest.importorskip("opencc")
@@ -28,7 +28,7 @@ pytest.importorskip("opencc")
     ],
 )
 def test_each_difference_has_its_own_class(reference, hypothesis, expected):
-    found = compare_texts(reference, hypothesis, "zh")
+    found = classify_differences(reference, hypothesis, "zh")
     assert [tuple(difference) for difference in found.differences] == expected
     assert found.frame()["start"].tolist() == [start for *_, start in expected]
     assert found.count("tone") == sum(kind == "tone" for kind, *_ in expected)
@@ -37,7 +37,7 @@ def test_each_difference_has_its_own_class(reference, hypothesis, expected):
 @settings(max_examples=100, deadline=None)
 @given(*[st.text("他她买卖书树银行航的地一1。 aA😀\u3000語语", max_size=12)] * 2)
 def test_differences_account_for_all_errors(one, other):
-    found = compare_texts(one, other, "zh")
+    found = classify_differences(one, other, "zh")
     assert (found.reference == found.hypothesis) == (not found.differences)
     rebuilt, done = "", 0
     for difference in found.differences:
@@ -45,7 +45,7 @@ def test_differences_account_for_all_errors(one, other):
         assert found.reference[difference.start : end] == difference.reference
         rebuilt += found.reference[done : difference.start] + difference.hypothesis
         done = end
-    back = compare_texts(other, one, "zh").differences
+    back = classify_differences(other, one, "zh").differences
     assert [d.kind for d in found.differences] == [d.kind for d in back]
     assert rebuilt + found.reference[done:] == found.hypothesis
 
@@ -74,6 +74,6 @@ def test_a_long_text_is_not_read_again_for_each_difference(monkeypatch):
     pinyin = chinese.pinyin
     monkeypatch.setattr(chinese, "pinyin", lambda text, **how: read.append(len(text)) or pinyin(text, **how))
     said = "".join(f"他想买书{a}" for a in "天地人山水火木金土日月星" * 20)
-    comparison = compare_texts(said, said.replace("买", "卖"), "zh")
+    comparison = classify_differences(said, said.replace("买", "卖"), "zh")
     assert comparison.count("tone") == 240
     assert sum(read) < 20 * len(said)

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics import (
     compare,
-    compare_all,
     confusions,
     error_rate,
     hotword_scores,
@@ -165,7 +164,7 @@ def test_the_verdict_with_groups_is_that_of_the_groups():
         one, other = (table.assign(speaker=SPEAKERS) for table in tables)
         result = compare(one, other, groups="speaker", draws=1)
         assert result.p == pytest.approx(sign_flip((errors[0] - errors[1]).astype(np.int64)))
-        table = compare_all({"one": one, "other": other}, groups="speaker", draws=1)
+        table = compare({"one": one, "other": other}, groups="speaker", draws=1)
         assert table["p_holm"].tolist() == [result.p]
         assert (table["verdict"] != "no difference shown").tolist() == [result.significant]
         plain += compare(one, other, draws=1).significant
@@ -233,7 +232,7 @@ def test_blocks_widen_the_interval():
 
 def test_all_pairs_with_correction():
     references, *heard = systems((0.1, 0.1, 0.3))
-    table = compare_all(
+    table = compare(
         {name: scored(references, texts) for name, texts in zip("xyz", heard, strict=True)}, draws=200
     )
     assert len(table) == 3
@@ -365,7 +364,7 @@ def test_groups_decide_the_verdict():
     blocked = compare(one, other, groups="speaker")
     assert (blocked.p, blocked.significant, blocked.tested, blocked.blocks) == (1.0, False, "speaker", 10)
     assert compare(one, other, groups=one["speaker"]).p == 1.0
-    assert compare_all({"one": one, "other": other}, groups="speaker")["verdict"][0] == "no difference shown"
+    assert compare({"one": one, "other": other}, groups="speaker")["verdict"][0] == "no difference shown"
     assert "by speaker" in repr(blocked)
 
 
@@ -471,7 +470,7 @@ def test_tables_in_any_order_and_of_any_keys_give_the_same():
         pair = compare(tables["x"], table, names=("x", name)).frame()
         assert pair[["n", "excluded"]].to_numpy().tolist() == [[25, 5]]
         assert pair["value_b"][0] == summarize(table)["error_rate"][0]
-    whole = compare_all(tables, on=["id"]).set_index(["a", "b"])
+    whole = compare(tables, on=["id"]).set_index(["a", "b"])
     for (a, b), row in whole.iterrows():
         alone = compare(tables[a], tables[b], names=(a, b)).frame().iloc[0]
         figures = ["p", "low", "z", "better_a"]
@@ -483,7 +482,7 @@ def test_an_unknown_argument_is_refused_with_the_known_ones():
     for call in (
         lambda: summarize(one, group="speaker"),
         lambda: compare(one, one, group="speaker"),
-        lambda: compare_all({"x": one, "y": one}, group="speaker"),
+        lambda: compare({"x": one, "y": one}, group="speaker"),
         lambda: compare(error_rate(["a"], ["a"]), error_rate(["a"], ["a"]), group="speaker"),
     ):
         with pytest.raises(TypeError, match=r"no argument 'group' here or in score, .* groups for blocks"):
@@ -500,7 +499,7 @@ def test_refusals():
         (lambda: compare(pd.concat([good, good]), good), "more than once"),
         (lambda: compare(good, scored(["x"] * 5, first)), "two references"),
         (lambda: compare(good, good, level=95), "confidence level"),
-        (lambda: compare_all({"x": good}), "two or more"),
+        (lambda: compare({"x": good}), "two or more"),
         (lambda: compare(good, good.assign(unit="char")), "cannot be compared"),
     ]:
         with pytest.raises(InvalidRequestError, match=hint):

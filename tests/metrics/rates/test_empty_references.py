@@ -6,7 +6,6 @@ import pytest
 from speechlab.metrics import (
     by_bins,
     compare,
-    compare_all,
     confusions,
     error_rate,
     glossary_terms,
@@ -14,7 +13,6 @@ from speechlab.metrics import (
     score,
     score_translations,
     summarize,
-    translation_score,
 )
 from support import nist
 
@@ -71,7 +69,7 @@ def test_lists_and_tables_have_the_same_divisor(unit, counts):
     only_empty = score(frame.iloc[1:], language=UNITS[unit], unit=unit, counts=counts)
     assert summarize(only_empty)["error_rate"].tolist() == [errors[1] + errors[3]]
     assert compare(only_empty, only_empty).error_rate_a == errors[1] + errors[3]
-    assert compare_all({"a": only_empty, "b": only_empty}, draws=10)["empty_references"].tolist() == [3]
+    assert compare({"a": only_empty, "b": only_empty}, draws=10)["empty_references"].tolist() == [3]
 
 
 def test_other_rates_have_the_same_divisor():
@@ -103,7 +101,7 @@ def test_fractions_of_zero_are_missing_and_not_zero():
 
 
 def test_translation_scores_count_empty_references():
-    result = translation_score(["a b c d", "", " "], ["a b c d", "x", ""])
+    result = score_translations(["a b c d", "", " "], ["a b c d", "x", ""])
     assert result.empty_references == 2
     frame = pd.DataFrame({"reference": ["a b", ""], "translation": ["a b", "x"]})
-    assert score_translations(frame, language="en", draws=10)["empty_references"].tolist() == [1]
+    assert score_translations(frame, by=(), language="en", draws=10)["empty_references"].tolist() == [1]

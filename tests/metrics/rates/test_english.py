@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from speechlab.metrics import compare_texts, score, summarize
+from speechlab.metrics import classify_differences, score, summarize
 from speechlab.text import words
 
 PARTS = words(
@@ -37,7 +37,7 @@ TEXTS = st.lists(st.sampled_from(PARTS), max_size=7).map(" ".join)
 )
 def test_differences_are_given_as_written(reference, hypothesis, expected):
     assert [
-        tuple(difference) for difference in compare_texts(reference, hypothesis, "en-GB").differences
+        tuple(difference) for difference in classify_differences(reference, hypothesis, "en-GB").differences
     ] == expected
 
 
@@ -47,7 +47,7 @@ def test_tolerance_never_adds_errors_and_does_not_depend_on_the_side(one, other)
     scored = score([one], [other], language="en").iloc[0]
     assert 0 <= scored["tolerant_errors"] <= scored["errors"]
     assert scored["tolerant_wer"] == scored["tolerant_errors"] / max(scored["word_length"], 1)
-    found, back = compare_texts(one, other, "en"), compare_texts(other, one, "en")
+    found, back = classify_differences(one, other, "en"), classify_differences(other, one, "en")
     assert [d.kind for d in found.differences] == [d.kind for d in back.differences]
     for difference in found.differences:
         end = difference.start + len(difference.reference)
@@ -119,5 +119,5 @@ def test_a_table_of_two_languages_keeps_their_tolerant_rates_apart():
 )
 def test_long_texts_take_no_more_than_their_length(piece):
     text = piece * 2_000
-    found = compare_texts(f"{text}.", f"x {text}!", "en")
+    found = classify_differences(f"{text}.", f"x {text}!", "en")
     assert "recognition" in {difference.kind for difference in found.differences}

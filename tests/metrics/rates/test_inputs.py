@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics import by_bins, error_rate, score, summarize, translation_score
+from speechlab.metrics import by_bins, error_rate, score, score_translations, summarize
 
 FRAME = pd.DataFrame(
     {"said": ["a b", "c d", "e"], "heard": ["a x", "c d", ""], "who": ["s", "t", "t"], "k": [1.0, 2.0, 3.0]},
@@ -43,7 +43,7 @@ def test_series_lists_and_tables_give_the_same():
 
 
 @pytest.mark.parametrize(
-    "function", [error_rate, lambda *pair: score(*pair, language="de"), translation_score]
+    "function", [error_rate, lambda *pair: score(*pair, language="de"), score_translations]
 )
 def test_series_with_different_indexes_are_refused(function):
     said, heard = FRAME["said"], FRAME["heard"]

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from speechlab.metrics import compare_texts, score, summarize
+from speechlab.metrics import classify_differences, score, summarize
 from support.differences import class_of
 
 pytest.importorskip("pyopenjtalk")
@@ -38,7 +38,7 @@ def test_the_rules(reference, hypothesis, kind):
 
 
 def test_each_difference_has_its_own_class():
-    found = compare_texts("明日の会議は精度について三時から", "あすの会議は制度について四時から", "ja")
+    found = classify_differences("明日の会議は精度について三時から", "あすの会議は制度について四時から", "ja")
     assert [(d.kind, d.reference, d.hypothesis) for d in found.differences] == [
         ("notation", "明日", "あす"),
         ("homophone", "精度", "制度"),
@@ -48,22 +48,22 @@ def test_each_difference_has_its_own_class():
     assert found.tolerant_errors == 2
     assert found.count("notation") == 1
     assert found.frame()["kind"].tolist() == ["notation", "homophone", "recognition"]
-    assert len(compare_texts("同じ", "同じ", "ja").frame()) == 0
+    assert len(classify_differences("同じ", "同じ", "ja").frame()) == 0
 
 
 def test_words_that_are_only_on_one_side_are_recognition_errors():
-    found = compare_texts("今日は雨です", "今日は大雨です", "ja").differences
+    found = classify_differences("今日は雨です", "今日は大雨です", "ja").differences
     assert [d.kind for d in found] == ["recognition"]
-    assert compare_texts("", "はい", "ja").differences[0].kind == "recognition"
-    assert compare_texts("", "", "ja").differences == ()
+    assert classify_differences("", "はい", "ja").differences[0].kind == "recognition"
+    assert classify_differences("", "", "ja").differences == ()
 
 
 @settings(max_examples=60, deadline=None)
 @given(*[st.text("今日明は箸橋三3時ーサバaA 。きょう😀", max_size=12)] * 2)
 def test_differences_account_for_all_errors(one, other):
-    found = compare_texts(one, other, "ja")
+    found = classify_differences(one, other, "ja")
     assert (found.reference == found.hypothesis) == (not found.differences)
-    back = compare_texts(other, one, "ja").differences
+    back = classify_differences(other, one, "ja").differences
     assert [(d.kind, d.reference, d.hypothesis) for d in found.differences] == [
         (d.kind, d.hypothesis, d.reference) for d in back
     ]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics import holm, rank_each
+from speechlab.metrics import holm
 from speechlab.metrics import rank as rank_by
 from speechlab.metrics._statistics.letters import letters
 from speechlab.metrics._statistics.power import utterances_needed
@@ -146,7 +146,7 @@ def test_conditions_are_ranked_separately_and_corrected_together():
     # six utterances that are all worse: p = 0.031 alone, which is chance among four such tests
     worse, alike = {"a": [0] * 6, "b": [1] * 6}, {"a": [0, 1] * 3, "b": [1, 0] * 3}
     rows = pd.concat([table(one).assign(noise=name) for name, one in {"some": worse, "none": alike}.items()])
-    found = rank_each(rows, "noise", language="en", normalize=None)
+    found = rank_by(rows, by="noise", language="en", normalize=None)
     alone = rank(table(worse))
     assert list(found) == ["some", "none"]
     assert alone.systems["group"].tolist() == ["a", "b"]
@@ -156,18 +156,18 @@ def test_conditions_are_ranked_separately_and_corrected_together():
     assert [float(one.pairs["p_holm"].iloc[0]) for one in found.values()] == holm(chances).tolist()
     assert "cannot be told" in found["some"].sentence
     assert found["some"].systems["needed"].iloc[1] > alone.systems["needed"].iloc[1]
-    (one,) = rank_each(table(worse).assign(noise="all"), "noise", language="en", normalize=None).values()
+    (one,) = rank_by(table(worse).assign(noise="all"), by="noise", language="en", normalize=None).values()
     pd.testing.assert_frame_equal(one.systems, alone.systems)
     with pytest.raises(InvalidRequestError, match="loudness"):
-        rank_each(rows, "loudness", language="en")
+        rank_by(rows, by="loudness", language="en")
 
 
 def test_conditions_with_equal_texts_are_one_and_rows_without_a_condition_are_skipped():
     rows = table({"a": [0, 1] * 3, "b": [1, 0] * 3})
     parts = [rows.assign(noise=noise) for noise in (5, "5", None)]
-    (one,) = rank_each(pd.concat(parts), "noise", language="en", normalize=None).values()
+    (one,) = rank_by(pd.concat(parts), by="noise", language="en", normalize=None).values()
     expected = rank(pd.concat(parts[:2]))
     pd.testing.assert_frame_equal(one.systems, expected.systems)
     apart = rows.assign(noise="loud", text=rows["voice"] + rows["text"])
     with pytest.raises(InvalidRequestError, match="of all 2 systems where 'noise' is 'loud'"):
-        rank_each(pd.concat([*parts, apart]), "noise", language="en", normalize=None)
+        rank_by(pd.concat([*parts, apart]), by="noise", language="en", normalize=None)

@@ -9,7 +9,7 @@ import sacrebleu
 from sacrebleu.significance import PairedTest
 
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics import compare_translations, score_translations, translation_score
+from speechlab.metrics import compare_translations, score_translations
 
 WORDS = ["cat", "dog", "house", "sees", "finds", "Red", "old", "today"]
 
@@ -39,7 +39,7 @@ OPTIONS = {
 def test_metrics_and_options_are_sacrebleus(options):
     said, systems = corpus(1)
     heard = systems["base"]
-    score = translation_score(said, heard, metrics=["ter", "chrf++", "chrf", "bleu"], options=options)
+    score = score_translations(said, heard, metrics=["ter", "chrf++", "chrf", "bleu"], options=options)
     given = options or {}
     theirs = {
         "ter": sacrebleu.TER(**given.get("ter", {})),
@@ -55,7 +55,7 @@ def test_metrics_and_options_are_sacrebleus(options):
     assert score.frame(draws=50)["metric"].tolist() == list(score.scores)
     frame = pd.DataFrame({"reference": said, "translation": heard})
     of_ter = options and {"ter": options["ter"]}
-    table = score_translations(frame, language="en", metrics=["ter"], draws=50, options=of_ter)
+    table = score_translations(frame, by=(), language="en", metrics=["ter"], draws=50, options=of_ter)
     assert table["ter"][0] == score.scores["ter"]
     assert table["ter_signature"][0] == score.signatures["ter"]
 
@@ -163,32 +163,32 @@ def test_scorers_get_all_texts_and_intervals():
         return np.array([len(text) for text in translations]) / 10
 
     said, heard = ["a b", "c", "d e f"], ["a", "c d", "x y z"]
-    score = translation_score(said, heard, sources=["1", "2", "3"], scorers={"comet": comet})
+    score = score_translations(said, heard, sources=["1", "2", "3"], scorers={"comet": comet})
     assert seen == [(["1", "2", "3"], heard, said)]
     assert score.scores["comet"] == pytest.approx(0.3)
     low, high = score.confidence_interval("comet", draws=200, groups=["x", "y", "y"])
     assert low <= 0.3 <= high
     frame = pd.DataFrame({"reference": said, "translation": heard, "text": ["1", "2", "3"]})
-    table = score_translations(frame, language="en", scorers={"comet": comet}, draws=20)
+    table = score_translations(frame, by=(), language="en", scorers={"comet": comet}, draws=20)
     assert table["comet"][0] == pytest.approx(0.3)
     assert "comet" in table["comet_signature"][0]
 
 
 def test_refusals():
     for call, hint in [
-        (lambda: translation_score(["a"], ["a"], metrics=["meteor"]), "'meteor'"),
-        (lambda: translation_score(["a"], ["a"], options={"bleu": {"tokenise": "x"}}), "'tokenise'"),
-        (lambda: translation_score(["a"], ["a"], options={"ter": {}}), "'ter'"),
-        (lambda: translation_score(["a"], ["a"], options={"bleu": {"smooth_method": "x"}}), "does not take"),
+        (lambda: score_translations(["a"], ["a"], metrics=["meteor"]), "'meteor'"),
+        (lambda: score_translations(["a"], ["a"], options={"bleu": {"tokenise": "x"}}), "'tokenise'"),
+        (lambda: score_translations(["a"], ["a"], options={"ter": {}}), "'ter'"),
+        (lambda: score_translations(["a"], ["a"], options={"bleu": {"smooth_method": "x"}}), "does not take"),
         (
-            lambda: translation_score(["a"], ["a"], scorers={"x": lambda *_: [1, 2]}),
+            lambda: score_translations(["a"], ["a"], scorers={"x": lambda *_: [1, 2]}),
             "one finite number for each",
         ),
         (
-            lambda: translation_score(["a"], ["a"], scorers={"x": lambda *_: ["y"]}),
+            lambda: score_translations(["a"], ["a"], scorers={"x": lambda *_: ["y"]}),
             "one finite number for each",
         ),
-        (lambda: translation_score(["a"], ["a"], scorers={"bleu": lambda *_: [1]}), "another"),
+        (lambda: score_translations(["a"], ["a"], scorers={"bleu": lambda *_: [1]}), "another"),
         (lambda: compare_translations(["a"], {"x": ["a"]}), "two systems"),
         (lambda: compare_translations(["a"], {"x": ["a"], "y": ["a", "b"]}), "'y'"),
         (lambda: compare_translations(["a"], {"x": ["a"], "y": ["b"]}, test="t"), "'t'"),
@@ -249,7 +249,7 @@ def test_the_interval_of_a_difference_is_paired_and_covers_it():
     # Two systems with the same errors have the same difference in every draw, unlike intervals of each system.
     twins = {"one": systems["base"], "two": [f"{text} x" for text in systems["base"]]}
     row = compare_translations(said, twins, metrics=["chrf"], draws=300).iloc[0]
-    alone = translation_score(said, twins["one"]).confidence_interval("chrf", draws=300)
+    alone = score_translations(said, twins["one"]).confidence_interval("chrf", draws=300)
     assert row["high"] - row["low"] < (alone.high - alone.low) / 4
     bootstrap = compare_translations(said, twins, metrics=["chrf"], draws=300, test="bootstrap").iloc[0]
     assert (bootstrap["low"], bootstrap["high"]) == (row["low"], row["high"])

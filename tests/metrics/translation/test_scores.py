@@ -6,14 +6,14 @@ import pytest
 import sacrebleu
 
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics import translation_score
+from speechlab.metrics import score_translations
 
 REFERENCES = ["今日はとても良い天気ですね。", "明日は会議があります。"]
 HYPOTHESES = ["今日は良い天気ですね。", "明日会議があります。"]
 
 
 def test_a_japanese_sentence_is_not_scored_as_one_word():
-    score = translation_score(REFERENCES, HYPOTHESES, language="ja", tokenize="char")
+    score = score_translations(REFERENCES, HYPOTHESES, language="ja", tokenize="char")
     assert score.chrf == sacrebleu.corpus_chrf(HYPOTHESES, [REFERENCES]).score
     assert score.bleu == sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES], tokenize="char").score
     assert score.bleu > 30
@@ -23,21 +23,21 @@ def test_a_japanese_sentence_is_not_scored_as_one_word():
 
 
 def test_ends_of_the_scale():
-    same = translation_score(
+    same = score_translations(
         ["It is raining cats and dogs."], ["It is raining cats and dogs."], language="en"
     )
     assert (round(same.chrf), round(same.bleu)) == (100, 100)
-    assert translation_score(["abc"], ["xyz"]).chrf == 0
+    assert score_translations(["abc"], ["xyz"]).chrf == 0
 
 
 @pytest.mark.parametrize(("references", "hypotheses"), [([], []), (["a"], []), (["a"], ["a", "b"])])
 def test_references_and_translations_must_be_equal_in_number(references, hypotheses):
     with pytest.raises(InvalidRequestError, match="do not fit"):
-        translation_score(references, hypotheses)
+        score_translations(references, hypotheses)
 
 
 def test_a_missing_language_gives_a_warning_if_bleu_would_be_zero():
     with pytest.warns(UserWarning, match="name the language"):
-        translation_score(["今日は良い天気です。"] * 2, ["今日は良い天気だ。"] * 2)
-    assert translation_score(["今日は良い天気です。"], ["今日は良い天気です。"], tokenize="char").bleu > 99
-    assert translation_score(["Guten Tag, Schülerinnen"], ["Guten Tag, Schülerinnen"]).chrf == 100
+        score_translations(["今日は良い天気です。"] * 2, ["今日は良い天気だ。"] * 2)
+    assert score_translations(["今日は良い天気です。"], ["今日は良い天気です。"], tokenize="char").bleu > 99
+    assert score_translations(["Guten Tag, Schülerinnen"], ["Guten Tag, Schülerinnen"]).chrf == 100

@@ -37,7 +37,7 @@ FAULTS_ATTRIBUTE = "speechlab_faults"
 
 
 @briefly
-def segments(
+def to_segments(
     result: pd.DataFrame,
     store: StoreLike = None,
     *,
@@ -105,7 +105,7 @@ def _check_asked(keys: pd.Series[Any], store: StoreLike) -> None:
 def timed_pieces(
     result: pd.DataFrame, store: StoreLike, *, prefix: str, audio: Any, kind: _Kind = "segments"
 ) -> tuple[pd.DataFrame, dict[int, str]]:
-    """Return the segment frame of :func:`segments`, and the reasons for rows without segments by position."""
+    """Return the segment frame of :func:`to_segments`, and the reasons for rows without segments by position."""
     columns = getattr(result, "columns", ())
     column = f"{prefix}key"
     if column not in columns:

@@ -12,7 +12,7 @@ from speechlab.evaluate._changes.tested import (
     paired,
 )
 from speechlab.evaluate._writing.differences import BACK, CHRF, of_study
-from speechlab.metrics import BETTER, POINTS, compare_translations, translation_score
+from speechlab.metrics import BETTER, POINTS, compare_translations, score_translations
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -98,4 +98,4 @@ def _tested(both: pd.DataFrame, said: str, heard: str) -> dict[str, Any]:
 def _score(rows: pd.DataFrame, said: str, heard: str) -> float:
     if not len(rows):
         return float("nan")
-    return translation_score(rows[said].tolist(), rows[heard].tolist(), metrics=["chrf"]).chrf
+    return score_translations(rows[said].tolist(), rows[heard].tolist(), metrics=["chrf"]).chrf

@@ -11,7 +11,7 @@ from speechlab.evaluate._recognition.conditions import AS_RECORDED
 from speechlab.evaluate._speech.summary import ranking_scores
 from speechlab.evaluate._writing.contents import Finding
 from speechlab.evaluate._writing.differences import of_study
-from speechlab.metrics import judge, rank_each
+from speechlab.metrics import judge, rank
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,21 +47,21 @@ def ordered(table: pd.DataFrame, text: str, language: str, about: str = "") -> S
         verdicts += said
         if not parts:
             continue
-        found = rank_each(
+        rankings = rank(
             pd.concat(list(parts.values())).assign(**{_PART: list(_parts(parts))}),
-            _PART,
+            by=_PART,
             system="system",
             utterance="recording",
             groups=BLOCK if BLOCK in table.columns else None,
         )
-        for name, one in found.items():
+        for name, ranking in rankings.items():
             facts = {"language": code, **({_CONDITION: name} if _CONDITION in table.columns else {})}
-            places.append(one.systems[list(_PLACES)].assign(**facts))
-            pairs.append(of_study(one.pairs, **facts))
+            places.append(ranking.systems[list(_PLACES)].assign(**facts))
+            pairs.append(of_study(ranking.pairs, **facts))
             label = ", ".join(map(str, facts.values()))
-            words = f"{label}: {one.sentence}{_few(one)}{_excluded(one.excluded)}{only}"
-            names = tuple(one.systems["system"].tolist())
-            count = {"recordings": int(one.systems["utterances"].iloc[0])}
+            words = f"{label}: {ranking.sentence}{_few(ranking)}{_excluded(ranking.excluded)}{only}"
+            names = tuple(ranking.systems["system"].tolist())
+            count = {"recordings": int(ranking.systems["utterances"].iloc[0])}
             where = str(facts.get(_CONDITION, ""))
             shown = "method" if where in {"", AS_RECORDED} else ""
             verdicts.append(Finding(words, str(code), where, names, count, shown))

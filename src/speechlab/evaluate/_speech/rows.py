@@ -159,7 +159,7 @@ def _timed(heard: pd.DataFrame, store: Store | str | None) -> pd.DataFrame:
         # hypotheses that existed are in no store
         known = heard[f"{HEAR}key"].notna()
         asked = heard.assign(**{f"{HEAR}status": heard[f"{HEAR}status"].where(known, "skipped")})
-        return batch.segments(asked, store, prefix=HEAR, audio="audio")
+        return batch.to_segments(asked, store, prefix=HEAR, audio="audio")
 
 
 def _scored(rows: pd.DataFrame, text: str, language: str) -> pd.DataFrame:

@@ -10,7 +10,7 @@ from speechlab.evaluate._made import SIDES
 from speechlab.evaluate._speech.mixed import is_mixed
 from speechlab.evaluate._speech.speed import summary_of_calls
 from speechlab.evaluate._writing.differences import ENOUGH
-from speechlab.metrics import compare_texts, score, summarize
+from speechlab.metrics import classify_differences, score, summarize
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -83,7 +83,7 @@ def ranking_scores(part: pd.DataFrame, text: str, language: str, keep: list[str]
     # The same texts with the notation of the reference, so that tests by place see what the rate counts.
     done = part["tolerant_errors"].notna()
     forgiven = [
-        compare_texts(said, written, code).tolerant if known else written
+        classify_differences(said, written, code).tolerant if known else written
         for said, written, known in zip(part[text], part["hypothesis"], done, strict=True)
     ]
     again = score(kept.assign(hypothesis=forgiven), reference=text, hypothesis="hypothesis", language=code)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._speech.scorers import SCORE, Scorer, with_scores
 from speechlab.evaluate._speech.speed import summary_of_calls
-from speechlab.metrics import glossary_terms, translation_score
+from speechlab.metrics import glossary_terms, score_translations
 from speechlab.text import loops, normalizer
 
 if TYPE_CHECKING:
@@ -202,9 +202,9 @@ def _kept(
 
 
 def _chrf(said: list[Any], heard: list[str], language: object) -> float:
-    return translation_score(said, heard, language=str(language), metrics=["chrf"]).chrf
+    return score_translations(said, heard, language=str(language), metrics=["chrf"]).chrf
 
 
 def _corpus(said: list[str], heard: list[str], language: str) -> tuple[float, str]:
-    score = translation_score(said, heard, language=language, metrics=["chrf"])
+    score = score_translations(said, heard, language=language, metrics=["chrf"])
     return score.chrf, score.signatures["chrf"]

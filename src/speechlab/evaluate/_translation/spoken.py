@@ -19,7 +19,7 @@ from speechlab.evaluate._translation.stages import STEPS, stages_report
 from speechlab.evaluate._voices import by_service, one_voice, speaks, voice_name
 from speechlab.evaluate._writing.differences import of_study
 from speechlab.evaluate._writing.record import StageProgress, record_of, stage_of, tell_failed
-from speechlab.metrics import BETTER, compare_translations, judge, score, translation_score
+from speechlab.metrics import BETTER, compare_translations, judge, score, score_translations
 from speechlab.text import normalizer
 
 if TYPE_CHECKING:
@@ -290,7 +290,7 @@ def _summarized(
         said = [plain(one) for one in part[given]]
         texts = {name: [plain(one) for one in part[name]] for name in STEPS}
         scores = {
-            name: translation_score(said, texts[name], language=target, metrics=["chrf"]).chrf
+            name: score_translations(said, texts[name], language=target, metrics=["chrf"]).chrf
             for name in STEPS
         }
         names = dict(zip(("language", "system"), map(str, key[::-1]), strict=False))

@@ -25,7 +25,7 @@ def has_classes(language: str | None) -> bool:
     return language in CLASSES and (language not in _NEEDS or find_spec(_NEEDS[language]) is not None)
 
 
-def compare_texts(reference: str, hypothesis: str, language: str) -> TextComparison:
+def classify_differences(reference: str, hypothesis: str, language: str) -> TextComparison:
     """Class each difference between two texts.
 
     Args:
@@ -41,7 +41,7 @@ def compare_texts(reference: str, hypothesis: str, language: str) -> TextCompari
     Example:
         >>> [
         ...     (d.kind, d.reference, d.hypothesis)
-        ...     for d in compare_texts("10:35, they're", "10.35, there", "en").differences
+        ...     for d in classify_differences("10:35, they're", "10.35, there", "en").differences
         ... ]
         [('notation', '10:35', '10.35'), ('homophone', "they're", 'there')]
     """

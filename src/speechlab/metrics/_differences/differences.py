@@ -29,7 +29,7 @@ class Difference(NamedTuple):
         start: Start of the part in the compared reference, in characters.
 
     Example:
-        >>> (difference,) = compare_texts("精度", "制度", "ja").differences
+        >>> (difference,) = classify_differences("精度", "制度", "ja").differences
         >>> difference.kind, difference.start
         ('homophone', 0)
     """
@@ -52,7 +52,7 @@ class TextComparison:
         tolerant_errors: Errors of ``tolerant``, in words for English and in characters for Japanese and Chinese.
 
     Example:
-        >>> comparison = compare_texts("明日の精度", "あすの制度", "ja")
+        >>> comparison = classify_differences("明日の精度", "あすの制度", "ja")
         >>> comparison.count("notation"), comparison.count("homophone"), comparison.tolerant
         (1, 1, '明日の制度')
     """

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -37,9 +37,13 @@ _TEXTS = ("reference_normalized", "hypothesis_normalized")
 _NEEDED = ("unit", "signature", *_NUMBERS, *_TEXTS)
 
 
+@overload
+def compare(scored_a: Scorable, scored_b: Scorable, **options: Any) -> Comparison: ...
+@overload
+def compare(scored_a: Mapping[str, Scorable], **options: Any) -> pd.DataFrame: ...
 def compare(
-    scored_a: Scorable,
-    scored_b: Scorable,
+    scored_a: Scorable | Mapping[str, Scorable],
+    scored_b: Scorable | None = None,
     *,
     on: str | Sequence[str] | None = None,
     names: tuple[str, str] = ("a", "b"),
@@ -48,103 +52,76 @@ def compare(
     seed: int = 0,
     groups: Groups = None,
     **how: Any,
-) -> Comparison:
-    """Compare two systems that were scored on the same utterances.
+) -> Comparison | pd.DataFrame:
+    """Compare two systems, or all pairs of several, that were scored on the same utterances.
 
     Args:
         scored_a: Result of :func:`speechlab.metrics.score` or :func:`speechlab.metrics.error_rate` for the first
-            system; or a table without scores.
-        scored_b: The same for the second system.
-        on: Column or columns that identify the utterance in both tables; None for the index.
-        names: Names of the systems.
-        level: Confidence level of the interval, and of ``significant``.
-        draws: Bootstrap draws of the interval.
-        seed: The same seed gives the same interval; the p-value needs none.
-        groups: Column of the first table with blocks, such as ``"speaker"``, or a name for each of its rows. The
-            interval draws whole blocks, and the test swaps the systems' errors in whole blocks. The effect of one
-            speaker on one system is then no evidence for other speakers.
+            system; or a table without scores. Or such results of two or more systems, by their names.
+        scored_b: The same for the second system; None where the first argument has all systems.
+        on: Column or columns that identify the utterance in all tables; None for the index.
+        names: Names of two systems.
+        level: Confidence level of the intervals, and of verdicts: of several systems, for all pairs together.
+        draws: Bootstrap draws of each interval.
+        seed: The same seed gives the same intervals; p-values need none.
+        groups: Column of the tables with blocks, such as ``"speaker"``, or a name for each row of the first one (of
+            several systems, all tables then have the same number of rows). The interval draws whole blocks, and the
+            test swaps the systems' errors in whole blocks. The effect of one speaker on one system is then no
+            evidence for other speakers.
         **how: Arguments of :func:`score` for tables without scores, such as ``language="en"``.
 
     Returns:
-        Both rates, their difference with a paired bootstrap interval and an exact test, and the matched-pair test of
-        NIST.
+        For two systems: both rates, their difference with a paired bootstrap interval and an exact test, and the
+        matched-pair test of NIST. For systems by names: one row for each pair, sorted by ``p_holm``, with the columns
+        of :func:`judge`, then ``excluded`` and ``empty_references`` (utterances), ``blocks``, ``better_a`` and
+        ``better_b`` (utterances), ``segments``, ``z`` and ``p_mapsswe`` (the test of NIST), ``signature``; p-values
+        are corrected for the number of pairs.
 
     Raises:
         InvalidRequestError: A column is missing, an utterance occurs twice, the tables have no scored utterance in
-            common, their references differ, or the rows have different units or were scored in different ways.
+            common, their references differ, the rows have different units or were scored in different ways, or there
+            are fewer than two systems.
 
     Example:
         >>> said = ["good morning", "see you there"] * 10
         >>> one, other = said, ["good mourning", "see you there"] * 10
-        >>> result = compare(score(said, one, language="en"), score(said, other, language="en"))
+        >>> old, new = score(said, one, language="en"), score(said, other, language="en")
+        >>> result = compare(old, new)
         >>> round(result.difference, 2), result.significant
         (0.2, True)
+        >>> compare({"old": old, "new": new})[["a", "b", "verdict"]]
+             a    b verdict
+        0  old  new   worse
     """
     bootstrap = Bootstrap(level, draws, seed, groups)
     named = _names(names)
+    if isinstance(scored_a, Mapping):
+        if scored_b is not None:
+            message = "scored_a has systems by their names, so nothing is left for scored_b; put all of them into one"
+            raise InvalidRequestError(message, parameter="scored_b")
+        return _compare_all(scored_a, on, bootstrap, how)
     first = _prepared(as_scored(scored_a, None, how, "scored_a"), on, "scored_a", bootstrap)
-    second = _prepared(as_scored(scored_b, None, how, "scored_b"), on, "scored_b", None)
+    second = _prepared(as_scored(scored_b, None, how, "scored_b"), on, "scored_b", None)  # type: ignore[arg-type]  # None is refused there
     return _compared(first, second, named, bootstrap)
 
 
-def compare_all(
-    systems: Mapping[str, Scorable],
-    *,
-    on: str | Sequence[str] | None = None,
-    level: float = 0.95,
-    draws: int = 2_000,
-    seed: int = 0,
-    groups: Groups = None,
-    **how: Any,
+def _compare_all(
+    systems: Mapping[str, Scorable], on: str | Sequence[str] | None, bootstrap: Bootstrap, how: dict[str, Any]
 ) -> pd.DataFrame:
-    """Compare all pairs of several systems, with p-values corrected for their number.
-
-    Args:
-        systems: Scored table of each system.
-        on: Column or columns that identify the utterance in all tables; None for the index.
-        level: Confidence level; verdicts hold for all pairs together.
-        draws: Bootstrap draws of each interval.
-        seed: The same seed gives the same intervals.
-        groups: Column of blocks in all tables; or a name for each row, if all tables have the same number of rows.
-        **how: Arguments of :func:`score` for tables without scores.
-
-    Returns:
-        One row for each pair, sorted by ``p_holm``: the columns of :func:`judge`, then ``excluded`` and
-        ``empty_references`` (utterances), ``blocks``, ``better_a`` and ``better_b`` (utterances), ``segments``, ``z``
-        and ``p_mapsswe`` (the test of NIST), ``signature``.
-
-    Raises:
-        InvalidRequestError: There are fewer than two systems, or one of the errors of :func:`compare`.
-
-    Example:
-        >>> said = ["good morning", "see you there"] * 10
-        >>> heard = {"one": said, "two": ["good mourning", "see you there"] * 10}
-        >>> scored = {name: score(said, texts, language="en") for name, texts in heard.items()}
-        >>> compare_all(scored)[["a", "b", "verdict"]]
-             a    b verdict
-        0  one  two   worse
-    """
-    given: object = systems  # type hints are not enforced at run time
-    if not isinstance(given, Mapping):
-        message = (
-            f"systems is a {type(systems).__name__}; give a dict from names to scored tables, as in "
-            "{'old': scored_a, 'new': scored_b}"
-        )
-        raise InvalidRequestError(message, parameter="systems")
+    """All pairs of several systems, with p-values corrected for their number."""
     if len(systems) < 2:
         message = f"there is nothing to compare among {len(systems)} systems; give two or more"
-        raise InvalidRequestError(message, parameter="systems")
-    bootstrap = Bootstrap(level, draws, seed, groups)
+        raise InvalidRequestError(message, parameter="scored_a")
     sides = []
-    for place, (name, given) in enumerate(systems.items(), start=1):
-        argument = f"systems[{name!r}]"
-        table = as_scored(given, None, how, argument)
+    for place, (name, scored) in enumerate(systems.items(), start=1):
+        argument = f"scored_a[{name!r}]"
+        table = as_scored(scored, None, how, argument)
         # The blocks of a pair are those of its first system.
         blocks = bootstrap if place < len(systems) else None
         sides.append((str(name), _prepared(table, on, argument, blocks)))
     pairs = combinations(sides, 2)
-    comparisons = [_compared(one, other, (a, b), bootstrap).row() for (a, one), (b, other) in pairs]
-    return judge(comparisons, level=level).sort_values("p_holm", kind="stable", ignore_index=True)
+    comparisons = [_compared(first, second, (a, b), bootstrap).row() for (a, first), (b, second) in pairs]
+    return judge(comparisons, level=bootstrap.level).sort_values("p_holm", kind="stable", ignore_index=True)
 
 
 def _names(names: object) -> tuple[str, str]:

@@ -14,7 +14,7 @@ from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.alignment import Alignment
 from speechlab.metrics._alignment.units import auto_unit, prepare
 from speechlab.metrics._arguments import as_cells
-from speechlab.metrics._differences.compare import compare_texts, has_classes
+from speechlab.metrics._differences.compare import classify_differences, has_classes
 from speechlab.metrics._rates.score import texts_by_language
 from speechlab.metrics._signatures import joined
 from speechlab.metrics._statistics.bootstrap import Bootstrap
@@ -169,7 +169,7 @@ def _counted(
 ) -> dict[str, list[int]]:
     """The counts of each class in one pair of texts, in the order of ``_COUNTS``."""
     if tolerant and has_classes(way.language):
-        heard = compare_texts(said, heard, str(way.language)).tolerant
+        heard = classify_differences(said, heard, str(way.language)).tolerant
     alignment = Alignment(way.tokens(said), way.tokens(heard), way.separator)
     misplaced, before = Counter[int](), Counter[int]()
     at = 0

@@ -117,7 +117,7 @@ def score(
           without differences of notation, over ``word_length`` or ``char_length``.
         - ``notation_differences``, ``homophone_differences``, ``tone_differences`` (Chinese),
           ``recognition_differences`` and ``filler_differences`` (English, Chinese): the number of differences of each
-          class (see :func:`compare_texts`).
+          class (see :func:`classify_differences`).
 
     Raises:
         InvalidRequestError: A column is missing or occurs twice; two Series have different indexes; the unit,

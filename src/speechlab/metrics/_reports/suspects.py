@@ -10,7 +10,7 @@ from speechlab._arguments import has_column, is_missing, require_columns
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._arguments import as_texts
 from speechlab.metrics._columns import with_columns
-from speechlab.metrics._differences.compare import compare_texts, has_classes
+from speechlab.metrics._differences.compare import classify_differences, has_classes
 from speechlab.metrics._differences.differences import FORGIVEN
 from speechlab.metrics._rates.error_rate import error_rate
 from speechlab.text import language_code
@@ -121,7 +121,7 @@ class _Row:
 
     def _differences(self, transcript: str) -> list[tuple[str, str, str, int]]:
         if has_classes(self.code):
-            comparison = compare_texts(self.reference, transcript, self.code)
+            comparison = classify_differences(self.reference, transcript, self.code)
             return [
                 (kind, said.casefold(), heard.casefold(), start)
                 for kind, said, heard, start in comparison.differences

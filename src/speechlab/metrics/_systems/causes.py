@@ -21,7 +21,7 @@ Chinese characters gets the kind of the difference that contains it:
 1. *number*: both sides are equal without spaces, full stops and signs between digits, and have digits (10:35/1035);
    or they sound alike and one of them has digits. $10/€10, -5/5 and 1.5/15 are different sums and numbers.
 2. *spelling*: both sides are equal without spaces and full stops (good bye/goodbye), or the difference is *notation*
-   in :func:`speechlab.metrics.compare_texts`.
+   in :func:`speechlab.metrics.classify_differences`.
 3. *homophone*: both sides sound alike, by the pronouncing dictionary of English, the readings of Japanese, or the
    syllables and tones of Chinese.
 4. *sound*: all other errors.
@@ -35,7 +35,7 @@ from functools import cache
 from itertools import groupby
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
-from speechlab.metrics._differences.compare import compare_texts, compared, has_classes
+from speechlab.metrics._differences.compare import classify_differences, compared, has_classes
 from speechlab.metrics._rates.tables import aligned
 from speechlab.metrics._signatures import parts
 
@@ -67,7 +67,7 @@ class Kinds:
         self.homophones: int | None = None
         if reference == hypothesis or language not in {"ja", "zh"} or not has_classes(language):
             return
-        comparison = compare_texts(reference, hypothesis, language)
+        comparison = classify_differences(reference, hypothesis, language)
         self.homophones = comparison.count("homophone")
         # Differences have places in the normalised reference. These are places of tokens only if the reference is
         # normalised.

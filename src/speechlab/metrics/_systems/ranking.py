@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
 from speechlab._arguments import is_number, refused, require_columns
 from speechlab.display import percent, table
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics._rates.compare import compare_all
+from speechlab.metrics._rates.compare import compare
 from speechlab.metrics._rates.tables import as_scored
 from speechlab.metrics._signatures import joined_of
 from speechlab.metrics._statistics.bootstrap import Bootstrap
@@ -60,7 +60,7 @@ class Ranking:
             are divided), ``p_best`` (Holm's p-value against the best; missing for the best) and ``needed`` (number of
             utterances that distinguish it from the best with the probability ``power``, if the true difference is the
             observed one; missing for the best, and without a difference).
-        pairs: All pairs, as the table of :func:`compare_all`; without rows for one system.
+        pairs: All pairs, as the table of :func:`compare`; without rows for one system.
         level: Confidence level of the groups, for all pairs together.
         excluded: Number of utterances left out because a system has no score. Takes that a system lacks are left out
             too.
@@ -128,9 +128,14 @@ class Ranking:
         return str(table(list(self.systems.columns), rows, caption=self.sentence))
 
 
+@overload
+def rank(scored: Scorable, *, by: None = None, **options: Any) -> Ranking: ...
+@overload
+def rank(scored: Scorable, *, by: str, **options: Any) -> dict[str, Ranking]: ...
 def rank(
     scored: Scorable,
     *,
+    by: str | None = None,
     system: str = "voice",
     utterance: str = "text",
     level: float = 0.95,
@@ -139,14 +144,17 @@ def rank(
     seed: int = 0,
     groups: str | None = None,
     **how: Any,
-) -> Ranking:
+) -> Ranking | dict[str, Ranking]:
     """Rank several systems that were scored on the same utterances, with the certainty of the order.
 
-    Pairs are compared by the exact test over utterances (:func:`compare_all` with ``groups=``), corrected by Holm's
+    Pairs are compared by the exact test over utterances (:func:`compare` with ``groups=``), corrected by Holm's
     method. Several rows of one system and utterance are takes, and stay together.
 
     Args:
         scored: Result of :func:`score`, or a table without scores.
+        by: Column of conditions, each of which has a ranking; rows without a condition are ignored. The p-values are
+            corrected for all conditions together: with the probability ``level``, no false difference is called
+            significant under any of them.
         system: Column of the systems.
         utterance: Column that identifies the utterances.
         level: Confidence level of all pairs together.
@@ -157,79 +165,35 @@ def rank(
             utterances.
         **how: Arguments of :func:`score` for a table without scores.
 
+    Returns:
+        The ranking; with ``by=``, the ranking of each condition, in the order of the table.
+
     Raises:
-        InvalidRequestError: A column is missing, no utterance has scores of all systems, or rows were scored in
-            different ways or units.
+        InvalidRequestError: A column is missing, no utterance has scores of all systems (under one of the
+            conditions), or rows were scored in different ways or units.
 
     Example:
         >>> import pandas as pd
         >>> said = [f"sentence number {number}" for number in range(12)]
         >>> rows = pd.DataFrame(
-        ...     [{"voice": "a", "text": one, "hypothesis": one} for one in said]
-        ...     + [{"voice": "b", "text": one, "hypothesis": "sentence"} for one in said]
+        ...     [{"voice": "a", "text": text, "hypothesis": text, "noise": "no"} for text in said]
+        ...     + [{"voice": "b", "text": text, "hypothesis": "sentence", "noise": "no"} for text in said]
         ... )
         >>> rank(rows, language="en").sentence[:76]
         'a (0.0%) has the lowest word error rate of 2 on 12 utterances; b (66.7%) has'
+        >>> rank(rows, by="noise", language="en")["no"].tied
+        ['a']
     """
     bootstrap = _bootstrap(level, power, draws, seed, groups)
-    scored_rows = _done(as_scored(scored, None, how), system, utterance, *_given(groups))
-    return _rankings({"": _sums(scored_rows, system, utterance, bootstrap)}, power, bootstrap)[""]
-
-
-def rank_each(
-    scored: Scorable,
-    by: str,
-    *,
-    system: str = "voice",
-    utterance: str = "text",
-    level: float = 0.95,
-    power: float = 0.8,
-    draws: int = 2_000,
-    seed: int = 0,
-    groups: str | None = None,
-    **how: Any,
-) -> dict[str, Ranking]:
-    """Rank several systems under each of several conditions, with one correction of all p-values.
-
-    With the probability ``level``, no false difference is called significant under any of the conditions.
-
-    Args:
-        scored: Result of :func:`score`, or a table without scores.
-        by: Column of the conditions; rows without a condition are ignored.
-        system: Column of the systems.
-        utterance: Column that identifies the utterances.
-        level: Confidence level of all pairs under all conditions together.
-        power: Probability with which ``needed`` utterances show the difference, as a fraction.
-        draws: Number of resampled sets of utterances for ``first_share``.
-        seed: The same seed gives the same ranking.
-        groups: Column of blocks of utterances, such as ``"speaker"``, that are tested and drawn as wholes; None for
-            utterances.
-        **how: Arguments of :func:`score` for a table without scores.
-
-    Returns:
-        The ranking of each condition, in the order of the table.
-
-    Raises:
-        InvalidRequestError: As for :func:`rank`, under one of the conditions.
-
-    Example:
-        >>> rows = pd.DataFrame(
-        ...     {"voice": ["a", "b"] * 2, "text": ["hi there"] * 4, "hypothesis": ["hi there", "hi"] * 2}
-        ... )
-        >>> rows["noise"] = ["no", "no", "yes", "yes"]
-        >>> {
-        ...     noise: order.systems["system"][0]
-        ...     for noise, order in rank_each(rows, "noise", language="en").items()
-        ... }
-        {'no': 'a', 'yes': 'a'}
-    """
-    bootstrap = _bootstrap(level, power, draws, seed, groups)
-    scored_rows = _done(as_scored(scored, None, how), system, utterance, by, *_given(groups))
-    rankings = {
+    columns = [system, utterance, *(name for name in (by, groups) if name is not None)]
+    scored_rows = _done(as_scored(scored, None, how), *columns)
+    if by is None:
+        return _rankings({"": _sums(scored_rows, system, utterance, bootstrap)}, power, bootstrap)[""]
+    sums = {
         str(key): _sums(rows_of, system, utterance, bootstrap, f" where {by!r} is {key!r}")
         for key, rows_of in scored_rows.groupby(by, sort=False)
     }
-    return _rankings(rankings, power, bootstrap)
+    return _rankings(sums, power, bootstrap)
 
 
 class _Sums(NamedTuple):
@@ -238,13 +202,9 @@ class _Sums(NamedTuple):
     tables: dict[str, pd.DataFrame]  # rows of each system
     errors: NDArray[np.int64]  # errors of each system (row) and utterance or block (column)
     lengths: NDArray[np.int64]  # reference tokens, in the same shape
-    pairs: pd.DataFrame  # all pairs, as the table of :func:`compare_all`
+    pairs: pd.DataFrame  # all pairs, as the table of :func:`compare`
     utterances: int  # number of common utterances
     excluded: int  # number of utterances that a system lacks
-
-
-def _given(groups: str | None) -> list[str]:
-    return [] if groups is None else [groups]
 
 
 def _bootstrap(level: float, power: object, draws: int, seed: int, groups: str | None) -> Bootstrap:
@@ -349,7 +309,7 @@ def _pairs(tables: dict[str, pd.DataFrame], utterance: str, bootstrap: Bootstrap
     level, draws, seed = bootstrap.level, bootstrap.draws, bootstrap.seed
     on = [utterance, _TAKE]
     groups = utterance if bootstrap.groups is None else bootstrap.groups
-    return compare_all(tables, on=on, groups=groups, level=level, draws=draws, seed=seed)
+    return compare(tables, on=on, groups=groups, level=level, draws=draws, seed=seed)
 
 
 def _first_shares(

@@ -52,14 +52,14 @@ def compare_translations(
     """Compare translation systems with the first of them, by sacrebleu's paired tests.
 
     Args:
-        references: As for :func:`translation_score`; or a table.
+        references: As for :func:`score_translations`; or a table.
         systems: The translations of each system, the baseline first; for a table, the column of each system. Rows of
             a table with a missing text are skipped.
-        language: Code of the target language, as for :func:`translation_score`.
-        tokenize: Tokeniser of BLEU, as for :func:`translation_score`.
-        metrics: Names of metrics, as for :func:`translation_score`.
-        options: Arguments of sacrebleu's classes, as for :func:`translation_score`.
-        scorers: Other metrics, as for :func:`translation_score`.
+        language: Code of the target language, as for :func:`score_translations`.
+        tokenize: Tokeniser of BLEU, as for :func:`score_translations`.
+        metrics: Names of metrics, as for :func:`score_translations`.
+        options: Arguments of sacrebleu's classes, as for :func:`score_translations`.
+        scorers: Other metrics, as for :func:`score_translations`.
         sources: Source texts, for scorers; None for a table.
         test: ``"randomization"`` (paired approximate randomisation: Riezler and Maxwell, 2005) or ``"bootstrap"``
             (paired bootstrap resampling: Koehn, 2004). The bootstrap gives no verdict: by sacrebleu's p-value, equal

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, cast, overload
 
 import numpy as np
 
@@ -43,7 +43,9 @@ class TranslationScore:
         glossary: The table of :func:`glossary_terms`; None without a glossary.
 
     Example:
-        >>> result = translation_score(["明日は雨です。"], ["明日は雨です。"], language="ja", tokenize="char")
+        >>> result = score_translations(
+        ...     ["明日は雨です。"], ["明日は雨です。"], language="ja", tokenize="char"
+        ... )
         >>> result.chrf, result.utterances
         (100.0, 1)
     """
@@ -133,7 +135,19 @@ class TranslationScore:
         return pd.DataFrame(rows, columns=["metric", "score", "low", "high", "utterances", "signature"])
 
 
-def translation_score(
+@overload
+def score_translations(
+    references: Sequence[str | Sequence[str]] | pd.DataFrame,
+    hypotheses: Sequence[str] | None = None,
+    *,
+    by: None = None,
+    **options: Any,
+) -> TranslationScore: ...
+@overload
+def score_translations(
+    references: pd.DataFrame, *, by: str | Sequence[str], **options: Any
+) -> pd.DataFrame: ...
+def score_translations(
     references: Sequence[str | Sequence[str]] | pd.DataFrame,
     hypotheses: Sequence[str] | None = None,
     *,
@@ -148,7 +162,9 @@ def translation_score(
     reference: str = "reference",
     hypothesis: str = "translation",
     source: str = "text",
-) -> TranslationScore:
+    by: str | Sequence[str] | None = None,
+    **intervals: Any,
+) -> TranslationScore | pd.DataFrame:
     """Score translations with chrF and BLEU, and, if asked, chrF++, TER and scorers of your own.
 
     Args:
@@ -157,6 +173,7 @@ def translation_score(
         hypotheses: Translations, one for each reference; None for a table. Two Series must have the same index.
         language: Code of the target language. sacrebleu's default treats a Japanese sentence as one word and gives
             0.00 without a warning; here, a missing language gives a warning if the texts seem to have no spaces.
+            With ``by=`` it may be a column of codes; None is the column ``target_lang``.
         tokenize: sacrebleu's tokeniser for BLEU. ``"auto"`` is ``ja-mecab`` for Japanese if MeCab and its dictionary
             are installed (``pip install 'sacrebleu[ja]'``) and ``char`` otherwise, ``zh`` for Chinese, ``char`` for
             other languages without spaces, and ``13a`` for all others. Or the name of a tokeniser that needs no
@@ -172,22 +189,47 @@ def translation_score(
         reference: Column of the references of a table.
         hypothesis: Column of the translations of a table.
         source: Column of the sources of a table; used if it exists.
+        by: Columns by which a table is grouped, or ``()``; languages are never mixed.
+        **intervals: With ``by=``: ``level`` (0.95), ``draws`` (1,000), ``seed`` (0) and ``groups``, as for
+            :meth:`TranslationScore.confidence_interval`.
 
     Returns:
-        The scores, with intervals on request.
+        The scores, with intervals on request. With ``by=``, a table with one row for each group and language: the
+        columns of ``by``, ``language``, ``utterances`` (rows), ``utterances_scored`` (rows with both texts),
+        ``empty_references``, and for each metric, such as ``chrf``, ``chrf``, ``chrf_low``, ``chrf_high`` and
+        ``chrf_signature``.
 
     Raises:
-        InvalidRequestError: There are no translations, their number differs from that of the references, a language,
-            tokeniser, metric or option does not exist, or a scorer does not give one number for each translation.
+        InvalidRequestError: There are no translations, their number differs from that of the references, a column,
+            language, tokeniser, metric or option does not exist, or a scorer does not give one number for each
+            translation.
         MissingDependencyError: The requested tokeniser needs MeCab, which is not installed.
 
     Example:
-        >>> score = translation_score(
+        >>> score = score_translations(
         ...     ["会議は明日です。"], ["会議は明日だ。"], language="ja", tokenize="char"
         ... )
         >>> round(score.bleu), score.utterances
         (56, 1)
+        >>> table = pd.DataFrame({"reference": ["明日は雨です。"], "translation": ["明日は雨です。"]})
+        >>> score_translations(table, by=(), language="ja", tokenize="char")[["language", "chrf"]]
+          language   chrf
+        0       ja  100.0
     """
+    if by is not None:
+        single = {"glossary": glossary, "sources": sources, "source_language": source_language}
+        if refused := [name for name, value in single.items() if value is not None]:
+            message = (
+                f"{refused[0]} is for one score, not for by=; score the rows of each group by themselves"
+            )
+            raise InvalidRequestError(message, parameter=refused[0])
+        how = {"tokenize": tokenize, "metrics": metrics, "options": options, "scorers": scorers}
+        how |= {"reference": reference, "hypothesis": hypothesis, "source": source}
+        return _by_group(references, by, "target_lang" if language is None else language, how, **intervals)
+    if intervals:
+        name = next(iter(intervals))
+        message = f"{name} is for by=; without it, the score's confidence_interval takes {name}"
+        raise InvalidRequestError(message, parameter=name)
     rows: Any = None
     refuse_other_tables(references, "references")
     if is_frame(references):
@@ -273,77 +315,39 @@ def _with_scorer(
     )
 
 
-def score_translations(
-    frame: pd.DataFrame,
+def _by_group(
+    frame: Any,
+    by: str | Sequence[str],
+    language: str,
+    how: dict[str, Any],
     *,
-    reference: str = "reference",
-    hypothesis: str = "translation",
-    language: str = "target_lang",
-    source: str = "text",
-    by: str | Sequence[str] = (),
-    tokenize: str = "auto",
-    metrics: Sequence[str] = ("chrf", "bleu"),
-    options: Mapping[str, Mapping[str, Any]] | None = None,
-    scorers: Mapping[str, Scorer] | None = None,
     level: float = 0.95,
     draws: int = 1_000,
     seed: int = 0,
     groups: Groups = None,
 ) -> pd.DataFrame:
-    """Corpus scores of groups of translations, with intervals.
-
-    Args:
-        frame: One row for each translation.
-        reference: Column of the reference translations.
-        hypothesis: Column of the translations.
-        language: Column of the target languages; or the target language of all rows.
-        source: Column of the sources of a table; used if it exists.
-        by: Columns to group by; languages are never mixed.
-        tokenize: Tokeniser of BLEU, as for :func:`translation_score`.
-        metrics: Names of metrics, as for :func:`translation_score`.
-        options: Arguments of sacrebleu's classes, as for :func:`translation_score`.
-        scorers: Other metrics, as for :func:`translation_score`.
-        level: Confidence level of the intervals.
-        draws: Bootstrap draws of each interval.
-        seed: The same seed gives the same table.
-        groups: Column of blocks, such as documents, that are drawn as wholes, or a name for each row.
-
-    Returns:
-        One row for each group and language: the columns of ``by``, ``language``, ``utterances`` (rows),
-        ``utterances_scored`` (rows with both texts), ``empty_references``, and for each metric, such as ``chrf``,
-        ``chrf``, ``chrf_low``, ``chrf_high`` and ``chrf_signature``.
-
-    Raises:
-        InvalidRequestError: A column is missing, or a language, tokeniser, metric or option does not exist.
-
-    Example:
-        >>> table = pd.DataFrame({"reference": ["明日は雨です。"], "translation": ["明日は雨です。"]})
-        >>> score_translations(table, language="ja", tokenize="char")[["language", "chrf"]]
-          language   chrf
-        0       ja  100.0
-    """
+    """Corpus scores of groups of translations, with intervals; see :func:`score_translations`."""
     import pandas as pd
 
     keys = column_names(by, "by")
     hint = "Name the right one, as in reference='text'"
+    reference, hypothesis = how["reference"], how["hypothesis"]
     require_columns(frame, reference, hypothesis, *keys, hint=hint)
     frame, bootstrap = Bootstrap(level, draws, seed, groups).on(frame)
-    names = [*make_metrics(metrics, tokenizer(tokenize, None), options, single=False)]
-    names += checked_scorers(scorers, names)
+    names = [*make_metrics(how["metrics"], tokenizer(how["tokenize"], None), how["options"], single=False)]
+    names += checked_scorers(how["scorers"], names)
     if has_column(frame, language, "language"):
         codes = frame[language].map(language_code, na_action="ignore")
     else:
         codes = pd.Series(language_code(language), index=frame.index)
     keyed = frame.assign(language=codes.astype(object))
     groups_by = [*[key for key in keys if key != "language"], "language"]
-    how: dict[str, Any] = {"tokenize": tokenize, "metrics": metrics, "options": options, "scorers": scorers}
-    how |= {"reference": reference, "hypothesis": hypothesis, "source": source}
     rows = []
     for values, rows_of in keyed.groupby(groups_by, observed=True, sort=True):
         complete_rows = rows_of[rows_of[reference].notna() & rows_of[hypothesis].notna()]
         figures: dict[str, Any] = {"utterances": len(rows_of), "utterances_scored": len(complete_rows)}
         if len(complete_rows):
-            score = translation_score(complete_rows, language=str(values[-1]), **how)
+            score = score_translations(complete_rows, language=str(values[-1]), **how)
             figures |= {"empty_references": score.empty_references}
             for metric in names:
                 low, high = score._interval(metric, bootstrap.within(complete_rows))  # noqa: SLF001 - its own module

@@ -168,9 +168,9 @@ def _class_spans(said: str, heard: str, language: str | None) -> list[tuple[int,
     if language not in {"en", "ja", "zh"}:
         return []
     try:
-        from speechlab.metrics import compare_texts
+        from speechlab.metrics import classify_differences
 
-        found = compare_texts(said, heard, language).differences
+        found = classify_differences(said, heard, language).differences
     except MissingDependencyError:
         return []
     return [(one.start, one.start + max(len(one.reference) - 1, 0), one.kind) for one in found]
