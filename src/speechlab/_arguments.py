@@ -30,11 +30,11 @@ def refuse_other_tables(value: object, argument: str) -> None:
     """Refuse a table of another library, such as polars. The error says how to convert it to pandas."""
     if is_frame(value) or not hasattr(type(value), "columns"):
         return
-    ways = {"to_pandas": ".to_pandas()", "collect": ".collect().to_pandas()"}
-    way = next((call for name, call in ways.items() if hasattr(value, name)), None)
-    if way is not None:
+    converters = {"to_pandas": ".to_pandas()", "collect": ".collect().to_pandas()"}
+    converter = next((call for name, call in converters.items() if hasattr(value, name)), None)
+    if converter is not None:
         kind = f"{type(value).__module__.partition('.')[0]} {type(value).__name__}"
-        message = f"{argument} is a {kind}, not a pandas DataFrame; give {argument}{way}"
+        message = f"{argument} is a {kind}, not a pandas DataFrame; give {argument}{converter}"
         raise InvalidRequestError(message, parameter=argument)
 
 
@@ -116,8 +116,8 @@ def no_column(have: Iterable[object], *names: object, table: str = "the table") 
         names: The missing columns.
         table: Name of the table, for the message.
     """
-    asked = ", ".join(f"{name!r:.60}" for name in names)
-    return f"{table} has no column {asked}; it has {', '.join(map(repr, have)) or 'none'}"
+    missing_names = ", ".join(f"{name!r:.60}" for name in names)
+    return f"{table} has no column {missing_names}; it has {', '.join(map(repr, have)) or 'none'}"
 
 
 def require_columns(frame: object, *names: object, argument: str = "frame", hint: str = "") -> None:
@@ -158,10 +158,10 @@ def has_column(frame: pd.DataFrame, name: object, argument: str) -> bool:
     if not _hashable(name):
         message = f"{argument}={name!r:.60} names no column; give its name"
         raise InvalidRequestError(message, parameter=argument)
-    found = any(column == name for column in frame.columns)
-    if found:
+    is_column = any(column == name for column in frame.columns)
+    if is_column:
         require_columns(frame, name)
-    return found
+    return is_column
 
 
 def column_names(value: object, argument: str) -> list[Any]:

@@ -109,10 +109,10 @@ def _brief(error: E) -> E:
 
     The cause is already in the message. It is therefore shown without its own cause and without frames of libraries.
     """
-    for one in (error, *(error.exceptions if isinstance(error, ExceptionGroup) else ())):
-        leaves = is_of_libraries if isinstance(one, OSError) else is_ours
-        one.__traceback__ = without(leaves, one.__traceback__)
-        behind = one.__cause__ or (None if one.__suppress_context__ else one.__context__)
+    for raised in (error, *(error.exceptions if isinstance(error, ExceptionGroup) else ())):
+        leaves = is_of_libraries if isinstance(raised, OSError) else is_ours
+        raised.__traceback__ = without(leaves, raised.__traceback__)
+        behind = raised.__cause__ or (None if raised.__suppress_context__ else raised.__context__)
         if behind is not None:
             behind.__traceback__ = without(is_of_libraries, behind.__traceback__)
             behind.__suppress_context__ = True

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 def user_path(path: str | os.PathLike[str]) -> Path:
     """Convert a user's path: a leading ``~`` becomes the home folder, as in a shell."""
-    given = Path(path)
+    as_path = Path(path)
     try:
-        return given.expanduser()
+        return as_path.expanduser()
     except RuntimeError:  # no user of this name: ``~name`` is a file
-        return given
+        return as_path
 
 
 def file_sha256(path: Path) -> str:

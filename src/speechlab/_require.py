@@ -69,9 +69,9 @@ def require(module: str) -> ModuleType:
             else f"pip install {top}"
         )
         text = f"this needs the package {top!r}, which is not installed; install it with: {command}"
-        missing = MissingDependencyError(text)
-        missing.name = top
-        raise missing from error
+        missing_package = MissingDependencyError(text)
+        missing_package.name = top
+        raise missing_package from error
 
 
 class _Later(ModuleType):

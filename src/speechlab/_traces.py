@@ -45,30 +45,30 @@ def is_of_libraries(file: str) -> bool:
 
 def without(leaves: Callable[[str], bool], trace: TracebackType | None) -> TracebackType | None:
     """A traceback without the frames of some files."""
-    kept: list[TracebackType] = []
+    frames: list[TracebackType] = []
     while trace is not None:
         if not leaves(trace.tb_frame.f_code.co_filename):
-            kept.append(trace)
+            frames.append(trace)
         trace = trace.tb_next
-    shown: TracebackType | None = None
-    for one in reversed(kept):
-        shown = TracebackType(shown, one.tb_frame, one.tb_lasti, one.tb_lineno)
-    return shown
+    shortened: TracebackType | None = None
+    for entry in reversed(frames):
+        shortened = TracebackType(shortened, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return shortened
 
 
 def rendered(error: BaseException) -> list[str]:
     """The lines that IPython shows of an error. Its causes are in its message."""
-    shown = without(is_ours, error.__traceback__)
+    shortened = without(is_ours, error.__traceback__)
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - a process may have several shells
     while frame is not None and not hasattr(frame.f_locals.get("self"), "InteractiveTB"):
         frame = frame.f_back
     if frame is None:
-        return traceback.format_exception(type(error), error, shown, chain=False)
+        return traceback.format_exception(type(error), error, shortened, chain=False)
     causes = error.__cause__, error.__context__, error.__suppress_context__
     error.__cause__ = error.__context__ = None
     try:
         shell = frame.f_locals["self"]
-        lines: list[str] = shell.InteractiveTB.structured_traceback(type(error), error, shown)
+        lines: list[str] = shell.InteractiveTB.structured_traceback(type(error), error, shortened)
     finally:
         error.__cause__, error.__context__, error.__suppress_context__ = causes
     return lines

@@ -159,8 +159,8 @@ class InvalidRequestError(SpeechLabError, ValueError):
         self.parameter, self.rule, self.code, self.example = parameter, rule, code, example
 
     def __str__(self) -> str:
-        told = super().__str__()
-        return told if self.example is None else f"{told}, as in {self.parameter}={self.example!r}"
+        message = super().__str__()
+        return message if self.example is None else f"{message}, as in {self.parameter}={self.example!r}"
 
 
 class AudioError(SpeechLabError, ValueError):
@@ -252,8 +252,8 @@ class APIError(SpeechLabError):
         facts = [f"after {self.attempts} attempts"] if self.attempts > 1 else []
         if self.retry_after_s:
             facts.append(f"the service asked to wait {round(self.retry_after_s, 1):g} s")
-        told = f" ({'; '.join(facts)})" if facts else ""
-        return f"HTTP {self.status}{label}: {super().__str__()}{told}"
+        remarks = f" ({'; '.join(facts)})" if facts else ""
+        return f"HTTP {self.status}{label}: {super().__str__()}{remarks}"
 
 
 class BadRequestError(APIError):

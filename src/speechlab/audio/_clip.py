@@ -354,15 +354,15 @@ def concatenate(clips: Iterable[AudioClip], gap_s: float = 0.0) -> AudioClip:
         >>> concatenate([one, one], gap_s=0.5).duration_s
         0.7
     """
-    parts = list(clips)
-    if not parts:
+    all_clips = list(clips)
+    if not all_clips:
         raise AudioError("there are no clips to concatenate; give at least one")
-    first = parts[0]
-    for clip in parts:
+    first = all_clips[0]
+    for clip in all_clips:
         if (clip.sample_rate, clip.channels) != (first.sample_rate, first.channels):
             raise AudioError(f"{clip!r} differs from {first!r}; use resample() or to_mono() first")
     if not 0 <= gap_s < float("inf"):
         raise AudioError(f"gap_s is {gap_s!r}; it has to be 0 s or more")
     gap = np.zeros((round(gap_s * first.sample_rate), *first.samples.shape[1:]), dtype=np.float32)
-    pieces = [piece for clip in parts for piece in (gap, clip.samples)][1:]
-    return AudioClip(np.concatenate(pieces), first.sample_rate, first.title if len(parts) == 1 else None)
+    pieces = [piece for clip in all_clips for piece in (gap, clip.samples)][1:]
+    return AudioClip(np.concatenate(pieces), first.sample_rate, first.title if len(all_clips) == 1 else None)

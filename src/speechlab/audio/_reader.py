@@ -110,9 +110,9 @@ class SoundReader:
     def _survey(self) -> _Survey:
         with self._lock:
             if self._found is None:
-                parts = [_surveyed(block) for block in self._blocks(0, _BLOCK)]
-                power = sum(part.power for part in parts) / max(self.frames * self.channels, 1)
-                low, high = (np.concatenate([part[side] for part in parts]) for side in (0, 1))
+                surveys = [_surveyed(block) for block in self._blocks(0, _BLOCK)]
+                power = sum(survey.power for survey in surveys) / max(self.frames * self.channels, 1)
+                low, high = (np.concatenate([survey[side] for survey in surveys]) for side in (0, 1))
                 self._found = _Survey(low, high, power)
             return self._found
 
@@ -223,10 +223,10 @@ class FileSegment(AudioClip):
     def _facts(self) -> _SegmentFacts:
         with opened(self.path) as (file, _):
             honest = file is not None and file.format in HONEST
-            whole: Any = file if honest else self._decoded()
-            rate = whole.samplerate if honest else whole.sample_rate
-            last = whole.frames if self.end_s is None else min(round(self.end_s * rate), whole.frames)
-            return _SegmentFacts(rate, whole.channels, min(round(self.start_s * rate), last), last)
+            source: Any = file if honest else self._decoded()
+            rate = source.samplerate if honest else source.sample_rate
+            last = source.frames if self.end_s is None else min(round(self.end_s * rate), source.frames)
+            return _SegmentFacts(rate, source.channels, min(round(self.start_s * rate), last), last)
 
     def _decoded(self) -> AudioClip:
         return _decoded_file(self.path, self.path.stat().st_mtime_ns)

@@ -72,9 +72,9 @@ class StreamResampler:
     def flush(self) -> NDArray[np.float32]:
         """Return the delayed part of the output. No samples can be written afterwards."""
         shape = (0,) if self.channels == 1 else (0, self.channels)
-        rest = self._run(np.zeros(shape, dtype=np.float32), last=True)
+        tail = self._run(np.zeros(shape, dtype=np.float32), last=True)
         self._finished = True
-        return rest
+        return tail
 
     def _run(self, samples: NDArray[np.float32], *, last: bool) -> NDArray[np.float32]:
         if self._finished:

@@ -99,16 +99,16 @@ def escape(value: object) -> Html:
 
 def _open_directions(text: str) -> str:
     """The marks that end the embeddings, overrides and isolates which a text leaves open (Unicode's annex 9)."""
-    ends: list[str] = []
+    open_marks: list[str] = []
     for mark in _DIRECTIONS.findall(text):
         if mark in _ENDED_BY:
-            ends.append(_ENDED_BY[mark])
-        elif mark == _END_OF_ISOLATE and mark in ends:
-            while ends.pop() != mark:
+            open_marks.append(_ENDED_BY[mark])
+        elif mark == _END_OF_ISOLATE and mark in open_marks:
+            while open_marks.pop() != mark:
                 pass
-        elif ends and ends[-1] == mark:
-            ends.pop()
-    return "".join(reversed(ends))
+        elif open_marks and open_marks[-1] == mark:
+            open_marks.pop()
+    return "".join(reversed(open_marks))
 
 
 def join(separator: object, parts: Iterable[object]) -> Html:

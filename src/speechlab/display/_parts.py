@@ -137,7 +137,7 @@ def table(
         for name, kind in zip(columns, kinds, strict=True)
     )
     body = (element("tr", *map(_Column.cell, kinds, line, tags, map(str, columns))) for line in lines)
-    made = element(
+    table_element = element(
         "table",
         _caption(caption),
         element("thead", element("tr", *heads)),
@@ -147,7 +147,7 @@ def table(
     # Content wider than the cell of a notebook can be scrolled, also by keys, and is not cut off.
     return element(
         "div",
-        made,
+        table_element,
         class_=_NO_MATHEMATICS,
         style="max-width:100%;overflow-x:auto",
         role="group",
@@ -159,14 +159,14 @@ def table(
 def _caption(caption: object) -> Html | None:
     if not caption:
         return None
-    head, rest = _headed(caption)
-    return element("caption", element("strong", head), rest, style=_TABLE_CAPTION)
+    head, remainder = _headed(caption)
+    return element("caption", element("strong", head), remainder, style=_TABLE_CAPTION)
 
 
 def _headed(caption: object) -> tuple[object, str]:
     """The bold head of a caption, and the rest; markup is not split."""
-    found = None if isinstance(caption, Html) else _HEAD.fullmatch(str(caption or ""))
-    return (found[1], found[2]) if found else (caption, "")
+    match = None if isinstance(caption, Html) else _HEAD.fullmatch(str(caption or ""))
+    return (match[1], match[2]) if match else (caption, "")
 
 
 def details(summary: object, *body: object, opened: bool = False) -> Html:
@@ -202,16 +202,16 @@ def diff(
         >>> "<del" in diff([("equal", "good", "good"), ("substitute", "morning", "mourning")])
         True
     """
-    parts: list[Html] = []
+    pieces: list[Html] = []
     for kind, reference, hypothesis in operations:
         if kind == "equal":
-            parts.append(element("span", reference))
+            pieces.append(element("span", reference))
             continue
-        gone = element("del", reference, style=_MARKS["delete"]) if kind != "insert" else None
-        come = element("ins", hypothesis, style=_MARKS["insert"]) if kind != "delete" else None
+        deletion = element("del", reference, style=_MARKS["delete"]) if kind != "insert" else None
+        insertion = element("ins", hypothesis, style=_MARKS["insert"]) if kind != "delete" else None
         # A hair space, so that a word and its replacement do not read as one word.
-        parts.append(join(_HAIR if gone and come else "", (gone, come)))
-    return element("span", join(separator, parts), lang=lang, dir="auto", class_=_NO_MATHEMATICS)
+        pieces.append(join(_HAIR if deletion and insertion else "", (deletion, insertion)))
+    return element("span", join(separator, pieces), lang=lang, dir="auto", class_=_NO_MATHEMATICS)
 
 
 def percent(rate: object) -> str:
@@ -229,8 +229,8 @@ class _Column:
 
     def __init__(self, values: list[object], *, right: bool = False) -> None:
         numbers = [value for value in values if is_number(value)]
-        given = sum(value is not None for value in values)
-        self.numeric = right or (bool(numbers) and len(numbers) == given)
+        filled = sum(value is not None for value in values)
+        self.numeric = right or (bool(numbers) and len(numbers) == filled)
         # A column is as wide as its longest word, unless the other columns would not fit into a narrow cell.
         texts = [value for value in values if isinstance(value, str) and not isinstance(value, Html)]
         self.endless = any(len(word) > _MAX_WORD for text in texts for word in text.split())
@@ -241,13 +241,15 @@ class _Column:
 
     def cell(self, value: object, lang: str | None, label: str) -> Html:
         """One cell. On a screen too narrow for columns, the label precedes the value."""
-        known: dict[str, str | bool] = {"data_label": label, "data_figure": self.numeric}
+        attributes: dict[str, str | bool] = {"data_label": label, "data_figure": self.numeric}
         if is_number(value):
             text = str(value) if is_whole_number(value) else f"{float(value):.{self.decimals}f}"
-            return element("td", text, style=self.style(), **known)
-        told = "–" if value is None else value
-        nothing = isinstance(told, str) and _TAGS.sub("", told) == "–"
-        return element("td", told, lang=lang, dir="auto", style=self.style(), data_nothing=nothing, **known)
+            return element("td", text, style=self.style(), **attributes)
+        content = "–" if value is None else value
+        nothing = isinstance(content, str) and _TAGS.sub("", content) == "–"
+        return element(
+            "td", content, lang=lang, dir="auto", style=self.style(), data_nothing=nothing, **attributes
+        )
 
     def style(self, *, head: bool = False) -> str:
         wrap = "overflow-wrap:anywhere;" if self.endless and not head else "overflow-wrap:break-word;"

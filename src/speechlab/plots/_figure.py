@@ -146,12 +146,12 @@ def fonts(texts: str, language: str | None = None) -> list[str]:
     """
     code = language_code(language) if language else "ja" if any("぀" <= one <= "ヿ" for one in texts) else "zh"
     order = [code, *_WIDE] if code in _WIDE else list(_WIDE)
-    wanted = list(dict.fromkeys(name for each in order for name in _WIDE[each]))
+    names = list(dict.fromkeys(name for each in order for name in _WIDE[each]))
     letters = {letter for letter in texts if _is_wide(letter)}
-    families = _listed(wanted)
+    families = _listed(names)
     if letters and _missing(letters, families):
         advice = _read_anew()
-        families = _listed(wanted)
+        families = _listed(names)
         missing = "".join(sorted(_missing(letters, families)))
         if missing and advice:
             warnings.warn(
@@ -213,12 +213,12 @@ def tidy(table: object, *columns: object, argument: str, hint: str) -> pd.DataFr
 def numbers(table: pd.DataFrame, column: Any) -> NDArray[np.float64]:
     """Return a column of numbers, with NaN for missing ones."""
     try:
-        found: NDArray[np.float64] = table[column].to_numpy(dtype=np.float64, na_value=np.nan)
+        values: NDArray[np.float64] = table[column].to_numpy(dtype=np.float64, na_value=np.nan)
     except (TypeError, ValueError):
         kind = table[column].dtype
         message = f"the column {column!r} holds {kind}, and must hold numbers; choose another column"
         raise InvalidRequestError(message, parameter=str(column)) from None
-    return found
+    return values
 
 
 def names_of(table: pd.DataFrame, columns: Sequence[Any]) -> list[str]:
@@ -276,18 +276,18 @@ def shortened(text: str, columns: int) -> str:
 
 def folded(name: str, lines: int = 2, columns: int = _NAME_COLUMNS) -> str:
     """Break a name into short lines, at spaces if there are any, so that the panel has enough width."""
-    rest = " ".join(name.split())
-    found: list[str] = []
-    while rest:
-        if len(found) == lines - 1:
-            found.append(shortened(rest, columns))
+    remainder = " ".join(name.split())
+    folded_lines: list[str] = []
+    while remainder:
+        if len(folded_lines) == lines - 1:
+            folded_lines.append(shortened(remainder, columns))
             break
-        end = _fitting(rest, columns)
-        space = rest.rfind(" ", 1, end + 1) if end < len(rest) else -1
+        end = _fitting(remainder, columns)
+        space = remainder.rfind(" ", 1, end + 1) if end < len(remainder) else -1
         end = space if space > end // 2 else end
-        found.append(rest[:end].rstrip())
-        rest = rest[end:].lstrip()
-    return "\n".join(found)
+        folded_lines.append(remainder[:end].rstrip())
+        remainder = remainder[end:].lstrip()
+    return "\n".join(folded_lines)
 
 
 def columns_of(text: str) -> int:

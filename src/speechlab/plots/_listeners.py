@@ -83,16 +83,16 @@ def listeners(
         raise refused("most", most, f"a whole number from {_LEAST} on")
     needed = ("listener", "system", "other", "score", "method", "role")
     tidy(answers, *needed, argument="answers", hint=_GIVEN)
-    asked = answers[answers["role"] != "check"]
-    tidy(asked, "score", argument="answers", hint="All answers are to attention checks")
-    asked = asked.assign(score=numbers(asked, "score"))
-    method = str(asked["method"].iloc[0])
-    means = _means(asked, method)
+    scored = answers[answers["role"] != "check"]
+    tidy(scored, "score", argument="answers", hint="All answers are to attention checks")
+    scored = scored.assign(score=numbers(scored, "score"))
+    method = str(scored["method"].iloc[0])
+    means = _means(scored, method)
     excluded = _excluded(answers)
     order, crowd = _rows(means, excluded, int(most))
     counts = np.array([name not in excluded for name in order])
-    known = list(means.columns) if summary is None else _ordered(means, summary)
-    systems = known[:_MOST_SYSTEMS]
+    all_systems = list(means.columns) if summary is None else _ordered(means, summary)
+    systems = all_systems[:_MOST_SYSTEMS]
     top = summary is not None
     rows = len(order) + top + bool(crowd)
     labels = [shortened(str(system), _MAX_SYSTEM) for system in systems]
@@ -109,16 +109,18 @@ def listeners(
                     values[drawn], places[drawn], style.marker, color=color, markeredgecolor=edge,
                     markeredgewidth=0.5, markersize=5,
                 )  # fmt: skip
-        others = means.loc[[name for name in crowd if name not in excluded], system].dropna().to_numpy()
-        axes.plot(others, np.full(len(others), rows - 1 + beside), "|", color=style.color, alpha=0.35)
+        crowd_means = means.loc[[name for name in crowd if name not in excluded], system].dropna().to_numpy()
+        axes.plot(
+            crowd_means, np.full(len(crowd_means), rows - 1 + beside), "|", color=style.color, alpha=0.35
+        )
         if summary is not None:
             _draw_all(axes, summary[summary["system"] == system], number, len(systems))
     names = [*(["all listeners"] if top else []), *(shortened(str(name), _MAX_NAME) for name in order)]
-    told = {
+    note_of = {
         **(notes or {}),
         **{name: shortened(f"excluded: {why}", _MAX_NOTE) for name, why in excluded.items()},
     }
-    right = [*([""] if top else []), *(str(told.get(name, "")) for name in order)]
+    right = [*([""] if top else []), *(str(note_of.get(name, "")) for name in order)]
     if crowd:
         names.append(f"{len(crowd):,} others")
         beyond = sum(name in excluded for name in crowd)
@@ -128,8 +130,8 @@ def listeners(
     if top:
         axes.axhline(0.5, color=INK, linewidth=0.6)
     label, limits = _LABELS.get(method, ("score", None))
-    if len(known) > len(systems):
-        label += f", the first {len(systems)} of {len(known)} systems"
+    if len(all_systems) > len(systems):
+        label += f", the first {len(systems)} of {len(all_systems)} systems"
     if limits:
         axes.set_xlim(*limits)
     draw_scale(axes, label)
@@ -143,30 +145,30 @@ def _rows(means: pd.DataFrame, excluded: Mapping[Any, str], most: int) -> tuple[
     far = far.fillna(0.0).sort_values(ascending=False, kind="stable")
     good = [name for name in far.index if name not in excluded]
     bad = [name for name in far.index if name in excluded]
-    kept = good[: most - min(len(bad), most // _LEAST)]
-    shown = kept + bad[: most - len(kept)]
-    order = sorted(shown, key=lambda name: (name in excluded, -means.loc[name].mean()))
+    far_listeners = good[: most - min(len(bad), most // _LEAST)]
+    own_rows = far_listeners + bad[: most - len(far_listeners)]
+    order = sorted(own_rows, key=lambda name: (name in excluded, -means.loc[name].mean()))
     chosen = set(order)
     return order, [name for name in far.index if name not in chosen]
 
 
-def _means(asked: pd.DataFrame, method: str) -> pd.DataFrame:
+def _means(scored: pd.DataFrame, method: str) -> pd.DataFrame:
     """Return means by listener and system: for A/B the share of preferences, for ABX the share right by pair."""
     if method == "ab":
-        other = asked.assign(system=asked["other"].astype("str"), score=-asked["score"])
-        asked = pd.concat([asked, other], ignore_index=True)
-        asked["score"] = (asked["score"] + 1) / 2
+        mirrored = scored.assign(system=scored["other"].astype("str"), score=-scored["score"])
+        scored = pd.concat([scored, mirrored], ignore_index=True)
+        scored["score"] = (scored["score"] + 1) / 2
     elif method == "abx":
-        asked = asked.assign(system=asked["system"].astype("str") + " or " + asked["other"].astype("str"))
-    return asked.groupby(["listener", "system"])["score"].mean().unstack()
+        scored = scored.assign(system=scored["system"].astype("str") + " or " + scored["other"].astype("str"))
+    return scored.groupby(["listener", "system"])["score"].mean().unstack()
 
 
 def _excluded(answers: pd.DataFrame) -> dict[Any, str]:
     """Return the listeners whose answers are all excluded, with the reasons."""
     if "excluded" not in answers.columns:
         return {}
-    parts = answers.groupby("listener")["excluded"]
-    return {name: str(part.iloc[0]).split(":")[0] for name, part in parts if (part != "").all()}
+    reasons_of = answers.groupby("listener")["excluded"]
+    return {name: str(reasons.iloc[0]).split(":")[0] for name, reasons in reasons_of if (reasons != "").all()}
 
 
 def _ordered(means: pd.DataFrame, summary: pd.DataFrame) -> list[Any]:
@@ -179,8 +181,8 @@ def _ordered(means: pd.DataFrame, summary: pd.DataFrame) -> list[Any]:
         argument="summary",
         hint="Pass the summary of the same report",
     )
-    known = [name for name in summary["system"] if name in means.columns]
-    return known + [name for name in means.columns if name not in known]
+    listed = [name for name in summary["system"] if name in means.columns]
+    return listed + [name for name in means.columns if name not in listed]
 
 
 def _draw_all(axes: Axes, row: pd.DataFrame, number: int, count: int) -> None:

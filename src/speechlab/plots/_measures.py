@@ -106,24 +106,26 @@ def error_by_measure(
     rated = ("unit", "error_rate", "error_rate_low", "error_rate_high", "utterances_scored")
     tidy(bins, *rated, *keys, argument="bins", hint=_BINNED)
     measure = _measure(bins) if column is None else column
-    ends = [f"{measure}_{end}" for end in ("from", "to", "mean")]
-    tidy(bins, *ends, argument="bins", hint=_BINNED)
-    known = bins[np.isfinite(numbers(bins, "error_rate")) & np.isfinite(numbers(bins, ends[2]))]
-    tidy(known, argument="bins", hint="No bin with edges has a rate; score the rows first")
-    units = list(dict.fromkeys(known["unit"].astype(str)))
-    lines = len(set(names_of(known, keys))) if keys else 0
+    edge_columns = [f"{measure}_{end}" for end in ("from", "to", "mean")]
+    tidy(bins, *edge_columns, argument="bins", hint=_BINNED)
+    rated_bins = bins[np.isfinite(numbers(bins, "error_rate")) & np.isfinite(numbers(bins, edge_columns[2]))]
+    tidy(rated_bins, argument="bins", hint="No bin with edges has a rate; score the rows first")
+    units = list(dict.fromkeys(rated_bins["unit"].astype(str)))
+    lines = len(set(names_of(rated_bins, keys))) if keys else 0
     height = max(2.8, 0.9 + _NAME_STEP_PT * lines / 72)  # room for the names of all lines
     figure = new_figure(width, height * len(units))
     panels = figure.subplots(len(units), 1, squeeze=False)[:, 0]
     for axes, unit in zip(panels, units, strict=True):
-        part = known[known["unit"].astype(str) == unit]
-        names = np.array(names_of(part, keys) if keys else [""] * len(part))
+        unit_bins = rated_bins[rated_bins["unit"].astype(str) == unit]
+        names = np.array(names_of(unit_bins, keys) if keys else [""] * len(unit_bins))
         for number, name in enumerate(dict.fromkeys(names.tolist())):
-            _draw_bins(axes, part[names == name], ends, number, alone=not keys)
-        highest = np.nanmax([numbers(part, "error_rate"), numbers(part, "error_rate_high")])
+            _draw_bins(axes, unit_bins[names == name], edge_columns, number, alone=not keys)
+        highest = np.nanmax([numbers(unit_bins, "error_rate"), numbers(unit_bins, "error_rate_high")])
         axes.set_ylim(0, _ABOVE * highest or None)
         if keys:
-            _name_lines(axes, part.assign(**{_NAME: names}), ends[2], language, 72 * height - _BELOW_PT)
+            _name_lines(
+                axes, unit_bins.assign(**{_NAME: names}), edge_columns[2], language, 72 * height - _BELOW_PT
+            )
         axes.margins(x=0.06 if not keys else 0.02)
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.4g}%"))
         axes.set_ylabel(UNITS.get(unit, "error rate"), fontsize=SMALL_PT)
@@ -181,27 +183,30 @@ def distributions(
     keys = column_names(by, "by")
     tidy(table, column, *keys, argument="table", hint=_ROWS)
     values = numbers(table, column)
-    kept = np.isfinite(values)
-    if log and (values[kept] <= 0).any():
+    finite = np.isfinite(values)
+    if log and (values[finite] <= 0).any():
         message = f"{column!r} has values of 0 or less, which a logarithmic scale cannot show; leave out log"
         raise InvalidRequestError(message, parameter="log")
-    if not kept.any():
+    if not finite.any():
         raise InvalidRequestError(f"no row has a value in {column!r}. {_ROWS}", parameter=str(column))
     names = np.array(names_of(table, keys) if keys else ["all"] * len(table), dtype=object)
-    groups = {name: values[kept & (names == name)] for name in dict.fromkeys(names.tolist())}
-    groups = {name: found for name, found in groups.items() if len(found)}
+    groups = {name: values[finite & (names == name)] for name in dict.fromkeys(names.tolist())}
+    groups = {name: group_values for name, group_values in groups.items() if len(group_values)}
     figure = new_figure(width, len(groups) * _ROW_INCHES + 0.55)
     axes = figure.subplots()
     if log:
         axes.set_xscale("log")
-    for place, found in enumerate(groups.values()):
-        _draw_spread(axes, place, found)
+    for place, group_values in enumerate(groups.values()):
+        _draw_spread(axes, place, group_values)
     if line is not None:
         axes.axvline(line, color=LINE, linewidth=1, linestyle="--")
-    notes = [f"median {float(np.median(found)):.3g}, n = {len(found)}" for found in groups.values()]
+    notes = [
+        f"median {float(np.median(group_values)):.3g}, n = {len(group_values)}"
+        for group_values in groups.values()
+    ]
     draw_names(axes, list(groups), notes, fonts("".join(groups), language))
     if not log:
-        widen(axes, 0.2 * float(np.abs(values[kept]).max()))
+        widen(axes, 0.2 * float(np.abs(values[finite]).max()))
     draw_scale(axes, _MEASURES.get(column, str(column)))
     return figure
 
@@ -244,40 +249,44 @@ def confusions(
         raise InvalidRequestError(message, parameter="unit")
     if unit is not None and unit not in units:
         raise refused("unit", unit, f"one of {', '.join(map(repr, units))}")
-    part = table[table["unit"].astype(str) == (units[0] if unit is None else unit)]
-    counts = numbers(part, "count")
-    said, heard = (
-        part[name].astype(object).where(part[name].notna(), "").tolist()
+    counted = table[table["unit"].astype(str) == (units[0] if unit is None else unit)]
+    counts = numbers(counted, "count")
+    reference_tokens, hypothesis_tokens = (
+        counted[name].astype(object).where(counted[name].notna(), "").tolist()
         for name in ("reference", "hypothesis")
     )
     top = np.argsort(-counts, kind="stable")[:most].tolist()
-    rows = sorted(dict.fromkeys(said[at] for at in top), key=bool)  # the empty token first
-    columns = sorted(dict.fromkeys(heard[at] for at in top), key=bool)
+    rows = sorted(dict.fromkeys(reference_tokens[at] for at in top), key=bool)  # the empty token first
+    columns = sorted(dict.fromkeys(hypothesis_tokens[at] for at in top), key=bool)
     matrix = np.zeros((len(rows), len(columns)))
-    for one, other, count in zip(said, heard, counts, strict=True):
-        if one in rows and other in columns:
-            matrix[rows.index(one), columns.index(other)] += count
-    left, above = ([shortened(str(one), _TOKEN) or "∅" for one in tokens] for tokens in (rows, columns))
-    widest, highest = (max(map(columns_of, tokens)) for tokens in (left, above))
+    for reference, hypothesis, count in zip(reference_tokens, hypothesis_tokens, counts, strict=True):
+        if reference in rows and hypothesis in columns:
+            matrix[rows.index(reference), columns.index(hypothesis)] += count
+    row_labels, column_labels = (
+        [shortened(str(reference), _TOKEN) or "∅" for reference in tokens] for tokens in (rows, columns)
+    )
+    widest, highest = (max(map(columns_of, tokens)) for tokens in (row_labels, column_labels))
     upright = highest > _FLAT
     inches = 1.0 + _LETTER_INCHES * widest + 0.42 * len(columns) if width is None else check_width(width)
     top = _LETTER_INCHES * highest if upright else 0.2
     figure = new_figure(max(2.6, inches), 0.8 + top + 0.32 * len(rows))
     families = fonts("".join([*rows, *columns]), language)
-    _draw_matrix(figure.subplots(), matrix, left, above, families, upright=upright)
+    _draw_matrix(figure.subplots(), matrix, row_labels, column_labels, families, upright=upright)
     return figure
 
 
 def _measure(bins: pd.DataFrame) -> str:
     names = [str(name) for name in bins.columns]
-    found = [
+    measures = [
         name.removesuffix("_from")
         for name in names
         if name.endswith("_from") and {f"{name[:-5]}_to", f"{name[:-5]}_mean"} <= set(names)
     ]
-    if len(found) == 1:
-        return found[0]
-    have = f"the measures {', '.join(found)}; choose one with column=" if found else f"no bins. {_BINNED}"
+    if len(measures) == 1:
+        return measures[0]
+    have = (
+        f"the measures {', '.join(measures)}; choose one with column=" if measures else f"no bins. {_BINNED}"
+    )
     raise InvalidRequestError(f"the table has {have}", parameter="column")
 
 

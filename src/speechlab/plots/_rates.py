@@ -100,42 +100,44 @@ def error_rates(
         InvalidRequestError: A column is missing or is not numeric, or there are no rows.
     """
     check_width(width)
-    named = column_names(rates, "rates")
-    if not named:
+    rate_columns = column_names(rates, "rates")
+    if not rate_columns:
         raise InvalidRequestError("rates names no column; give one such as 'error_rate'", parameter="rates")
-    tidy(summary, "unit", "utterances_scored", *named, argument="summary", hint=_SUMMARIZED)
+    tidy(summary, "unit", "utterances_scored", *rate_columns, argument="summary", hint=_SUMMARIZED)
     keys = (
         list(summary.columns[: list(summary.columns).index("unit")]) if by is None else column_names(by, "by")
     )
     tidy(summary, *keys, argument="summary", hint=_SUMMARIZED)
     counted_in = summary["unit"].astype("string").fillna("")  # a group without a score may have no unit
     units = list(dict.fromkeys(counted_in))
-    parts = [summary[counted_in == unit] for unit in units]
-    inches = max(_ROW_INCHES, (len(named) + 1) * _STEP_INCHES)
-    labels = [_label(rate, "") for rate in named] if len(named) > 1 else []
-    figure, panels = _panels(width, [len(part) for part in parts], inches, labels)
-    for axes, unit, part in zip(panels, units, parts, strict=True):
-        names = names_of(part, keys) if keys else [unit] * len(part)
-        ends = [_interval(part, rate) for rate in named]
-        values = [numbers(part, rate) for rate in named]
-        for number, place in enumerate(_offsets(len(named), inches)):
-            for style, rows in _series(part, keys, number, alone=len(named) == 1):
-                points, low, high = (np.where(rows, one, np.nan) for one in (values[number], *ends[number]))
+    unit_tables = [summary[counted_in == unit] for unit in units]
+    inches = max(_ROW_INCHES, (len(rate_columns) + 1) * _STEP_INCHES)
+    labels = [_label(rate, "") for rate in rate_columns] if len(rate_columns) > 1 else []
+    figure, panels = _panels(width, [len(unit_table) for unit_table in unit_tables], inches, labels)
+    for axes, unit, unit_table in zip(panels, units, unit_tables, strict=True):
+        names = names_of(unit_table, keys) if keys else [unit] * len(unit_table)
+        intervals = [_interval(unit_table, rate) for rate in rate_columns]
+        values = [numbers(unit_table, rate) for rate in rate_columns]
+        for number, place in enumerate(_offsets(len(rate_columns), inches)):
+            for style, rows in _series(unit_table, keys, number, alone=len(rate_columns) == 1):
+                shown_values = (values[number], *intervals[number])
+                points, low, high = (np.where(rows, column, np.nan) for column in shown_values)
                 _draw_points(axes, points, low, high, style, place)
-        counts = numbers(part, "utterances_scored")
+        counts = numbers(unit_table, "utterances_scored")
         notes = [
-            _note([value[at] for value in values], counts[at], sure=bool(np.isfinite(ends[0][0][at])))
-            for at in range(len(part))
+            _note([value[at] for value in values], counts[at], sure=bool(np.isfinite(intervals[0][0][at])))
+            for at in range(len(unit_table))
         ]
         draw_names(axes, names, notes, fonts("".join(names), language))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.4g}%"))
-        axes.set_xlim(left=0, right=None if any(np.nanmax(one, initial=0) > 0 for one in values) else 0.1)
-        shown = (
+        no_errors = all(np.nanmax(rates, initial=0) == 0 for rates in values)
+        axes.set_xlim(left=0, right=0.1 if no_errors else None)
+        axis_label = (
             UNITS.get(unit, "error rate")
-            if named[0] in {"error_rate", "ranking_rate"}
-            else _LABELS.get(named[0], str(named[0]))
+            if rate_columns[0] in {"error_rate", "ranking_rate"}
+            else _LABELS.get(rate_columns[0], str(rate_columns[0]))
         )
-        draw_scale(axes, shown if len(named) == 1 else "rate")
+        draw_scale(axes, axis_label if len(rate_columns) == 1 else "rate")
     if labels:
         draw_legend(figure, panels[0], labels, fonts("".join(labels), language))
     return figure
@@ -221,28 +223,30 @@ def differences(compared: pd.DataFrame, *, language: str | None = None, width: f
     needed = ("difference", "low", "high", "p_holm")
     tidy(compared, "a", "b", "measure", "unit", "verdict", *needed, argument="compared", hint=_COMPARED)
     where = [name for name in ("condition", "language") if compared[name].nunique() > 1]
-    parts = [part for _, part in compared.groupby("measure", sort=False)]
-    figure, panels = _panels(width, [len(part) for part in parts])
-    for axes, part in zip(panels, parts, strict=True):
-        unit = part["unit"].iloc[0]
+    measure_tables = [measure_table for _, measure_table in compared.groupby("measure", sort=False)]
+    figure, panels = _panels(width, [len(measure_table) for measure_table in measure_tables])
+    for axes, measure_table in zip(panels, measure_tables, strict=True):
+        unit = measure_table["unit"].iloc[0]
         values, low, high = (
-            (1 if unit in {POINTS, RATIO} else 100) * numbers(part, name) for name in needed[:3]
+            (1 if unit in {POINTS, RATIO} else 100) * numbers(measure_table, name) for name in needed[:3]
         )
-        _draw_points(axes, values, low, high, style_of(0), 0.0, full=is_shown(part))
+        _draw_points(axes, values, low, high, style_of(0), 0.0, full=is_shown(measure_table))
         axes.axvline(1 if unit == RATIO else 0, color=INK, linewidth=1)
         widen(axes, _LEAST_RATIO if unit == RATIO else _LEAST_POINTS)
         notes = [
             f"{difference_text(value, unit)}, "
             + ("no test" if p != p else "p < 0.001" if p < 0.001 else f"p = {p:.3f}")
-            for value, p in zip(numbers(part, "difference"), numbers(part, "p_holm"), strict=True)
+            for value, p in zip(
+                numbers(measure_table, "difference"), numbers(measure_table, "p_holm"), strict=True
+            )
         ]
         names = [
             f"{folded(str(row['b']), lines=1)} against {row['a']}"
             + "".join(f", {row[name]}" for name in where if row[name])
-            for row in part.to_dict("records")
+            for row in measure_table.to_dict("records")
         ]
         draw_names(axes, names, notes, fonts("".join(names), language))
-        draw_scale(axes, _difference_label(str(part["measure"].iloc[0]), str(unit)))
+        draw_scale(axes, _difference_label(str(measure_table["measure"].iloc[0]), str(unit)))
     return figure
 
 
@@ -305,8 +309,8 @@ def _draw_points(
     places = np.arange(len(values)) + offset
     axes.hlines(places, low, high, color=style.color, linewidth=1.6)
     filled = np.ones(len(values), dtype=bool) if full is None else full
-    known = np.isfinite(values)
-    for chosen, face in ((known & filled, style.color), (known & ~filled, "white")):
+    finite = np.isfinite(values)
+    for chosen, face in ((finite & filled, style.color), (finite & ~filled, "white")):
         if not chosen.any():  # a line without points has no position, which the layout needs
             continue
         axes.plot(
@@ -316,6 +320,6 @@ def _draw_points(
 
 
 def _note(values: list[float], count: float, *, sure: bool) -> str:
-    shown = " / ".join("–" if value != value else f"{value:.1%}" for value in values)
+    percentages = " / ".join("–" if value != value else f"{value:.1%}" for value in values)
     many = f"n = {count:.0f}" if count == count else "n = 0"
-    return f"{shown}, {many}" + ("" if sure or values[0] != values[0] else ", no interval")
+    return f"{percentages}, {many}" + ("" if sure or values[0] != values[0] else ", no interval")

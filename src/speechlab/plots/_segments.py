@@ -74,21 +74,21 @@ def timeline(
         OSError: The file of the recording cannot be read.
         InvalidRequestError: There is nothing to draw, or a number is not usable.
     """
-    named = dict(tiers) if isinstance(tiers, Mapping) else {"segments": tiers}
-    checked = {str(name): _of_one(table, str(name)) for name, table in named.items()}
+    tables = dict(tiers) if isinstance(tiers, Mapping) else {"segments": tiers}
+    checked = {str(name): _of_one(table, str(name)) for name, table in tables.items()}
     clip = None if audio is None else _clip(audio)
     begin, stop = _stretch(start, end, clip, checked)
     check_width(width)
-    shown = {name: _lanes(_within(table, begin, stop)) for name, table in checked.items()}
+    lanes_of = {name: _lanes(_within(table, begin, stop)) for name, table in checked.items()}
     panels = ([1.0] if clip else []) + ([1.3] if clip and spectrogram else [])
-    lanes = sum(int(table["lane"].max()) + 1 if len(table) else 1 for table in shown.values())
-    heights = [*panels, *([lanes * _LANE_INCHES + 0.1] if shown else [])]
+    lanes = sum(int(table["lane"].max()) + 1 if len(table) else 1 for table in lanes_of.values())
+    heights = [*panels, *([lanes * _LANE_INCHES + 0.1] if lanes_of else [])]
     figure = new_figure(width, sum(heights) + 0.55)
     each: list[Axes] = list(
         figure.subplots(len(heights), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
     )
     if clip:
-        first = next(iter(shown.values()), None)
+        first = next(iter(lanes_of.values()), None)
         _draw_waveform(each[0], clip, begin, stop, first)
         if spectrogram:
             _draw_spectrogram(each[1], clip, begin, stop)
@@ -96,9 +96,9 @@ def timeline(
     each[-1].set_xlabel("time (s)", fontsize=SMALL_PT)
     for axes in each:
         axes.tick_params(labelsize=SMALL_PT)
-    if shown:
-        texts = "".join([*shown, *(text for table in shown.values() for text in table["text"])])
-        _draw_tiers(each[-1], shown, fonts(texts, language))
+    if lanes_of:
+        texts = "".join([*lanes_of, *(text for table in lanes_of.values() for text in table["text"])])
+        _draw_tiers(each[-1], lanes_of, fonts(texts, language))
     return figure
 
 
@@ -200,8 +200,8 @@ def _levels(samples: NDArray[np.float32], rate: int, highest: float) -> NDArray[
     window = np.hanning(size).astype(np.float32)
     bins = int(highest / rate * size) + 1
     rows = [np.abs(np.fft.rfft(samples[at : at + size] * window)[:bins]) for at in starts]
-    heard = np.maximum(np.array(rows), 10 ** (_LOWEST_DB / 20))
-    levels: NDArray[np.float32] = (20 * np.log10(heard)).astype(np.float32)
+    magnitudes = np.maximum(np.array(rows), 10 ** (_LOWEST_DB / 20))
+    levels: NDArray[np.float32] = (20 * np.log10(magnitudes)).astype(np.float32)
     return levels
 
 
@@ -235,7 +235,7 @@ def _write_texts(axes: Axes, bars: list[tuple[Any, ...]], families: list[str]) -
     assert figure is not None
     figure.draw_without_rendering()  # sets the widths of the axes
     renderer: RendererAgg = figure.canvas.get_renderer()  # type: ignore[attr-defined]  # Agg canvases have it
-    corners = np.array([(one[at], 0.0) for one in bars for at in (0, 1)]).reshape(-1, 2)
+    corners = np.array([(bar[at], 0.0) for bar in bars for at in (0, 1)]).reshape(-1, 2)
     places = axes.transData.transform(corners)[:, 0]
     for (left, right, text, middle), begin, stop in zip(bars, places[::2], places[1::2], strict=True):
         room = float(stop - begin) - _MARGIN_PX
@@ -257,21 +257,21 @@ def _write_texts(axes: Axes, bars: list[tuple[Any, ...]], families: list[str]) -
 def _fitted(text: str, fits: Any) -> str:
     """Break a text into lines that fit, and shorten the last one if necessary; empty if not even a letter fits."""
     lines: list[str] = []
-    rest = text
-    while rest and len(lines) < _LINES:
-        if fits(rest):
-            lines.append(rest)
+    remainder = text
+    while remainder and len(lines) < _LINES:
+        if fits(remainder):
+            lines.append(remainder)
             return "\n".join(lines)
-        length = _longest(rest, fits, "" if len(lines) + 1 < _LINES else "…")
+        length = _longest(remainder, fits, "" if len(lines) + 1 < _LINES else "…")
         if length == 0:
             break
         if len(lines) + 1 == _LINES:
-            lines.append(rest[:length].rstrip() + "…")
+            lines.append(remainder[:length].rstrip() + "…")
             break
-        space = rest.rfind(" ", 0, length + 1)
+        space = remainder.rfind(" ", 0, length + 1)
         at = space if space > 0 else length
-        lines.append(rest[:at].rstrip())
-        rest = rest[at:].lstrip()
+        lines.append(remainder[:at].rstrip())
+        remainder = remainder[at:].lstrip()
     return "\n".join(lines)
 
 

@@ -123,10 +123,10 @@ class RecordTables:
     def _record(self, row: tuple[Any, ...]) -> RunRecord:
         run, operation, status, started, ended, manifest = row
         with self._translated():
-            parts = self._db.execute(
+            rows = self._db.execute(
                 "SELECT sha256, rows FROM run_parts WHERE run = ? ORDER BY number", (run,)
             ).fetchall()
-        kept = tuple(RunPart(*part) for part in parts)
+        kept = tuple(RunPart(*part) for part in rows)
         return RunRecord(run, operation, status, started, ended, orjson.loads(manifest), kept)
 
     def keep_facts(self, key: str, facts: dict[str, Any]) -> None:

@@ -107,9 +107,9 @@ MIGRATIONS: tuple[tuple[str, Migration], ...] = (
 
 def is_current(db: sqlite3.Connection) -> bool:
     """Return whether a database has the newest schema, without writing to it."""
-    found = db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'migrations'").fetchone()[0]
-    done = {name for (name,) in db.execute("SELECT name FROM migrations")} if found else set()
-    return done >= {name for name, _ in MIGRATIONS}
+    has_table = db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'migrations'").fetchone()[0]
+    applied = {name for (name,) in db.execute("SELECT name FROM migrations")} if has_table else set()
+    return applied >= {name for name, _ in MIGRATIONS}
 
 
 def migrate(db: sqlite3.Connection) -> None:
@@ -118,8 +118,8 @@ def migrate(db: sqlite3.Connection) -> None:
         db.execute(
             "CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY, applied TEXT NOT NULL) STRICT"
         )
-        done = {name for (name,) in db.execute("SELECT name FROM migrations")}
+        applied = {name for (name,) in db.execute("SELECT name FROM migrations")}
         for name, step in MIGRATIONS:
-            if name not in done:
+            if name not in applied:
                 step(db)
                 db.execute("INSERT INTO migrations VALUES (?, datetime('now'))", (name,))

@@ -129,8 +129,8 @@ class Store(RecordTables):
     @staticmethod
     def default_path() -> Path:
         """Return the path of the user's own store."""
-        named = os.environ.get("SPEECHLAB_STORE") or user_data_path("speechlab") / "store"
-        return Path(named).expanduser().absolute()
+        folder = os.environ.get("SPEECHLAB_STORE") or user_data_path("speechlab") / "store"
+        return Path(folder).expanduser().absolute()
 
     def __repr__(self) -> str:
         return f"Store({str(self.path)!r})"
@@ -172,18 +172,18 @@ class Store(RecordTables):
                 ).fetchall()
                 if not rows:
                     continue
-                kept = self._db.execute(
+                blob_rows = self._db.execute(
                     f"SELECT key, role, sha256, suffix, size FROM blobs WHERE key IN ({marks})",  # noqa: S608 - names of columns and placeholders; values are bound
                     some,
                 ).fetchall()
             blobs: dict[str, dict[str, Blob]] = {}
-            for key, role, *about in kept:
+            for key, role, *about in blob_rows:
                 blobs.setdefault(key, {})[role] = Blob(*about)
             for key, operation, request, response, created in rows:
-                own = blobs.get(key, {})
-                if all(map(self.blobs.has, own.values())):
-                    asked, answered = orjson.loads(request), orjson.loads(response)
-                    results[key] = Stored(key, operation, asked, answered, self._paths(own), created)
+                own_blobs = blobs.get(key, {})
+                if all(map(self.blobs.has, own_blobs.values())):
+                    sent, answered = orjson.loads(request), orjson.loads(response)
+                    results[key] = Stored(key, operation, sent, answered, self._paths(own_blobs), created)
         return results
 
     def failures(self, keys: Collection[str]) -> dict[str, Attempt]:
@@ -222,7 +222,7 @@ class Store(RecordTables):
         Raises:
             StoreError: The result cannot be written, for example because the disk is full.
         """
-        kept: dict[str, Blob] = {
+        file_blobs: dict[str, Blob] = {
             role: file if isinstance(file, Blob) else self.blobs.add(*file)
             for role, file in (files or {}).items()
         }
@@ -231,12 +231,12 @@ class Store(RecordTables):
         with self.transaction():
             # this also removes the blobs of the replaced row
             self._db.execute("INSERT OR REPLACE INTO results VALUES (?, ?, ?, ?, ?)", row)
-            for role, blob in kept.items():
+            for role, blob in file_blobs.items():
                 about = key, role, blob.sha256, blob.suffix, blob.size
                 self._db.execute("INSERT INTO blobs VALUES (?, ?, ?, ?, ?)", about)
             if attempt is not None:
                 self._insert(attempt)
-        return Stored(key, operation, dict(request), dict(response), self._paths(kept), created)
+        return Stored(key, operation, dict(request), dict(response), self._paths(file_blobs), created)
 
     def add_attempt(self, attempt: Attempt) -> None:
         """Record a failed attempt.

@@ -139,8 +139,8 @@ def _batches(path: Path, rows: int) -> Iterator[pa.Table]:
 
 def _parquet_files(folder: Path) -> list[Path]:
     """The Parquet files of a folder in the order of their names, without files that begin with ``_`` or ``.``."""
-    files = sorted(one for one in folder.rglob("*.parquet") if one.is_file())
-    return [one for one in files if not any(name[0] in "_." for name in one.relative_to(folder).parts)]
+    files = sorted(file for file in folder.rglob("*.parquet") if file.is_file())
+    return [file for file in files if not any(name[0] in "_." for name in file.relative_to(folder).parts)]
 
 
 def _dataset(folder: Path) -> Any:
@@ -148,11 +148,11 @@ def _dataset(folder: Path) -> Any:
     import pyarrow as pa
     import pyarrow.dataset as ds
 
-    files = [str(one) for one in _parquet_files(folder)]
+    files = [str(file) for file in _parquet_files(folder)]
     options: dict[str, Any] = {"format": "parquet", "partition_base_dir": str(folder)}
     options["partitioning"] = ds.partitioning(flavor="hive")
     dataset = ds.dataset(files, **options)
-    schemas = [one.physical_schema for one in dataset.get_fragments()]
+    schemas = [fragment.physical_schema for fragment in dataset.get_fragments()]
     merged = pa.unify_schemas([*schemas, dataset.schema], promote_options="permissive")
     return ds.dataset(files, schema=merged.with_metadata(schemas[0].metadata), **options)
 

@@ -39,15 +39,15 @@ def storable(frame: pd.DataFrame) -> pd.DataFrame:
 
     names = _texts_of(frame.columns)
     columns = {name: _plain(frame.iloc[:, at]).array for at, name in enumerate(names)}
-    kept = pd.DataFrame(columns, index=frame.index)
+    storable = pd.DataFrame(columns, index=frame.index)
     if not isinstance(frame.index, pd.RangeIndex):
         levels = [_plain(_level(frame.index, at)) for at in range(frame.index.nlevels)]
         if len(levels) > 1:
-            kept.index = pd.MultiIndex.from_arrays(levels, names=list(frame.index.names))
+            storable.index = pd.MultiIndex.from_arrays(levels, names=list(frame.index.names))
         else:
-            kept.index = pd.Index(levels[0], name=frame.index.name)
-    kept.attrs = {name: value for name, value in frame.attrs.items() if _is_json(name, value)}
-    return kept
+            storable.index = pd.Index(levels[0], name=frame.index.name)
+    storable.attrs = {name: value for name, value in frame.attrs.items() if _is_json(name, value)}
+    return storable
 
 
 def arrow_table(frame: pd.DataFrame) -> pa.Table:
@@ -110,15 +110,15 @@ def _labels_noted(frame: pd.DataFrame) -> bytes:
 def _labels_of(noted: bytes) -> pd.Index[Any]:
     import pandas as pd
 
-    known = orjson.loads(noted)
-    names = known["names"]
-    labels = [tuple(label) if isinstance(label, list) else label for label in known["labels"]]
-    made: pd.Index[Any] = pd.Index(labels, name=names[0], dtype=object, tupleize_cols=False)
-    if known["levels"] > 1:
-        made = pd.MultiIndex.from_tuples(labels, names=names)
+    header = orjson.loads(noted)
+    names = header["names"]
+    labels = [tuple(label) if isinstance(label, list) else label for label in header["labels"]]
+    index: pd.Index[Any] = pd.Index(labels, name=names[0], dtype=object, tupleize_cols=False)
+    if header["levels"] > 1:
+        index = pd.MultiIndex.from_tuples(labels, names=names)
     elif all(isinstance(label, str) for label in labels):
-        made = pd.Index(labels, name=names[0], dtype="str")
-    return made
+        index = pd.Index(labels, name=names[0], dtype="str")
+    return index
 
 
 def _noted(label: Any) -> Any:
@@ -132,15 +132,15 @@ def _noted(label: Any) -> Any:
 
 def _texts_of(columns: pd.Index[Any]) -> list[str]:
     """The labels as unique texts: 1 and "1" are two columns."""
-    taken: dict[str, None] = {}
+    unique: dict[str, None] = {}
     for label in columns.tolist():
         text, number = _text_of(label), 1
         name = text
-        while name in taken:
+        while name in unique:
             number += 1
             name = f"{text} ({number})"
-        taken[name] = None
-    return list(taken)
+        unique[name] = None
+    return list(unique)
 
 
 def _text_of(label: object) -> str:
@@ -165,12 +165,12 @@ def _plain(column: pd.Series[Any]) -> pd.Series[Any]:
     """The first form of a column that a file keeps without loss."""
     for form in _forms(column):
         try:
-            made = form()
-            fits = _fits(made)
+            converted = form()
+            fits = _fits(converted)
         except Exception:  # noqa: BLE001 - from pandas, from Arrow, or from an object of any kind
             fits = False
         if fits:
-            return made
+            return converted
     return _as_text(column)
 
 
@@ -252,13 +252,13 @@ def _is_deep(cell: object, levels: int = _DEEP) -> bool:
     if not isinstance(cell, list | tuple | dict | set | frozenset):
         return False
     inner = [*cell.keys(), *cell.values()] if isinstance(cell, dict) else cell
-    return not levels or any(_is_deep(one, levels - 1) for one in inner)
+    return not levels or any(_is_deep(item, levels - 1) for item in inner)
 
 
 def _categories_as_text(column: pd.Series[Any]) -> pd.Series[Any]:
     texts = [stand_in(category) for category in column.cat.categories]
-    named: pd.Series[Any] = column.cat.rename_categories(texts)  # which refuses two that are the same
-    return named
+    renamed: pd.Series[Any] = column.cat.rename_categories(texts)  # which refuses two that are the same
+    return renamed
 
 
 def _without_loss(column: pd.Series[Any]) -> pd.Series[Any]:

@@ -36,10 +36,10 @@ def write_table(
     """Write a table piece by piece, one in memory; several pieces are read twice, for their types and their rows."""
     import pyarrow.parquet as pq
 
-    whole = [arrow_table(frame) for frame in parts()] if pieces == 1 else None
-    schema = common_schema(table.schema for table in whole or map(arrow_table, parts()))
+    only_table = [arrow_table(frame) for frame in parts()] if pieces == 1 else None
+    schema = common_schema(table.schema for table in only_table or map(arrow_table, parts()))
     schema = schema.with_metadata({**(schema.metadata or {}), **about})
-    tables = (fitted(table, schema) for table in whole or map(arrow_table, parts()))
+    tables = (fitted(table, schema) for table in only_table or map(arrow_table, parts()))
     if format.kind == "parquet":
         with pq.ParquetWriter(path, schema, compression="zstd") as writer:
             for table in tables:
@@ -110,8 +110,8 @@ def common_schema(schemas: Iterable[pa.Schema]) -> pa.Schema:
             kinds.setdefault(field.name, []).append(_wide(field.type))
     first = pieces[0]
     types = {name: reduce(_both, each) for name, each in kinds.items()}
-    kept = {field.name for field in first if _wide(field.type) == types[field.name]}
-    return pa.schema(list(types.items()), metadata=_noted(first.metadata or {}, kept))
+    unchanged = {field.name for field in first if _wide(field.type) == types[field.name]}
+    return pa.schema(list(types.items()), metadata=_noted(first.metadata or {}, unchanged))
 
 
 def fitted(table: pa.Table, schema: pa.Schema) -> pa.Table:

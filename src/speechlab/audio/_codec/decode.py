@@ -146,8 +146,8 @@ def _read_plain_wav(data: bytes, limits: DecodeLimits) -> _Blocks | None:
     if not layout or size % 2:
         return None
     kind, channels, rate, per_second, per_frame, bits = layout
-    usual = (1, 16, 2 * channels, 2 * channels * rate)
-    if (kind, bits, per_frame, per_second) != usual or not channels or size % per_frame:
+    layout_of_pcm = (1, 16, 2 * channels, 2 * channels * rate)
+    if (kind, bits, per_frame, per_second) != layout_of_pcm or not channels or size % per_frame:
         return None
     blocks = _Blocks(limits, rate, channels, full_scale=32_768)
     blocks.add(np.frombuffer(data, "<i2", size // 2, start).reshape(-1, channels))

@@ -89,9 +89,9 @@ def stream_encoder(
 
 def wav_header(sample_rate: int, channels: int, data_size: int | None = None) -> bytes:
     """The 44-byte header of a WAV with 16-bit samples; without a size, that of a stream."""
-    known = data_size is not None and data_size <= _UNKNOWN_SIZE - 36
-    size = data_size if known and data_size is not None else _UNKNOWN_SIZE
-    riff = struct.pack("<4sI4s", b"RIFF", size + 36 if known else _UNKNOWN_SIZE, b"WAVE")
+    is_sized = data_size is not None and data_size <= _UNKNOWN_SIZE - 36
+    size = data_size if is_sized and data_size is not None else _UNKNOWN_SIZE
+    riff = struct.pack("<4sI4s", b"RIFF", size + 36 if is_sized else _UNKNOWN_SIZE, b"WAVE")
     frame = 2 * channels
     layout = struct.pack("<4sIHHIIHH", b"fmt ", 16, 1, channels, sample_rate, sample_rate * frame, frame, 16)
     return riff + layout + struct.pack("<4sI", b"data", size)
@@ -187,9 +187,9 @@ class _Sink:
         return count
 
     def take(self) -> bytes:
-        taken = bytes(self._pending)
+        content = bytes(self._pending)
         self._pending.clear()
-        return taken
+        return content
 
 
 class _SeekableSink(_Sink):

@@ -65,9 +65,9 @@ def fillers(pattern: Callable[[], str]) -> Step:
         ]
 
     def apply(text: str) -> str:
-        pattern, parts = compiled()
-        for part in parts:
-            if part in text:
+        pattern, fillers = compiled()
+        for filler in fillers:
+            if filler in text:
                 return pattern.sub("", text)
         return text
 
@@ -89,11 +89,11 @@ def contractions(replacers: Callable[[], dict[str, str]]) -> Step:
 
     def apply(text: str) -> str:
         rules, words = compiled()
-        there = words.intersection(_WORD.findall(text))
-        if not there and "'" not in text:
+        present = words.intersection(_WORD.findall(text))
+        if not present and "'" not in text:
             return text
         for pattern, new, word in rules:
-            if word is None or word in there:
+            if word is None or word in present:
                 text = pattern.sub(new, text)
         return text
 
@@ -104,9 +104,9 @@ def spellings(name: str, table: Callable[[], dict[str, str]]) -> Step:
     """A step that writes each word as a table has it."""
 
     def apply(text: str) -> str:
-        words, known = text.split(), table()
+        words, spelling_of = text.split(), table()
         return " ".join(
-            words if known.keys().isdisjoint(words) else [known.get(word, word) for word in words]
+            words if spelling_of.keys().isdisjoint(words) else [spelling_of.get(word, word) for word in words]
         )
 
     return Step(name, apply, lambda: json.dumps(table(), sort_keys=True))
