@@ -166,7 +166,7 @@ def test_a_machine_without_a_keyring_says_so_before_the_key_is_asked_for(tmp_pat
 def every_command():
     import typer
 
-    from speechlab.cli._app import app
+    from speechlab.cli import app
 
     def walk(command, path):
         yield path
@@ -178,7 +178,7 @@ def every_command():
 
 @pytest.mark.parametrize("path", every_command(), ids=" ".join)
 def test_help_fits_80_columns_and_is_whole(path):
-    from speechlab.cli._app import app
+    from speechlab.cli import app
 
     done = CliRunner().invoke(app, [*path, "--help"], env={"COLUMNS": "80", "NO_COLOR": "1"})
     assert done.exit_code == 0
@@ -200,7 +200,7 @@ def test_help_fits_80_columns_and_is_whole(path):
     ids=["price", "format"],
 )
 def test_messages_of_batches_name_options_where_python_names_arguments(given, words):
-    from speechlab.cli._app import app
+    from speechlab.cli import app
 
     done = CliRunner().invoke(app, ["batch", *given, "--out", "nowhere"])
     assert re.search(words, str(done.exception)), done.exception

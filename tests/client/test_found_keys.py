@@ -13,7 +13,7 @@ import pytest
 from keyring.backend import KeyringBackend
 from typer.testing import CliRunner
 
-from speechlab.cli._app import app
+from speechlab.cli import app
 from speechlab.client import AsyncClient, Client, connect, plain_url
 from speechlab.errors import APIConnectionError, BadRequestError, ConfigurationError, SpeechLabError
 

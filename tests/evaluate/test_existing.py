@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import speechlab as sl
 from speechlab import evaluate
-from speechlab.cli._app import app
+from speechlab.cli import app
 from speechlab.errors import InvalidRequestError
 
 COUNT = 24

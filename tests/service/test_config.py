@@ -288,7 +288,7 @@ def test_a_setting_without_a_value_and_an_unknown_one_are_told_apart():
 def test_serve_makes_keys():
     from typer.testing import CliRunner
 
-    from speechlab.cli._app import app
+    from speechlab.cli import app
 
     done = CliRunner().invoke(app, ["serve", "--make-key"])
     assert done.exit_code == 0

@@ -10,8 +10,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+from speechlab.client import CallGroup
 from speechlab.client._scheduling.call import ScheduledCall
-from speechlab.client._scheduling.group import CallGroup
 from speechlab.client._scheduling.pressure import End, Ended
 from speechlab.client._scheduling.retry import Failure, Patience
 from speechlab.client._scheduling.scheduler import Scheduler

@@ -7,6 +7,8 @@ command line or configuration, never with a traceback.
 
 from __future__ import annotations
 
+from typing import Any
+
 from speechlab._door import name_after as _name_after
 
 __all__ = ["main"]
@@ -30,3 +32,12 @@ def main() -> None:
 
 
 _name_after(__name__, globals(), __all__)
+
+
+def __getattr__(name: str) -> Any:
+    """The Typer application, for tests: all subcommands are loaded with it."""
+    if name != "app":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from speechlab.cli._app import app
+
+    return app

@@ -16,12 +16,13 @@ from speechlab.metrics import (
     compare,
     confusions,
     error_rate,
+    holm,
     hotword_scores,
     score,
     summarize,
 )
 from speechlab.metrics._statistics.mapsswe import errors_by_place, mapsswe, segment_differences, segments
-from speechlab.metrics._statistics.randomization import holm, sign_flip
+from speechlab.metrics._statistics.randomization import sign_flip
 from support import adversarial, nist
 
 

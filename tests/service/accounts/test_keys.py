@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from speechlab.cli._app import app
+from speechlab.cli import app
 from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.service import Access, Database, Ledger, Quotas, ServiceConfig, UsageRow, running, voice_uuid
 from speechlab.service._accounts.keys import Keyring
