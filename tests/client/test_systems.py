@@ -322,6 +322,21 @@ def test_a_crash_is_the_rows_error_with_its_traceback(tmp_path):
         assert 'raise ValueError("no such sound")' in store.attempts(rows["key"].iloc[0])[0].error
 
 
+@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), asyncio.CancelledError()], ids=repr)
+@pytest.mark.parametrize("later", [False, True])
+def test_what_ends_programs_ends_one_row(error, later, tmp_path):
+    def plain(clip):
+        raise error
+
+    async def waiting(clip):
+        raise error
+
+    with sl.system("ends", transcribe=waiting if later else plain, version="1") as lab:
+        rows = batch.transcribe(pd.DataFrame({"audio": [tone()]}), lab, store=tmp_path, progress=False)
+    assert rows["status"].tolist() == ["error"]
+    assert f"failed: {type(error).__name__}" in rows["error"].iloc[0]
+
+
 def test_a_function_may_say_later():
     calls = []
 

@@ -207,7 +207,7 @@ class Synthesize(SpeechOptions, Operation[SpeechClip]):
         object.__setattr__(self, "_sent", None)
         clip = expected.decode(reply.content, reply.headers.get("content-type", ""), reply.timing)
         if not clip.duration_s:
-            raise ContractError("the service answered 200 with audio of zero length")
+            raise ContractError("the reply is audio of zero length")
         return clip
 
     def spent(self, result: SpeechClip) -> dict[str, float]:

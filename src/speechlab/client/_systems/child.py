@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import queue
+import signal
 import sys
 import threading
 from typing import Any
@@ -16,6 +17,7 @@ from speechlab.errors import ConfigurationError, SpeechLabError
 
 def main() -> None:
     """Answer calls until the input ends; what functions print goes to the error output."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C reaches all processes of a terminal; ours ends us
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     sys.path[:] = read_message(sys.stdin.buffer)

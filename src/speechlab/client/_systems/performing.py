@@ -91,20 +91,32 @@ class Loaded:
             yield
         except SpeechLabError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit, KeyboardInterrupt, asyncio.CancelledError) as error:
+            if isinstance(error, asyncio.CancelledError) and _is_cancelled():
+                raise
             raise function_error(self._name, call.operation, error) from error
 
 
-def function_error(name: str, operation: str, error: Exception) -> EngineError:
+def function_error(name: str, operation: str, error: BaseException) -> EngineError:
     """The error of a call whose function failed, with the traceback from the function on."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if Path(frame.filename).parent != Path(__file__).parent] or frames
     at = f" ({Path(own[-1].filename).name}, line {own[-1].lineno}, in {own[-1].name})" if own else ""
-    text = f"the function of {operation} of {name!r} failed: {type(error).__name__}: {error}{at}"
+    what = ": ".join(filter(None, (type(error).__name__, str(error))))
+    text = f"the function of {operation} of {name!r} failed: {what}{at}"
     failed = EngineError(text)
     lines = ["Traceback (most recent call last):\n", *traceback.format_list(own)]
     failed.traceback = "".join([*lines, *traceback.format_exception_only(error)])
     return failed
+
+
+def _is_cancelled() -> bool:
+    """Whether the running task is asked to end, rather than its function having said so itself."""
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:  # a thread without a loop
+        return False
+    return task is not None and task.cancelling() > 0
 
 
 async def _pieces_later(operation: str, result: Any) -> AsyncGenerator[Any, None]:

@@ -65,7 +65,7 @@ class _Process:
                 yield value
                 if kind == "end":
                     return
-        except (EOFError, OSError, pickle.UnpicklingError):
+        except (EOFError, OSError, ValueError, pickle.UnpicklingError):  # ended, or closed meanwhile
             code = None if child is None else child.wait()
             self.close()
             text = f"the process of {self._system.name!r} ended during {call.operation} (exit code {code})"
