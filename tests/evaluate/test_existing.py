@@ -134,8 +134,8 @@ def test_recordings_that_exist_are_ranked_with_the_recogniser_alone(tmp_path):
 @pytest.mark.slow
 def test_the_command_scores_columns_and_folders(texts, tmp_path):
     texts["file"] = [f"{n}.wav" for n in range(COUNT)]
-    for name in texts["file"]:
-        clip(1).save(tmp_path / name)
+    for n, name in enumerate(texts["file"]):
+        clip(n).save(tmp_path / name)
     texts.to_csv(tmp_path / "list.csv", index=False)
     (tmp_path / "vendor").mkdir()
     for n, text in enumerate(TEXTS):
@@ -147,4 +147,5 @@ def test_the_command_scores_columns_and_folders(texts, tmp_path):
     )
     assert done.exit_code == 0, done.output
     assert "Take theirs." in done.output
+    assert "estimate" not in done.output  # nothing is asked
     assert evaluate.Report.load(out).systems == ["theirs", "week"]

@@ -46,7 +46,8 @@ def tell_estimate(
         then: What is done with the speech of these plans.
         recordings: The lengths of recordings in seconds, in place of plans.
     """
-    if progress is False or isinstance(progress, batch.Watcher):
+    plans = list(plans)
+    if progress is False or isinstance(progress, batch.Watcher) or not (plans or len(recordings)):
         return
     if len(recordings):
         known = [seconds for seconds in recordings if seconds == seconds]
