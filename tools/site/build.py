@@ -13,6 +13,7 @@ import shutil
 import sys
 from pathlib import Path
 
+from gallery import gallery
 from hear import heard_page
 from reference import write, write_reference
 from sphinx.cmd.build import build_main
@@ -24,6 +25,8 @@ COPIED = (
     "docs/*.md", "docs/extend/*.md", "docs/*.json", "docs/images/*", "deploy/*",
     "benchmarks/*.py", "notebooks/*.ipynb", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE",
 )  # fmt: skip
+MADE = {"reference", "README.md", "gallery.md"}
+"""Pages that are written here, and not copied."""
 
 
 def main() -> int:
@@ -34,6 +37,7 @@ def main() -> int:
     _copy(wanted, source)
     home = (ROOT / "README.md").read_text("utf-8") + (HERE / "contents.md").read_text("utf-8")
     write(source / "README.md", _heard(home))
+    write(source / "gallery.md", gallery(source / "notebooks", source / "docs" / "images"))
     names = (source / "public_names.txt").read_text("utf-8").split()
     write_reference(names, source / "reference")
     options = ["-c", str(HERE), "-d", str(BUILD / "doctrees"), "-D", "root_doc=README"]
@@ -52,8 +56,8 @@ def _heard(home: str) -> str:
     assert picture.search(home), "the README has no picture of a table any more"
     return picture.sub(
         r'<iframe class="hear" src="hear.html" title="\1" loading="lazy"></iframe>\n\n'
-        "A click on ▶ is heard. Two rows in English, Japanese and Chinese: what was to be said, what a recogniser\n"
-        "understood, and where both differ.",
+        "Press ▶ to hear a row. There are two each in English, Japanese and Chinese: what was to be said, what a\n"
+        "recogniser understood, and where both differ.",
         home,
     )
 
@@ -62,7 +66,7 @@ def _copy(wanted: dict[Path, Path], folder: Path) -> None:
     """Copy files with their times, so that only changed ones are read again; remove what is no longer wanted."""
     for path in folder.rglob("*"):
         relative = path.relative_to(folder)
-        if path.is_file() and relative not in wanted and relative.parts[0] not in {"reference", "README.md"}:
+        if path.is_file() and relative not in wanted and relative.parts[0] not in MADE:
             path.unlink()
     for relative, path in wanted.items():
         target = folder / relative

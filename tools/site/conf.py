@@ -81,7 +81,14 @@ html_theme_options = {
         "color-brand-content": "#1f5fa8",
         "color-sidebar-background": "#f6f7f9",
     },
-    "dark_css_variables": {"color-brand-primary": "#7fb2ee", "color-brand-content": "#7fb2ee"},
+    # The colours of the pages of reports, which are shown in frames.
+    "dark_css_variables": {
+        "color-background-primary": "#14171d",
+        "color-background-secondary": "#1b1f27",
+        "color-brand-primary": "#7fb2ee",
+        "color-brand-content": "#7fb2ee",
+        "color-sidebar-background": "#1b1f27",
+    },
 }
 
 _FOREIGN = re.compile(
