@@ -96,7 +96,7 @@ def test_calls_wait_in_a_queue_as_long_as_others_are_answered(queue, wire):
 def test_a_queue_is_learnt_from_the_times_of_calls(queue, wire):
     service = queue(1, 0.3)
     lab = AsyncClient(service.base_url, transport=wire, read_timeout_s=1.0)
-    asyncio.run(translated(lab, 14))
+    asyncio.run(translated(lab, 18))
     assert max(service.crowds[-5:]) <= 2
 
 
