@@ -10,7 +10,7 @@ import inspect
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from speechlab._traces import is_of_libraries, is_ours, show_briefly, without
+from speechlab._traces import show_briefly, without_ours
 from speechlab.errors import SpeechLabError
 
 if TYPE_CHECKING:
@@ -110,11 +110,10 @@ def _brief(error: E) -> E:
     The cause is already in the message. It is therefore shown without its own cause and without frames of libraries.
     """
     for raised in (error, *(error.exceptions if isinstance(error, ExceptionGroup) else ())):
-        leaves = is_of_libraries if isinstance(raised, OSError) else is_ours
-        raised.__traceback__ = without(leaves, raised.__traceback__)
+        raised.__traceback__ = without_ours(raised.__traceback__)
         behind = raised.__cause__ or (None if raised.__suppress_context__ else raised.__context__)
         if behind is not None:
-            behind.__traceback__ = without(is_of_libraries, behind.__traceback__)
+            behind.__traceback__ = without_ours(behind.__traceback__, inside=True)
             behind.__suppress_context__ = True
     if not isinstance(error, SpeechLabError):
         show_briefly(error)

@@ -14,7 +14,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from types import FrameType
 
 _STANDARD = f"{sysconfig.get_path('stdlib')}{Path('/').anchor}"
@@ -30,12 +29,7 @@ _ATTRIBUTE = "_render_traceback_"
 """Method by which IPython asks an error for its lines."""
 
 
-def is_ours(file: str) -> bool:
-    """Whether a file belongs to this package, or carries its calls."""
-    return file.startswith(_OURS)
-
-
-def is_of_libraries(file: str) -> bool:
+def _is_of_libraries(file: str) -> bool:
     """Whether a file is not the user's."""
     if file.startswith((*_OURS, _STANDARD)) or any(folder in file for folder in _INSTALLED):
         return True
@@ -43,11 +37,16 @@ def is_of_libraries(file: str) -> bool:
     return not file.startswith("<") and not Path(file).is_absolute()
 
 
-def without(leaves: Callable[[str], bool], trace: TracebackType | None) -> TracebackType | None:
-    """A traceback without the frames of some files."""
+def without_ours(trace: TracebackType | None, *, inside: bool = False) -> TracebackType | None:
+    """A traceback without the frames of this package, and of the libraries that it calls; the user's stay.
+
+    With ``inside``, the traceback begins in the package.
+    """
     frames: list[TracebackType] = []
     while trace is not None:
-        if not leaves(trace.tb_frame.f_code.co_filename):
+        file = trace.tb_frame.f_code.co_filename
+        inside = file.startswith(_OURS) or (inside and _is_of_libraries(file))
+        if not inside:
             frames.append(trace)
         trace = trace.tb_next
     shortened: TracebackType | None = None
@@ -58,7 +57,7 @@ def without(leaves: Callable[[str], bool], trace: TracebackType | None) -> Trace
 
 def rendered(error: BaseException) -> list[str]:
     """The lines that IPython shows of an error. Its causes are in its message."""
-    shortened = without(is_ours, error.__traceback__)
+    shortened = without_ours(error.__traceback__)
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - a process may have several shells
     while frame is not None and not hasattr(frame.f_locals.get("self"), "InteractiveTB"):
         frame = frame.f_back
@@ -96,6 +95,6 @@ _usual: Any = sys.excepthook
 
 def _hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     if hasattr(error, _ATTRIBUTE):
-        trace = error.__traceback__ = without(is_ours, trace)
+        trace = error.__traceback__ = without_ours(trace)
         error.__suppress_context__, error.__cause__ = True, None
     _usual(kind, error, trace)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 import threading
 import time
 
@@ -137,7 +138,7 @@ def test_a_pace_is_kept(reverser, translator, store):
         batch.translate(texts(20), reverser, **quiet(store, rate=0))
 
 
-def test_an_interrupt_keeps_everything(reverser, translator, store):
+def test_an_interrupt_keeps_everything(reverser, translator, store, capsys):
     translator.delay_s = 0.02
 
     def interrupt():
@@ -151,7 +152,11 @@ def test_an_interrupt_keeps_everything(reverser, translator, store):
     done = kept(store)
     (name,) = batch.runs(store)["run"]
     assert f"run {name} was interrupted: {done:,} of 2,000 calls had ended" in str(caught.value)
-    assert f"sl.batch.load({name!r}, store)" in str(caught.value)
+    assert f"sl.batch.load({name!r}, {str(store.path)!r})" in str(caught.value)
+    sys.excepthook(caught.type, caught.value, caught.tb)
+    shown = capsys.readouterr().err
+    assert "threading.py" not in shown  # which waited
+    assert "speechlab/" not in shown
     assert 0 < done < 2000
     run = batch.load(batch.runs(store)["run"].iloc[-1], store)
     assert run.status == "interrupted"

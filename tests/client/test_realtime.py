@@ -375,17 +375,6 @@ def test_sessions_that_are_let_go_are_closed(script, quick, http):
     assert sum("dropped without being closed" in str(one.message) for one in warned) == 10
 
 
-def test_a_pool_that_is_let_go_closes_its_sessions(script, quick, http):
-    def speak():
-        assert quick.realtime_pool(2).say("a", voice=http.VOICE_ID, format="pcm").encoded
-        gc.collect()
-        eventually(lambda: script.open == 0)
-
-    with pytest.warns(ResourceWarning, match="dropped without being closed"):
-        speak()
-    assert script.open == 0
-
-
 def test_a_session_that_is_closed_warns_of_nothing(script, quick, http, recwarn):
     with quick.realtime(voice=http.VOICE_ID, format="pcm") as session:
         session.say("a")
@@ -436,58 +425,44 @@ def test_the_time_of_a_text_bounds_its_connection(script, http):
         assert eventually(lambda: not session.is_open)
         script.handshake_s = 1.5
         late(said, lambda: session.say("b", timeout=0.3), lab)
-        with lab.realtime_pool(2) as pool:
-            late(said, lambda: pool.say("c", timeout=0.3, **given), lab)
-            script.handshake_s = 0.0
-            assert pool.say("d", **given).encoded
-        assert session.say("e").encoded
-    assert [said["text"] for said in speaks(script)] == ["a", "d", "e"]
-
-
-@pytest.mark.slow
-def test_the_time_of_a_text_bounds_its_wait_for_others(script, http):
-    given = {"voice": http.VOICE_ID, "format": "pcm"}
-    script.speaks = [lambda said: [start(said), PIECES[0], 1.0, *PIECES[1:], done(said), usage(said)]]
-    with Client(f"http://127.0.0.1:{script.port}") as lab, ThreadPoolExecutor(1) as thread:
-        with lab.realtime_pool(1) as pool:
-            first = thread.submit(lambda: pool.say("a", **given))
-            assert eventually(lambda: speaks(script))
-            late("for a session of the pool", lambda: pool.say("b", timeout=0.2, **given), lab)
-            late("for a session of the pool", lambda: pool.say("b", timeout=0.2, **given), lab)
-            assert first.result().encoded
-        with lab.realtime(**given) as session:
-            events = session.speak("c")
-            late("for the texts before it", lambda: session.say("d", timeout=0.2), lab)
-            assert events.collect().encoded
+        script.handshake_s = 0.0
+        assert session.say("c").encoded
     assert [said["text"] for said in speaks(script)] == ["a", "c"]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("pooled", [True, False])
-def test_the_time_of_a_text_does_not_wait_for_the_closing_handshake(script, http, pooled):
-    given = {"voice": http.VOICE_ID, "format": "pcm"}
+def test_the_time_of_a_text_bounds_its_wait_for_others(script, http):
+    script.speaks = [lambda said: [start(said), PIECES[0], 1.0, *PIECES[1:], done(said), usage(said)]]
+    with (
+        Client(f"http://127.0.0.1:{script.port}") as lab,
+        lab.realtime(voice=http.VOICE_ID, format="pcm") as session,
+    ):
+        events = session.speak("c")
+        late("for the texts before it", lambda: session.say("d", timeout=0.2), lab)
+        assert events.collect().encoded
+    assert [said["text"] for said in speaks(script)] == ["c"]
+
+
+@pytest.mark.slow
+def test_the_time_of_a_text_does_not_wait_for_the_closing_handshake(script, http):
     heard = []
 
     def stalled(said):
-        yield error("rate_limited", id=said["id"]) if pooled else start(said)
+        yield start(said)
         yield lambda ws: ws.transport.pause_reading()
         yield 1.5
         heard.append(said)
         yield lambda ws: ws.transport.resume_reading()
 
     script.speaks = [stalled, spoken]
-    with Client(f"http://127.0.0.1:{script.port}", max_retries=0) as lab:
-        if pooled:
-            with lab.realtime_pool(1) as pool:
-                with pytest.raises(RealtimeError):
-                    pool.say("a", timeout=0.3, **given)
-                assert not heard
-        else:
-            with lab.realtime(**given) as session:
-                with pytest.raises(StreamTruncatedError, match=r"0\.3 s was up"):
-                    session.say("a", timeout=0.3)
-                assert session.say("b", timeout=0.7).encoded
-                assert not heard
+    with (
+        Client(f"http://127.0.0.1:{script.port}", max_retries=0) as lab,
+        lab.realtime(voice=http.VOICE_ID, format="pcm") as session,
+    ):
+        with pytest.raises(StreamTruncatedError, match=r"0\.3 s was up"):
+            session.say("a", timeout=0.3)
+        assert session.say("b", timeout=0.7).encoded
+        assert not heard
 
 
 def test_a_service_that_falls_silent_is_not_waited_for(script, http, monkeypatch):
@@ -555,22 +530,6 @@ def test_texts_are_checked_before_they_are_sent(script, session):
         with pytest.raises(InvalidRequestError):
             session.speak(wrong)
     assert not speaks(script)
-
-
-def test_a_pool_has_a_session_for_each_text_at_once_and_one_kind_of_settings(script, quick, http):
-    script.speaks = [lambda said: [start(said), 0.03, *PIECES, done(said), usage(said)]]
-    with quick.realtime_pool(3) as pool, ThreadPoolExecutor(8) as threads:
-        clips = threads.map(lambda n: pool.say(str(n), voice=http.VOICE_ID, format="pcm"), range(12))
-        assert [clip.text for clip in clips] == [str(n) for n in range(12)]
-        assert 1 < script.most_open <= 3
-        assert pool.sessions == script.connections <= 3
-        for _ in range(2):
-            pool.say("other", voice=http.VOICE_ID, format="pcm", audio_transport="base64_json")
-        assert pool.sessions <= 3
-        rates = [said["session"].get("audio_transport") for said in script.sent if "session" in said]
-        assert rates.count("base64_json") == 1
-    with pytest.raises(ConfigurationError, match="size"):
-        quick.realtime_pool(0)
 
 
 def test_await(script, http):

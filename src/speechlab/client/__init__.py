@@ -21,7 +21,6 @@ from speechlab.client._api.for_batches import remember_service as remember_servi
 from speechlab.client._api.for_batches import replaying_from as replaying_from
 from speechlab.client._api.for_batches import result_of as result_of
 from speechlab.client._api.streams import (
-    RealtimePool,
     RealtimeSession,
     SpeechEvents,
     SpeechStream,
@@ -38,7 +37,6 @@ from speechlab.client._operations.speech import SpeechClip, Synthesize
 from speechlab.client._operations.translation import Translate, Translation, TranslationChunk
 from speechlab.client._operations.voices import VoiceCatalogue
 from speechlab.client._realtime.events import AsyncSpeechEvents
-from speechlab.client._realtime.pool import AsyncRealtimePool
 from speechlab.client._realtime.session import AsyncRealtimeSession
 from speechlab.client._realtime.synthesis import AudioDelta
 from speechlab.client._scheduling.group import CallGroup as CallGroup

@@ -83,7 +83,7 @@ def test_a_table_of_results_alone_leads_to_its_run(reverser, translator, store):
     translator.faults = {"number 1": 400}
     table, text = told(batch.translate, texts(2), reverser, columns="result", **quiet(store))
     run = table.attrs["speechlab_run"]
-    assert f"sl.batch.failures(sl.batch.load({run!r}, store)) lists the reasons" in text
+    assert f"sl.batch.failures(sl.batch.load({run!r}, {str(store.path)!r})) lists the reasons" in text
     assert batch.failures(table, store)["rows"].tolist() == [1]
     with pytest.raises(InvalidRequestError, match="does not say which run"):
         batch.failures(texts(1))

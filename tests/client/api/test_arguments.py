@@ -100,7 +100,7 @@ def test_realtime(good, lab, name, value):
 
 
 @pytest.mark.parametrize("value", [value for value in WRONG if not isinstance(value, str) or not value])
-def test_realtime_texts_and_pools(good, lab, value):
+def test_realtime_texts(good, lab, value):
     def speak():
         session = lab.realtime(**SESSION)
         try:
@@ -109,7 +109,6 @@ def test_realtime_texts_and_pools(good, lab, value):
             session.close()
 
     check(good, speak)
-    check(good, lambda: lab.realtime_pool(value))
 
 
 @pytest.mark.parametrize(("name", "value"), cases(Client.request))

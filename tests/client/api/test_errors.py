@@ -114,7 +114,6 @@ def test_an_error_in_a_cell_is_a_few_lines(server, http, tmp_path):
             TypeError,
             "AsyncClient.translate() got an unexpected",
         ),
-        "await other.with_raw_response.translate('a', b='ja')": (TypeError, "RawReplies.translate() got"),
         "other.stream_speech('a', voce='x')": (TypeError, "AsyncClient.stream_speech() got an unexpected"),
         "lab.with_options(retries=1)": (ConfigurationError, "a client has no option 'retries'"),
         "lab.with_options(api_key='sl:x')": (ConfigurationError, "make a new client for another value"),

@@ -18,13 +18,11 @@ import pytest
 
 from speechlab.client import (
     AsyncClient,
-    AsyncRealtimePool,
     AsyncRealtimeSession,
     AsyncSpeechEvents,
     AsyncSpeechStream,
     AsyncTranslationStream,
     Client,
-    RealtimePool,
     RealtimeSession,
     SpeechEvents,
     SpeechStream,
@@ -58,7 +56,6 @@ def plain(annotation):
         (SpeechStream, AsyncSpeechStream),
         (TranslationStream, AsyncTranslationStream),
         (RealtimeSession, AsyncRealtimeSession),
-        (RealtimePool, AsyncRealtimePool),
         (SpeechEvents, AsyncSpeechEvents),
     ],
 )
@@ -76,30 +73,6 @@ def test_the_faces_have_the_same_names_signatures_and_descriptions(sync, asynchr
         assert plain(mine.return_annotation) == plain(theirs.return_annotation), name
 
 
-def test_the_raw_replies_have_every_operation_over_http_in_both_faces():
-    kept = {}
-    for client in (Client("http://127.0.0.1:9"), AsyncClient("http://127.0.0.1:9")):
-        raw = client.with_raw_response
-        for name in public(raw):
-            mine, usual = inspect.signature(getattr(raw, name)), inspect.signature(getattr(client, name))
-            assert str(mine.parameters) == str(usual.parameters), name
-            assert inspect.getdoc(getattr(raw, name)) == inspect.getdoc(getattr(client, name))
-        kept[type(client)] = public(raw)
-    assert kept[Client] == kept[AsyncClient]
-    elsewhere = {
-        "base_url",
-        "ws_base_url",
-        "usage",
-        "close",
-        "connect",
-        "from_settings",
-        "with_options",
-        "with_raw_response",
-    }
-    others = {"identity", "request", "realtime", "realtime_pool", "stream_speech", "stream_translation"}
-    assert kept[Client] == public(Client) - elsewhere - others
-
-
 def test_a_method_shows_what_its_operation_is_made_of():
     for kind in (Client, AsyncClient):
         for method, operation in ((kind.synthesize, Synthesize), (kind.translate, Translate)):
@@ -109,15 +82,15 @@ def test_a_method_shows_what_its_operation_is_made_of():
             assert all(f"    {name}: " in described for name in inspect.signature(operation).parameters)
     assert inspect.iscoroutinefunction(AsyncClient.synthesize)
     assert Client.synthesize.__qualname__ == "Client.synthesize"
-    order = re.findall("^    (\\w+): ", inspect.getdoc(RealtimePool.say), re.MULTILINE)
-    assert order[:7] == list(inspect.signature(RealtimePool.say).parameters)[1:]
+    order = re.findall("^    (\\w+): ", inspect.getdoc(Client.synthesize), re.MULTILINE)
+    assert order[:6] == list(inspect.signature(Client.synthesize).parameters)[1:]
 
 
 def test_whatever_closes_has_both_names_with_await(server, http):
     async def main():
         lab = AsyncClient(server.base_url)
         stream = lab.stream_speech("a", voice=http.VOICE_ID)
-        for one in (stream, lab.realtime(voice=http.VOICE_ID), lab.realtime_pool(), lab):
+        for one in (stream, lab.realtime(voice=http.VOICE_ID), lab):
             await one.close()
             await one.aclose()
         with pytest.raises(ConfigurationError, match="closed"):
@@ -134,7 +107,6 @@ def complaint(call):
 
 def test_a_wrong_argument_is_told_of_the_method():
     with Client("http://127.0.0.1:9") as lab:
-        raw = lab.with_raw_response
         stream = lab.stream_speech("a", voice="x")
         too_many = "takes 1 positional argument but 2 were given"
         no_text = "missing 1 required positional argument: 'text'"
@@ -147,8 +119,6 @@ def test_a_wrong_argument_is_told_of_the_method():
             (lab.perform, "Client.perform() missing 1"),
             (lab.request, "Client.request() missing 2"),
             (lab.realtime, "Client.realtime() missing 1"),
-            (lambda: lab.realtime_pool(1, 2), "Client.realtime_pool() takes from 1 to 2"),
-            (lambda: lab.realtime_pool().say(), "RealtimePool.say() missing"),
             (lambda: lab.close(1), f"Client.close() {too_many}"),
             (lambda: stream.collect(1), f"SpeechStream.collect() {too_many}"),
             (lambda: stream.close(1), f"SpeechStream.close() {too_many}"),
@@ -157,8 +127,6 @@ def test_a_wrong_argument_is_told_of_the_method():
             (lambda: stream.__enter__(1), f"SpeechStream.__enter__() {too_many}"),
             (stream.__exit__, "SpeechStream.__exit__() missing 3"),
             (lab.__exit__, "Client.__exit__() missing 3"),
-            (raw.translate, f"RawReplies.translate() {no_text}"),
-            (lambda: raw.voices(1), f"RawReplies.voices() {too_many}"),
         ):
             assert complaint(call).startswith(told)
 
@@ -179,8 +147,6 @@ def test_a_wrong_argument_is_told_of_the_asynchronous_method():
         (lambda lab: AsyncClient.connect(1, 2), "AsyncClient.connect() takes from 1 to 2"),
         (lambda lab: lab.stream_speech("a", voice="x").aclose(1), "AsyncSpeechStream.aclose() takes 1"),
         (lambda lab: lab.stream_speech("a", voice="x").close(1), "AsyncSpeechStream.close() takes 1"),
-        (lambda lab: lab.with_raw_response.voices(1), "AsyncRawReplies.voices() takes 1"),
-        (lambda lab: lab.with_raw_response.translate(), f"AsyncRawReplies.translate() {no_text}"),
     ):
         assert complaint(lambda call=call: asyncio.run(main(call))).startswith(told)
 

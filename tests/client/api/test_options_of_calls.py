@@ -137,8 +137,11 @@ def test_headers_of_all_calls(server, http, transport):
 
 def test_headers_of_all_calls_reach_realtime_sessions(realtime, http):
     options = {"api_key": http.KEY, "default_headers": {"X-Team": "speech"}}
-    with Client(f"http://127.0.0.1:{realtime.port}", **options) as lab, lab.realtime_pool() as pool:
-        assert pool.say("a", voice=http.VOICE_ID, format="pcm").encoded
+    with (
+        Client(f"http://127.0.0.1:{realtime.port}", **options) as lab,
+        lab.realtime(voice=http.VOICE_ID, format="pcm") as session,
+    ):
+        assert session.say("a").encoded
     _, headers = realtime.headers[0]
     assert (headers["X-Team"], headers["Authorization"]) == ("speech", f"Bearer {http.KEY}")
 
@@ -373,18 +376,15 @@ def test_a_reply_that_does_not_come_is_told_with_its_seconds(http):
 @pytest.mark.slow
 def test_realtime_texts_have_a_time_of_their_own(realtime, http):
     realtime.speaks = [lambda said: [1.0]]
-    with Client(f"http://127.0.0.1:{realtime.port}", max_retries=0) as lab:
-        with lab.realtime(voice=http.VOICE_ID, timeout=0.3) as session:
-            for given, said in ((None, "0.3 s"), (0.2, "0.2 s")):
-                with pytest.raises(APITimeoutError, match=f"the time of {said} was up"):
-                    session.say("a", timeout=given)
-            with pytest.raises(InvalidRequestError, match="timeout is 0"):
-                session.speak("a", timeout=0)
-        with (
-            lab.realtime_pool(1) as pool,
-            pytest.raises(APITimeoutError, match=r"the time of 0\.4 s was up"),
-        ):
-            pool.say("a", voice=http.VOICE_ID, timeout=0.4)
+    with (
+        Client(f"http://127.0.0.1:{realtime.port}", max_retries=0) as lab,
+        lab.realtime(voice=http.VOICE_ID, timeout=0.3) as session,
+    ):
+        for given, said in ((None, "0.3 s"), (0.2, "0.2 s")):
+            with pytest.raises(APITimeoutError, match=f"the time of {said} was up"):
+                session.say("a", timeout=given)
+        with pytest.raises(InvalidRequestError, match="timeout is 0"):
+            session.speak("a", timeout=0)
 
 
 @pytest.mark.parametrize("transport", [None, "aiohttp"])

@@ -28,7 +28,7 @@ from speechlab.batch._table.assemble import assemble_chunk
 from speechlab.batch._table.digest import RUN_ATTRIBUTE, ResultDigest, environment, row_text
 from speechlab.batch._table.failures import Failures
 from speechlab.errors import SpeechLabError
-from speechlab.store import RunRecord
+from speechlab.store import RunRecord, Store
 from speechlab.tables import table_bytes
 
 if TYPE_CHECKING:
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from speechlab.batch._run.cluster import Leases
     from speechlab.batch._run.options import RunOptions
     from speechlab.batch._run.window import Window
-    from speechlab.store import Store
 
 Begin = Callable[[Rules], "Window | Leases"]
 Ready = Callable[[], Awaitable[None]]
@@ -202,8 +201,14 @@ class Execution:
         kept = f"{tally.done:,} of {tally.total:,} calls had ended, and what they gave is kept"
         if not self.recorded:
             return f"the batch was interrupted: {kept}"
-        there = f"sl.batch.load({run!r}, store) has what is there"
+        there = f"{self._loaded()} has what is there"
         return f"run {run} was interrupted: {kept}. The same call again goes on from there; {there}"
+
+    def _loaded(self) -> str:
+        """The expression that loads the run."""
+        store = self.plan.store
+        where = "" if store is None else f", {str(store.path if isinstance(store, Store) else store)!r}"
+        return f"sl.batch.load({self.record.id!r}{where})"
 
     def finish(self) -> None:
         """Warn about failed rows and an early stop, and raise errors on request."""
@@ -218,11 +223,11 @@ class Execution:
 
     def _told(self) -> str:
         """Message about failed rows, with the expression that selects them."""
-        prefix, run = self.plan.prefix, self.record.id
+        prefix = self.plan.prefix
         if not self.keep:
             return self.failures.told("run")
         if self.plan.columns != "all":
-            return self.failures.told(f"sl.batch.load({run!r}, store)")
+            return self.failures.told(self._loaded())
         rows = f"table[table[{prefix + 'status'!r}] == 'error']"
         return self.failures.told(f"table, prefix={prefix!r}" if prefix else "table", rows)
 

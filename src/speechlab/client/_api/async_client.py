@@ -4,34 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from speechlab.client._api.face import described_as
-from speechlab.client._api.perform import Performer, RawReply
-from speechlab.client._closable import own_methods
+from speechlab.client._api.perform import Performer
 from speechlab.client._operations.call import BytesBody, HttpCall, RawResponse, Timeouts, form_body, json_body
-from speechlab.client._operations.operation import make, taken_by, takes, time_of
+from speechlab.client._operations.operation import takes, time_of
 from speechlab.client._operations.recognition import Transcribe, Transcript
 from speechlab.client._operations.speech import SpeechClip, StreamSpeech, Synthesize
 from speechlab.client._operations.translation import StreamTranslation, Translate, Translation
 from speechlab.client._realtime.dial import RealtimeConfig, RealtimeOptions
-from speechlab.client._realtime.pool import AsyncRealtimePool
 from speechlab.client._realtime.session import AsyncRealtimeSession
 from speechlab.client._streams.speech import AsyncSpeechStream
 from speechlab.client._streams.translation import AsyncTranslationStream
 from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Sequence
-
-    from speechlab.client._operations.operation import Operation
-    from speechlab.client._operations.voices import VoiceCatalogue
-    from speechlab.client._streams.base import Stream
-
-A = TypeVar("A", bound="Stream")
-P = ParamSpec("P")
-R = TypeVar("R")
+    from collections.abc import Sequence
 
 
 class AsyncClient(Performer):
@@ -145,39 +133,13 @@ class AsyncClient(Performer):
             A session, to be used as a context manager: ``speak(text)`` gives events, ``say(text)`` a clip. Entering
             it raises the errors of its settings.
         """
-        return self._session(options)
 
-    def _session(self, options: RealtimeOptions) -> AsyncRealtimeSession:
         async def prepare() -> RealtimeConfig:
             return (await self._with_known_voice(options)).config()
 
         settings = self._settings
         settings = replace(settings, timeout=time_of(options.timeout, settings.timeout))
         return AsyncRealtimeSession(self._sender.with_settings(settings), prepare, self.identity)
-
-    def realtime_pool(self, size: int = 4) -> AsyncRealtimePool:
-        """Speak several texts at once over realtime sessions, each used again for texts with the same settings.
-
-        Args:
-            size: Maximum of sessions at once.
-
-        Returns:
-            A pool, to be used as a context manager.
-
-        Raises:
-            ConfigurationError: ``size`` is not a whole number of at least 1.
-        """
-        return AsyncRealtimePool(self._session, size, self._settings.timeout)
-
-    @property
-    def with_raw_response(self) -> AsyncRawReplies:
-        """The operations over HTTP with the raw reply.
-
-        ``voices``, ``synthesize``, ``transcribe`` and ``translate`` return a reply with ``status``, ``headers``,
-        ``content`` and ``timing``; its ``parse()`` returns the result of the usual call. An open stream has its
-        ``status`` and ``headers`` itself.
-        """
-        return AsyncRawReplies(self)
 
     async def request(
         self,
@@ -230,39 +192,6 @@ class AsyncClient(Performer):
             raw=True,
         )
         return await self._sender.send(call)
-
-
-def _raw(
-    method: Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, R]],
-) -> Callable[Concatenate[AsyncRawReplies, P], Coroutine[Any, Any, RawReply[R]]]:
-    """The same method, returning the raw reply with its result."""
-    kind = taken_by(method)
-
-    @wraps(method)
-    async def call(self: AsyncRawReplies, /, *args: P.args, **kwargs: P.kwargs) -> RawReply[R]:
-        return await self.perform(make(kind, method.__qualname__, *args, **kwargs))
-
-    return call
-
-
-@own_methods
-class AsyncRawReplies:
-    """Raw replies of a client's operations."""
-
-    def __init__(self, client: AsyncClient) -> None:
-        self._client = client
-
-    synthesize = _raw(AsyncClient.synthesize)
-    transcribe = _raw(AsyncClient.transcribe)
-    translate = _raw(AsyncClient.translate)
-
-    @described_as(AsyncClient.voices)
-    async def voices(self, *, timeout: float | None = None) -> RawReply[VoiceCatalogue]:  # noqa: ASYNC109 - of the request, retries included
-        return RawReply.from_reply(*await self._client._list_voices(timeout))  # noqa: SLF001 - of the same room
-
-    @described_as(AsyncClient.perform)
-    async def perform(self, operation: Operation[R]) -> RawReply[R]:
-        return RawReply.from_reply(*await self._client._answer(operation))  # noqa: SLF001 - of the same room
 
 
 def _check_request(method: object, path: object, form: object, content: object, headers: object) -> None:

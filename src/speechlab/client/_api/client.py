@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 from speechlab._brief import briefly
-from speechlab.client._api.async_client import AsyncClient, AsyncRawReplies
+from speechlab.client._api.async_client import AsyncClient
 from speechlab.client._api.face import Face, described_as, faced, mirrored, taking_arguments_of, waited
-from speechlab.client._api.streams import RealtimePool, RealtimeSession, SpeechStream, TranslationStream
+from speechlab.client._api.streams import RealtimeSession, SpeechStream, TranslationStream
 from speechlab.client._secret import as_secret
 from speechlab.client._settings.resolve import settings_for, settings_from
 from speechlab.client._settings.settings import check_names
@@ -48,17 +48,18 @@ class Client(Face[AsyncClient]):
     ) -> None:
         key, api_key = as_secret(api_key), None
         check_names(options)
-        self._set_up(AsyncClient(base_url, ws_base_url=ws_base_url, api_key=key, **options))
+        self._async = AsyncClient(base_url, ws_base_url=ws_base_url, api_key=key, **options)
 
-    def _set_up(self, client: AsyncClient) -> None:
-        self._async = client
+    @classmethod
+    def _of(cls, behind: AsyncClient) -> Self:
+        client = cls.__new__(cls)
+        client._async = behind  # noqa: SLF001 - of the same class
+        return client
 
     @classmethod
     @described_as(AsyncClient.from_settings)
     def from_settings(cls, settings: Settings) -> Self:
-        client = cls.__new__(cls)
-        cls._set_up(client, AsyncClient.from_settings(settings))
-        return client
+        return cls._of(AsyncClient.from_settings(settings))
 
     @classmethod
     @described_as(AsyncClient.connect)
@@ -81,10 +82,7 @@ class Client(Face[AsyncClient]):
     @described_as(AsyncClient.with_options)
     def with_options(self, **changes: Unpack[ClientOptions]) -> Self:
         check_names(changes, change=True)
-        cls = type(self)
-        client = cls.__new__(cls)
-        cls._set_up(client, self._async.with_options(**changes))
-        return client
+        return self._of(self._async.with_options(**changes))
 
     voices = waited(AsyncClient.voices)
     identity = waited(AsyncClient.identity)
@@ -94,15 +92,14 @@ class Client(Face[AsyncClient]):
     translate = waited(AsyncClient.translate)
     stream_translation = faced(AsyncClient.stream_translation, TranslationStream)
     realtime = faced(AsyncClient.realtime, RealtimeSession)
-    realtime_pool = faced(AsyncClient.realtime_pool, RealtimePool)
     perform = waited(AsyncClient.perform)
     request = waited(AsyncClient.request)
     close = waited(AsyncClient.aclose)
 
     @property
     @described_as(AsyncClient.with_raw_response)
-    def with_raw_response(self) -> RawReplies:
-        return RawReplies(self._async.with_raw_response)
+    def with_raw_response(self) -> Any:
+        return self._of(self._async.with_raw_response)
 
     def __enter__(self) -> Self:
         return self
@@ -125,16 +122,6 @@ class Client(Face[AsyncClient]):
         if not hasattr(self, "_async"):  # repr in a traceback through the constructor
             return f"{type(self).__name__}(not configured)"
         return super().__repr__()
-
-
-class RawReplies(Face[AsyncRawReplies]):
-    """Raw replies of a client's operations."""
-
-    voices = waited(AsyncRawReplies.voices)
-    synthesize = waited(AsyncRawReplies.synthesize)
-    transcribe = waited(AsyncRawReplies.transcribe)
-    translate = waited(AsyncRawReplies.translate)
-    perform = waited(AsyncRawReplies.perform)
 
 
 @briefly

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import orjson
 
@@ -42,23 +42,39 @@ _NO_CATALOGUE = frozenset({403, 404, 405, 501})
 
 
 @dataclass(frozen=True)
-class RawReply(RawResponse, Generic[T]):
+class RawReply(RawResponse):
     """A raw reply (status, headers, content, timing) and its result."""
 
-    _value: T | None = field(default=None, repr=False)
+    _result: Any = field(default=None, repr=False)
 
-    def parse(self) -> T:
+    def parse(self) -> Any:
         """The result, as the call without ``with_raw_response`` returns it."""
-        return cast("T", self._value)
-
-    @classmethod
-    def from_reply(cls, reply: RawResponse, value: T) -> RawReply[T]:
-        """A raw reply with its result."""
-        return cls(reply.status, reply.headers, reply.content, reply.timing, value)
+        return self._result
 
 
 class Performer(ClientBase):
     """The part of :class:`AsyncClient` that performs operations."""
+
+    _raw = False
+    """Whether calls return their replies as they came."""
+
+    @property
+    def with_raw_response(self) -> Any:
+        """A copy of the client whose calls over HTTP return the reply as it came.
+
+        ``voices``, ``synthesize``, ``transcribe``, ``translate`` and ``perform`` return a reply with ``status``,
+        ``headers``, ``content`` and ``timing``; its ``parse()`` returns the result of the usual call. An open stream
+        has its ``status`` and ``headers`` itself.
+        """
+        client = self.with_options()
+        client._raw = True  # noqa: SLF001 - of the same class
+        return client
+
+    def _given(self, reply: RawResponse, result: T) -> T:
+        """What a call returns: its result, or its raw reply."""
+        if not self._raw:
+            return result
+        return cast("T", RawReply(reply.status, reply.headers, reply.content, reply.timing, result))
 
     async def perform(self, operation: Operation[R]) -> R:
         """Take the result of an operation from the store, or make the call.
@@ -77,7 +93,7 @@ class Performer(ClientBase):
             APIConnectionError: No reply came.
             ContractError: The reply breaks the contract.
         """
-        return (await self._answer(operation))[1]
+        return self._given(*await self._answer(operation))
 
     async def _answer(self, operation: Operation[R]) -> tuple[RawResponse, R]:
         """The reply to an operation, and its result."""
@@ -141,7 +157,7 @@ class Performer(ClientBase):
             APIConnectionError: No reply came.
             ContractError: The reply is not a catalogue.
         """
-        return (await self._list_voices(timeout))[1]
+        return self._given(*await self._list_voices(timeout))
 
     async def _list_voices(self, own_s: float | None = None) -> tuple[RawResponse, VoiceCatalogue]:
         memory, here = self._memory, self._settings.home
@@ -188,7 +204,7 @@ class Performer(ClientBase):
 
         async def ask(left_s: float | None) -> str:
             try:
-                return (await self.voices(timeout=left_s)).service or here
+                return (await self._list_voices(left_s))[1].service or here
             except APIError as error:
                 if error.status not in _NO_CATALOGUE:
                     raise
@@ -202,7 +218,7 @@ class Performer(ClientBase):
     async def _voices_for(self, options: SpeechOptions, voice: str, time_s: float | None) -> VoiceCatalogue:
         """The catalogue for looking up a voice by its description."""
         try:
-            return await self.voices(timeout=time_s)
+            return (await self._list_voices(time_s))[1]
         except ReplayMiss as missed:
             name = getattr(options, "name", "realtime")
             text = f"this {name} call is not kept: {missed.message}; the catalogue is needed to find {voice[:60]!r}"

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Self
 from speechlab.client._api import portal as _portal
 from speechlab.client._api.face import Face, StreamFace, described_as, each_of, following, mirrored, waited
 from speechlab.client._realtime.events import AsyncSpeechEvents
-from speechlab.client._realtime.pool import AsyncRealtimePool
 from speechlab.client._realtime.session import AsyncRealtimeSession
 from speechlab.client._streams.speech import AsyncSpeechStream
 from speechlab.client._streams.translation import AsyncTranslationStream
@@ -113,14 +112,3 @@ class RealtimeSession(Face[AsyncRealtimeSession]):
     @described_as(AsyncRealtimeSession.play)
     def play(self, text: str, *, timeout: float | None = None) -> Playback:
         return self.speak(text, timeout=timeout).play()
-
-
-class RealtimePool(Face[AsyncRealtimePool]):
-    """Realtime sessions, opened on demand and used again for texts with the same settings.
-
-    Use it with ``with``, and call :meth:`say` from as many threads as there are texts.
-    """
-
-    sessions = mirrored(AsyncRealtimePool.sessions)
-    say = waited(AsyncRealtimePool.say)
-    close = waited(AsyncRealtimePool.aclose)

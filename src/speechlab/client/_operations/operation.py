@@ -240,7 +240,6 @@ def takes(kind: Callable[P, O]) -> Callable[[Callable[[S, O], T]], Callable[Conc
         this = next(iter(signature.parameters.values()))
         taken = inspect.signature(kind).parameters.values()
         shown: Any = call
-        shown.taken = kind
         shown.__signature__ = signature.replace(parameters=[this, *taken])
         shown.__doc__ = _with_args(inspect.getdoc(method) or "", kind)
         return shown  # type: ignore[no-any-return]  # call with another signature
@@ -256,12 +255,6 @@ def make(kind: Callable[P, O], name: str, /, *args: P.args, **kwargs: P.kwargs) 
         constructor: Any = kind.__init__
         rename_call(error, constructor.__qualname__, name)
         raise
-
-
-def taken_by(method: Callable[..., Any]) -> Any:
-    """The class whose arguments a method takes."""
-    function: Any = method
-    return function.taken
 
 
 def _with_args(description: str, kind: Callable[..., Any]) -> str:
