@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from speechlab._arguments import is_bool, is_number, is_whole_number, refused
 from speechlab._brief import briefly
 from speechlab.batch._keeping import CHUNK_ROWS, STORES_ALLOWED, KeepingOptions, is_store
+from speechlab.batch._plan.budget import Budget
 from speechlab.batch._plan.parameters import (
     SynthesisParameters,
     TranscriptionParameters,
     TranslationParameters,
     types_of,
 )
-from speechlab.batch._run.budget import Budget
 from speechlab.batch._run.options import DEFAULT_CONCURRENCY, RunOptions, WaitingOptions
 from speechlab.batch._run.progress import Watcher
 from speechlab.errors import InvalidRequestError

@@ -39,7 +39,7 @@ from speechlab.client._operations.voices import VoiceCatalogue
 from speechlab.client._realtime.events import AsyncSpeechEvents
 from speechlab.client._realtime.session import AsyncRealtimeSession
 from speechlab.client._realtime.synthesis import AudioDelta
-from speechlab.client._scheduling.group import CallGroup as CallGroup
+from speechlab.client._scheduling.waiting import CallGroup as CallGroup
 from speechlab.client._secret import Secret
 from speechlab.client._settings.keys import remember_key as remember_key
 from speechlab.client._settings.keys import remembered_key as remembered_key

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from speechlab.errors import InvalidRequestError
-from speechlab.tables._guard import unguarded
+from speechlab.tables._texts import unguarded
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator

@@ -12,7 +12,6 @@ import pytest
 
 from speechlab.client import AsyncClient, Client
 from speechlab.errors import APITimeoutError, BadRequestError, ServerError
-from speechlab.store import Store
 from support.clock import eventually
 
 MEANT = {"source_lang": "ja", "target_lang": "en"}

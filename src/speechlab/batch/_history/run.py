@@ -16,9 +16,11 @@ from speechlab._require import require
 from speechlab.batch._history.verify import Verification, moved, verify
 from speechlab.batch._keeping import is_there, opened, opened_if_there
 from speechlab.batch._plan.columns import label, make_column
+from speechlab.batch._plan.source import as_frame
 from speechlab.batch._plan.steps import STEPS
 from speechlab.batch._table.assemble import join_frames, without_bookkeeping
 from speechlab.batch._table.digest import RUN_ATTRIBUTE
+from speechlab.batch._table.failures import Failures
 from speechlab.batch._table.timed import as_label, write_segments
 from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.store import PART_SUFFIX
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from speechlab.store import RunPart, RunRecord, Store
 
     RunLike: TypeAlias = "str | Path | Run | pd.DataFrame"
+
 
 _RUNS = {
     "run": "string",
@@ -330,3 +333,43 @@ def _read(path: Path) -> pd.DataFrame:
     except (OSError, ValueError) as error:
         message = f"the piece {path.name.removesuffix(PART_SUFFIX)} of a run's table cannot be read: {error}"
         raise StoreError(message) from error
+
+
+@briefly
+def failures(result: Any, store: StoreLike = None, *, prefix: str = "") -> pd.DataFrame:
+    """List the reasons for failed rows, the most frequent first.
+
+    Errors that differ only in quoted values, paths and numbers are one reason.
+
+    Args:
+        result: A table that :func:`synthesize`, :func:`transcribe` or :func:`translate` returned, or a part of it;
+            or a :class:`Run`.
+        store: The store of the batch. It is needed for a table with ``columns="result"``, which has no statuses.
+        prefix: The prefix of the batch's columns.
+
+    Returns:
+        One row for each reason: ``rows`` (number of rows), ``error_type``, ``http_status``, ``error`` (message of
+        the first such row) and ``first`` (index label of that row).
+
+    Raises:
+        InvalidRequestError: The table has neither statuses nor the id of its run.
+        StoreError: The run does not exist.
+
+    Example:
+        >>> rows = pd.DataFrame({"text": ["", "Hi.", " "], "status": ["error", "ok", "error"]})
+        >>> rows["error_type"] = ["InvalidRequestError", None, "InvalidRequestError"]
+        >>> rows["http_status"], rows["error"] = None, ["text is empty", None, "text is empty"]
+        >>> failures(rows)[["rows", "error", "first"]]
+           rows          error  first
+        0     2  text is empty      0
+    """
+    frame = as_frame(result)
+    if frame is not None and f"{prefix}status" in frame.columns and f"{prefix}error_type" in frame.columns:
+        reasons = Failures(prefix)
+        reasons.add(frame)
+        return reasons.table()
+    run = result if isinstance(result, Run) else load(result, store)
+    reasons = Failures(run.manifest.get("prefix", ""))
+    for part in run.parts():
+        reasons.add(part)
+    return reasons.table()

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from speechlab._arguments import no_column
 from speechlab._brief import briefly
 from speechlab.batch._keeping import CHUNK_ROWS, KeepingOptions, StoreLike, opened
+from speechlab.batch._plan.budget import check_prices, estimated
 from speechlab.batch._plan.columns import taken_columns
-from speechlab.batch._plan.prices import check_prices, estimated
 from speechlab.errors import InvalidRequestError, SpeechLabError
 from speechlab.store import Store
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from speechlab.batch._plan.prices import Prices
+    from speechlab.batch._plan.budget import Prices
     from speechlab.batch._plan.rows import PlannedCall, RowStep
     from speechlab.batch._plan.source import TableSource
     from speechlab.store import Stored

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 if TYPE_CHECKING:
-    from speechlab.batch._run.budget import Budget
+    from speechlab.batch._plan.budget import Budget
     from speechlab.batch._run.progress import Progress
 
 DEFAULT_CONCURRENCY = 16

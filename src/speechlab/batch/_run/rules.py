@@ -12,9 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from speechlab.batch._outcome import Outcome
-    from speechlab.batch._plan.prices import Amounts
+    from speechlab.batch._plan.budget import Amounts, Spending
     from speechlab.batch._plan.rows import PlannedCall
-    from speechlab.batch._run.budget import Spending
     from speechlab.errors import SpeechLabError
 
 _FEW = 20

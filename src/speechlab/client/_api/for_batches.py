@@ -11,8 +11,8 @@ from speechlab.client._api.async_client import AsyncClient
 from speechlab.client._api.client import Client
 from speechlab.client._operations.operation import Operation
 from speechlab.client._operations.voices import VoiceCatalogue
-from speechlab.client._scheduling.group import CallGroup
 from speechlab.client._scheduling.retry import Patience
+from speechlab.client._scheduling.waiting import CallGroup
 from speechlab.client._settings.store_mode import nothing_is_sent, open_store
 from speechlab.client._store.memory import Memory
 from speechlab.contract import VoiceList

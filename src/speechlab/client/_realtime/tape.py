@@ -7,8 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from speechlab.client._realtime.synthesis import Synthesis
-from speechlab.client._store.memory import Memory, StoredCall, timing_from
-from speechlab.client._store.tape import wait_until
+from speechlab.client._store.memory import Memory, StoredCall, timing_from, wait_until
 from speechlab.contract import SessionInfo
 
 if TYPE_CHECKING:

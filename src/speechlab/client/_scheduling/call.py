@@ -8,9 +8,9 @@ from speechlab.client._scheduling.retry import Retries
 from speechlab.client._scheduling.waiting import CallPlace, WaitingCall
 
 if TYPE_CHECKING:
-    from speechlab.client._scheduling.group import CallGroup
     from speechlab.client._scheduling.retry import Failure, Patience
     from speechlab.client._scheduling.scheduler import Scheduler
+    from speechlab.client._scheduling.waiting import CallGroup
 
 
 class ScheduledCall(WaitingCall):

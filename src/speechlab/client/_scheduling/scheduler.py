@@ -18,16 +18,14 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab._platform import after_fork
 from speechlab.client._clock import SystemClock
-from speechlab.client._scheduling.alarm import Alarm
 from speechlab.client._scheduling.pressure import End, Ended, Pressure
-from speechlab.client._scheduling.waiting import NOWHERE, CallPlace, CallQueue, NotSentError, Waiter
+from speechlab.client._scheduling.waiting import NOWHERE, Alarm, CallPlace, CallQueue, NotSentError, Waiter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from speechlab.client._clock import Clock, Random
-    from speechlab.client._scheduling.group import CallGroup
-    from speechlab.client._scheduling.waiting import WaitingCall
+    from speechlab.client._scheduling.waiting import CallGroup, WaitingCall
 
 _LATE_S = 0.05
 """Lateness of a timer that a rate makes up for."""

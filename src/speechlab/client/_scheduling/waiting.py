@@ -1,20 +1,77 @@
-"""Waiting calls, their queues and their places."""
+"""Waiting calls, their groups, queues and places, and the alarm that wakes them."""
 
 from __future__ import annotations
 
 import asyncio
 import heapq
 import math
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from speechlab.client._scheduling.pressure import End, Ended
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from speechlab.client._clock import Clock
-    from speechlab.client._scheduling.group import CallGroup
     from speechlab.client._scheduling.pressure import Pressure
     from speechlab.client._scheduling.retry import Patience
+
+
+class Stoppable(Protocol):
+    """The part of a scheduler that a group uses."""
+
+    def stop(self, group: CallGroup) -> None:
+        """End the waiting calls of a group at once."""
+
+    def forget_group(self, group: CallGroup) -> None:
+        """Drop the queue of a group that has ended."""
+
+    def paused(self) -> tuple[str, float] | None:
+        """The reason of the current pause, and its remaining seconds; None without a pause."""
+
+
+class CallGroup:
+    """Calls with a common limit, rate and patience, which end together."""
+
+    def __init__(self, concurrency: int, rate: float | None, patience: Patience) -> None:
+        self.concurrency = concurrency
+        self.limit_rate(rate)
+        self.patience = patience
+        self.stopped = False
+        self.repeating = 0
+        """Calls that wait for a retry and leave their share of ``concurrency`` to others."""
+        self.on_repeat: set[Callable[[], None]] = set()
+        """Called when ``repeating`` increases, on the loop of the call."""
+        self.schedulers: set[Stoppable] = set()
+
+    def limit_rate(self, rate: float | None) -> None:
+        """Set the maximum of attempts started per second; it applies from the next attempt on."""
+        self.gap_s = 0.0 if rate is None else 1.0 / rate
+
+    def repeats(self, change: int) -> None:
+        """Count a call that starts (1) or ends (-1) its wait for a retry."""
+        self.repeating += change
+        for listener in tuple(self.on_repeat) if change > 0 else ():
+            listener()
+
+    def stop(self) -> None:
+        """Send no more calls: waiting calls raise NotSentError, and calls under way continue."""
+        self.stopped = True
+        for scheduler in tuple(self.schedulers):
+            scheduler.stop(self)
+
+    def end(self) -> None:
+        """Stop, and remove the group from the schedulers."""
+        self.stop()
+        for scheduler in tuple(self.schedulers):
+            scheduler.forget_group(self)
+
+    def paused(self) -> tuple[str, float] | None:
+        """The reason for which all calls wait, and the remaining seconds; None if they do not wait."""
+        pauses = [paused for scheduler in tuple(self.schedulers) if (paused := scheduler.paused())]
+        return max(pauses, key=lambda one: one[1]) if pauses else None
 
 
 class NotSentError(Exception):
@@ -216,3 +273,45 @@ def running_loop() -> asyncio.AbstractEventLoop | None:
         return asyncio.get_running_loop()
     except RuntimeError:
         return None
+
+
+class Alarm:
+    """The alarm of one event loop with waiting calls: one task, which exists only while a time is set."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, clock: Clock, look: Callable[[], None]) -> None:
+        self.loop = loop
+        self.waiters = 0
+        self._clock, self._look = clock, look
+        self._when = math.inf
+        self._task: asyncio.Task[None] | None = None
+
+    def set(self, when: float) -> None:
+        """Wake the scheduler at that time, unless an earlier time is set; called with the scheduler's lock held."""
+        if when >= self._when:
+            return
+        self._when = when
+        if running_loop() is self.loop:
+            self._start()
+            return
+        with suppress(RuntimeError):  # the loop is closed, and no call waits on it any more
+            self.loop.call_soon_threadsafe(self._start)
+
+    def stop(self) -> None:
+        """Cancel the alarm; called with the lock held, on the loop."""
+        self._when = math.inf
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
+
+    def _start(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
+        if self.waiters:
+            self._task = self.loop.create_task(self._sleep(self._when))
+
+    async def _sleep(self, when: float) -> None:
+        while (seconds := when - self._clock.monotonic()) > 0:
+            await self._clock.sleep(seconds)
+        self._when, self._task = math.inf, None
+        self._look()

@@ -14,7 +14,6 @@ from speechlab._platform import is_loopback
 from speechlab.client._embedded.lease import take_lease
 from speechlab.client._events import logger
 from speechlab.client._secret import as_secret
-from speechlab.client._settings.headers import is_sensitive
 from speechlab.client._settings.keys import API_KEY_VARIABLE, ask_for_key, found_key
 from speechlab.client._settings.settings import (
     HTTP_SCHEMES,
@@ -24,6 +23,7 @@ from speechlab.client._settings.settings import (
     check_names,
     check_url,
     engines_json,
+    is_sensitive,
     plain_url,
 )
 from speechlab.client._settings.store_mode import NOWHERE, open_store, with_mode

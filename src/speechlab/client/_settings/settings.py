@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, cast
@@ -13,8 +15,7 @@ from speechlab._platform import is_loopback
 from speechlab._require import require
 from speechlab.client._clock import Clock, Random, SystemClock, default_random
 from speechlab.client._openai import OpenAIAdapter
-from speechlab.client._secret import shown
-from speechlab.client._settings.headers import check_no_authorization, checked_headers, is_sensitive
+from speechlab.client._secret import Secret, shown
 from speechlab.client._settings.store_mode import EMBEDDED, FUNCTIONS, PACES, with_mode
 from speechlab.client._systems.functions import FunctionSystem
 from speechlab.client._systems.operations import fitted
@@ -22,14 +23,13 @@ from speechlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     import httpx2
 
     from speechlab.client._embedded.lease import Lease
     from speechlab.client._events import CallEvent
     from speechlab.client._operations.operation import Operation
-    from speechlab.client._secret import Secret
     from speechlab.store import Store
 
 O = TypeVar("O", bound="Operation[Any]")  # noqa: E741 - an operation
@@ -279,3 +279,50 @@ def changed(settings: Settings, changes: ClientOptions) -> Settings:
         kept: dict[str, Any] = {"mode": settings.mode, "store": settings.store}
         changes = {**changes, **with_mode({**kept, **changes})}  # type: ignore[typeddict-item]  # keys of Options
     return replace(settings, **changes)  # type: ignore[arg-type]  # checked by __post_init__
+
+
+_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_VALUE = re.compile(r"[ -~]*")
+_OURS = frozenset(
+    {"connection", "content-length", "content-type", "expect", "host", "te", "transfer-encoding", "upgrade"}
+)
+_SENSITIVE = re.compile(r"auth|key|token|secret|cookie|password|credential", re.IGNORECASE)
+
+
+def is_sensitive(name: str) -> bool:
+    """Whether a header with this name contains a credential."""
+    return _SENSITIVE.search(name) is not None
+
+
+def checked_headers(headers: object) -> dict[str, Secret]:
+    """Headers with hidden values; headers that were checked before are returned unchanged."""
+    if not isinstance(headers, Mapping):
+        raise ConfigurationError(f"default_headers is {shown(headers)}; give a dict of texts")
+    return {_name(name): _value(name, value) for name, value in headers.items()}
+
+
+def check_no_authorization(headers: Mapping[str, Secret]) -> None:
+    """Refuse an ``Authorization`` among the default headers beside an API key, which uses the same header."""
+    for name in headers:
+        if name.lower() == "authorization":
+            raise ConfigurationError(
+                f"default_headers has {name!r}, the header of the API key; leave it out, or leave out the key "
+                "(api_key=, SPEECHLAB_API_KEY, .env or the keyring)"
+            )
+
+
+def _name(name: object) -> str:
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise ConfigurationError(f"default_headers has the name {shown(name)}; give names such as 'X-Team'")
+    if name.lower() in _OURS or name.lower().startswith("sec-websocket"):
+        raise ConfigurationError(f"default_headers has {name!r}, which the client sets itself; leave it out")
+    return name
+
+
+def _value(name: object, value: object) -> Secret:
+    if isinstance(value, Secret):
+        return value
+    if not isinstance(value, str) or not _VALUE.fullmatch(value):
+        what = f"a {type(value).__name__}" if not isinstance(value, str) else "not plain ASCII in one line"
+        raise ConfigurationError(f"the value of {name!r} in default_headers is {what}; give such a text")
+    return Secret(value, hidden=is_sensitive(str(name)))

@@ -18,7 +18,7 @@ from speechlab.client._closable import AsyncOpenable
 from speechlab.client._events import Timing
 from speechlab.client._operations.call import about_reply
 from speechlab.client._operations.operation import whole_s
-from speechlab.client._store.tape import Tape, TapedBody
+from speechlab.client._store.memory import Tape, TapedBody
 from speechlab.client._transport.http import WireError
 from speechlab.client._transport.progress import hearing_interrupts
 from speechlab.errors import ConfigurationError, StreamTruncatedError

@@ -32,7 +32,7 @@ from speechlab.errors import (
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from speechlab.client._scheduling.group import CallGroup
+    from speechlab.client._scheduling.waiting import CallGroup
     from speechlab.client._settings.settings import Settings
     from speechlab.client._transport.connections import ConnectionPool
 
