@@ -18,7 +18,7 @@ from speechlab.batch._plan.parameters import (
     types_of,
 )
 from speechlab.batch._run.options import DEFAULT_CONCURRENCY, RunOptions, WaitingOptions
-from speechlab.batch._run.progress import Watcher
+from speechlab.batch._run.progress import BAR, Watcher
 from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ _OPTIONS = {
     "concurrency": _Option(DEFAULT_CONCURRENCY, _is_count, "a whole number of at least 1"),
     "progress": _Option(
         True,
-        lambda value: isinstance(value, bool | Watcher) or callable(value),
+        lambda value: isinstance(value, bool | Watcher) or callable(value) or value == BAR,
         "True, False, a function of (calls done, calls in all), or a watcher such as BatchPreview()",
     ),
     "on_error": _Option("row", lambda value: value in ("row", "raise"), "'row' or 'raise'"),

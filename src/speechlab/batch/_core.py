@@ -247,7 +247,7 @@ def _planned(
         step = kind(parameters, source.columns, service=service, voices=voices, fit=fit)
         store = store or stack.enter_context(opened(keeping["store"]))
         rows = len(source.whole) if source.whole is not None and kind.works_on == "audio" else 0
-        shown = progress is True or progress is BAR  # only a bar shows the reading
+        shown = progress is True or progress == BAR  # only a bar shows the reading
         with counted(shown, rows, "read recordings", unit="row", delay_s=_READING_S) as tell:
             plan = make_plan(source, step, keeping, store, service=service, tell=tell)
         yield plan, store

@@ -1,8 +1,7 @@
-"""What is verified of a run: fresh, repeated, recorded by an earlier version, moved, damaged."""
+"""What is verified of a run: fresh, repeated, moved, damaged."""
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 import time
 from dataclasses import replace
@@ -10,7 +9,6 @@ from io import BytesIO
 from pathlib import Path
 
 import numpy as np
-import orjson
 import pandas as pd
 import pytest
 import soundfile
@@ -74,20 +72,10 @@ def test_a_fresh_run_and_its_repetition_have_one_digest(speaker, store):
     assert one.manifest["output_sha256"] == other.manifest["output_sha256"]
 
 
-def test_a_run_that_an_earlier_version_recorded_is_verified(speaker, store):
-    hear(speaker, store, sound(2))
-    table = hear(speaker, store, sound(2), sound(3))
-    assert table["status"].tolist() == ["cached", "ok"]
-    run = batch.load(table, store)
-    digest = hashlib.sha256()  # of the fields as they came in new results, and sorted in those of the store
-    for key, order in zip(table["key"], (sorted, list), strict=True):
-        pieces = [{name: piece[name] for name in order(piece)} for piece in SEGMENTS]
-        digest.update(orjson.dumps([key, ["one two", "en", 0.5, pieces]]))
-    manifest = {**run.manifest, "output_sha256": digest.hexdigest()}
-    store.save_run(replace(run.record, manifest=manifest))
-    assert batch.load(table, store).verify().problems == ()
-    store.save_run(replace(run.record, manifest={**manifest, "output_sha256": "0" * 64}))
-    assert "differ from the recorded digest" in batch.load(table, store).verify().problems[0]
+def test_results_that_differ_from_the_digest_are_told(speaker, store):
+    run = batch.load(hear(speaker, store, sound(2)), store)
+    store.save_run(replace(run.record, manifest={**run.manifest, "output_sha256": "0" * 64}))
+    assert "differ from the recorded digest" in batch.load(run.id, store).verify().problems[0]
 
 
 def test_a_store_that_was_moved_has_its_sound_in_its_tables(speaker, tmp_path):

@@ -9,7 +9,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from speechlab.batch._outcome import Outcome
@@ -61,25 +61,12 @@ class Watcher(Protocol):
         """End the display. Called once for every run, whether it finished or stopped."""
 
 
-Progress = bool | Callable[[int, int], None] | Watcher
+Progress = bool | Callable[[int, int], None] | Watcher | Literal["bar"]
 """True for a bar, False for none, a function of (calls done, calls in all), or a watcher."""
 
 
-class _Bar:
-    """Progress as a bar everywhere, for what makes one batch after the other; see ``BAR``."""
-
-    def begin(self, operation: str) -> None:
-        """Do nothing: the display draws the bar."""
-
-    def update(self, outcomes: Sequence[Outcome], counts: Counts) -> None:
-        """Do nothing."""
-
-    def end(self) -> None:
-        """Do nothing."""
-
-
-BAR = _Bar()
-"""Progress as a bar, also in a notebook."""
+BAR: Final = "bar"
+"""Progress as a bar, also in a notebook, for what makes one batch after the other."""
 
 
 class _CellPreview:
@@ -205,7 +192,7 @@ class Display:
         begun = self._tally.started or self._watched or self._bar is not None
         if self._progress is False or not (begun or self._tally.waiting()):
             return
-        if self._progress is not BAR and isinstance(self._progress, Watcher):
+        if isinstance(self._progress, Watcher):
             self._watch(self._progress)
         elif callable(self._progress):
             if not self._tally.started:
@@ -266,7 +253,7 @@ def counted(
     progress: Progress, total: int, label: str, *, unit: str = "call", delay_s: float = 0.0
 ) -> Iterator[Callable[..., object]]:
     """Show a count of work that is no run."""
-    if progress is False or not total:
+    if progress is False or isinstance(progress, str) or not total:
         yield lambda _=1: None
         return
     if progress is True:

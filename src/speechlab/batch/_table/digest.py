@@ -17,34 +17,23 @@ if TYPE_CHECKING:
 
 RUN_ATTRIBUTE = "speechlab_run"
 """Key of the run's id in a table's ``attrs``, and of the manifest in the metadata of an exported file."""
-_SEGMENT = ("start", "end", "text")
 
 
 class ResultDigest:
     """The SHA-256 of the results of rows, in their order."""
 
-    def __init__(self, step: type[RowStep], *, earlier: bool = False) -> None:
-        self._evidence_of, self._earlier = step.evidence, earlier
+    def __init__(self, step: type[RowStep]) -> None:
+        self._evidence_of = step.evidence
         self._sha = hashlib.sha256()
 
-    def add(self, row: str, stored: Stored | None, *, new: bool = False) -> None:
+    def add(self, row: str, stored: Stored | None) -> None:
         """Add a row."""
-        evidence: Any = None if stored is None else self._evidence_of(stored)
-        if self._earlier and new and evidence is not None:
-            evidence = [_as_it_came(value) for value in evidence]
-            self._sha.update(orjson.dumps([row, evidence]))
-        else:
-            self._sha.update(orjson.dumps([row, evidence], option=orjson.OPT_SORT_KEYS))
+        evidence = None if stored is None else self._evidence_of(stored)
+        self._sha.update(orjson.dumps([row, evidence], option=orjson.OPT_SORT_KEYS))
 
     def hexdigest(self) -> str:
         """The digest of the rows so far, in lower-case hexadecimal."""
         return self._sha.hexdigest()
-
-
-def _as_it_came(value: Any) -> Any:
-    if not isinstance(value, list):
-        return value
-    return [{name: piece[name] for name in _SEGMENT if name in piece} for piece in value]
 
 
 def row_text(key: str | None, error: object) -> str:

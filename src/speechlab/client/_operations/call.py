@@ -107,8 +107,6 @@ class HttpCall:
         accept: Value of the Accept header.
         free: Whether a retry costs nothing, even if the outcome of the attempt is unknown.
         raw: Whether every status is a reply, and nothing is retried.
-        parameters: All parameters that can change the result, defaults included and recordings excluded: for keys of
-            kept calls.
         asked: The call of a function, for systems that are not reached over HTTP.
     """
 
@@ -122,17 +120,14 @@ class HttpCall:
     accept: str = "*/*"
     free: bool = False
     raw: bool = False
-    parameters: Mapping[str, Any] = field(default_factory=dict, repr=False)
     defaults: Mapping[str, Secret] = field(default_factory=dict)
     asked: Any = field(default=None, repr=False)
 
     def where(self, base_url: str) -> str:
         """Where the call goes, for messages."""
-        return (
-            f"{self.operation} of {base_url}"
-            if self.asked is not None
-            else f"{self.method} {base_url.rstrip('/')}{self.path}"
-        )
+        if self.asked is not None:
+            return f"{self.operation} of {base_url}"
+        return f"{self.method} {base_url.rstrip('/')}{self.path}"
 
 
 @dataclass(frozen=True)
