@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from speechlab._brief import briefly, carry_name
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
     from types import TracebackType
 
 
@@ -91,3 +94,19 @@ class AsyncOpenable(AsyncClosable):
     async def __aenter__(self) -> Self:
         await self.open()
         return self
+
+
+_closing: set[asyncio.Future[Any]] = set()
+
+
+def close_soon(loop: asyncio.AbstractEventLoop, close: Callable[[], Awaitable[Any]]) -> None:
+    """Close what was dropped without being closed, on its event loop."""
+
+    def begin() -> None:
+        task: Any = asyncio.ensure_future(close())
+        task._log_destroy_pending = False  # noqa: SLF001 - the loop may end first, and with it the connections
+        _closing.add(task)
+        task.add_done_callback(_closing.discard)
+
+    with suppress(RuntimeError):  # the loop is closed, and so are its connections
+        loop.call_soon_threadsafe(begin)

@@ -139,7 +139,7 @@ class AsyncClient(Performer):
 
         settings = self._settings
         settings = replace(settings, timeout=time_of(options.timeout, settings.timeout))
-        return AsyncRealtimeSession(self._sender.with_settings(settings), prepare, self.identity)
+        return AsyncRealtimeSession(replace(self._sender, settings=settings), prepare, self.identity)
 
     async def request(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 from speechlab.client._closable import AsyncClosable
@@ -59,7 +60,7 @@ class ClientBase(AsyncClosable):
         if parent is None:
             self._sender: Sender = Sender(settings, ConnectionPool(), RunningTotals())
         else:
-            self._sender = parent._sender.with_settings(settings)  # noqa: SLF001 - of the same class
+            self._sender = replace(parent._sender, settings=settings)  # noqa: SLF001 - of the same class
             before = parent._settings  # noqa: SLF001 - of the same class
             if (settings.store, settings.mode) == (before.store, before.mode):
                 # Another store needs a copy of the catalogue as well, so it is requested again.

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from concurrent.futures import Future
 
+    from speechlab.client._settings.settings import Settings
     from speechlab.store import Store
 
 C = TypeVar("C", Client, AsyncClient)
@@ -36,6 +37,12 @@ _FAILURES = 10
 """Retries of a row after failures of its own. At 10, a random failure rate of 1 in 4 loses none of 3,000 rows."""
 
 
+def _settings(lab: Client | AsyncClient) -> Settings:
+    behind: Any = getattr(lab, "_async", lab)
+    settings: Settings = behind._settings  # noqa: SLF001 - of the same room
+    return settings
+
+
 def begin(client: Client, work: Callable[[AsyncClient], Coroutine[Any, Any, T]]) -> Future[T]:
     """Start work with many calls on the private event loop of the synchronous clients."""
     return _portal.begin(work, client._async)  # noqa: SLF001 - of the same room
@@ -43,15 +50,12 @@ def begin(client: Client, work: Callable[[AsyncClient], Coroutine[Any, Any, T]])
 
 def fitted_to(lab: Client | AsyncClient, operation: O) -> O:
     """An operation in the form for the service of a client: for functions, without the contract's rules."""
-    behind: Any = getattr(lab, "_async", lab)
-    fitted: O = behind._settings.fitted(operation)  # noqa: SLF001 - of the same room
-    return fitted
+    return _settings(lab).fitted(operation)
 
 
 def functions_of(lab: Client | AsyncClient) -> tuple[frozenset[str], int]:
     """The operations of a system of functions, and how many of them run at once; none of a service."""
-    behind: Any = getattr(lab, "_async", lab)
-    adapter = behind._settings.adapter  # noqa: SLF001 - of the same room
+    adapter = _settings(lab).adapter
     return frozenset(getattr(adapter, "functions", ())), getattr(adapter, "places", 0)
 
 
@@ -67,7 +71,7 @@ def grouped(
 
     They wait as long as the service asks. Failures while no call of the group succeeds count against none of them.
     """
-    settings = client._settings  # noqa: SLF001 - of the same room
+    settings = _settings(client)
     patience_s = give_up_after_s
     later_s = _LATER_S if patience_s is None else patience_s
     patience = Patience(
@@ -79,7 +83,7 @@ def grouped(
     )
     group = CallGroup(concurrency, rate, patience)
     copy = client.with_options()
-    copy._sender = copy._sender.in_group(group)  # noqa: SLF001 - of the same room
+    copy._sender = replace(copy._sender, group=group)  # noqa: SLF001 - of the same room
     return copy, group
 
 
@@ -88,8 +92,8 @@ async def ask_service(
 ) -> tuple[str, VoiceCatalogue | None]:
     """Get the identity of a client's service; if it does not reply, take it from a store, or wait."""
     remembered = None
-    if store is not None and lab._settings.mode != "replay":  # noqa: SLF001 - of the same room
-        home = lab._settings.home  # noqa: SLF001 - of the same room
+    if store is not None and _settings(lab).mode != "replay":
+        home = _settings(lab).home
         remembered = await asyncio.to_thread(Memory(store, "live", "at once").remembered, home)
     if voices and remembered is not None and remembered[1] is None:
         remembered = None
@@ -114,7 +118,7 @@ async def ask_service(
 
 async def remember_service(lab: AsyncClient, store: Store, expected: str) -> None:
     """Keep the identity and the voices of a client's service in a store, for later replays."""
-    if lab._settings.mode == "replay":  # noqa: SLF001 - of the same room
+    if _settings(lab).mode == "replay":
         return
     if store.read_only:
         raise StoreError(f"the store {store.path} can only be read, and does not have all of the results")
@@ -127,14 +131,12 @@ async def remember_service(lab: AsyncClient, store: Store, expected: str) -> Non
     if catalogue is not None:
         body = {"voices": [voice.model_dump(mode="json", exclude_unset=True) for voice in catalogue]}
     memory = Memory(store, "live", "at once")
-    home = lab._settings.home  # noqa: SLF001 - of the same room
-    await asyncio.to_thread(memory.keep_catalogue, home, service, body)
+    await asyncio.to_thread(memory.keep_catalogue, _settings(lab).home, service, body)
 
 
 def replaying_from(lab: C, store: Store | str | os.PathLike[str] | None) -> C:
     """A copy of a replaying client that replays from this store; other clients are returned unchanged."""
-    behind: Any = getattr(lab, "_async", lab)
-    if behind._settings.mode != "replay" or store is None:  # noqa: SLF001 - of the same room
+    if _settings(lab).mode != "replay" or store is None:
         return lab
     named = open_store(store)
     return lab.with_options(store=named) if named.newest("voices") else lab
@@ -146,8 +148,7 @@ def asking_afresh(lab: C, *, keep: bool = False) -> C:
     No call waits for a place or for the end of a pause, so that its time is that of the service. The caller waits
     where the service says "later", and asks again.
     """
-    client: Any = getattr(lab, "_async", lab)
-    settings = client._settings  # noqa: SLF001 - of the same room
+    settings = _settings(lab)
     if settings.mode == "replay":
         if not keep:
             raise nothing_is_sent("a call made for its time")
@@ -155,14 +156,13 @@ def asking_afresh(lab: C, *, keep: bool = False) -> C:
     changes: dict[str, Any] = {} if settings.store is None else {"mode": "live"} if keep else {"store": None}
     once = lab.with_options(max_retries=0, **changes)
     behind: Any = getattr(once, "_async", once)
-    behind._sender = behind._sender.directly()  # noqa: SLF001 - of the same room
+    behind._sender = replace(behind._sender, group=None, direct=True)  # noqa: SLF001 - of the same room
     return once
 
 
 def address_and_key(lab: Client | AsyncClient) -> tuple[str, str, str]:
     """The addresses and the key of a client's service, for tools with their own HTTP and WebSocket connections."""
-    behind: Any = getattr(lab, "_async", lab)
-    settings = behind._settings  # noqa: SLF001 - of the same room
+    settings = _settings(lab)
     if settings.mode == "replay":
         raise nothing_is_sent("this tool")
     key = settings.api_key

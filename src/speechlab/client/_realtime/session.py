@@ -12,11 +12,10 @@ import secrets
 import warnings
 import weakref
 from collections import deque
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from speechlab.client._closable import AsyncOpenable
+from speechlab.client._closable import AsyncOpenable, close_soon
 from speechlab.client._operations.operation import sendable, time_of
 from speechlab.client._realtime.dial import RealtimeConfig, configured_socket
 from speechlab.client._realtime.events import AsyncSpeechEvents, Job
@@ -189,7 +188,7 @@ class AsyncRealtimeSession(AsyncOpenable):
                 config = await self._prepared()
                 sender, left_s = self._sender, None if job is None else job.left_s
                 if left_s is not None:
-                    sender = sender.with_settings(replace(sender.settings, timeout=left_s))
+                    sender = replace(sender, settings=replace(sender.settings, timeout=left_s))
                 self._line.socket, self._info = socket, info = await configured_socket(sender, config)
                 self._watch()
                 await self._tape.keep_session(config, info)
@@ -315,17 +314,7 @@ def _dropped(loop: asyncio.AbstractEventLoop, pid: int, line: _Line) -> None:
         ResourceWarning,
         stacklevel=2,
     )
-    with suppress(RuntimeError):  # the loop is closed, and so are its connections
-        loop.call_soon_threadsafe(_close_soon, socket)
-
-
-def _close_soon(socket: Socket) -> None:
-    task = asyncio.ensure_future(socket.close())
-    _closing.add(task)
-    task.add_done_callback(_closing.discard)
-
-
-_closing: set[asyncio.Future[None]] = set()
+    close_soon(loop, socket.close)
 
 
 def _released(place: CallPlace, error: SpeechLabError) -> None:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from speechlab.client._closable import AsyncOpenable
+from speechlab.client._closable import AsyncOpenable, close_soon
 from speechlab.client._events import Timing
 from speechlab.client._operations.call import about_reply
 from speechlab.client._operations.operation import whole_s
@@ -205,17 +205,7 @@ def _close_abandoned(
     loop: asyncio.AbstractEventLoop, pid: int, body: StreamBody, pieces: AsyncIterator[bytes]
 ) -> None:
     if pid == os.getpid():
-        with suppress(RuntimeError):  # the loop is closed, and so are its connections
-            loop.call_soon_threadsafe(partial(_close_soon, body, pieces))
-
-
-def _close_soon(body: StreamBody, pieces: AsyncIterator[bytes]) -> None:
-    task = asyncio.ensure_future(_close(body, pieces))
-    _closing.add(task)
-    task.add_done_callback(_closing.discard)
-
-
-_closing: set[asyncio.Future[None]] = set()
+        close_soon(loop, partial(_close, body, pieces))
 
 
 async def first_text(pieces: AsyncIterator[bytes]) -> str:

@@ -18,6 +18,7 @@ import aiohttp
 from aiohttp.payload import Payload
 from yarl import URL
 
+from speechlab.client._closable import close_soon
 from speechlab.client._transport.http import (
     KEEPALIVE_S,
     environment_proxy,
@@ -258,14 +259,4 @@ def _let_go(session: aiohttp.ClientSession, loop: asyncio.AbstractEventLoop, pid
     session.detach()  # no warnings from now on
     # A closed loop, or the parent's loop after a fork, must not be used.
     if connector is not None and pid == os.getpid() and loop.is_running():
-        loop.call_soon_threadsafe(_close_soon, connector)
-
-
-_closing: set[asyncio.Future[None]] = set()
-
-
-def _close_soon(connector: aiohttp.BaseConnector) -> None:
-    task: Any = asyncio.ensure_future(connector.close())
-    task._log_destroy_pending = False  # noqa: SLF001 - the loop may end first, and with it the connections
-    _closing.add(task)
-    task.add_done_callback(_closing.discard)
+        close_soon(loop, connector.close)

@@ -7,7 +7,7 @@ loop.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from speechlab.client._events import RunningTotals, attach_timing
@@ -39,37 +39,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+@dataclass(frozen=True)
 class Sender:
-    """Sends calls."""
+    """Sends calls: all of them, those of a group, or each directly, in one attempt without waiting."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        connections: ConnectionPool,
-        totals: RunningTotals,
-        group: CallGroup | None = None,
-        *,
-        direct: bool = False,
-    ) -> None:
-        self.settings = settings
-        self.connections = connections
-        self.totals = totals
-        self.group = group
-        """The group of the calls, if any."""
-        self.direct = direct
-        """Whether each call makes one attempt without waiting."""
-
-    def with_settings(self, settings: Settings) -> Sender:
-        """A sender with the same connections, totals and group, and other settings."""
-        return Sender(settings, self.connections, self.totals, self.group, direct=self.direct)
-
-    def in_group(self, group: CallGroup) -> Sender:
-        """A sender for the calls of a group."""
-        return Sender(self.settings, self.connections, self.totals, group)
-
-    def directly(self) -> Sender:
-        """A sender without a scheduler."""
-        return Sender(self.settings, self.connections, self.totals, direct=True)
+    settings: Settings
+    connections: ConnectionPool
+    totals: RunningTotals
+    group: CallGroup | None = None
+    direct: bool = False
 
     def scheduler(self, service: str) -> Scheduler:
         """The scheduler of a service: ``tts``, ``asr`` or ``translate``."""
