@@ -15,7 +15,7 @@ from speechlab.client._scheduling.call import ScheduledCall
 from speechlab.client._scheduling.pressure import End, Ended
 from speechlab.client._scheduling.retry import Failure, Patience
 from speechlab.client._scheduling.scheduler import Scheduler
-from speechlab.client._scheduling.waiting import CallGroup, NotSentError
+from speechlab.client._scheduling.waiting import NotSentError
 from speechlab.errors import APIConnectionError, RateLimitError, ServerError
 
 

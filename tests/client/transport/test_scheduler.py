@@ -24,7 +24,7 @@ from speechlab.client._scheduling.call import ScheduledCall
 from speechlab.client._scheduling.pressure import End, Ended
 from speechlab.client._scheduling.retry import Failure, Patience, Retries
 from speechlab.client._scheduling.scheduler import Scheduler, scheduler_for
-from speechlab.client._scheduling.waiting import CallGroup, NotSentError
+from speechlab.client._scheduling.waiting import NotSentError
 from speechlab.errors import (
     APIConnectionError,
     APITimeoutError,
