@@ -258,10 +258,11 @@ def by_speechlab(base: str, workload: str, width: int, *, sync: bool = False, **
     from speechlab.client import AsyncClient, Client
 
     lab: Any = (Client if sync else AsyncClient)(base, api_key="benchmark", max_concurrency=width, **options)
+    raw = lab.with_raw_response
     calls: dict[str, Call] = {
         "recognise": lambda: lab.transcribe(AUDIO),
         "translate": lambda: lab.translate(TEXT, source_lang="ja", target_lang="en"),
-        "synthesise": lambda: lab.with_raw_response.synthesize(TEXT, voice=VOICE),
+        "synthesise": lambda: raw.synthesize(TEXT, voice=VOICE),
         "samples": lambda: lab.synthesize(TEXT, voice=VOICE),
     }
     return calls[workload]
