@@ -25,6 +25,8 @@ KEYS += [
     "Shift+Enter",
 ]
 KEYS += ["Control+z", "Control+a", "Control+x", "Control+v", "Control+Enter", "Shift+ArrowDown"]
+FEW = ["m", "a", "0", "ArrowDown", "Enter"]
+"""Keys that change a notebook, for places whose click leads to a control that had all keys."""
 LEAKED = "leaked.splice(0).filter((key) => !['Control', 'Shift'].includes(key))"
 PLACES = """() => {
   const root = document.querySelector(".speechlab-live");
@@ -88,13 +90,16 @@ def test_a_click_anywhere_in_a_widget_gives_it_the_keys_and_a_click_elsewhere_ta
     assert page.evaluate(outside) == "none"
     places = page.evaluate(PLACES)
     assert len(places) >= 1
+    had_all_keys = set()
     for x, y in places:
         page.locator("#elsewhere").click()
         page.mouse.click(x, y)
         page.wait_for_function("document.querySelector('.speechlab-live').contains(document.activeElement)")
         assert page.evaluate(outside) != "none"
-        for key in KEYS:
+        control = page.evaluate("`${document.activeElement.tagName} ${document.activeElement.className}`")
+        for key in FEW if control in had_all_keys else KEYS:
             page.keyboard.press(key)
+        had_all_keys.add(control)
         assert page.evaluate(LEAKED) == []
     page.keyboard.press("Control+s")  # the notebook's own
     assert page.evaluate(LEAKED) == ["s"]
