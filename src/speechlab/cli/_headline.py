@@ -38,41 +38,41 @@ def headline(title: str, head: pd.DataFrame) -> None:
     rows = [[_written(cell) for cell in row] for row in head.itertuples(index=False, name=None)]
     columns = {str(name): [row[at] for row in rows] for at, name in enumerate(head.columns)}
     columns = {name: cells for name, cells in columns.items() if any(cell != _MISSING for cell in cells)}
-    alike = {
+    shared = {
         name: cells[0] for name, cells in columns.items() if name not in figures and len(set(cells)) == 1
     }
-    kept = {name: cells for name, cells in columns.items() if name not in alike}
+    differing = {name: cells for name, cells in columns.items() if name not in shared}
     console.print(f"[bold]{escape(title)}[/]")
-    if alike:
-        console.print(escape("; ".join(f"{name}: {cell}" for name, cell in alike.items())))
-    if not kept:
+    if shared:
+        console.print(escape("; ".join(f"{name}: {cell}" for name, cell in shared.items())))
+    if not differing:
         return
-    parts = [[name, *cells] for name, cells in kept.items()]
-    texts = [name not in figures for name in kept]
-    room = console.width - _GAP * (len(parts) - 1)
-    if sum(map(_longest, parts)) > room:
-        parts = [
+    printed = [[name, *cells] for name, cells in differing.items()]
+    texts = [name not in figures for name in differing]
+    room = console.width - _GAP * (len(printed) - 1)
+    if sum(map(_longest, printed)) > room:
+        printed = [
             [name if text else name.replace(" ", "\n"), *cells]
-            for (name, *cells), text in zip(parts, texts, strict=True)
+            for (name, *cells), text in zip(printed, texts, strict=True)
         ]
-        if sum(_least(parts, texts)) > room:
-            parts = [
+        if sum(_least(printed, texts)) > room:
+            printed = [
                 column if text else [_BREAKS.sub("\n", cell) for cell in column]
-                for column, text in zip(parts, texts, strict=True)
+                for column, text in zip(printed, texts, strict=True)
             ]
     table = Table(header_style="bold", box=None, pad_edge=False, padding=(0, _GAP, 0, 0))
-    sizes = _sizes(parts, texts, room)
-    for (name, *_), size, text in zip(parts, sizes, texts, strict=True):
+    sizes = _sizes(printed, texts, room)
+    for (name, *_), size, text in zip(printed, sizes, texts, strict=True):
         table.add_column(
             name, justify="left" if text else "right", overflow="fold", vertical="top", width=size
         )
-    for cells in zip(*(column[1:] for column in parts), strict=True):
+    for cells in zip(*(column[1:] for column in printed), strict=True):
         table.add_row(*map(escape, cells))
     console.print(table, crop=False)  # lines that are still too long wrap
 
 
 def _longest(column: list[str], breaks: str = "\n") -> int:
-    return max(cell_len(part) for cell in column for part in re.split(breaks, cell))
+    return max(cell_len(line) for cell in column for line in re.split(breaks, cell))
 
 
 def _least(columns: list[list[str]], texts: list[bool]) -> list[int]:
@@ -85,9 +85,9 @@ def _least(columns: list[list[str]], texts: list[bool]) -> list[int]:
 
 def _sizes(columns: list[list[str]], texts: list[bool], room: int) -> list[int]:
     """Widths of columns; what room there is goes to those that need it most."""
-    whole, sizes = list(map(_longest, columns)), _least(columns, texts)
-    for _ in range(min(room, sum(whole)) - sum(sizes)):
-        lack = [wanted / size for wanted, size in zip(whole, sizes, strict=True)]
+    widths, sizes = list(map(_longest, columns)), _least(columns, texts)
+    for _ in range(min(room, sum(widths)) - sum(sizes)):
+        lack = [width / size for width, size in zip(widths, sizes, strict=True)]
         sizes[lack.index(max(lack))] += 1
     return sizes
 

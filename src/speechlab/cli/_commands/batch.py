@@ -113,14 +113,14 @@ def tts(
     **shared: Any,
 ) -> None:
     """Speak each row's text."""
-    given = {
+    options = {
         "text": text,
         "voice": voice,
         "format": format,
         "sample_rate": _number(sample_rate),
         "temperature": _number(temperature),
     }
-    _perform("synthesis", source, out, given, **shared)
+    _perform("synthesis", source, out, options, **shared)
 
 
 @command(app, "asr", _shared, without={"max_characters"})
@@ -156,7 +156,7 @@ def asr(
     **shared: Any,
 ) -> None:
     """Transcribe each row's recording."""
-    given = {"audio": audio, "language": language, "vad": vad, "hotwords": hotword or None}
+    options = {"audio": audio, "language": language, "vad": vad, "hotwords": hotword or None}
     timed = vad not in {"off", "on", "0", "1"}
     for option, value in (("segments", segments), ("segments-format", segments_format)):
         if value is not None and not timed:
@@ -164,7 +164,7 @@ def asr(
     if segments_format is not None and segments is None:
         raise InvalidRequestError("--segments-format needs --segments FILE", parameter="segments-format")
     target = (segments or str(out / "segments.parquet")) if timed else None
-    _perform("transcription", source, out, given, segments=target, form=segments_format, **shared)
+    _perform("transcription", source, out, options, segments=target, form=segments_format, **shared)
 
 
 @command(app, "translate", _shared, without={"max_audio_s"})
@@ -191,7 +191,7 @@ def translate(
     **shared: Any,
 ) -> None:
     """Translate each row's text."""
-    given = {
+    options = {
         "source_lang": source_lang,
         "target_lang": target_lang,
         "text": text,
@@ -199,7 +199,7 @@ def translate(
         "context": _marked(context),
         "model": _marked(model),
     }
-    _perform("translation", source, out, given, **shared)
+    _perform("translation", source, out, options, **shared)
 
 
 def _marked(value: str | None) -> str | Value | None:
@@ -212,10 +212,10 @@ def _marked(value: str | None) -> str | Value | None:
 def _number(value: str | None) -> str | float | None:
     """Read a number; other text is the name of a column."""
     try:
-        plain = None if value is None else float(value)
+        figure = None if value is None else float(value)
     except ValueError:
         return value
-    return int(plain) if plain is not None and plain.is_integer() else plain
+    return int(figure) if figure is not None and figure.is_integer() else figure
 
 
 def _perform(
@@ -320,4 +320,4 @@ def _write_segments(run: Run, path: str, form: str | None) -> tuple[list[Written
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         files = run.write_segments(path, form)
-    return files, [str(one.message) for one in caught]
+    return files, [str(warning.message) for warning in caught]

@@ -79,11 +79,13 @@ def check(
     bad = False
     for name in chosen:
         with console.status(f"running {name} …"):
-            done = engines.check(name)
-        bad = bad or not done.ok
-        mark = "[green]✓[/]" if done.ok else "[red]✗[/]"
-        figures = [number(done.load_s), number(done.first_s), number(done.total_s), number(done.rtf)]
-        table.add_row(name, mark, *figures, done.detail if done.ok else f"[red]{escape(done.error or '')}[/]")
+            result = engines.check(name)
+        bad = bad or not result.ok
+        mark = "[green]✓[/]" if result.ok else "[red]✗[/]"
+        figures = [number(result.load_s), number(result.first_s), number(result.total_s), number(result.rtf)]
+        table.add_row(
+            name, mark, *figures, result.detail if result.ok else f"[red]{escape(result.error or '')}[/]"
+        )
     if not chosen:
         raise ConfigurationError("no engine can run here; pip install 'speechlab[local]' brings them")
     console.print(table)

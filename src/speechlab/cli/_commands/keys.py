@@ -92,8 +92,8 @@ def list_keys(data_dir: DataDir = None) -> None:
             _times(key, now),
         )
     console.print(table if keys else "there are no keys yet; make one with: speechlab keys create NAME")
-    for key_id, others in limits.items():  # of "all", services, and keys of the settings
-        console.print(f"{key_id}: {', '.join(_limits(others))}")
+    for key_id, key_limits in limits.items():  # of "all", services, and keys of the settings
+        console.print(f"{key_id}: {', '.join(_limits(key_limits))}")
 
 
 def _times(key: StoredKey, now: float) -> str:
@@ -139,12 +139,12 @@ def allow(
 ) -> None:
     """Set the rights of a key. Rights without an option stay unchanged."""
     with _access(data_dir) as access:
-        known = access.get(which)
+        key_before = access.get(which)
         key = access.allow(
-            known.key_id,
-            providers=known.providers if provider is None else _checked_providers(provider),
-            recognition=known.recognition if asr is None else asr,
-            voices=known.voices if voice is None else _checked_voices(voice),
+            key_before.key_id,
+            providers=key_before.providers if provider is None else _checked_providers(provider),
+            recognition=key_before.recognition if asr is None else asr,
+            voices=key_before.voices if voice is None else _checked_voices(voice),
         )
     console.print(f"[green]✓[/] {key.key_id}, {escape(key.name)}: {escape(_rights(key))}")
 

@@ -38,12 +38,12 @@ def lab(
 ) -> None:
     """Copy the example notebooks and start JupyterLab there. Existing notebooks are left unchanged."""
     require("jupyterlab")
-    found = notebooks()
-    if not found:
+    paths = notebooks()
+    if not paths:
         raise ConfigurationError("this installation contains no notebooks; install speechlab again")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for path in found:
+        for path in paths:
             if not (folder / path.name).exists():
                 shutil.copyfile(path, folder / path.name)
     except OSError as error:
@@ -56,23 +56,23 @@ def lab(
         *(() if browser else ("--no-browser",)),
         *(arguments or ()),
     ]
-    raise typer.Exit(_wait_for([*command, found[0].name], folder))
+    raise typer.Exit(_wait_for([*command, paths[0].name], folder))
 
 
 def _wait_for(command: list[str], folder: Path) -> int:
     """Wait for the end of JupyterLab, and return its exit code. A request to end is passed on to it."""
-    asked = threading.Event()
-    usual = signal.signal(signal.SIGTERM, lambda *_: asked.set())
+    ending = threading.Event()
+    handler = signal.signal(signal.SIGTERM, lambda *_: ending.set())
     try:
         with subprocess.Popen(command, cwd=folder) as server:
             while True:
                 try:
                     while server.poll() is None:
-                        if asked.wait(_LOOK_S):
-                            asked.clear()
+                        if ending.wait(_LOOK_S):
+                            ending.clear()
                             server.terminate()  # it ends its kernels, and then itself
                     return server.wait()
                 except KeyboardInterrupt:
                     continue  # JupyterLab gets the interrupt too: it asks first, and then ends its kernels
     finally:
-        signal.signal(signal.SIGTERM, usual)
+        signal.signal(signal.SIGTERM, handler)

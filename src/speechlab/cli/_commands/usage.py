@@ -73,15 +73,17 @@ def usage(
     first = 0.0 if since is None else time.time() - duration_s(since)
     with closing(Database(data_dir or default_data_dir())) as database:
         ledger = Ledger(database)
-        found = ledger.rows(since=first, key_id=key) if rows else []
+        usage_rows = ledger.rows(since=first, key_id=key) if rows else []
         totals = [] if rows else ledger.totals(groups, since=first, key_id=key)
     if as_csv:
         if rows:
-            _write_csv([field.name for field in fields(UsageRow)], [asdict(row).values() for row in found])
+            _write_csv(
+                [field.name for field in fields(UsageRow)], [asdict(row).values() for row in usage_rows]
+            )
         else:
             _write_csv([*groups, *_FIGURES], [[*total.group, *_figures(total)] for total in totals])
     elif rows:
-        _print_table(_ROW_TEXTS, _ROW_FIGURES, [[*_texts(row), *_row_figures(row)] for row in found])
+        _print_table(_ROW_TEXTS, _ROW_FIGURES, [[*_texts(row), *_row_figures(row)] for row in usage_rows])
     else:
         lines = [[*total.group, *(getattr(total, name) for name in _SHOWN.values())] for total in totals]
         _print_table(groups, tuple(_SHOWN), lines)
@@ -94,13 +96,13 @@ def _print_table(names: tuple[str, ...], figures: tuple[str, ...], lines: list[l
         return
     # Figures that are 0 everywhere have no column.
     used = [number < len(names) or any(line[number] for line in lines) for number in range(len(lines[0]))]
-    kept = [name for name, there in zip((*names, *figures), used, strict=True) if there]
-    table = plain_table("Usage", *kept, right=figures)
+    heads = [name for name, is_used in zip((*names, *figures), used, strict=True) if is_used]
+    table = plain_table("Usage", *heads, right=figures)
     for column in table.columns:
         column.no_wrap = column.header != "model"
     for line in lines:
-        shown = [cell if isinstance(cell, str) else _shown(cell) for cell in line]
-        table.add_row(*(escape(cell) for cell, there in zip(shown, used, strict=True) if there))
+        cells = [cell if isinstance(cell, str) else _shown(cell) for cell in line]
+        table.add_row(*(escape(cell) for cell, is_used in zip(cells, used, strict=True) if is_used))
     console.print(table)
 
 

@@ -35,12 +35,13 @@ def connected(services: Sequence[str], adapters: Sequence[str] = ()) -> Iterator
     """Connect to the usual service, or to several by name, each with a key of its own."""
     from speechlab import connect
 
-    spoken = _adapters(adapters)
+    adapter_of = _adapters(adapters)
     addresses = _named("service", services, "NAME=URL, as in --service ours= --service theirs=https://…")
-    if without := [name for name in spoken if not addresses.get(name)]:
-        one = without[0]
+    if without := [name for name in adapter_of if not addresses.get(name)]:
+        first_name = without[0]
         raise _refused(
-            "openai", f"{one} is of no service; give its address as well: --service {one}=https://…/v1"
+            "openai",
+            f"{first_name} is of no service; give its address as well: --service {first_name}=https://…/v1",
         )
     with ExitStack() as opened:
         if not services:
@@ -48,86 +49,86 @@ def connected(services: Sequence[str], adapters: Sequence[str] = ()) -> Iterator
             return
         labs = {}
         for name, url in addresses.items():
-            lab = connect(url or None, api_key=_key(name, url), adapter=spoken.get(name))
+            lab = connect(url or None, api_key=_key(name, url), adapter=adapter_of.get(name))
             labs[name] = opened.enter_context(lab)
         yield labs
 
 
 def in_python(study: str, options: Mapping[str, Any], services: Sequence[str]) -> dict[str, Any]:
     """Return the options of a command as the arguments of its study."""
-    found = {name: value for name, value in options.items() if value is not None}
-    if "store" in found:
-        found["store"] = str(found["store"])
-    if found.get("groups") == "none":
-        found["groups"] = None
-    if "band_hz" in found:
-        found["band_hz"] = [_band(one) for one in found["band_hz"]]
-    if "glossary" in found:
-        found["glossary"] = _glossary(found["glossary"])
-    if "hypotheses" in found:
+    arguments = {name: value for name, value in options.items() if value is not None}
+    if "store" in arguments:
+        arguments["store"] = str(arguments["store"])
+    if arguments.get("groups") == "none":
+        arguments["groups"] = None
+    if "band_hz" in arguments:
+        arguments["band_hz"] = [_band(band) for band in arguments["band_hz"]]
+    if "glossary" in arguments:
+        arguments["glossary"] = _glossary(arguments["glossary"])
+    if "hypotheses" in arguments:
         example = "NAME=COLUMN, as in --hypothesis old=text_old"
-        found["hypotheses"] = _named("hypothesis", found["hypotheses"], example)
-    if "voices" in found:
-        found["voices"] = _voices(found["voices"], services)
-    if "voice" in found:
-        found["voice"] = _voice(found["voice"], services)
+        arguments["hypotheses"] = _named("hypothesis", arguments["hypotheses"], example)
+    if "voices" in arguments:
+        arguments["voices"] = _voices(arguments["voices"], services)
+    if "voice" in arguments:
+        arguments["voice"] = _voice(arguments["voice"], services)
     if study in _COMPARED:
-        on = {name: {name: found.pop(name)} for name in _COMPARED[study] if name in found}
+        on = {name: {name: arguments.pop(name)} for name in _COMPARED[study] if name in arguments}
         settings = _objects(
             "setting",
-            found.pop("settings", ()),
+            arguments.pop("settings", ()),
             f"NAME=JSON with parameters of the call, as in --setting {_EXAMPLES[study]}",
         )
-        if taken := [name for name in on if name in settings]:
+        if repeated := [name for name in on if name in settings]:
             raise _refused(
-                "setting", f"{taken[0]}: another option makes a setting called so; give yours another name"
+                "setting", f"{repeated[0]}: another option makes a setting called so; give yours another name"
             )
         if settings or on:
-            found["settings"] = {**(settings or {_PLAIN: {}}), **on}
-    return found
+            arguments["settings"] = {**(settings or {_PLAIN: {}}), **on}
+    return arguments
 
 
 def own_columns(columns: Sequence[str], roles: Sequence[str]) -> dict[str, str]:
     """Return the table's own names of columns, ``ROLE=NAME``, by what they hold; ``roles`` are those of the study."""
-    found = _named("column", columns, f"ROLE=NAME, as in --column {roles[0]}=NAME")
-    if strange := [role for role in found if role not in roles]:
+    name_of = _named("column", columns, f"ROLE=NAME, as in --column {roles[0]}=NAME")
+    if strange := [role for role in name_of if role not in roles]:
         raise _refused(
             "column", f"{strange[0]}: this study has no such column; its columns are {', '.join(roles)}"
         )
-    return found
+    return name_of
 
 
 def _key(name: str, url: str) -> str | Secret | None:
     """The key for a service; None for the usual one, whose key ``connect`` finds."""
     from speechlab.client import BASE_URL_VARIABLE, plain_url, remembered_key
 
-    usual = os.environ.get(BASE_URL_VARIABLE)
+    usual_address = os.environ.get(BASE_URL_VARIABLE)
     variable = f"SPEECHLAB_API_KEY_{re.sub('[^A-Z0-9]', '_', name.upper())}"
-    if url and (own := os.environ.get(variable)):
-        return own
-    if not url or (usual and plain_url(url) == plain_url(usual)):
+    if url and (own_key := os.environ.get(variable)):
+        return own_key
+    if not url or (usual_address and plain_url(url) == plain_url(usual_address)):
         return None
-    if (kept := remembered_key(plain_url(url))) is None:
+    if (remembered := remembered_key(plain_url(url))) is None:
         raise _refused(
             "service",
             f"{name}: there is no key for it; set {variable} (to any word where none is asked for), or keep it by "
             f"`speechlab login --base-url {url}`: the key of the usual service is sent to no other",
         )
-    return kept
+    return remembered
 
 
 def _adapters(given: Sequence[str]) -> dict[str, OpenAIAdapter]:
     from speechlab.client import OpenAIAdapter
 
     allowed = """NAME=JSON with models and voices, as in --openai 'theirs={"translation": "gpt-4o"}'"""
-    known = {field.name for field in fields(OpenAIAdapter) if field.init}
-    told = _objects("openai", given, allowed)
-    for name, facts in told.items():
-        if strange := [one for one in facts if one not in known]:
+    field_names = {field.name for field in fields(OpenAIAdapter) if field.init}
+    facts_of = _objects("openai", given, allowed)
+    for name, facts in facts_of.items():
+        if strange := [one for one in facts if one not in field_names]:
             raise _refused(
-                "openai", f"{name}: there is no {strange[0]!r}; there are {', '.join(sorted(known))}"
+                "openai", f"{name}: there is no {strange[0]!r}; there are {', '.join(sorted(field_names))}"
             )
-    return {name: OpenAIAdapter(**facts) for name, facts in told.items()}
+    return {name: OpenAIAdapter(**facts) for name, facts in facts_of.items()}
 
 
 def _glossary(file: Path) -> Any:
@@ -144,11 +145,11 @@ def _glossary(file: Path) -> Any:
     if "term" not in (rows.fieldnames or ()):
         message = f"{file}: there is no column 'term'; name the columns term and target in the first line"
         raise _refused("glossary", message)
-    found: dict[str, list[str]] = {}
+    accepted: dict[str, list[str]] = {}
     for row in rows:
         if term := (row["term"] or "").strip():
-            found.setdefault(term, []).append((row.get("target") or "").strip() or term)
-    return found
+            accepted.setdefault(term, []).append((row.get("target") or "").strip() or term)
+    return accepted
 
 
 def _voices(voices: Sequence[str], services: Sequence[str]) -> list[str] | dict[str, list[str] | None]:
@@ -156,63 +157,63 @@ def _voices(voices: Sequence[str], services: Sequence[str]) -> list[str] | dict[
     if not services:
         return list(voices)
     names = [text.partition("=")[0].strip() for text in services]
-    found: dict[str, list[str] | None] = dict.fromkeys(names)
+    voices_of: dict[str, list[str] | None] = dict.fromkeys(names)
     for text in voices:
         name, sign, voice = text.partition("=")
-        if not sign or name.strip() not in found:
+        if not sign or name.strip() not in voices_of:
             message = (
                 f"{text!r} is of none of the services {', '.join(names)}; give NAME=VOICE, as in --voice "
                 f"{names[0]}=heart"
             )
             raise _refused("voice", message)
-        found[name.strip()] = [*(found[name.strip()] or []), voice.strip()]
-    return found
+        voices_of[name.strip()] = [*(voices_of[name.strip()] or []), voice.strip()]
+    return voices_of
 
 
 def _voice(voices: Sequence[str], services: Sequence[str]) -> str | dict[str, str]:
     """The voice of one service, or that of each of several."""
-    found = _voices(voices, services)
-    parts = found if isinstance(found, dict) else {"": found}
-    chosen = {name: one[0] for name, one in parts.items() if one and len(one) == 1}
-    if len(chosen) < len(parts):
+    by_service = _voices(voices, services)
+    lists = by_service if isinstance(by_service, dict) else {"": by_service}
+    chosen = {name: names[0] for name, names in lists.items() if names and len(names) == 1}
+    if len(chosen) < len(lists):
         message = (
             "give one voice for each service, as in --voice heart, or --voice ours=heart --voice theirs=nova"
         )
         raise InvalidRequestError(message, parameter="voice")
-    return chosen if isinstance(found, dict) else chosen[""]
+    return chosen if isinstance(by_service, dict) else chosen[""]
 
 
 def _band(text: str) -> tuple[float, float]:
-    ends = _BAND.fullmatch(text.strip())
-    if ends is None:
+    edges = _BAND.fullmatch(text.strip())
+    if edges is None:
         raise _refused("band", f"{text!r} is no band; give two frequencies in Hz, as in --band 300-3400")
-    return float(ends[1]), float(ends[2])
+    return float(edges[1]), float(edges[2])
 
 
 def _named(option: str, given: Sequence[str], allowed: str) -> dict[str, str]:
-    found: dict[str, str] = {}
+    value_of: dict[str, str] = {}
     for text in given:
         name, sign, value = text.partition("=")
         name = name.strip()
         if not sign or not name:
             raise _refused(option, f"{text!r} has no name; give {allowed}")
-        if name in found:
+        if name in value_of:
             raise _refused(option, f"{name} is given twice; leave one out, or give it another name")
-        found[name] = value.strip()
-    return found
+        value_of[name] = value.strip()
+    return value_of
 
 
 def _objects(option: str, given: Sequence[str], allowed: str) -> dict[str, dict[str, Any]]:
     """Objects of JSON by name; nothing behind the sign is an empty one."""
-    found: dict[str, dict[str, Any]] = {}
+    objects: dict[str, dict[str, Any]] = {}
     for name, text in _named(option, given, allowed).items():
         try:
-            found[name] = orjson.loads(text or "{}")
+            objects[name] = orjson.loads(text or "{}")
         except orjson.JSONDecodeError as error:
             raise _refused(option, f"{name}: {text!r} is no JSON ({error}); give {allowed}") from error
-        if not isinstance(found[name], dict):
+        if not isinstance(objects[name], dict):
             raise _refused(option, f"{name}: {text!r} is no object; give {allowed}")
-    return found
+    return objects
 
 
 def _refused(option: str, message: str) -> InvalidRequestError:
