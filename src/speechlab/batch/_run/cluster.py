@@ -164,7 +164,8 @@ class Crew:
             elif self._away_since is None:
                 self._away_since = now
             elif now - self._away_since > self._away_s:
-                self.trouble = f"the cluster has had no worker for {self._away_s:g} s"
+                told = f"the cluster has had no worker for {self._away_s:g} s"
+                self.trouble = f"{told}; start some at its scheduler, and the same call goes on"
             await asyncio.sleep(_LOOK_S)
         self.changed.set()
 
