@@ -23,14 +23,14 @@ from speechlab.batch._operations import (
     translate,
 )
 from speechlab.batch._outcome import Outcome
-from speechlab.batch._plan.budget import S_PER_CHARACTER, Budget
 from speechlab.batch._plan.columns import STATUSES
 from speechlab.batch._plan.parameters import Column, Value
-from speechlab.batch._plan.plan import Plan
+from speechlab.batch._plan.plan import S_PER_CHARACTER, Plan
 from speechlab.batch._run.options import DEFAULT_CONCURRENCY as DEFAULT_CONCURRENCY
 from speechlab.batch._run.progress import BAR as BAR
 from speechlab.batch._run.progress import Counts, Watcher, announce, counted
 from speechlab.batch._run.progress import Progress as Progress
+from speechlab.batch._run.rules import Budget
 from speechlab.batch._table.assemble import assemble
 from speechlab.batch._table.failures import failures_told_elsewhere as failures_told_elsewhere
 from speechlab.batch._table.timed import FAULTS_ATTRIBUTE as FAULTS_ATTRIBUTE

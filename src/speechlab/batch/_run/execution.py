@@ -19,10 +19,10 @@ import orjson
 
 from speechlab.batch._keeping import is_there
 from speechlab.batch._outcome import Outcome, advise, calls_from_outside
-from speechlab.batch._plan.budget import Amounts, Budget, Spending
+from speechlab.batch._plan.plan import Amounts
 from speechlab.batch._run.part import adopt_parts
 from speechlab.batch._run.progress import Tally
-from speechlab.batch._run.rules import Rules, Stop
+from speechlab.batch._run.rules import Budget, Rules, Spending, Stop
 from speechlab.batch._table.assemble import assemble_chunk
 from speechlab.batch._table.digest import RUN_ATTRIBUTE, ResultDigest, environment, row_text
 from speechlab.batch._table.failures import Failures

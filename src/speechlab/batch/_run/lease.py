@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from speechlab.batch._outcome import Outcome
-    from speechlab.batch._plan.budget import Spending
     from speechlab.batch._plan.rows import PlannedCall
+    from speechlab.batch._run.rules import Spending
     from speechlab.client import AsyncClient
     from speechlab.store import Attempt
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 if TYPE_CHECKING:
-    from speechlab.batch._plan.budget import Budget
     from speechlab.batch._run.progress import Progress
+    from speechlab.batch._run.rules import Budget
 
 DEFAULT_CONCURRENCY = 16
 """Maximum number of concurrent attempts. The client's scheduler begins with fewer, and may stay below it."""
