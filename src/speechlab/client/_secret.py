@@ -65,13 +65,6 @@ class Secret:
         """The key itself, for the header of a request only."""
         return self._reveal()
 
-    async def ready(self) -> None:
-        """Wait until the key can be sent."""
-
-    async def renew(self, number: int) -> bool:  # noqa: ARG002 - a renewed key needs it
-        """Replace a key that was refused; False if there is no other."""
-        return False
-
     def check(self) -> None:
         """Check that the key can be sent in a header.
 
@@ -116,10 +109,12 @@ class FreshSecret(Secret):
         self._name = secrets.token_hex(8)
 
     async def ready(self) -> None:
+        """Wait until the key can be sent."""
         if self.number == 0:
             await asyncio.to_thread(self._ask, 0)
 
     async def renew(self, number: int) -> bool:
+        """Replace a key that was refused; False if there is no other."""
         return await asyncio.to_thread(self._ask, number)
 
     def _ask(self, number: int) -> bool:

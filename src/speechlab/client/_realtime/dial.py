@@ -110,6 +110,7 @@ async def _dial(sender: Sender) -> tuple[Socket, float | None]:
     sender.connections.check()
     limits = Timeouts(read=settings.timeout or OPEN_S, total=settings.timeout)
     progress = Progress(settings, HttpCall("realtime", "tts", "GET", REALTIME_PATH, limits, free=True))
+    progress.address = settings.ws_base_url
     if settings.timeout is not None:
         progress.deadline = progress.began + settings.timeout
 
@@ -127,8 +128,7 @@ async def _dial(sender: Sender) -> tuple[Socket, float | None]:
         return outcome
 
     scheduled = sender.scheduled("tts", free=True, light=True)
-    where = f"GET {settings.ws_base_url}{REALTIME_PATH}"
-    socket = await sender.until_answered(scheduled, progress, attempt, where)
+    socket = await sender.until_answered(scheduled, progress, attempt)
     progress.tell("done", status=101)
     return socket, progress.deadline
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from speechlab.client._events import CallEvent, Timing, emit, logger
 from speechlab.client._operations.operation import whole_s
 from speechlab.client._scheduling.pressure import End, Ended
+from speechlab.client._secret import FreshSecret
 from speechlab.errors import APITimeoutError
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ class Progress:
     def __init__(self, settings: Settings, call: HttpCall) -> None:
         self.clock = settings.clock
         self.call = call
+        self.address = ""
+        """Where the call goes, if not to the address of the settings."""
         self._hook = settings.on_event
         self.call_id = ""
         self.began = self.clock.monotonic()
@@ -60,7 +63,7 @@ class Progress:
 
     async def key_ready(self) -> None:
         """Wait until the key can be sent."""
-        if self._key is not None:
+        if isinstance(self._key, FreshSecret):
             await self.key_given(self._key.ready())
 
     async def key_given(self, waiting: Awaitable[T]) -> T:

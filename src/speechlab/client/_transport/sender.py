@@ -18,6 +18,7 @@ from speechlab.client._scheduling.pressure import End, Ended
 from speechlab.client._scheduling.retry import FAILURES, GONE_S, Failure, Patience
 from speechlab.client._scheduling.scheduler import Scheduler, scheduler_for
 from speechlab.client._scheduling.waiting import CallPlace, NotSentError
+from speechlab.client._secret import FreshSecret
 from speechlab.client._settings.store_mode import nothing_is_sent
 from speechlab.client._systems.functions import FunctionSystem
 from speechlab.client._transport.exchange import exchange
@@ -132,8 +133,7 @@ class Sender:
         async def attempt(place: CallPlace) -> RawResponse | ReplyStream | Failure:
             return await self._send_in_place(call, progress, place, stream=stream)
 
-        where = call.where(settings.place)
-        outcome: RawResponse | ReplyStream = await self.until_answered(scheduled, progress, attempt, where)
+        outcome: RawResponse | ReplyStream = await self.until_answered(scheduled, progress, attempt)
         if progress.possibly_metered:  # by a failed attempt, in addition to the successful one
             self.totals.add(possibly_metered=1)
         progress.tell("done", status=outcome.status)
@@ -144,13 +144,12 @@ class Sender:
         scheduled: ScheduledCall,
         progress: Progress,
         attempt: Callable[[CallPlace], Awaitable[T | Failure]],
-        what: str,
     ) -> T:
         """Make attempts when the scheduler says, until one succeeds or no other may be made: all retries are here."""
         try:
             await progress.key_ready()
             with hearing_interrupts():
-                outcome = await self._repeated(scheduled, progress, attempt, what)
+                outcome = await self._repeated(scheduled, progress, attempt)
         except BaseException as error:  # usually a cancellation
             progress.tell("error", error=type(error).__name__)
             raise
@@ -163,7 +162,6 @@ class Sender:
         scheduled: ScheduledCall,
         progress: Progress,
         attempt: Callable[[CallPlace], Awaitable[T | Failure]],
-        what: str,
     ) -> T | Failure:
         scheduled.deadline = progress.deadline
         last: Failure | None = None
@@ -174,7 +172,9 @@ class Sender:
                 place = await self.connections.while_open(scheduled.place)
             except NotSentError as error:
                 if last is None or error.stopped:
-                    return Failure(self._not_sent(error, what))
+                    return Failure(
+                        self._not_sent(error, progress.call.where(progress.address or self.settings.place))
+                    )
                 last.error.service_lost = error.lost
                 return last
             progress.queued_s += place.started - waiting_since
@@ -217,7 +217,7 @@ class Sender:
 
     async def _key_renewed(self, progress: Progress) -> bool:
         key, most = self.settings.api_key, self.settings.max_retries
-        if key is None or progress.key_renewed:
+        if not isinstance(key, FreshSecret) or progress.key_renewed:
             return False
         if not await progress.key_given(key.renew(progress.key_number)):
             return False
