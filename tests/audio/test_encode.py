@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 import wave
 from io import BytesIO
 
@@ -19,6 +20,7 @@ from speechlab.audio import (
     StreamResampler,
     decode,
     encode,
+    encode_blocks,
     resample,
     sniff,
     stream_encoder,
@@ -232,3 +234,23 @@ def test_resampling_keeps_the_tone_and_refuses_odd_rates():
     for rate in (0, -1, 24_000.5, True, "24000", None):
         with pytest.raises(AudioError, match="to_hz is"):
             resample(tone(), 24_000, rate)
+
+
+@pytest.mark.parametrize("name", ["pcm", "wav", "flac", "mp3"])
+def test_blocks_make_the_file_of_the_whole(name):
+    sound = tone(9.0)
+    blocks = (sound[start : start + 50_001] for start in range(0, len(sound), 50_001))
+    assert b"".join(encode_blocks(blocks, sound.shape, 24_000, name)) == encode(sound, name, 24_000)
+
+
+@pytest.mark.parametrize("name", ["pcm", "wav", "ogg"])
+def test_blocks_take_no_memory_for_the_whole(name):
+    blocks = (tone(2.0) for _ in range(30))
+    tracemalloc.start()
+    try:
+        size = sum(map(len, encode_blocks(blocks, (30 * 48_000,), 24_000, name)))
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 3_000_000
+    assert size > 200_000

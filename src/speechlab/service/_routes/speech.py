@@ -11,12 +11,13 @@ import numpy as np
 import orjson
 from starlette.responses import Response
 
-from speechlab.audio import StreamResampler, encode, resample, stream_encoder, streams
+from speechlab.audio import StreamResampler, encode_blocks, stream_encoder, streams
 from speechlab.contract import CONTENT_TYPES, TRANSLATES_HEADER, AudioFormat, SpeechRequest, read_json_object
 from speechlab.errors import InvalidRequestError
 from speechlab.service._config import TEXT_BODY_BYTES
 from speechlab.service._engines.turn import Turn
 from speechlab.service._faults import Fault, invalid
+from speechlab.service._holding import BLOCK_BYTES
 from speechlab.service._routes.bodies import read_body
 from speechlab.service._routes.streams import HeldReply, StreamReply, until_gone
 from speechlab.service._state import begin_operation, hold, principal_of, service_of
@@ -73,17 +74,20 @@ class Utterance:
                 yield data
 
     def kept(self, meter: Meter, samples: Held) -> Iterator[None]:
-        """Speak, and hold the samples; blocks at each piece."""
+        """Speak, and hold the samples at the wanted rate; blocks at each piece."""
+        resampler = StreamResampler(self.voice.lane.engine().sample_rate, self.sample_rate)
         with contextlib.closing(_as_generator(self.pieces(meter))) as pieces:
             for piece in pieces:
-                samples.write(np.ascontiguousarray(piece, dtype=np.float32).data.cast("B"))
+                samples.write(np.ascontiguousarray(resampler.write(piece)).data.cast("B"))
                 yield None
+            samples.write(resampler.flush().data.cast("B"))
 
     def joined(self, samples: Held, reply: Held) -> None:
-        """Encode all samples, and give them up; for worker threads."""
-        own_rate = self.voice.lane.engine().sample_rate
-        sound = np.frombuffer(samples.view(), dtype=np.float32)
-        reply.write(encode(resample(sound, own_rate, self.sample_rate), self.format, self.sample_rate))
+        """Encode all samples, and give them up; for worker threads. Takes memory for a block only."""
+        starts = range(0, samples.size, BLOCK_BYTES)
+        blocks = (np.frombuffer(samples.read(start, BLOCK_BYTES), dtype=np.float32) for start in starts)
+        for piece in encode_blocks(blocks, (samples.size // 4,), self.sample_rate, self.format):
+            reply.write(piece)
         samples.close()
 
     def headers(self) -> dict[str, str]:
