@@ -272,25 +272,17 @@ def ask(config: ServiceConfig, change) -> tuple[int, dict]:
     return start["status"], json.loads(body["body"])
 
 
-def test_117_when_connections_or_keys_cannot_be_checked_nobody_is_let_in():
+def test_117_when_keys_cannot_be_checked_nobody_is_let_in():
     from speechlab.errors import StoreError
 
     class Broken:
-        def enter(self, _key_id):
-            raise OSError("the counter is gone")
-
         def find(self, _token):
             raise StoreError("the database is gone")
 
     config = ServiceConfig(port=0, api_keys=(make_key(),), recognizer="", translator="")
-    for name in ("connections", "keyring"):
-
-        def change(service, name=name):
-            setattr(service.in_flight if name == "connections" else service, name, Broken())
-
-        status, body = ask(config, change)
-        assert (status, body["name"], body["code"]) == (503, "ws_connection_quota_unavailable", 115)
-        assert "gone" not in body["error"]
+    status, body = ask(config, lambda service: setattr(service, "keyring", Broken()))
+    assert (status, body["name"], body["code"]) == (503, "ws_connection_quota_unavailable", 115)
+    assert "gone" not in body["error"]
 
 
 def test_018_no_key_in_any_refusal(live):

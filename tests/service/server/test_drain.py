@@ -48,9 +48,8 @@ def test_a_real_process_finishes_what_runs_and_refuses_the_rest():
         "SPEECHLAB_SERVICE_DRAIN_S": "60",
     }
     command = [sys.executable, "-m", "speechlab.service", "--port", "0"]
-    with subprocess.Popen(
-        command, env=os.environ | settings, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as child:
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, env=os.environ | settings, start_new_session=True, **pipes) as child:
         try:
             http = Http(json.loads(child.stdout.readline().partition(" ")[2])["base_url"], KEY)
             text = "This is one of the many sentences that are spoken here. " * 45
@@ -59,7 +58,8 @@ def test_a_real_process_finishes_what_runs_and_refuses_the_rest():
                 # Nobody reads on, so that it runs for as long as this test wants it to.
                 head, _, begun = read_until(slow, b"\r\n\r\n").partition(b"\r\n\r\n")
                 assert head.startswith(b"HTTP/1.1 200 ")
-                child.send_signal(signal.SIGTERM)
+                # As a terminal or systemd sends it: to the processes that read texts, too.
+                os.killpg(child.pid, signal.SIGTERM)
                 assert eventually(lambda: http.request("GET", "/tts/voices").status == 503)
                 for reply in (
                     http.request("GET", "/tts/voices"),

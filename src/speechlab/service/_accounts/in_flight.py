@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from speechlab.contract import HandshakeCode
 from speechlab.service._faults import HandshakeRefused
-from speechlab.service._logs import error_fields, log
+from speechlab.service._logs import log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -19,26 +19,6 @@ if TYPE_CHECKING:
 
 _POLL_S = 0.05
 _FAREWELL_S = 1.0
-
-
-class ConnectionsPerKey:
-    """Counts connections by key; used from the event loop only."""
-
-    def __init__(self, max_per_key: int) -> None:
-        self._max = max_per_key
-        self._open: Counter[str] = Counter()
-
-    def enter(self, key_id: str) -> bool:
-        """Count a new connection of a key; False if it has reached its limit."""
-        if self._open[key_id] >= self._max:
-            return False
-        self._open[key_id] += 1
-        return True
-
-    def leave(self, key_id: str) -> None:
-        self._open[key_id] -= 1
-        if not self._open[key_id]:
-            del self._open[key_id]
 
 
 class Draining(Protocol):
@@ -55,7 +35,8 @@ class InFlight:
     """Conversations and HTTP requests under way; used from the event loop only."""
 
     def __init__(self, max_per_key: int) -> None:
-        self.connections = ConnectionsPerKey(max_per_key)
+        self._max_per_key = max_per_key
+        self._connections: Counter[str] = Counter()
         self.draining = False
         self._conversations: set[Draining] = set()
         self.running = 0
@@ -67,23 +48,16 @@ class InFlight:
         return len(self._conversations)
 
     def admit_connection(self, principal: Principal) -> Callable[[], None]:
+        """Count a connection of a key; returns what is called at its end."""
         key_id = principal.key_id
-        try:
-            entered = self.connections.enter(key_id)
-        except Exception as error:
-            log("connections cannot be counted", level="error", **error_fields(error))
-            message = "connections cannot be counted now; try again later"
-            raise HandshakeRefused(HandshakeCode.WS_CONNECTION_QUOTA_UNAVAILABLE, message) from error
-        if not entered:
+        if self._connections[key_id] >= self._max_per_key:
             message = "this key has reached its limit of connections; close one of them first"
             raise HandshakeRefused(HandshakeCode.WS_CONNECTION_LIMIT_EXCEEDED, message)
-        place = contextlib.ExitStack()
-        place.callback(self.connections.leave, key_id)
         if self.draining:
-            place.close()
             message = "the service is stopping and takes no new connections; try again later"
             raise HandshakeRefused(HandshakeCode.WEBSOCKET_DRAINING, message)
-        return place.close
+        self._connections[key_id] += 1
+        return lambda: self._connections.subtract([key_id])
 
     @contextlib.contextmanager
     def conversation(self, conversation: Draining) -> Iterator[None]:

@@ -28,8 +28,6 @@ OUT_OF_MEMORY = "memory"
 
 HEAD = struct.Struct(">IQ")
 """Lengths of the JSON and of the bytes after it."""
-
-
 _BLOCK_BYTES = 1024 * 1024
 
 
@@ -97,8 +95,9 @@ def serve(prepare: Callable[[dict[str, Any]], Work]) -> NoReturn:
 
 def _own_pipes() -> tuple[IO[bytes], IO[bytes]]:
     """Take standard input and output for messages; output of libraries is discarded."""
-    # An interrupt at the terminal is for the service, which lets requests under way finish.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # A signal to all processes of a terminal or a unit is for the service, which lets requests under way finish.
+    for name in {"SIGINT", "SIGTERM", "SIGHUP"} & set(signal.Signals.__members__):
+        signal.signal(signal.Signals[name], signal.SIG_IGN)
     source = os.fdopen(os.dup(0), "rb", buffering=0)
     sink = os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDWR)
