@@ -66,7 +66,7 @@ def test_unknown_settings_are_warned_of(tmp_path):
         {"idle_exit_s": 0},
         {"queue_limit": 0},
         {"prot": 1},
-        {"audio_channels": 65},
+        {"decode_workers": 17},
     ],
 )
 def test_wrong_settings_are_named(settings):

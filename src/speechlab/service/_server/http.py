@@ -31,6 +31,8 @@ _LINGER_PAUSE_S = 5.0
 _LOOK_S = 0.25
 _SEND_BUFFER_BYTES = 128 * 1024
 _INTERIM = b"HTTP/1.1 100 Continue\r\n\r\n"
+_HEAD_BYTES = 64 * 1024
+"""Maximum size of the head of a request."""
 _MOST_HEADERS = 200
 """Maximum of headers of a request: each takes time, even a short one."""
 
@@ -42,7 +44,6 @@ class HttpProtocol(HttpToolsProtocol):
         self,
         *args: Any,
         header_timeout_s: float,
-        header_bytes: int,
         max_connections: int,
         max_per_address: int,
         **options: Any,
@@ -53,7 +54,6 @@ class HttpProtocol(HttpToolsProtocol):
         self._since = 0.0  # end of the last reply, or start of the connection
         self._linger_until: float | None = None
         self._header_timeout_s = header_timeout_s
-        self._header_bytes = header_bytes
         self._head_bytes = 0  # complete headers and the URL
         self._headers = 0
         self._unread_bytes = 0  # bytes of the head so far, or since the last ones of a body
@@ -124,7 +124,7 @@ class HttpProtocol(HttpToolsProtocol):
         super().data_received(data)
         if self.transport.get_protocol() != self or not self._reads:
             return  # a WebSocket has begun, or the connection ends
-        if self._unread_bytes > self._header_bytes:
+        if self._unread_bytes > _HEAD_BYTES:
             self._refuse_head()
         elif self._idle and self._timer is None and self.is_idle:
             self._start_timer()  # the data started no request, such as an empty line, and uvicorn waits no longer
@@ -228,7 +228,7 @@ class HttpProtocol(HttpToolsProtocol):
 
     @property
     def _is_too_long(self) -> bool:
-        return self._head_bytes > self._header_bytes or self._headers > _MOST_HEADERS
+        return self._head_bytes > _HEAD_BYTES or self._headers > _MOST_HEADERS
 
     def _count(self, size: int) -> None:
         self._head_bytes += size
@@ -236,9 +236,7 @@ class HttpProtocol(HttpToolsProtocol):
             raise ValueError("the head is too long")  # ends the parsing; uvicorn then sends a 400
 
     def _refuse_head(self) -> None:
-        most = (
-            f"{_MOST_HEADERS} headers" if self._headers > _MOST_HEADERS else f"{self._header_bytes:,} bytes"
-        )
+        most = f"{_MOST_HEADERS} headers" if self._headers > _MOST_HEADERS else f"{_HEAD_BYTES:,} bytes"
         message = f"the head of the request is longer than {most}"
         if self.url.partition(b"?")[0] == REALTIME_PATH.encode("ascii"):
             self._answer(HandshakeRefused.not_upgraded(message))

@@ -82,7 +82,6 @@ class Server(uvicorn.Server):
                     partial(
                         HttpProtocol,
                         header_timeout_s=config.header_timeout_s,
-                        header_bytes=config.header_bytes,
                         max_connections=most,
                         max_per_address=config.address_connections or max(1, most // 2),
                     ),

@@ -6,6 +6,7 @@ an error. The result is plain samples.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from speechlab.contract import ASR_UNAVAILABLE, NO_AUDIO, UNSUPPORTED_AUDIO
@@ -17,12 +18,11 @@ if TYPE_CHECKING:
     from speechlab.service._holding import Held
 
 _MODULE = "speechlab.service._workers.decoding_child"
-_SETTINGS = {
-    "max_seconds": "audio_seconds",
-    "max_decoded_bytes": "audio_decoded_bytes",
-    "max_channels": "audio_channels",
-}
-"""Settings, by the decoding limit that they define."""
+_CHANNELS = 8
+"""Maximum channels of a recording."""
+_BYTES_S = 224_000
+"""Maximum decoded bytes of a recording for each second of ``audio_seconds``: somewhat above 48 kHz mono."""
+_LIMIT = re.compile(r"DecodeLimits\.max_(seconds|decoded_bytes)")
 
 
 class Decoders(Pool):
@@ -30,7 +30,9 @@ class Decoders(Pool):
 
     def __init__(self, config: ServiceConfig) -> None:
         self._memory_bytes = config.decode_memory_bytes
-        decoding = {limit: getattr(config, setting) for limit, setting in _SETTINGS.items()}
+        seconds = config.audio_seconds
+        size = max(1, round(seconds * _BYTES_S))
+        decoding = {"max_seconds": seconds, "max_decoded_bytes": size, "max_channels": _CHANNELS}
         limits = {"memory_bytes": self._memory_bytes, "cpu_s": config.decode_wall_s, "decoding": decoding}
         super().__init__(config.decode_workers, _MODULE, limits, within_s=config.decode_wall_s)
 
@@ -59,10 +61,7 @@ class Decoders(Pool):
 def _check(fields: dict[str, Any], samples: Held) -> None:
     match fields.get("refused"):
         case "limit":
-            message = str(fields["message"])
-            for limit, setting in _SETTINGS.items():
-                message = message.replace(f"DecodeLimits.{limit}", setting)
-            raise Fault("ErrTooLarge", message, "asr", "audio")
+            raise Fault("ErrTooLarge", _LIMIT.sub("audio_seconds", fields["message"]), "asr", "audio")
         case "damaged":
             raise Fault("ErrInvalidRequest", UNSUPPORTED_AUDIO, "asr", "audio", short=True)
     if not samples.size:
