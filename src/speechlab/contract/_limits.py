@@ -41,7 +41,6 @@ class Limits:
     top_p: Range = Range(0.0, 1.0)
     frequency_penalty: Range = Range(-2.0, 2.0)
     repetition_penalty: Range = Range(1.0, 2.0)
-    concurrent_syntheses_per_session: int = 1
 
 
 LIMITS = Limits()
