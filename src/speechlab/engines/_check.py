@@ -18,9 +18,12 @@ from speechlab.engines._weights.store import ModelStore
 from speechlab.errors import MissingDependencyError, SpeechLabError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from speechlab.engines._registry import EngineEntry
 
 _SENTENCES = {"ja": "こんにちは。今日は良い天気ですね。", "en": "Hello. The weather is nice today."}
+_QUIET_PEAK = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,44 +100,37 @@ def _run(entry: EngineEntry, engine: Any, notes: list[str]) -> EngineCheck:
     started = time.perf_counter()
     getattr(engine, "load", lambda: None)()
     load_s = time.perf_counter() - started
-    started = time.perf_counter()
+    audio_s: float | None = None
     if entry.kind == "recognizer":
         sound = _test_sound()
-        recognition = engine.recognize(sound, RecognitionOptions())
-        total = time.perf_counter() - started
-        detail = (
-            f"{recognition.language} {recognition.confidence:.2f}: {recognition.text or '(nothing heard)'}"
-        )
-        return EngineCheck(
-            entry.name, True, load_s, total, total, len(sound) / 16_000, "; ".join([detail, *notes])
-        )
-    if entry.kind == "translator":
+        audio_s = len(sound) / 16_000
+        (heard,), first_s, total_s = _timed(lambda: [engine.recognize(sound, RecognitionOptions())])
+        ok, detail = True, f"{heard.language} {heard.confidence:.2f}: {heard.text or '(nothing heard)'}"
+    elif entry.kind == "translator":
         job = TranslationJob("今日は良い天気です。", "ja", "en")
-        pieces, first = _timed(engine.translate(job), started)
-        text = "".join(piece.text for piece in pieces)
-        total = time.perf_counter() - started
-        return EngineCheck(
-            entry.name, bool(text.strip()), load_s, first, total, None, "; ".join([text, *notes])
-        )
-    voice = engine.voices[0]
-    text = _SENTENCES.get(voice.languages[0], _SENTENCES["en"])
-    chunks, first = _timed(engine.synthesize(text, voice.name), started)
-    total = time.perf_counter() - started
-    sound = np.concatenate(chunks)
-    loud = float(np.max(np.abs(sound))) if sound.size else 0.0
-    detail = f"{voice.name}, {engine.sample_rate} Hz, {len(engine.voices)} voices, peak {loud:.2f}"
-    length = len(sound) / engine.sample_rate
-    return EngineCheck(entry.name, loud > 0.01, load_s, first, total, length, "; ".join([detail, *notes]))
+        deltas, first_s, total_s = _timed(lambda: engine.translate(job))
+        detail = "".join(delta.text for delta in deltas)
+        ok = bool(detail.strip())
+    else:
+        voice = engine.voices[0]
+        text = _SENTENCES.get(voice.languages[0], _SENTENCES["en"])
+        pieces, first_s, total_s = _timed(lambda: engine.synthesize(text, voice.name))
+        sound = np.concatenate(pieces)
+        audio_s = len(sound) / engine.sample_rate
+        peak = float(np.max(np.abs(sound))) if sound.size else 0.0
+        ok = peak > _QUIET_PEAK
+        detail = f"{voice.name}, {engine.sample_rate} Hz, {len(engine.voices)} voices, peak {peak:.2f}"
+    return EngineCheck(entry.name, ok, load_s, first_s, total_s, audio_s, "; ".join([detail, *notes]))
 
 
-def _timed(pieces: Any, started: float) -> tuple[list[Any], float]:
-    collected: list[Any] = []
-    first = 0.0
-    for piece in pieces:
-        if not collected:
-            first = time.perf_counter() - started
-        collected.append(piece)
-    return collected, first
+def _timed(work: Callable[[], Iterable[Any]]) -> tuple[list[Any], float, float]:
+    """Results of some work, and the seconds until its first and its last one."""
+    started, first_s = time.perf_counter(), 0.0
+    results: list[Any] = []
+    for result in work():
+        first_s = first_s or time.perf_counter() - started
+        results.append(result)
+    return results, first_s, time.perf_counter() - started
 
 
 def _test_sound() -> np.ndarray[Any, np.dtype[np.float32]]:

@@ -182,8 +182,9 @@ def test_a_decoder_knows_no_key_and_listens_to_nobody(usual):
     worker = newest_worker(MODULE)
     assert CANARY not in str(worker.environ())
     assert worker.net_connections() == []
-    # An interrupt at the terminal reaches the whole group; a decoder leaves that to the service.
-    worker.send_signal(signal.SIGINT)
+    # What a terminal or systemd sends reaches the whole group; a decoder leaves it to the service.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        worker.send_signal(number)
     assert len(decoded(one, tone(), RATE)) == RATE // 2
     assert worker.is_running()
 

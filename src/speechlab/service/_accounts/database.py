@@ -145,7 +145,7 @@ class Database:
         if self._writer is not None:
             with self._given:
                 self._given.notify()
-            self._writer.join(_BUSY_S)
+            self._writer.join(_BUSY_S + _RETRY_S)  # its last try may wait for a lock so long
         with self._given:
             self._leave_journal()
         self._db.close()
