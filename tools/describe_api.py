@@ -48,6 +48,9 @@ _CAUSES: tuple[tuple[int, tuple[str, ...], str], ...] = (
 """The table of section 7.1: status, services and cause. Backend errors keep the backend's status and body."""
 
 
+_GENERATED = "by `poe describe` from the contract: change that, not this file"
+
+
 def main() -> None:
     """Write both documents."""
     for name, document in (("openapi", openapi()), ("asyncapi", asyncapi())):
@@ -68,6 +71,7 @@ def openapi() -> dict[str, Any]:
     schemas = {**_schemas(requests, "validation"), **_schemas(replies, "serialization")}
     _narrow(schemas)
     return {
+        "x-generated": _GENERATED,
         "openapi": "3.1.0",
         "info": {
             "title": "Speech services",
@@ -120,6 +124,7 @@ def asyncapi() -> dict[str, Any]:
     service: dict[str, type[BaseModel]] = {**c.SERVICE_MESSAGES}
     messages = _messages(client | service)
     return {
+        "x-generated": _GENERATED,
         "asyncapi": "3.0.0",
         "info": {
             "title": "Realtime speech",
