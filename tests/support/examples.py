@@ -23,8 +23,6 @@ WITHOUT = {
         conform.run batch.assemble batch.load batch.plan_synthesis batch.plan_transcription
         batch.plan_translation batch.run batch.to_segments batch.synthesize batch.transcribe
         batch.transcribe_long batch.translate widgets.StreamPlayer""",
-    "what rooms of this package ask of each other, and nobody else": """
-        batch.in_turns batch.timed""",
     "an error is read, not made: SpeechLabError, APIError and InvalidRequestError show how": """
         errors.APIConnectionError errors.APITimeoutError errors.AudioDecodeError errors.AudioError
         errors.AudioLimitError errors.AuthenticationError errors.BadRequestError errors.ConfigurationError

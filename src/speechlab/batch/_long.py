@@ -90,7 +90,7 @@ def transcribe_long(
             not use, are reduced to 16 kHz.
 
     Returns:
-        One segment frame, of pandas: ``file`` (as :func:`segments` names it), ``start`` and ``end`` (seconds from
+        One segment frame, of pandas: ``file`` (as :func:`to_segments` names it), ``start`` and ``end`` (seconds from
         the beginning of the recording, to the microsecond), ``text``, ``row`` (index label of the recording's row),
         ``piece`` (number of the piece, from 0 in each recording) and ``doubt`` (why the text may have been made up of
         noise, by the rules of :func:`speechlab.segments.doubts`; empty for most). A warning names recordings that

@@ -138,7 +138,7 @@ def transcribe(frame: Table, lab: Client, **options: Unpack[TranscriptionOptions
         language: Language code, or a column; None or an empty cell lets the service identify the language.
         hotwords: Words or phrases to boost, or a column.
         vad: ``"off"``, ``"on"`` (skip silence) or ``"segments"`` (also return timed segments, which
-            :func:`segments` makes a table of).
+            :func:`to_segments` makes a table of).
         min_silence_gap: With segments: milliseconds of silence that separate two segments.
         segment_padding: With segments: milliseconds added at both edges of a segment, 0 to 5,000.
         initial_segment_padding_ms: With segments: milliseconds added before the first segment, 0 to 5,000.

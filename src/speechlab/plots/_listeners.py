@@ -73,7 +73,7 @@ def listeners(
         width: Width in inches; the height follows from the rows.
 
     Returns:
-        A matplotlib ``Figure``, as of :func:`segments`.
+        A matplotlib ``Figure``, as of :func:`timeline`.
 
     Raises:
         InvalidRequestError: A column is missing or is not numeric, there are no rows, or ``most`` is too small.

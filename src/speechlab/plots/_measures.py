@@ -96,7 +96,7 @@ def error_by_measure(
         width: Width in inches.
 
     Returns:
-        A matplotlib ``Figure``, as of :func:`segments`, with one axes for each unit.
+        A matplotlib ``Figure``, as of :func:`timeline`, with one axes for each unit.
 
     Raises:
         InvalidRequestError: A column is missing or is not numeric, or no bin has a rate.
@@ -172,7 +172,7 @@ def distributions(
         width: Width in inches; the height follows from the groups.
 
     Returns:
-        A matplotlib ``Figure``, as of :func:`segments`.
+        A matplotlib ``Figure``, as of :func:`timeline`.
 
     Raises:
         InvalidRequestError: A column is missing or is not numeric, or no row has a value that can be drawn.
@@ -234,7 +234,7 @@ def confusions(
         width: Width in inches; None for the width that the columns need.
 
     Returns:
-        A matplotlib ``Figure``, as of :func:`segments`.
+        A matplotlib ``Figure``, as of :func:`timeline`.
 
     Raises:
         InvalidRequestError: A column is missing, there is no error to draw, or the unit is not given.

@@ -94,7 +94,7 @@ def error_rates(
         width: Width in inches; the height follows from the rows.
 
     Returns:
-        A matplotlib ``Figure``, as of :func:`segments`, with one axes for each unit.
+        A matplotlib ``Figure``, as of :func:`timeline`, with one axes for each unit.
 
     Raises:
         InvalidRequestError: A column is missing or is not numeric, or there are no rows.
@@ -163,7 +163,7 @@ def translation_scores(
         width: Width in inches; the height follows from the rows.
 
     Returns:
-        A matplotlib ``Figure``, as of :func:`segments`.
+        A matplotlib ``Figure``, as of :func:`timeline`.
 
     Raises:
         InvalidRequestError: A column is missing or is not numeric, or there are no rows.
@@ -214,7 +214,7 @@ def differences(compared: pd.DataFrame, *, language: str | None = None, width: f
         width: Width in inches; the height follows from the rows.
 
     Returns:
-        A matplotlib ``Figure``, as of :func:`segments`, with one axes for each measure.
+        A matplotlib ``Figure``, as of :func:`timeline`, with one axes for each measure.
 
     Raises:
         InvalidRequestError: A column is missing or is not numeric, or there are no rows.

@@ -32,7 +32,7 @@ def reliability(calibration: Calibration, *, width: float = 3.4) -> PaperFigure:
         width: Width in inches.
 
     Returns:
-        A matplotlib ``Figure``, as of :func:`segments`.
+        A matplotlib ``Figure``, as of :func:`timeline`.
 
     Raises:
         InvalidRequestError: The argument is not a calibration, or has no values.

@@ -185,7 +185,7 @@ class Run:
         path: str | os.PathLike[str],
         format: str | None = None,  # noqa: A002 - as everywhere
     ) -> list[Written]:
-        """Write the timed segments of the transcripts, as :func:`segments` returns them, piece by piece.
+        """Write the timed segments of the transcripts, as :func:`to_segments` returns them, piece by piece.
 
         Formats for one recording need ``{file}`` in the path, which is replaced by the recording's name without
         folder and suffix: ``"subtitles/{file}.srt"``. A warning names rows whose reply has impossible times.
