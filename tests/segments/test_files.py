@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from speechlab import segments
 from speechlab.errors import SegmentError, SegmentFileError
 from support import segment_tables
+from support.programs import MEETEVAL
 
 SUFFIXES = {"nemo": ".jsonl", "lhotse": ".jsonl", "textgrid": ".TextGrid"}
 KNOWN = segments.formats().set_index("format")
@@ -556,7 +557,7 @@ def test_what_was_changed_is_said(tmp_path):
 
 
 def test_other_libraries_read_what_is_written(tmp_path):
-    meeteval_io = pytest.importorskip("meeteval.io")
+    meeteval_io = pytest.importorskip("meeteval.io", reason=MEETEVAL)
     pysubs2 = pytest.importorskip("pysubs2")
     table = segments.frame(
         [
@@ -665,7 +666,7 @@ def test_seglst_and_records():
     made = segments.to_seglst(table)
     assert made[0] == {"session_id": "a", "start_time": 0.3, "end_time": 1.0, "words": "x", "speaker": "ann"}
     assert segments.equal(segments.from_seglst(made), table.drop(columns="confidence"))
-    meeteval_io = pytest.importorskip("meeteval.io")
+    meeteval_io = pytest.importorskip("meeteval.io", reason=MEETEVAL)
     assert segments.equal(segments.from_seglst(meeteval_io.SegLST(made)), table.drop(columns="confidence"))
     written = [
         {**entry, "start_time": str(entry["start_time"]), "end_time": str(entry["end_time"])}

@@ -15,6 +15,7 @@ from speechlab._assignment import cheapest_assignment
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics import error_rate, timed_error_rate
 from speechlab.metrics._timed.distance import TimedTokens, timed_counts, timed_edits
+from support.programs import MEETEVAL
 
 # Uneven numbers: where a word touches the collar of another, meeteval's result depends on rounding errors.
 COLLARS = (0.1234577, 0.5123457, 1.0234571, 5.0345679)
@@ -63,7 +64,7 @@ def seglst(rows):
 @settings(max_examples=200, deadline=None)
 @given(talks(("ann",)), talks(("bob",)), st.sampled_from(COLLARS))
 def test_meeteval_agrees_on_one_stream(said, heard, collar):
-    wer = pytest.importorskip("meeteval.wer")
+    wer = pytest.importorskip("meeteval.wer", reason=MEETEVAL)
     logging.getLogger("preprocess").setLevel(logging.ERROR)
     heard = [row | {"speaker": "ann"} for row in heard]
     ours = timed_error_rate(made(said), made(heard), collar=collar, normalize=None)
@@ -79,7 +80,7 @@ def test_meeteval_agrees_on_one_stream(said, heard, collar):
 @settings(max_examples=200, deadline=None)
 @given(talks(), talks(("x", "y", "z")), st.sampled_from([*COLLARS, math.inf]))
 def test_meeteval_agrees_on_speakers(said, heard, collar):
-    wer = pytest.importorskip("meeteval.wer")
+    wer = pytest.importorskip("meeteval.wer", reason=MEETEVAL)
     logging.getLogger("preprocess").setLevel(logging.ERROR)
     ours = timed_error_rate(made(said), made(heard), collar=collar, by_speaker=True, normalize=None)
     pair = seglst(said), seglst(heard)
@@ -95,7 +96,7 @@ def test_meeteval_agrees_on_speakers(said, heard, collar):
 @settings(max_examples=40, deadline=None)
 @given(said=talks(), heard=talks())
 def test_meeteval_agrees_on_segments_of_any_speaker(collar, said, heard):
-    wer = pytest.importorskip("meeteval.wer")
+    wer = pytest.importorskip("meeteval.wer", reason=MEETEVAL)
     logging.getLogger("preprocess").setLevel(logging.ERROR)
     ours = timed_error_rate(
         made(said), made(heard), collar=collar, by_speaker=True, assign="segment", normalize=None
