@@ -1,4 +1,8 @@
-"""Tables as people and spreadsheets write them, as CSV, TSV or JSON Lines: every cell is a text."""
+"""Tables as people and spreadsheets write them, as CSV, TSV or JSON Lines: every cell is a text.
+
+Cells that a spreadsheet would take for formulas have an apostrophe before them in CSV, which goes in reading (OWASP,
+CSV injection).
+"""
 
 from __future__ import annotations
 

@@ -235,9 +235,6 @@ def _check_methods(name: str, value: object, *methods: str) -> None:
         )
 
 
-_OF_KEYS = ("key", "token", "secret", "auth", "password", "credential")
-
-
 _OF_A_CLIENT = ("base_url", "ws_base_url", "api_key", "transport", "adapter", "engines")
 """Options of the connections of a client; another value needs a new client."""
 _FOR_TESTS = ("clock", "rng")
@@ -260,8 +257,7 @@ def check_names(options: Any, *, change: bool = False) -> None:
             f"Client(base_url, {'...' if unknown == 'base_url' else f'{unknown}=...'})"
         )
     known = ", ".join(name for name in allowed if name not in _FOR_TESTS)
-    of_keys = any(word in unknown.lower() for word in _OF_KEYS)
-    meant = f"; the key is api_key{', of a new client' if change else ''}" if of_keys else ""
+    meant = f"; the key is api_key{', of a new client' if change else ''}" if is_sensitive(unknown) else ""
     raise ConfigurationError(f"a client has no option {unknown!r}{meant}; the options are: {known}")
 
 
@@ -281,9 +277,9 @@ def changed(settings: Settings, changes: ClientOptions) -> Settings:
     return replace(settings, **changes)  # type: ignore[arg-type]  # checked by __post_init__
 
 
-_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_VALUE = re.compile(r"[ -~]*")
-_OURS = frozenset(
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HEADER_VALUE = re.compile(r"[ -~]*")
+_OWN_HEADERS = frozenset(
     {"connection", "content-length", "content-type", "expect", "host", "te", "transfer-encoding", "upgrade"}
 )
 _SENSITIVE = re.compile(r"auth|key|token|secret|cookie|password|credential", re.IGNORECASE)
@@ -298,7 +294,7 @@ def checked_headers(headers: object) -> dict[str, Secret]:
     """Headers with hidden values; headers that were checked before are returned unchanged."""
     if not isinstance(headers, Mapping):
         raise ConfigurationError(f"default_headers is {shown(headers)}; give a dict of texts")
-    return {_name(name): _value(name, value) for name, value in headers.items()}
+    return {_header_name(name): _header_value(name, value) for name, value in headers.items()}
 
 
 def check_no_authorization(headers: Mapping[str, Secret]) -> None:
@@ -311,18 +307,18 @@ def check_no_authorization(headers: Mapping[str, Secret]) -> None:
             )
 
 
-def _name(name: object) -> str:
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
+def _header_name(name: object) -> str:
+    if not isinstance(name, str) or not _HEADER_NAME.fullmatch(name):
         raise ConfigurationError(f"default_headers has the name {shown(name)}; give names such as 'X-Team'")
-    if name.lower() in _OURS or name.lower().startswith("sec-websocket"):
+    if name.lower() in _OWN_HEADERS or name.lower().startswith("sec-websocket"):
         raise ConfigurationError(f"default_headers has {name!r}, which the client sets itself; leave it out")
     return name
 
 
-def _value(name: object, value: object) -> Secret:
+def _header_value(name: object, value: object) -> Secret:
     if isinstance(value, Secret):
         return value
-    if not isinstance(value, str) or not _VALUE.fullmatch(value):
+    if not isinstance(value, str) or not _HEADER_VALUE.fullmatch(value):
         what = f"a {type(value).__name__}" if not isinstance(value, str) else "not plain ASCII in one line"
         raise ConfigurationError(f"the value of {name!r} in default_headers is {what}; give such a text")
     return Secret(value, hidden=is_sensitive(str(name)))
