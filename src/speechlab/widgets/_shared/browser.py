@@ -48,10 +48,10 @@ main > :is(p, ol, ul), main > div:not(#widget) > :is(p, ul) { max-width: 90ch; }
 .sl-more:focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; }
 @media print { .sl-more { display: none; } }
 main figure { max-width: 100%; margin: 20px 0 28px; padding: 0; border: 0; background: none; }
-main figure img { display: block; width: 100%; max-width: 860px; height: auto; mix-blend-mode: multiply; }
+main figure img { display: block; width: 100%; height: auto; mix-blend-mode: multiply; }
 main figcaption { margin-top: 4px; color: var(--soft); font-size: .9rem; }
 @media screen and (prefers-color-scheme: dark) {
-  main figure img { filter: invert(.91) hue-rotate(180deg); mix-blend-mode: lighten; }
+  main figure img { filter: invert(.93) hue-rotate(180deg); mix-blend-mode: lighten; }
 }
 """
 _WITH_MORE = " style-src-attr 'unsafe-inline'; img-src data:;"
