@@ -164,16 +164,40 @@ def test_few_listeners_cannot_tell(listeners, who):
 def test_one_who_always_says_the_same_is_named():
     answers = answers_of({"a": 3, "b": 4})
     answers.loc[answers["listener"] == "l7", "score"] = 5.0
-    assert "l7 gave nearly always the same answer" in evaluate.listening(answers, draws=100).answer
+    told = evaluate.listening(answers, draws=100).answer
+    assert (
+        "l7 gave nearly always the same answer. Without them: b is preferred to a by 7 listeners (1.00 "
+        in told
+    )
 
 
 def test_what_changed_is_said_first():
     good, bad = scored({"heart": [0] * 12}), scored({"heart": [4] * 12})
     assert bad.compare(good).answer == (
-        "Heart, en (0.0% to 36.4%) became worse. Tested on 12 rows that both have, beyond chance where it is said."
+        "Heart in English became worse (error rate 0.0% to 36.4%). "
+        "That is beyond chance (p < 0.001, 12 rows that both have)."
     )
     assert good.compare(good).answer.startswith("Nothing is shown to have changed.")
     assert bad.compare(good, names=("ours", "theirs")).answer.count("worse in theirs") == 1
+
+
+def test_one_recogniser_has_the_rate_of_all_its_speakers_first():
+    said = [f"the old brown dog runs over green hills {number_word(number)}" for number in range(24)]
+    frame = pd.DataFrame({"text": said, "language": "en", "speaker": [f"s{row % 8}" for row in range(24)]})
+    heard = frame["text"].where(frame["speaker"] != "s3", "wrong " + frame["text"])
+    report = evaluate.recognition(None, frame.assign(heard=heard), hypotheses="heard", progress=False)
+    assert report.answer == (
+        "1.4% of the English words came out wrong. English: 24 recordings, 12 speakers short of a 95 % interval; "
+        "of 8 speakers, each from 0.0% (s0) to 11.1% (s3)."
+    )
+
+
+def test_the_best_two_of_three_that_nobody_can_tell_apart_are_said_to_be_better_than_the_third():
+    answers = answers_of({"a": 3, "b": 4, "c": 4.02})
+    answers["score"] += np.random.default_rng(1).normal(0, 0.4, len(answers))
+    report = evaluate.listening(answers, draws=100)
+    assert " listeners cannot tell " in report.answer
+    assert "Both are preferred to a. " in report.answer
 
 
 def test_an_answer_is_first_everywhere(tmp_path):

@@ -17,8 +17,8 @@ from speechlab.audio import AudioClip
 from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.evaluate._translation.report import translation_report
 from speechlab.evaluate._writing import contents, page
+from speechlab.evaluate._writing.columns import markdown_table
 from speechlab.evaluate._writing.folder import write_folder
-from speechlab.evaluate._writing.texts import markdown_table
 from speechlab.metrics import score, score_translations
 from support.cells import cells
 from support.first_version import as_first_version

@@ -27,9 +27,6 @@ def need_columns(frame: object, *columns: object) -> None:
 
     The user's own columns are copied to the report, so each needs a unique name, and no cell may contain half of a
     surrogate pair, with which no report can be saved.
-
-    Raises:
-        InvalidRequestError: The value is not such a table.
     """
     require_columns(frame, *columns)
     for name in columns:
@@ -61,14 +58,6 @@ def columns_of(frame: pd.DataFrame, **asked: str | None) -> tuple[pd.DataFrame, 
 
     A code in place of a column of languages stands for all rows, and becomes a column. A column that is not named in
     the call may have the name that it has in other tools, as for :func:`speechlab.datasets.read`.
-
-    Args:
-        frame: The table.
-        **asked: The column of each argument; its own name if the user gave none; None for no column. The
-            reference is ``"auto"`` for its own name if the table has it.
-
-    Raises:
-        InvalidRequestError: As for :func:`need_columns`; the message names all missing columns.
     """
     need_columns(frame)
     if asked.get("reference") == "auto":
@@ -118,15 +107,7 @@ def _is_torn(cell: object) -> bool:
 
 
 def keep_free(frame: pd.DataFrame, names: frozenset[str]) -> None:
-    """Refuse a table with columns that the study can make.
-
-    Args:
-        frame: The table.
-        names: Names of these columns, from :mod:`speechlab.evaluate._made`.
-
-    Raises:
-        InvalidRequestError: The table has such columns; the message names them.
-    """
+    """Refuse a table with columns that the study can make."""
     taken = [str(name) for name in frame.columns if name in names or str(name).startswith("speechlab: ")]
     if taken:
         them = f"the column {taken[0]!r}, which is a result" if len(taken) == 1 else ""
@@ -136,16 +117,7 @@ def keep_free(frame: pd.DataFrame, names: frozenset[str]) -> None:
 
 
 def check_client(argument: str, given: object, more: str = "") -> None:
-    """Check that a value is a client.
-
-    Args:
-        argument: Name of the argument.
-        given: The value.
-        more: Further allowed values, for the message.
-
-    Raises:
-        InvalidRequestError: The value is not a client.
-    """
+    """Check that a value is a client."""
     if not isinstance(given, Client):
         raise refused(
             argument, given, f"a Client, as sl.connect() gives it, or sl.system of a function{more}"
@@ -153,18 +125,17 @@ def check_client(argument: str, given: object, more: str = "") -> None:
 
 
 def count_of(argument: str, given: object, what: str) -> int:
-    """Check a requested number, and return it.
-
-    Args:
-        argument: Name of the argument.
-        given: The value.
-        what: The counted objects, with the meaning of 0: ``"texts for each voice, or 0 for none"``.
-
-    Raises:
-        InvalidRequestError: The value is not a whole number of 0 or more.
-    """
+    """Check a requested number of 0 or more, and return it."""
     if not is_whole_number(given) or given < 0:
         raise refused(argument, given, f"a whole number of {what}")
+    return int(given)
+
+
+def whole_number(argument: str, given: object, least: int = 0, most: int | None = None) -> int:
+    """Check a whole number with its bounds, and return it."""
+    if not is_whole_number(given) or given < least or (most is not None and given > most):
+        bounds = f"{least} on" if most is None else f"{least} to {most:,}"
+        raise refused(argument, given, f"a whole number from {bounds}")
     return int(given)
 
 
@@ -193,13 +164,7 @@ def no_language(cell: object) -> str:
 
 
 def clip_of(recording: object) -> AudioClip:
-    """Return a recording as a clip, from a clip, bytes or a path.
-
-    Raises:
-        AudioError: The recording cannot be read.
-        OSError: The file does not exist.
-        TypeError: The value is not a recording.
-    """
+    """Return a recording as a clip, from a clip, bytes or a path."""
     if isinstance(recording, AudioClip):
         return recording
     if isinstance(recording, bytes | bytearray | memoryview):

@@ -38,16 +38,7 @@ class Blocks(NamedTuple):
 
 
 def blocks_of(frame: pd.DataFrame, audio: str, text: str, groups: str | None, *, by_speaker: bool) -> Blocks:
-    """Find the blocks of recordings.
-
-    Args:
-        frame: One row for each recording.
-        audio: Column of the recordings.
-        text: Column of the references.
-        groups: Column of blocks; ``"auto"`` for the speakers, if there are six or more and any of them is repeated;
-            None for no blocks.
-        by_speaker: Whether each speaker has a line of the summary; then only repeated recordings are blocks.
-    """
+    """Find the blocks of recordings."""
     if groups is None:
         return Blocks(None, [], "")
     column = next((name for name in _SPEAKERS if name in frame), None) if groups == "auto" else groups

@@ -14,9 +14,15 @@ from speechlab.display import Html, element, join, notebook_output
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._changes.earlier import report_of_01
 from speechlab.evaluate._changes.report import changes_between
-from speechlab.evaluate._speech.report import joined, speech_report
-from speechlab.evaluate._speech.sides import part_of, rows_of, side_by_side
-from speechlab.evaluate._writing.columns import View, plain_columns
+from speechlab.evaluate._speech.report import joined, part_of, rows_of, side_by_side, speech_report
+from speechlab.evaluate._writing.columns import (
+    View,
+    latex_table,
+    latex_text,
+    markdown_table,
+    markdown_text,
+    plain_columns,
+)
 from speechlab.evaluate._writing.contents import Contents, Drawing, picked
 from speechlab.evaluate._writing.folder import (
     PAGES,
@@ -29,7 +35,6 @@ from speechlab.evaluate._writing.folder import (
 from speechlab.evaluate._writing.page import report_page
 from speechlab.evaluate._writing.record import failures
 from speechlab.evaluate._writing.sharing import Shared
-from speechlab.evaluate._writing.texts import latex_table, latex_text, markdown_table, markdown_text
 from speechlab.metrics import RATIO, UNPAIRED, WORSE
 
 if TYPE_CHECKING:
@@ -45,6 +50,8 @@ if TYPE_CHECKING:
 
 PAGE_BYTES = 20_000_000
 """Largest page that a report writes unless it is told another size: mail and browsers take it at once."""
+_PAGE_INCHES = 8.4
+"""Width of figures for pages, whose letters are then as large as those of the text."""
 _LABEL = re.compile(r"[A-Za-z0-9:.-]+")
 
 
@@ -145,12 +152,18 @@ class Report(Shared, Contents):
 
     def below(self) -> list[Html]:
         """Return what stands below the answer: what failed, tables, findings and notes."""
-        told = failures(self.table["error"].dropna(), len(self.table)) if "error" in self.table else ""
-        parts = [element("p", told, dir="auto")] if told else []
-        parts += [view.html() for view in self._views() if len(view)]
+        failed = failures(self.table["error"].dropna(), len(self.table)) if "error" in self.table else ""
+        parts = [element("p", failed, dir="auto")] if failed else []
+        explained: set[str] = set()
+        for view in self._views():
+            parts += [view.html(explained)] if len(view) else []
+            explained |= {*view.heads}
         if said := [*(str(one) for one in self.findings if one.shown == "page"), *self.notes]:
             items = element("ul", *(element("li", words, dir="auto") for words in said))
-            parts.append(notebook_output(element("p", element("strong", "What stands out")), items))
+            told = notebook_output(
+                element("p", element("strong", "What stands out"), class_="stands-out"), items
+            )
+            parts.insert(min(len(parts), 2 if failed else 1), told)
         return parts
 
     def plot(self, title: str | None = None, **options: Any) -> Figure:
@@ -178,10 +191,13 @@ class Report(Shared, Contents):
 
     def figures(self) -> Mapping[str, Figure]:
         """Return the figures of the page by their titles, without figures that would be empty."""
+        return self._all_drawn()
+
+    def _all_drawn(self, **options: Any) -> dict[str, Figure]:
         found = {}
         for drawing in self.drawings:
             with suppress(InvalidRequestError):  # no rows, or none with a rate
-                found[drawing.title] = self._drawn(drawing)
+                found[drawing.title] = self._drawn(drawing, **options)
         return found
 
     def rows(self, **options: Any) -> Any:
@@ -216,7 +232,8 @@ class Report(Shared, Contents):
 
         frame, given = self.frame(self.shown.frame), {**self.shown.options, **options}
         if not self.shown.scored:
-            return ShownTable(picked(frame), **given)
+            by = self.shown.lowest
+            return ShownTable(picked(frame.sort_values(by, kind="stable") if by else frame), **given)
         sides = [rows_of(frame, name) for name in given.get("names", ())] or [frame]
         return shown_errors(*(sides if given.get("names") else map(picked, sides)), **given)
 
@@ -329,7 +346,7 @@ class Report(Shared, Contents):
 
     def _vectors(self) -> dict[str, tuple[bytes, bytes]]:
         """The figures as SVG, by what they show, each also for a phone."""
-        figures: Mapping[str, Any] = self.figures()
+        figures: Mapping[str, Any] = self._all_drawn(width=_PAGE_INCHES)
         return {name: (figure.to_svg(), figure.to_phone_svg()) for name, figure in figures.items()}
 
     def to_markdown(self) -> str:

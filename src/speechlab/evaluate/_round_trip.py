@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab import batch
 from speechlab._brief import briefly
-from speechlab.evaluate._arguments import check_client, columns_of, count_of, keep_free
+from speechlab.evaluate._arguments import check_client, columns_of, keep_free
 from speechlab.evaluate._made import SPEECH
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._speech.report import speech_report
 from speechlab.evaluate._speech.rows import SPEAK, heard_by_one, scored_rows, spoken
-from speechlab.evaluate._speech.speed import callers_of, no_speed, timed_or_why, timed_voices
+from speechlab.evaluate._speech.speed import clock_of, no_speed, timed_or_why, timed_voices
 from speechlab.evaluate._systems import asked_of_each, services_of, told_gone
 from speechlab.evaluate._voices import cast_of, recorded_voices
 from speechlab.evaluate._writing.record import StageProgress, record_of, stage_of, tell_estimate, tell_failed
@@ -90,68 +90,80 @@ def round_trip(
         AuthenticationError: The service refuses the API key.
         APIConnectionError: No service can be reached. If one of several cannot be asked, its rows fail.
     """
-    import pandas as pd
-
     frame, (text, language) = columns_of(frame, text=text, language=language)
     if lab is None:
         lab, frame, speed = *recorded_voices(frame, text, language, audio, voice, recogniser), 0
     services = services_of(lab)
+    keep_free(frame, SPEECH)
+    running: dict[str, Any] = {"store": store, "give_up_after_s": give_up_after_s}
+    running |= {"concurrency": concurrency, "executor": executor}
+    clock = clock_of(speed, speed_concurrency, "texts for each voice, or 0 for none", progress)
+    cast = cast_of(services, frame, voices, language, store, give_up_after_s)
+    columns = [*frame.columns, *(["system"] if "" not in services else [])]
+    asked: dict[str, Any] = {
+        "recogniser": recogniser,
+        "identify": identify,
+        "clock": clock,
+        "progress": progress,
+    }
+    scored, facts, batches = spoken_and_heard(
+        cast, services, columns, text, language, running=running, options=options, **asked
+    )
+    tell_failed(scored)
+    record = record_of("round_trip", store, *batches, identify=identify, speed=clock[0], **options)
+    return Report.of(speech_report(title, scored, text=text, language=language, record=record, **facts))
+
+
+def spoken_and_heard(
+    cast: Cast,
+    services: Mapping[str, Client],
+    columns: list[str],
+    text: str,
+    language: str,
+    *,
+    recogniser: Client | None,
+    identify: bool,
+    clock: tuple[int, list[int], Any],
+    progress: StageProgress,
+    running: dict[str, Any],
+    options: dict[str, Any],
+    takes: int = 1,
+    temperature: float | None = None,
+) -> tuple[pd.DataFrame, dict[str, Any], list[pd.DataFrame]]:
+    """Have texts spoken, recognised by one recogniser, scored and timed.
+
+    Returns:
+        The scored rows, with the columns of the user that are named; ``segments``, ``speed`` and ``notes`` of the
+        report; and the tables of the batches.
+    """
+    import pandas as pd
+
     if recogniser is not None:
         check_client("recogniser", recogniser)
-    several = "" not in services
-    keep_free(frame, SPEECH)
-    turns = count_of("speed", speed, "texts for each voice, or 0 for none")
-    at_once = callers_of("speed_concurrency", speed_concurrency)
-    how: dict[str, Any] = {
-        "store": store,
-        "concurrency": concurrency,
-        "executor": executor,
-        "give_up_after_s": give_up_after_s,
-    }
-    cast = cast_of(services, frame, voices, language, store, give_up_after_s)
-    tell_estimate(progress, "speak", plans_of(cast, text, store=store), then="recognise")
-    cast, sounds = spoken_by(cast, text, progress=stage_of(progress, "synthesize"), **how)
+    kept = {"temperature": temperature, "store": running["store"]}
+    plans = [plan for take in range(takes) for plan in _plans_of(cast, text, repeat=take, **kept)]
+    tell_estimate(progress, "speak", plans, then="recognise")
+    cast, sounds = _takes(cast, text, takes, progress, {**running, "temperature": temperature})
     heard, deaf = heard_by_one(
-        recognisers_of(cast, services, recogniser),
-        pd.concat(sounds),
+        {"": recogniser} if recogniser is not None else cast.services or services,
+        pd.concat(sounds, ignore_index=takes > 1),  # rows of one take stay at their places
         language,
         usual=next(iter(services)) if recogniser is None else "",
         identify=identify,
         progress=stage_of(progress, "transcribe"),
-        **how,
+        **running,
         **options,
     )
+    first = heard[heard["take"] == 0]
     timed, untimed = timed_or_why(
-        lambda: timed_voices(
-            cast.services,
-            cast.catalogues,
-            pd.concat(sounds),
-            text,
-            language,
-            turns,
-            at_once,
-            stage_of(progress, "speed"),
-        ),
-        no_speed(),
+        lambda: timed_voices(cast.services, cast.catalogues, first, text, language, *clock), no_speed()
     )
-    given = [*frame.columns, *(["system"] if several else [])]
-    scored, segments = scored_rows(heard, cast.unspoken, given, text, language, store)
-    tell_failed(scored)
-    return Report.of(
-        speech_report(
-            title,
-            scored,
-            text=text,
-            language=language,
-            segments=segments,
-            speed=timed,
-            record=record_of("round_trip", store, *sounds, heard, identify=identify, speed=turns, **options),
-            notes=[*cast.told_skipped(language), *told_gone(cast.gone), *deaf, *untimed],
-        )
-    )
+    scored, segments = scored_rows(heard, cast.unspoken, columns, text, language, running["store"])
+    notes = [*cast.told_skipped(language), *told_gone(cast.gone), *deaf, *untimed]
+    return scored, {"segments": segments, "speed": timed, "notes": notes}, [*sounds, heard]
 
 
-def plans_of(cast: Cast, text: str, **how: Any) -> list[Callable[[], batch.Plan]]:
+def _plans_of(cast: Cast, text: str, **how: Any) -> list[Callable[[], batch.Plan]]:
     """Functions that plan what each service speaks."""
     return [
         partial(batch.plan_synthesis, cast.part(name), client, text=text, prefix=SPEAK, **how)
@@ -159,16 +171,28 @@ def plans_of(cast: Cast, text: str, **how: Any) -> list[Callable[[], batch.Plan]
     ]
 
 
-def spoken_by(cast: Cast, text: str, *, needed: bool = True, **how: Any) -> tuple[Cast, list[pd.DataFrame]]:
-    """Have each service speak its texts. If a service can no longer be asked, the others continue."""
-    sounds, gone = asked_of_each(
-        cast.services, lambda name, client: spoken(client, cast.part(name), text, **how), needed=needed
-    )
-    return cast.without(gone), list(sounds.values())
+def _takes(
+    cast: Cast, text: str, takes: int, progress: StageProgress, how: dict[str, Any]
+) -> tuple[Cast, list[pd.DataFrame]]:
+    """Have each voice speak each text ``takes`` times; services that can no longer be asked are left out."""
+    import pandas as pd
+
+    sounds: list[pd.DataFrame] = []
+    pairs = []
+    for take in range(takes):
+        stage = "synthesize" if takes == 1 else f"synthesize, take {take + 1} of {takes}"
+        rows = cast.pairs if take == 0 else cast.pairs[cast.pairs["voice"].notna()]
+        turn = cast._replace(pairs=rows.assign(take=take))
+        asked = {"repeat": take, "progress": stage_of(progress, stage), **how}
+        speak = partial(_spoken_part, turn, text, asked)
+        done, gone = asked_of_each(turn.services, speak, needed=not sounds)
+        turn = turn.without(gone)
+        cast = cast.without({name: why for name, why in turn.gone.items() if name not in cast.gone})
+        sounds += list(done.values())
+        pairs.append(turn.pairs)
+    return cast._replace(pairs=pd.concat(pairs, ignore_index=True)), sounds
 
 
-def recognisers_of(
-    cast: Cast, services: Mapping[str, Client], recogniser: Client | None
-) -> Mapping[str, Client]:
-    """Return the recognisers to try for all voices, in order: the services, or the given recogniser."""
-    return {"": recogniser} if recogniser is not None else cast.services or services
+def _spoken_part(cast: Cast, text: str, how: dict[str, Any], name: str, client: Client) -> pd.DataFrame:
+    """Have one service speak its texts."""
+    return spoken(client, cast.part(name), text, **how)

@@ -56,10 +56,6 @@ def student_p(t: float, freedom: float) -> float:
 
     With t = sqrt(freedom) tan(angle) the density becomes cos(angle) ** (freedom - 1), up to a factor (Abramowitz and
     Stegun 1964, 26.7). The midpoint rule integrates it to eight digits.
-
-    Args:
-        t: The statistic.
-        freedom: Degrees of freedom, 1 or more.
     """
     place = math.atan(abs(t) / math.sqrt(freedom))
     steps = (np.arange(_STEPS) + 0.5) / _STEPS
@@ -96,11 +92,6 @@ def quantile(
     The interval goes from one value to another, so that it needs no assumption on the distribution. There are enough
     values if it has two ends: 6 for the median, 72 for 0.95, 368 for 0.99. Source: H. A. David, H. N. Nagaraja, Order
     Statistics (2003), section 7.1.
-
-    Args:
-        values: The values, in any order.
-        share: The part of all values that is below, in (0, 1).
-        turns: How many of them are independent: values of calls that began together count as one. None for all.
     """
     many = len(values) if turns is None else min(turns, len(values))
     ranks = _ranks(many, share)

@@ -1,28 +1,30 @@
-"""Changes between two reports of one study, as a report."""
+"""Changes between two reports of one study, as a report, with those of paired times."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from speechlab._arguments import refused
 from speechlab._platform import package_version
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._changes.speed import speed_changes
-from speechlab.evaluate._changes.tested import NAMES, changes
-from speechlab.evaluate._changes.translated import translation_changes
+from speechlab.evaluate._changes.tested import NAMES, changes, paired, translation_changes
 from speechlab.evaluate._made import SIDES
-from speechlab.evaluate._writing.columns import listed, plural
+from speechlab.evaluate._speech.summary import NO_SPEAKER
+from speechlab.evaluate._statistics import FEWEST, paired_ratio
+from speechlab.evaluate._writing.columns import listed, named, p_words, plural, sentence
 from speechlab.evaluate._writing.contents import Conclusion, Contents, Drawing, Finding, ShownRows
 from speechlab.evaluate._writing.differences import changes_words, differences_view
 from speechlab.evaluate._writing.folder import SOUNDS
 from speechlab.evaluate._writing.methods import methods_of, values_of
 from speechlab.evaluate._writing.record import service_of
-from speechlab.metrics import BETTER, DIFFERENCES, UNPAIRED, WORSE, judge, value_text
+from speechlab.metrics import BETTER, DIFFERENCES, RATIO, UNPAIRED, WORSE, judge, value_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
 
 _HEADS = ("group", "measure", "pairs", "difference", "95 % interval", "p (Holm)", "verdict")
 
@@ -37,9 +39,6 @@ def changes_between(now: Contents, earlier: Contents, names: Sequence[str] = NAM
         direction, and of rows that failed: the columns of ``differences``, ``group``, ``only_now`` and
         ``only_earlier`` (rows without a partner). ``differences`` has those of speed, too, which are corrected by
         themselves.
-
-    Raises:
-        InvalidRequestError: As of ``Report.compare``.
     """
     if "listening" in {now.study, earlier.study}:
         # S. Zieliński, F. Rumsey, S. Bech, On some biases encountered in modern audio quality listening tests,
@@ -92,29 +91,39 @@ def changes_between(now: Contents, earlier: Contents, names: Sequence[str] = NAM
 def _answer(summary: pd.DataFrame, speed: pd.DataFrame, names: tuple[str, str]) -> Conclusion:
     first, second = names
     plain = names == NAMES
-    parts = [
-        f"{listed(_brief(summary[summary['verdict'] == verdict]))} "
-        + (f"became {verdict}" if plain else f"is {verdict} in {second}")
-        for verdict in (WORSE, BETTER)
-        if (summary["verdict"] == verdict).any()
-    ]
+    shown = summary[summary["verdict"].isin([WORSE, BETTER])]
+    parts = []
+    for verdict in (WORSE, BETTER):
+        changed = [_changed(row) for row in shown[shown["verdict"] == verdict].to_dict("records")]
+        told = f"became {verdict}" if plain else f"is {verdict} in {second}"
+        if len(changed) == 1:
+            parts.append(f"{changed[0][0]} {told} ({changed[0][1]})")
+        elif changed:
+            parts.append(f"{listed([f'{about} ({values})' for about, values in changed])} {told}")
     nothing = "Nothing is shown to have changed" if plain else f"{first} and {second} are not shown to differ"
-    lead, sure = "; ".join(parts) or nothing, ""
+    lead = "; ".join(parts) or nothing
+    pairs = f"{plural(int(summary['n'].max()), 'row')} that both have"
     if (summary["verdict"] == UNPAIRED).all():
-        lead = f"{first} and {second} have no row in common, so nothing can be said of changes"
+        lead, sure = f"{first} and {second} have no row in common, so nothing can be said of changes", ""
+    elif len(shown):
+        sure = f"That is beyond chance ({p_words(shown['p_holm'].max())}, {pairs})."
     else:
-        pairs = plural(int(summary["n"].sum()), "row")
-        sure = f"Tested on {pairs} that both have, beyond chance where it is said."
+        few = ", too few to show one" if summary["n"].max() < FEWEST else ""
+        sure = f"No difference beyond chance on {pairs}{few}."
     if len(speed):
         sure += f" Speed: {'slower' if (speed['verdict'] == 'slower').any() else 'no slowing shown'}."
-    return Conclusion(f"{lead[:1].upper()}{lead[1:]}.", sure.strip())
+    return Conclusion(f"{sentence(lead)}.", sure.strip())
 
 
-def _brief(rows: pd.DataFrame) -> list[str]:
-    return [
-        f"{row['group']} ({value_text(row['value_a'], row['unit'])} to {value_text(row['value_b'], row['unit'])})"
-        for row in rows.to_dict("records")
-    ]
+def _changed(row: Mapping[Any, Any]) -> tuple[str, str]:
+    """What a row of the summary is about, such as ``heart in English``; and its values."""
+    *who, what = str(row["group"]).split(", ")
+    way = " to ".join(map(named, what.split(" → "))) if who or " → " in what else what
+    whose = [name for name in who if name != NO_SPEAKER]
+    about = f"{', '.join(whose)} in {way}" if whose else way
+    measure = "" if row["measure"] == row["group"] else f"{row['measure']} "
+    values = (value_text(row[side], row["unit"]) for side in ("value_a", "value_b"))
+    return about, f"{measure}{' to '.join(values)}"
 
 
 def _findings(summary: pd.DataFrame, speed: pd.DataFrame, names: tuple[str, str]) -> list[Finding]:
@@ -172,11 +181,7 @@ def _facts(record: Mapping[str, Any], names: tuple[str, str]) -> dict[str, str]:
 
 
 def _checked(names: Sequence[str]) -> tuple[str, str]:
-    """The names of two reports.
-
-    Raises:
-        InvalidRequestError: They are not two texts that differ from each other and from the heads of the table.
-    """
+    """The names of two reports."""
     given: list[Any] = [] if isinstance(names, str) or not isinstance(names, list | tuple) else list(names)
     if len(given) != 2 or not all(isinstance(one, str) and one.strip() for one in given):
         raise refused("names", names, "two texts, that of the report in brackets first: ('ours', 'theirs')")
@@ -186,3 +191,100 @@ def _checked(names: Sequence[str]) -> tuple[str, str]:
         )
         raise InvalidRequestError(message, parameter="names")
     return given[0], given[1]
+
+
+_LEVEL = 0.95
+_TIMES = {
+    "first_byte_s": "time to the first samples",
+    "first_audible_s": "time to the first sound",
+    "first_word_s": "time to the first word",
+    "total_s": "time to the end",
+    "first_partial_s": "time to the first partial",
+    "finalization_s": "time from the end of speech to the final text",
+}
+_NAMES = ("voice_name", "language")
+_DIRECTION = ("source_lang", "target_lang")
+
+
+def speed_changes(now: Contents, earlier: Contents) -> list[dict[str, Any]]:
+    """Compare the calls that both reports timed, voice by voice or system by system."""
+    later, former = _calls(now), _calls(earlier)
+    if not len(later) or not len(former):
+        return []
+    times = [name for name in _TIMES if name in later.columns and name in former.columns]
+    alike = _names_twice(later) or _names_twice(former)
+    keys = ("_group", *SIDES, *(["voice"] if alike else []), "file", "text")
+    both, _, _ = paired(later, former, keys, times)
+    rows = [
+        {"group": str(group), "measure": _TIMES[name], **_compared(calls, name)}
+        for group, calls in both.groupby("_group", sort=False)
+        for name in times
+    ]
+    return [row for row in rows if row["n"]]
+
+
+def _calls(report: Contents) -> pd.DataFrame:
+    """Timed calls without errors, each with its group."""
+    timed = report.speed
+    if "error" not in timed.columns or not len(timed):
+        return pd.DataFrame()
+    calls = timed[timed["error"].isna()]
+    names = [*SIDES, *(_NAMES[1:] if report.study == "recognition" else _NAMES)]
+    parts = [calls[name].astype(str) for name in names if name in calls.columns]
+    if set(_DIRECTION) <= set(calls.columns):
+        parts = [calls["system"].astype(str)] if (calls["system"] != "").any() else []
+        parts.append(calls["source_lang"].astype(str) + " → " + calls["target_lang"].astype(str))
+    group = parts[0].str.cat(pd.DataFrame(dict(enumerate(parts[1:]))), sep=", ") if parts[1:] else parts[0]
+    return _by_turn(calls.assign(_group=group).reset_index(drop=True))
+
+
+def _by_turn(calls: pd.DataFrame) -> pd.DataFrame:
+    """Calls that began together as one, with the geometric means of their times: they share what slows them."""
+    many = (
+        (calls["concurrency"] > 1).fillna(value=False)
+        if "concurrency" in calls.columns
+        else pd.Series(data=False, index=calls.index)
+    )
+    if not many.any():
+        return calls
+    items = [name for name in ("file", "text") if name in calls.columns]
+    keys = [name for name in ("_group", "concurrency", "turn", *SIDES, "voice") if name in calls.columns]
+    times = {name: _geometric for name in _TIMES if name in calls.columns}
+    turns = calls[many].groupby(keys, observed=True, sort=False)
+    joined: dict[str, Any] = dict.fromkeys(items, lambda part: "\x1f".join(sorted(part.astype(str))))
+    together = turns.agg({**times, **joined}).reset_index()
+    together["_group"] += ", " + together["concurrency"].astype(str) + " at once"
+    return pd.concat([calls[~many], together], ignore_index=True)
+
+
+def _geometric(times: pd.Series[float]) -> float:
+    known = times.dropna().astype("float64")
+    return float(np.exp(np.log(known[known > 0]).mean()))
+
+
+def _names_twice(calls: pd.DataFrame) -> bool:
+    """Whether several voices have the same name, so that only their ids differ."""
+    if "voice" not in calls.columns:
+        return False
+    return bool(calls.drop_duplicates(["_group", "voice"])["_group"].duplicated().any())
+
+
+def _compared(calls: pd.DataFrame, name: str) -> dict[str, Any]:
+    both = calls[[name, f"{name}_earlier"]].astype("float64").dropna()
+    both = both[(both > 0).all(axis=1)]
+    now, before = (both[column].to_numpy() for column in both.columns)
+    if not len(both):
+        return {"n": 0}
+    found = paired_ratio(now, before, _LEVEL)
+    return {
+        "unit": RATIO,
+        "n": len(both),
+        "value_a": float(np.median(before)),
+        "value_b": float(np.median(now)),
+        "difference": found.ratio,
+        "low": found.low,
+        "high": found.high,
+        "p": found.p,
+        "test": "Student's t of the logarithms",
+        "more": "slower",
+    }

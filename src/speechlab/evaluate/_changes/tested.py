@@ -1,4 +1,4 @@
-"""Pairs of rows of two reports, and tests of their differences by voice and language."""
+"""Pairs of rows of two reports, and tests of their differences by voice and language, or by direction."""
 
 from __future__ import annotations
 
@@ -12,14 +12,24 @@ from speechlab.evaluate._blocks import BLOCK, merged
 from speechlab.evaluate._made import SIDES
 from speechlab.evaluate._speech.summary import NO_SPEAKER
 from speechlab.evaluate._statistics import FEWEST
-from speechlab.evaluate._writing.differences import ENOUGH
-from speechlab.metrics import DIFFERENCES, WORSE, compare, score
+from speechlab.evaluate._writing.differences import BACK, CHRF, ENOUGH, of_study
+from speechlab.metrics import (
+    BETTER,
+    DIFFERENCES,
+    POINTS,
+    WORSE,
+    compare,
+    compare_translations,
+    score,
+    score_translations,
+)
 from speechlab.text import language_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from speechlab.evaluate._writing.contents import Contents
+
 
 _KEYS = ("id", "file", *SIDES, "voice_name", "language", "text")
 _HOW = {"unit": "unit", "norm": "normaliser", "counts": "way of counting"}
@@ -35,14 +45,7 @@ _ADDED = ("_group", "_block", "_key", "_speaker")
 
 
 def changes(now: Contents, earlier: Contents) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
-    """Compare the rows of two reports.
-
-    Returns:
-        The common rows, and the differences of each group.
-
-    Raises:
-        InvalidRequestError: The reports have no scores of speech, or were scored in different ways.
-    """
+    """Compare the rows of two reports."""
     later, former = (_tidy(report) for report in (now, earlier))
     check_systems(now, earlier)
     _check_alike(later, former)
@@ -112,11 +115,7 @@ def _ways(rows: pd.DataFrame) -> dict[str, dict[str, set[str]]]:
 
 
 def check_systems(now: Contents, earlier: Contents) -> None:
-    """Refuse to compare a report of several systems with a report of a single service.
-
-    Raises:
-        InvalidRequestError: Only one report has systems; the message names them.
-    """
+    """Refuse to compare a report of several systems with a report of a single service."""
     several = [report for report in (now, earlier) if "system" in report.table.columns]
     if len(several) == 1:
         names = ", ".join(map(repr, several[0].table["system"].astype(str).unique()))
@@ -128,11 +127,7 @@ def check_systems(now: Contents, earlier: Contents) -> None:
 
 
 def check_scored(summary: list[dict[str, Any]]) -> None:
-    """Refuse reports without anything to compare.
-
-    Raises:
-        InvalidRequestError: No row has a score, and none failed.
-    """
+    """Refuse reports without anything to compare."""
     if not summary:
         message = "the two reports have no scored row; their tables say why"
         raise InvalidRequestError(message, parameter="earlier")
@@ -141,14 +136,7 @@ def check_scored(summary: list[dict[str, Any]]) -> None:
 def paired(
     later: pd.DataFrame, former: pd.DataFrame, keys: Sequence[str], kept: Sequence[str]
 ) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """Return the rows of both reports side by side, and the rows of each report only.
-
-    Args:
-        later: Rows of the later report.
-        former: Rows of the earlier report.
-        keys: Columns that identify a row; columns that one of the reports lacks are ignored.
-        kept: Columns of the earlier rows beside the later ones, with ``_earlier`` at the end of their names.
-    """
+    """Rows of both reports side by side, ``kept`` of the earlier ones as ``_earlier``; and those of each alone."""
     shared = [name for name in keys if name in later.columns and name in former.columns]
     here, there = (_keyed(rows, shared) for rows in (later, former))
     earlier = there[[name for name in ("_key", *kept) if name in there.columns]].add_suffix("_earlier")
@@ -246,13 +234,7 @@ def failed_rows(pairs: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def changed_rows(pairs: pd.DataFrame, old: Sequence[str], difference: str) -> pd.DataFrame:
-    """Return the common rows of both reports, the largest changes first.
-
-    Args:
-        pairs: The pairs of :func:`paired`, with the column of the differences.
-        old: Columns of the earlier rows to keep.
-        difference: Column of the differences.
-    """
+    """Return the common rows of both reports, the largest changes first."""
     none = {name for name in SIDES if name in pairs.columns and pairs[name].eq("").all()}
     kept = [
         name
@@ -261,3 +243,78 @@ def changed_rows(pairs: pd.DataFrame, old: Sequence[str], difference: str) -> pd
     ]
     order = pairs[difference].abs().fillna(-1).sort_values(ascending=False, kind="stable").index
     return pairs.loc[order, [*kept, *old, difference]].reset_index(drop=True)
+
+
+_TEXT_KEYS = ("id", "system", "source_lang", "target_lang", "text", "reference")
+_KEPT = ("translation", "back_translation", "chrf", "back_chrf", "status")
+
+
+def translation_changes(now: Contents, earlier: Contents) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
+    """Compare the rows of two reports of translations, by chrF, or by that of back-translations."""
+    check_systems(now, earlier)
+    later, former = (_tidy_texts(report) for report in (now, earlier))
+    pairs, new, gone = paired(later, former, _TEXT_KEYS, _KEPT)
+    sides = ("reference", "translation", CHRF), ("text", "back_translation", BACK)
+    unit = sides[0] if all("reference" in rows.columns for rows in (later, former)) else sides[1]
+    summary = [*_directions(pairs, new, gone, *unit), *failed_rows(pairs)]
+    check_scored(summary)
+    score = "chrf" if unit[2] == CHRF else "back_chrf"
+    found = pairs.assign(score_difference=_numbers(pairs, score) - _numbers(pairs, f"{score}_earlier"))
+    old = ("translation_earlier", f"{score}_earlier", "status_earlier")
+    kept = [name for name in old if name in found.columns]
+    return changed_rows(found, kept, "score_difference"), summary
+
+
+def _numbers(rows: pd.DataFrame, name: str) -> Any:
+    import pandas as pd
+
+    column = rows[name] if name in rows.columns else pd.Series(float("nan"), index=rows.index)
+    return column.astype("float64")
+
+
+def _tidy_texts(report: Contents) -> pd.DataFrame:
+    """Rows with the column names of the study, each with its direction."""
+    rows = report.plain_rows()
+    group = rows["source_lang"].astype(object).map(str) + " → " + rows["target_lang"].astype(object).map(str)
+    if "system" in rows.columns:
+        group = rows["system"].astype(object).map(str) + ", " + group
+    return rows.assign(_group=group).reset_index(drop=True)
+
+
+def _directions(
+    pairs: pd.DataFrame, new: pd.DataFrame, gone: pd.DataFrame, said: str, heard: str, unit: str
+) -> list[dict[str, Any]]:
+    """Return a row of the summary for each direction with scores."""
+    found = []
+    for name in dict.fromkeys([*pairs["_group"], *new["_group"], *gone["_group"]]):
+        here, alone, before = (rows[rows["_group"] == name] for rows in (pairs, new, gone))
+        code = next(iter([*here["target_lang"], *alone["target_lang"], *before["target_lang"]]))
+        facts = {"group": name, "language": str(code), "measure": unit, "more": BETTER}
+        facts |= {"only_now": len(alone), "only_earlier": len(before)}
+        both = _answered(here, said, heard, f"{heard}_earlier")
+        if len(both):
+            found.append({**_tested(both, said, heard), **facts})
+            continue
+        scores = [_score(_answered(rows, said, heard), said, heard) for rows in (before, alone)]
+        if any(score == score for score in scores):
+            told = {"value_a": scores[0], "value_b": scores[1], "difference": scores[1] - scores[0]}
+            found.append({**facts, **told, "unit": POINTS, "n": 0})
+    return found
+
+
+def _answered(rows: pd.DataFrame, *names: str) -> pd.DataFrame:
+    return rows.dropna(subset=list(names)) if set(names) <= set(rows.columns) else rows.iloc[:0]
+
+
+def _tested(both: pd.DataFrame, said: str, heard: str) -> dict[str, Any]:
+    # A repeated text counts as one text: its translations are swapped together.
+    groups = None if both["_block"].is_unique else both["_block"].tolist()
+    sides = {"earlier": both[f"{heard}_earlier"].tolist(), "now": both[heard].tolist()}
+    found = of_study(compare_translations(both[said].tolist(), sides, metrics=["chrf"], groups=groups))
+    return {str(name): value for name, value in found.iloc[0].items()}
+
+
+def _score(rows: pd.DataFrame, said: str, heard: str) -> float:
+    if not len(rows):
+        return float("nan")
+    return score_translations(rows[said].tolist(), rows[heard].tolist(), metrics=["chrf"]).chrf

@@ -41,11 +41,7 @@ _CODES = "speechlab: language codes"
 
 
 def rated_clips(count: object) -> int:
-    """Return the number of clips of each voice that DNSMOS rates.
-
-    Raises:
-        InvalidRequestError: The value is not such a number.
-    """
+    """Return the number of clips of each voice that DNSMOS rates."""
     if count is None:
         installed = all(find_spec(name) is not None for name in ("onnxruntime", "speechmos"))
         return _RATED if installed else 0

@@ -1,4 +1,4 @@
-"""The report of the study of voices."""
+"""The report of the study of voices: how well they are understood, whose the errors are, how they sound."""
 
 from __future__ import annotations
 
@@ -7,21 +7,30 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from speechlab._arguments import is_missing
 from speechlab.evaluate._arguments import code_or_none
-from speechlab.evaluate._choice.advice import choices
-from speechlab.evaluate._choice.measured import sounds, voice_keys
-from speechlab.evaluate._choice.order import full_names
-from speechlab.evaluate._choice.tables import errors_view, sound_view, voices_view
+from speechlab.evaluate._choice.measured import RATED, sounds, voice_keys
+from speechlab.evaluate._choice.order import choices, full_names
 from speechlab.evaluate._speech.answer import answer_of
 from speechlab.evaluate._speech.report import speech_methods, speech_report
 from speechlab.evaluate._speech.summary import summarized
-from speechlab.evaluate._speech.tables import load_views
+from speechlab.evaluate._speech.tables import (
+    interval_column,
+    load_views,
+    ranked_rows,
+    rows_column,
+    start_column,
+)
+from speechlab.evaluate._writing.columns import Shown, View, count, number, rate, text
 from speechlab.evaluate._writing.contents import Contents, Finding
 from speechlab.evaluate._writing.differences import of_study
 from speechlab.metrics import judge
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from speechlab.evaluate._choice.order import Order
+
 
 _ATTRIBUTED = (
     *("shared_rate", "engine_rate", "own_rate"),
@@ -35,16 +44,7 @@ _RANKED = ("group", "first_share", "p_best", "needed")
 def voices_report(
     title: str, table: pd.DataFrame, text: str, language: str, order: Order, **facts: Any
 ) -> Contents:
-    """Report measured rows of voices that were put in order.
-
-    Args:
-        title: Title of the report.
-        table: The rows.
-        text: Column of the sentences.
-        language: Column of the languages.
-        order: The order of the voices.
-        **facts: Segments, speed, record and notes, as for :func:`speech_report`.
-    """
+    """Report measured rows of voices that were put in order."""
     speed = facts["speed"]
     summary = summarized(table, language, speed, groups=text, items=text)
     summary = summary.merge(sounds(table, language), on=voice_keys(summary), how="left")
@@ -57,11 +57,6 @@ def voices_report(
     named = choice.assign(voice_name=full_names(choice)) if "system" in choice.columns else choice
     facts |= {"conclusion": answer_of(named.rename(columns={"voice_name": "name"})), "summary": summary}
     report = speech_report(title, table, text=text, language=language, **facts)
-    shared = not summary["ranking_rate"].equals(summary["own_rate"])
-    rates = {"rates": ["ranking_rate", *(["own_rate"] if shared else [])]}
-    bars = [
-        replace(one, options={**one.options, **rates}) for one in report.drawings if one.frames == ("rates",)
-    ]
     timed = f"{len(speed)} calls, one at a time, voices in turns" if len(speed) else "not measured"
     none = pd.DataFrame()
     more = {"attributed": found.errors if found else none, "variance": found.variance if found else none}
@@ -77,7 +72,6 @@ def voices_report(
             sound_view(summary, timed=len(speed) > 0),
             *load_views(speed),
         ),
-        drawings=(*bars, *(one for one in report.drawings if one.frames != ("rates",))),
         said=speech_methods(
             title, table, summary, speed, *_done(table, order, compared=any(map(len, pairs)))
         ),
@@ -130,3 +124,94 @@ def _of_services(choice: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
         for name in ("system", "voice_name")
     }
     return choice.assign(**found)[["language", "system", *choice.columns[1:]]]
+
+
+_PACES = (("morae_per_s", "morae/s"), ("words_per_s", "words/s"), ("characters_per_s", "characters/s"))
+_FLAGS = ("clipped", "truncated", "repeated")
+
+
+def voices_view(summary: pd.DataFrame) -> View:
+    """Return the error rates of the voices, and the certainty of their order."""
+    columns = [
+        *_who(summary),
+        rows_column("sentences"),
+        rate("error rate", "ranking_rate", strong=True),
+        interval_column("sentences"),
+        rate("with notation", "notation_rate", optional=True),
+        text("group", "group"),
+        *(
+            [number("first sound (s)", start_column(summary))]
+            if start_column(summary) in summary.columns
+            else []
+        ),
+    ]
+    note = (
+        "The fewest errors of each language first. Japanese is counted in readings, English and Chinese without "
+        "differences of notation."
+    )
+    return View.of("The voices", columns, ranked_rows(summary), note)
+
+
+def errors_view(summary: pd.DataFrame) -> View:
+    """Return the attribution of the errors."""
+    columns = [
+        *_who(summary),
+        rate("the voice's own", "own_rate", strong=True),
+        rate("its engine's", "engine_rate", optional=True),
+        rate("whatever the voice", "shared_rate"),
+        count("homophones", "homophones", optional=True),
+        count("numbers", "number_errors", optional=True),
+        count("spellings", "spelling_errors", optional=True),
+        Shown("takes vary by (points)", _takes, figure=True, optional=True),
+    ]
+    note = (
+        "The recogniser's slips by chance are among a voice's own errors. Homophones, numbers and spellings only "
+        "look wrong, and are not among them."
+    )
+    return View.of("Whose the errors are", columns, summary, note)
+
+
+def sound_view(summary: pd.DataFrame, *, timed: bool) -> View:
+    """Return the speed and the sound of the voices."""
+    columns = [
+        *_who(summary),
+        number("first sound (s)", start_column(summary), optional=True, ends=True),
+        number("RTF", "rtf", optional=True, ends=True),
+        number("loudness (LUFS)", "loudness_lufs", ".1f"),
+        Shown("speaking rate", _pace, figure=True),
+        Shown("silence before, after (s)", _silence, figure=True),
+        number("longest pause (s)", "longest_pause_s"),
+        number("DNSMOS (1 to 5)", "dnsmos_overall", optional=True),
+        *(number(name.removeprefix(RATED), name) for name in summary.columns if str(name).startswith(RATED)),
+        Shown("looks wrong", _flags, optional=True),
+    ]
+    speed = "Speed: medians of calls made one at a time, voices in turns, with their range. " if timed else ""
+    note = (
+        f"{speed}Sound: medians of the clips. DNSMOS hears noise and distortion, not how natural a voice is."
+    )
+    return View.of("Speed and sound", columns, summary, note)
+
+
+def _who(summary: pd.DataFrame) -> list[Shown]:
+    sides = [text("system", "system")] if "system" in summary.columns else []
+    return [*sides, text("voice", "voice_name", strong=True), text("language", "language")]
+
+
+def _pace(row: Mapping[Any, Any]) -> str | None:
+    return next((f"{row[name]:.1f} {unit}" for name, unit in _PACES if not is_missing(row.get(name))), None)
+
+
+def _silence(row: Mapping[Any, Any]) -> str | None:
+    before, after = row.get("leading_silence_s"), row.get("trailing_silence_s")
+    if is_missing(before) or is_missing(after):
+        return None
+    return f"{before:.2f}, {after:.2f}"
+
+
+def _takes(row: Mapping[Any, Any]) -> str | None:
+    return None if is_missing(row.get("take_sd")) else f"±{100 * row['take_sd']:.1f}"
+
+
+def _flags(row: Mapping[Any, Any]) -> str | None:
+    told = [f"{row[name]} {name}" for name in _FLAGS if not is_missing(row.get(name)) and row[name]]
+    return ", ".join(told) or None

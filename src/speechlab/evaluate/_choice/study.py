@@ -5,21 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from speechlab import batch
-from speechlab._arguments import is_whole_number, refused
 from speechlab._brief import briefly
-from speechlab.evaluate._arguments import check_client, columns_of, count_of, keep_free
+from speechlab.evaluate._arguments import columns_of, keep_free, whole_number
 from speechlab.evaluate._choice.measured import RATED, measured, rated_clips
 from speechlab.evaluate._choice.order import ordered
 from speechlab.evaluate._choice.report import voices_report
 from speechlab.evaluate._made import VOICES
 from speechlab.evaluate._report import Report
-from speechlab.evaluate._round_trip import plans_of, recognisers_of, spoken_by
-from speechlab.evaluate._speech.rows import heard_by_one, scored_rows
+from speechlab.evaluate._round_trip import spoken_and_heard
 from speechlab.evaluate._speech.scorers import named_functions
-from speechlab.evaluate._speech.speed import callers_of, no_speed, timed_or_why, timed_voices
-from speechlab.evaluate._systems import services_of, told_gone
+from speechlab.evaluate._speech.speed import clock_of
+from speechlab.evaluate._systems import services_of
 from speechlab.evaluate._voices import cast_of, engines_of, recorded_voices
-from speechlab.evaluate._writing.record import StageProgress, record_of, stage_of, tell_estimate, tell_failed
+from speechlab.evaluate._writing.record import StageProgress, record_of, stage_of, tell_failed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -29,7 +27,6 @@ if TYPE_CHECKING:
     from speechlab.client import Client
     from speechlab.contract import Voice
     from speechlab.evaluate._choice.measured import ClipMeasure
-    from speechlab.evaluate._voices import Cast
     from speechlab.store import Store
 
 
@@ -108,52 +105,44 @@ def voices(
         AuthenticationError: The service refuses the API key.
         APIConnectionError: No service can be reached.
     """
-    import pandas as pd
-
     frame, (text, language) = columns_of(frame, text=text, language=language)
     if lab is None:
         lab, frame, speed = *recorded_voices(frame, text, language, audio, voice, recogniser), 0
     services = services_of(lab)
-    if recogniser is not None:
-        check_client("recogniser", recogniser)
-    several = "" not in services
     keep_free(frame, VOICES)
-    turns = count_of("speed", speed, "texts for each voice, or 0 for none")
-    clock = (turns, callers_of("speed_concurrency", speed_concurrency), stage_of(progress, "speed"))
+    clock = clock_of(speed, speed_concurrency, "texts for each voice, or 0 for none", progress)
     rated, own = rated_clips(dnsmos), named_functions(measures, "measures", RATED)
-    if not is_whole_number(takes) or takes < 1:
-        raise refused("takes", takes, "a whole number from 1 on")
+    takes = whole_number("takes", takes, 1)
     once = frame[~frame[[language, text]].map(repr).duplicated()]  # cells may be no texts, such as lists
     cast = cast_of(services, once, voices, language, store, give_up_after_s)
-    pairs = _named(cast.pairs).assign(take=0, engine=engines_of(cast, engines))
-    cast = cast._replace(pairs=pairs)
+    cast = cast._replace(pairs=_named(cast.pairs).assign(take=0, engine=engines_of(cast, engines)))
     running: dict[str, Any] = {"store": store, "give_up_after_s": give_up_after_s}
     running |= {"concurrency": concurrency, "executor": executor}
-    kept = {"temperature": temperature, "store": store}
-    plans = [plan for take in range(takes) for plan in plans_of(cast, text, repeat=take, **kept)]
-    tell_estimate(progress, "speak", plans, then="recognise")
-    cast, sound = _takes(cast, text, takes, progress, {**running, "temperature": temperature})
-    how = {**running, **options, "progress": stage_of(progress, "transcribe"), "identify": identify}
-    how["usual"] = next(iter(services)) if recogniser is None else ""
-    ears = recognisers_of(cast, services, recogniser)
-    heard, deaf = heard_by_one(ears, pd.concat(sound, ignore_index=True), language, **how)
-    first = heard[heard["take"] == 0]
-    timed, untimed = timed_or_why(
-        lambda: timed_voices(cast.services, cast.catalogues, first, text, language, *clock), no_speed()
-    )
-    told = {"takes": takes, "temperature": temperature, "speed": turns, "dnsmos": rated, "identify": identify}
-    given = [*once.columns, "take", "engine", *(["system"] if several else [])]
-    scored, segments = scored_rows(heard, cast.unspoken, given, text, language, store)
-    record = record_of("voices", store, *sound, heard, **told, **options)
+    columns = [*once.columns, "take", "engine", *(["system"] if "" not in services else [])]
+    asked: dict[str, Any] = {
+        "recogniser": recogniser,
+        "identify": identify,
+        "clock": clock,
+        "progress": progress,
+    }
+    asked |= {"takes": takes, "temperature": temperature, "running": running, "options": options}
+    scored, facts, batches = spoken_and_heard(cast, services, columns, text, language, **asked)
+    told = {
+        "takes": takes,
+        "temperature": temperature,
+        "speed": clock[0],
+        "dnsmos": rated,
+        "identify": identify,
+    }
+    record = record_of("voices", store, *batches, **told, **options)
     table = measured(scored, text, language, rated, stage_of(progress, "quality"), own, store)
     order = ordered(table, text, language)
-    notes = [*order.notes, *cast.told_skipped(language), *told_gone(cast.gone), *deaf, *untimed]
+    notes = [*order.notes, *facts.pop("notes")]
     if less := len(frame) - len(once):
         what = "1 row repeats a sentence" if less == 1 else f"{less} rows repeat sentences"
         notes.append(f"{what} of the table; each sentence counts once.")
     tell_failed(table)
-    facts = {"segments": segments, "speed": timed, "record": record, "notes": notes}
-    return Report.of(voices_report(title, table, text, language, order, **facts))
+    return Report.of(voices_report(title, table, text, language, order, notes=notes, record=record, **facts))
 
 
 def _named(pairs: pd.DataFrame) -> pd.DataFrame:
@@ -165,25 +154,3 @@ def _named(pairs: pd.DataFrame) -> pd.DataFrame:
         return pairs
     full = pairs["voice_name"] + " [" + pairs["voice"].str[:8] + "]"
     return pairs.assign(voice_name=pairs["voice_name"].mask(pairs["voice"].isin(twice), full))
-
-
-def _takes(
-    cast: Cast, text: str, takes: int, progress: StageProgress, how: dict[str, Any]
-) -> tuple[Cast, list[pd.DataFrame]]:
-    """Have each voice speak each sentence ``takes`` times, without services that could not be asked."""
-    import pandas as pd
-
-    stages = (
-        ["synthesize"] if takes == 1 else [f"synthesize, take {take + 1} of {takes}" for take in range(takes)]
-    )
-    sounds: list[pd.DataFrame] = []
-    pairs = []
-    for take, stage in enumerate(stages):
-        rows = cast.pairs if take == 0 else cast.pairs[cast.pairs["voice"].notna()]
-        turn = cast._replace(pairs=rows.assign(take=take))
-        asked = {"repeat": take, "progress": stage_of(progress, stage), **how}
-        turn, done = spoken_by(turn, text, needed=not sounds, **asked)
-        cast = cast.without({name: why for name, why in turn.gone.items() if name not in cast.gone})
-        sounds += done
-        pairs.append(turn.pairs)
-    return cast._replace(pairs=pd.concat(pairs, ignore_index=True)), sounds

@@ -1,4 +1,4 @@
-"""The report of a listening test."""
+"""The report of a listening test, with its answer: which system is preferred, or whether a difference is heard."""
 
 from __future__ import annotations
 
@@ -6,29 +6,39 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from speechlab._platform import package_version
-from speechlab.evaluate._listening.answer import listening_answer
 from speechlab.evaluate._listening.simulated import SIMULATED
+from speechlab.evaluate._listening.summary import (
+    agreement_of,
+    counted,
+    differences_of,
+    listeners_of,
+    scale_of,
+    summary_of,
+)
 from speechlab.evaluate._writing.columns import (
     Shown,
     View,
     chance,
     count,
     interval_text,
+    listed,
     number,
     p_text,
+    p_words,
     text,
 )
-from speechlab.evaluate._writing.contents import Contents, Drawing, ShownRows
+from speechlab.evaluate._writing.contents import Conclusion, Contents, Drawing, ShownRows
 from speechlab.evaluate._writing.methods import methods_of
 from speechlab.listening import METHODS
 from speechlab.metrics import ALIKE, BETTER
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Hashable, Mapping, Sequence
 
     import pandas as pd
 
     from speechlab.evaluate._writing.contents import Finding
+
 
 _LISTED = 3
 _MANY = 3
@@ -36,33 +46,17 @@ _MANY = 3
 
 
 def listening_report(
-    title: str,
-    table: pd.DataFrame,
-    summary: pd.DataFrame,
-    differences: pd.DataFrame,
-    listeners: pd.DataFrame,
-    agreement: float,
-    scale: pd.DataFrame | None,
-    findings: Sequence[Finding],
-    method: str,
-    smallest: float,
-    record: Mapping[str, Any],
+    title: str, table: pd.DataFrame, findings: Sequence[Finding], record: Mapping[str, Any]
 ) -> Contents:
-    """Report what listeners heard.
-
-    Args:
-        title: Title of the report.
-        table: The answers, with ``excluded``.
-        summary: The systems.
-        differences: Their differences.
-        listeners: The listeners.
-        agreement: Krippendorff's alpha.
-        scale: The systems on one scale, for pairs.
-        findings: What was excluded, and why.
-        method: Method of the test.
-        smallest: The smallest difference that matters.
-        record: The record of the study.
-    """
+    """Report what listeners heard: answers with ``excluded``, what was found of them, and how they are to be read."""
+    settings, method = record["settings"], str(record["test"]["method"])
+    smallest, drawn = settings["smallest"], (settings["draws"], settings["seed"])
+    answers, listeners = counted(table), listeners_of(table)
+    summary, differences = summary_of(answers, method, *drawn), differences_of(answers, method, smallest)
+    scale, agreement = scale_of(answers, method, *drawn), agreement_of(answers, method)
+    odd = [name for names in _odd(listeners).values() for name in names]
+    plain = answers[~answers["listener"].isin(odd)]
+    without = differences_of(plain, method, smallest) if odd and len(plain) else None
     simulated = "session" in table and table["session"].astype(str).str.startswith(SIMULATED).any()
     seen = ["listener", "item", "system", "score", "order", "time_s", "excluded"]
     seen[3:3] = ["other", "choice"] if method in {"ab", "abx"} else []
@@ -82,7 +76,12 @@ def listening_report(
         table,
         summary,
         listening_answer(
-            method, summary, differences, listeners, "simulated listener" if simulated else "listener"
+            method,
+            summary,
+            differences,
+            listeners,
+            without,
+            "simulated listener" if simulated else "listener",
         ),
         "listening",
         findings=tuple(findings),
@@ -172,7 +171,7 @@ def _listeners_view(listeners: pd.DataFrame, method: str, agreement: float, *, e
     columns = [
         text("listener", "listener"),
         Shown("answers", lambda row: str(row["answers"]) + ("" if row["finished"] else " (not finished)")),
-        Shown("checks passed", _passed, figure=True),
+        Shown("checks passed", _passed, figure=True, optional=True),
         number("mean", "mean", f".{METHODS[method].digits}f"),
         number("agreement", "agreement"),
         number("minutes", "minutes", ".1f"),
@@ -209,3 +208,134 @@ def _more(row: Mapping[Any, Any]) -> str:
         if value < math.inf
     ]
     return " or ".join(ways) or "more listeners and more items"
+
+
+_FEWEST = 6
+_STRAIGHT = 0.9
+"""Share of the commonest answer from which a listener is named, with enough answers."""
+_ANSWERS = 8
+_NUMBERS = ("no", "one", "two", "three", "four", "five")
+
+
+def listening_answer(
+    method: str,
+    summary: pd.DataFrame,
+    differences: pd.DataFrame,
+    listeners: pd.DataFrame,
+    without: pd.DataFrame | None,
+    who: str,
+) -> Conclusion:
+    """Return what the listeners (``who``) prefer, how sure that is, and the same ``without`` odd ones."""
+    if not len(differences):
+        return Conclusion("One system has nothing to be compared with.", "Give two or more.")
+    tested = [str(name) for name in summary[summary["role"] == "test"]["system"]]
+    odd = _odd_words(listeners)
+
+    def answer(pairs: pd.DataFrame) -> Conclusion:
+        return _heard(pairs, who) if method == "abx" else _preferred(method, pairs, tested, who)
+
+    found = answer(differences)
+    if without is not None and len(without):
+        odd += f" Without them: {answer(without).text}"
+    return Conclusion(found.text, f"{found.certainty}{odd}".strip())
+
+
+def _preferred(method: str, pairs: pd.DataFrame, systems: list[str], noun: str) -> Conclusion:
+    """Compare the best system with the next one."""
+    best, second = systems[0], systems[1]
+    rows = pairs.to_dict("records")
+    own = [row for row in rows if {row["a"], row["b"]} == {best, second}]
+    if not own:  # pairs that nobody heard in one question
+        return Conclusion(
+            f"{best} and {second} were not compared with each other.", "Their means are in the table."
+        )
+    row = own[0]
+    who = _who(row, noun)
+    sign = 1 if row["b"] == best else -1
+    digits = METHODS[method].digits
+    points = "of preference" if method == "ab" else "points"
+    gap = f"{sign * row['difference']:.{digits}f} {points}"
+    ends = sorted((sign * row["low"], sign * row["high"]))
+    span = interval_text(ends[0], ends[1], f".{digits}f")
+    gap = f"{gap}, 95 % interval {span}" if span else gap
+    if row["verdict"] != ALIKE:
+        others = pairs[(pairs["a"] == best) | (pairs["b"] == best)]
+        rest = int((others["verdict"] == ALIKE).sum())
+        more = f" Against {rest} of the others it is not shown to be better." if rest else ""
+        return Conclusion(
+            f"{best} is preferred to {second} by {who} ({gap}).",
+            f"That is beyond chance, {p_words(row['p_holm'])}.{more}",
+        )
+    few = min(row["listeners"], row["items"]) < _FEWEST
+    what = f"{who[:1].upper()}{who[1:]} cannot tell {best} from {second}."
+    if few:
+        return Conclusion(
+            what, f"No difference, however clear, shows with fewer than {_FEWEST} listeners or items."
+        )
+    told = f"{best} is ahead by {gap}, which may be chance ({p_words(row['p_holm'])}).{_needed(row)}"
+    behind = [name for name in systems[2:] if _beaten(name, (best, second), rows)]
+    return Conclusion(what, f"Both are preferred to {listed(behind)}. {told}" if behind else told)
+
+
+def _beaten(name: str, leaders: tuple[str, str], rows: list[dict[Hashable, Any]]) -> bool:
+    """Whether each of two systems is significantly better than a third one."""
+    verdicts = [
+        row["verdict"] for row in rows for leader in leaders if {row["a"], row["b"]} == {name, leader}
+    ]
+    return len(verdicts) == len(leaders) and ALIKE not in verdicts
+
+
+def _heard(pairs: pd.DataFrame, noun: str) -> Conclusion:
+    rows = sorted(pairs.to_dict("records"), key=lambda row: float(row["p_holm"]))
+    first = rows[0]
+    names = f"{first['a']} and {first['b']}"
+    right = f"{0.5 + first['difference']:.0%} right, {p_words(first['p_holm'])}"
+    who = _who(first, noun)
+    if first["verdict"] != ALIKE:
+        heard = sum(row["verdict"] != ALIKE for row in rows)
+        more = f" Of {len(rows)} pairs, {heard} are told apart." if len(rows) > 1 else ""
+        return Conclusion(
+            f"{who[:1].upper()}{who[1:]} hear a difference between {names} ({right}).", more.strip()
+        )
+    return Conclusion(
+        f"{who[:1].upper()}{who[1:]} are not shown to hear a difference between {names}.",
+        f"They were {right}.{_needed(first)}",
+    )
+
+
+def _who(row: Mapping[Hashable, Any], noun: str) -> str:
+    count = int(row["listeners"])
+    number = _NUMBERS[count] if count < len(_NUMBERS) else f"{count:,}"
+    return f"{number} {noun if count == 1 else f'{noun}s'}"
+
+
+def _needed(row: Mapping[Hashable, Any]) -> str:
+    more = row["more_listeners"]
+    if math.isnan(more) or math.isinf(more) or more <= 0:
+        return ""
+    return f" About {more:.0f} more listeners would find a difference that matters."
+
+
+def _odd(listeners: pd.DataFrame) -> dict[str, list[str]]:
+    """Listeners who gave nearly always the same answer, or turned the scale around, by what they did."""
+    if not len(listeners):
+        return {}
+    enough = listeners[(listeners["excluded"] == "") & (listeners["answers"] >= _ANSWERS)]
+    if not len(enough):
+        return {}
+    straight, turned = enough["same_answer"] >= _STRAIGHT, enough["agreement"] <= -0.5
+    found = {
+        "gave nearly always the same answer": enough.loc[straight, "listener"].tolist(),
+        "answered as if the scale were turned": enough.loc[turned & ~straight, "listener"].tolist(),
+    }
+    return {what: names for what, names in found.items() if names}
+
+
+def _odd_words(listeners: pd.DataFrame) -> str:
+    told = [f"{_names(names)} {what}" for what, names in _odd(listeners).items()]
+    return f" {'; '.join(told)}." if told else ""
+
+
+def _names(listeners: list[str]) -> str:
+    more = f" and {len(listeners) - 3} more" if len(listeners) > 3 else ""
+    return ", ".join(map(str, listeners[:3])) + more

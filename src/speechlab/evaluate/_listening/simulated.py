@@ -12,6 +12,7 @@ import pandas as pd
 from speechlab._arguments import is_number, is_whole_number, refused
 from speechlab._brief import briefly
 from speechlab.errors import InvalidRequestError
+from speechlab.evaluate._arguments import whole_number
 from speechlab.evaluate._listening.summary import differences_of
 from speechlab.listening import COLUMNS, METHODS, read_key
 from speechlab.metrics import BETTER
@@ -64,9 +65,9 @@ def simulated_listeners(
         InvalidRequestError: An option is out of range, a system has no score, or the test is not a MOS test.
     """
     read, means = _checked(key, scores)
-    _check_count("listeners", listeners, 1, _MAX_LISTENERS)
+    listeners = whole_number("listeners", listeners, 1, _MAX_LISTENERS)
     spread = _spread(listener_sd, item_sd, answer_sd)
-    random = np.random.default_rng(_seed(seed))
+    random = np.random.default_rng(whole_number("seed", seed))
     names = [f"simulated {one + 1:0{len(str(listeners))}}" for one in range(listeners)]
     tested = [trial for trial in read.trials if trial.role == "test"]
     made = _drawn(tested, means, listeners, spread, random)
@@ -133,25 +134,24 @@ def listening_power(
     counts = [listeners] if is_whole_number(listeners) else listeners
     if not isinstance(counts, Iterable) or not (counts := list(counts)):
         raise refused("listeners", listeners, "a number of listeners, or several")
-    for count in counts:
-        _check_count("listeners", count, 2, _MAX_LISTENERS)
-    _check_count("tests", tests, 20, _MAX_TESTS)
+    counts = [whole_number("listeners", count, 2, _MAX_LISTENERS) for count in counts]
+    tests = whole_number("tests", tests, 20, _MAX_TESTS)
     spread = _spread(listener_sd, item_sd, answer_sd)
-    random = np.random.default_rng(_seed(seed))
+    random = np.random.default_rng(whole_number("seed", seed))
     asked = [trial for trial in read.trials if trial.role == "test"]
     items = len({trial.item for trial in asked})
     rows = []
     for count in counts:
         found = dict.fromkeys((frozenset(pair) for pair in combinations(means, 2)), 0)
-        table = _asked(asked, int(count))
+        table = _asked(asked, count)
         for _ in range(tests):
-            table["score"] = _drawn(asked, means, int(count), spread, random).ravel()
+            table["score"] = _drawn(asked, means, count, spread, random).ravel()
             pairs = differences_of(table, read.method, METHODS[read.method].smallest)
             for one, other in pairs.loc[pairs["verdict"] == BETTER, ["b", "a"]].itertuples(index=False):
                 found[frozenset((one, other))] += means[one] >= means[other]
         for one, other in combinations(sorted(means, key=lambda name: -means[name]), 2):
             share = found[frozenset((one, other))] / tests
-            rows.append((int(count), items, other, one, means[one] - means[other], share, tests))
+            rows.append((count, items, other, one, means[one] - means[other], share, tests))
     return pd.DataFrame(rows, columns=["listeners", "items", "a", "b", "difference", "found", "tests"])
 
 
@@ -227,14 +227,3 @@ def _spread(listener_sd: float, item_sd: float, answer_sd: float) -> tuple[float
         if not is_number(value) or not 0 <= value <= 4:
             raise refused(name, value, "a number from 0 to 4")
     return float(listener_sd), float(item_sd), float(answer_sd)
-
-
-def _check_count(name: str, value: object, least: int, most: int) -> None:
-    if not is_whole_number(value) or not least <= value <= most:
-        raise refused(name, value, f"a whole number from {least} to {most:,}")
-
-
-def _seed(seed: object) -> int:
-    if not is_whole_number(seed) or seed < 0:
-        raise refused("seed", seed, "a whole number from 0 on")
-    return int(seed)

@@ -142,9 +142,6 @@ def two_way_bootstrap(
         level: Confidence level.
         draws: Number of draws.
         seed: Seed; the same seed gives the same interval.
-
-    Returns:
-        Both ends; NaN with fewer than two listeners or items, or if all answers are equal.
     """
     _, rows = np.unique(listeners, return_inverse=True)
     _, columns = np.unique(items, return_inverse=True)
@@ -173,26 +170,12 @@ def detectable(found: TwoWay) -> float:
 
 
 def _width(fewest: int) -> float:
-    """Return the difference, in standard errors, that a two-sided test at 5 % finds with a power of 80 %.
-
-    Args:
-        fewest: Number of listeners or of items, whichever is lower; one more than the degrees of freedom.
-    """
+    """Return the difference, in standard errors, that a two-sided test at 5 % finds with a power of 80 %."""
     return student_quantile(0.05, fewest - 1) + student_quantile(2 * (1 - _FOUND), fewest - 1)
 
 
 def more_needed(found: TwoWay, smallest: float) -> tuple[float, float]:
-    """Return the number of further listeners, or of further items, for a power of 80 % at the 5 % level.
-
-    Args:
-        found: The variance so far.
-        smallest: The smallest difference that matters. The observed difference is no substitute for it (J. M. Hoenig,
-            D. M. Heisey, The abuse of power, The American Statistician 55, 2001).
-
-    Returns:
-        Further listeners with the same items, and further items with the same listeners; 0 if there are enough,
-        infinite if no number suffices.
-    """
+    """Return the number of further listeners, or of further items, for a power of 80 % at the 5 % level."""
     if math.isnan(found.deviation):
         return math.nan, math.nan
 
@@ -227,11 +210,7 @@ def guesses_told_apart(asked: int) -> float:
 
 
 def answers_needed(above: float) -> int:
-    """Return the number of answers for a power of 80 % of the exact binomial test at 5 %.
-
-    Args:
-        above: The share of right answers, minus one half.
-    """
+    """Return the number of answers for a power of 80 % of the exact binomial test at 5 %."""
     spread = _ONE_SIDED * 0.5 + _POWER * math.sqrt(0.25 - above**2)
     asked = max(math.ceil((spread / above) ** 2), 5)
     while asked < _EXACT and _power(asked, 0.5 + above) < _FOUND:
@@ -263,9 +242,6 @@ def krippendorff_alpha(values: NDArray[np.float64], scale: str) -> float:
     Args:
         values: Ratings, shape (raters, units); NaN for missing ones.
         scale: ``"nominal"``, ``"ordinal"`` or ``"interval"``.
-
-    Returns:
-        NaN if no unit has two ratings, or all ratings are the same.
     """
     known = ~np.isnan(values)
     kinds, codes = np.unique(values[known], return_inverse=True)

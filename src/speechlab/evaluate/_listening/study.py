@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from speechlab._arguments import is_number, is_whole_number, refused
+from speechlab._arguments import is_number, refused
 from speechlab._brief import briefly
 from speechlab.errors import InvalidRequestError
+from speechlab.evaluate._arguments import whole_number
 from speechlab.evaluate._listening.report import listening_report
-from speechlab.evaluate._listening.screening import screened
 from speechlab.evaluate._listening.simulated import told_of_simulated
 from speechlab.evaluate._listening.summary import (
-    agreement_of,
     counted,
-    differences_of,
-    listeners_of,
-    scale_of,
-    summary_of,
+    screened,
 )
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._writing.contents import Finding
@@ -70,12 +66,11 @@ def listening(
         InvalidRequestError: A file is missing, unreadable, changed, of another test, or not a file of answers; or no
             answer counts.
     """
-    if not is_whole_number(max_failed_checks) or max_failed_checks < 0:
-        raise refused("max_failed_checks", max_failed_checks, "a whole number from 0 on")
-    if not is_whole_number(draws) or not 100 <= draws <= 100_000:
-        raise refused("draws", draws, "a whole number from 100 to 100,000")
-    if not is_whole_number(seed) or seed < 0:
-        raise refused("seed", seed, "a whole number from 0 on")
+    settings = {
+        "max_failed_checks": whole_number("max_failed_checks", max_failed_checks),
+        "draws": whole_number("draws", draws, 100, 100_000),
+        "seed": whole_number("seed", seed),
+    }
     read = read_key(key)
     table = tidy_answers(answers, read)
     method = _method(table)
@@ -85,44 +80,19 @@ def listening(
     simulated = told_of_simulated(table)
     table, told = screened(table, max_failed_checks)
     told = [*simulated, *told]
-    good = counted(table)
-    if not len(good):
+    if not len(counted(table)):
         reasons = "; ".join(told) or "nobody has answered yet"
         if table["excluded"].str.startswith("attention").any():
             reasons += f"; give a max_failed_checks above {max_failed_checks} to count them all the same"
         raise InvalidRequestError(f"no answer counts: {reasons}", parameter="answers")
     matters = float(smallest or METHODS[method].smallest)
-    contents = listening_report(
-        title or (read.title if read else "") or "Listening test",
-        table,
-        summary_of(good, method, draws, seed),
-        differences_of(good, method, matters),
-        listeners_of(table),
-        agreement_of(good, method),
-        scale_of(good, method, draws, seed),
-        tuple(map(Finding, told)),
-        method,
-        matters,
-        _record(table, read, max_failed_checks, matters, draws, seed),
-    )
-    return Report.of(contents)
+    record = _record(table, read, smallest=matters, **settings)
+    named = title or (read.title if read else "") or "Listening test"
+    return Report.of(listening_report(named, table, tuple(map(Finding, told)), record))
 
 
-def _record(
-    table: pd.DataFrame,
-    key: ListeningKey | None,
-    max_failed_checks: int,
-    smallest: float,
-    draws: int,
-    seed: int,
-) -> dict[str, Any]:
+def _record(table: pd.DataFrame, key: ListeningKey | None, **settings: Any) -> dict[str, Any]:
     """Return the record of the study, which does not contain the systems of the sounds."""
-    settings = {
-        "max_failed_checks": int(max_failed_checks),
-        "smallest": smallest,
-        "draws": int(draws),
-        "seed": int(seed),
-    }
     test = {
         "name": str(table["test"].iloc[0]),
         "title": key.title if key else "",

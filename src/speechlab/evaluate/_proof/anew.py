@@ -16,25 +16,16 @@ from speechlab.evaluate._changes.tested import NAMES
 from speechlab.evaluate._choice.order import ordered
 from speechlab.evaluate._choice.report import voices_report
 from speechlab.evaluate._listening.report import listening_report
-from speechlab.evaluate._listening.summary import (
-    agreement_of,
-    counted,
-    differences_of,
-    listeners_of,
-    scale_of,
-    summary_of,
-)
 from speechlab.evaluate._recognition.flags import flagged
 from speechlab.evaluate._recognition.hotwords import hotword_effects
 from speechlab.evaluate._recognition.report import recognition_report
-from speechlab.evaluate._recognition.systems import System
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._speech.report import speech_report
 from speechlab.evaluate._speech.rows import scored_anew
-from speechlab.evaluate._speech.speed import no_speed
+from speechlab.evaluate._speech.speed import no_speed, no_times
+from speechlab.evaluate._systems import System
 from speechlab.evaluate._translation.measures import Columns, kept_terms, measured, summarized, with_back
 from speechlab.evaluate._translation.report import translation_report
-from speechlab.evaluate._translation.speed import no_times
 from speechlab.evaluate._translation.spoken import report_of_stages
 from speechlab.evaluate._writing.columns import plural
 from speechlab.evaluate._writing.contents import Contents, Finding
@@ -209,22 +200,7 @@ def _changes(report: Contents, _: pd.DataFrame) -> Contents:
 
 
 def _listening(report: Contents, table: pd.DataFrame) -> Contents:
-    settings = report.record["settings"]
-    method = str(report.record["test"]["method"])
-    answers = counted(table)
-    return listening_report(
-        report.title,
-        table,
-        summary_of(answers, method, settings["draws"], settings["seed"]),
-        differences_of(answers, method, settings["smallest"]),
-        listeners_of(table),
-        agreement_of(answers, method),
-        scale_of(answers, method, settings["draws"], settings["seed"]),
-        report.findings,
-        method,
-        settings["smallest"],
-        report.record,
-    )
+    return listening_report(report.title, table, report.findings, report.record)
 
 
 _STUDIES: dict[str, Callable[[Contents, pd.DataFrame], Contents]] = {

@@ -13,10 +13,10 @@ from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._blocks import BLOCK
 from speechlab.evaluate._recognition.conditions import AS_RECORDED
 from speechlab.evaluate._recognition.order import FEWEST
-from speechlab.evaluate._speech.answer import advised, answer_of, named
+from speechlab.evaluate._speech.answer import advised, answer_of
 from speechlab.evaluate._speech.summary import ranking_scores, ranking_units
 from speechlab.evaluate._speech.tables import UNITS
-from speechlab.evaluate._writing.columns import interval_text, listed, plural
+from speechlab.evaluate._writing.columns import interval_text, listed, named, plural
 from speechlab.evaluate._writing.contents import Conclusion, Finding
 from speechlab.evaluate._writing.differences import difference_words
 from speechlab.metrics import compare, judge, rank
@@ -24,7 +24,7 @@ from speechlab.metrics import compare, judge, rank
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from speechlab.evaluate._recognition.systems import System
+    from speechlab.evaluate._systems import System
 
 _LEVEL = 0.05
 _NEARLY_TWICE, _TWICE = 1.7, 2.4

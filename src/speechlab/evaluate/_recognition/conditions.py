@@ -53,9 +53,6 @@ def conditions_of(noise_db: object, band_hz: object) -> list[Condition]:
     Args:
         noise_db: Signal-to-noise ratios in dB.
         band_hz: Bands, each of two frequencies in Hz.
-
-    Raises:
-        InvalidRequestError: A value is not such a number.
     """
     levels = noise_db if isinstance(noise_db, Iterable) and not isinstance(noise_db, str) else [noise_db]
     found = []
@@ -85,16 +82,6 @@ def under(
 
     The recordings are converted to mono at 16 kHz, changed, and kept in the store as FLAC. Unreadable recordings stay
     unchanged, and fail later.
-
-    Args:
-        rows: Rows with ``audio``.
-        conditions: The conditions of :func:`conditions_of`.
-        noise: ``"speech"``, ``"white"``, or a recording of noise.
-        seed: Seed of the noise; the same seed gives the same noise.
-        store: The store for the changed recordings.
-
-    Raises:
-        InvalidRequestError: ``noise`` is not a usable value.
     """
     own = _own_noise(noise)
     changed: dict[str, list[object]] = {one.name: [] for one in conditions[1:]}

@@ -11,15 +11,26 @@ The rules:
 from __future__ import annotations
 
 from itertools import groupby, takewhile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from speechlab._arguments import is_missing
+from speechlab.audio import AudioClip
+from speechlab.evaluate._recognition.conditions import RATE, white_noise
+from speechlab.evaluate._speech.rows import HEAR, recognised, unheard
+from speechlab.evaluate._systems import asked_of_each
+from speechlab.evaluate._writing.contents import Finding
 from speechlab.metrics import edits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from speechlab.client import Client
+    from speechlab.evaluate._systems import System
+    from speechlab.store import Store
+
 
 _INSERTED = {"word": 5, "char": 10}
 _LOST = {"word": 3, "char": 6}
@@ -61,3 +72,86 @@ def _longest(steps: Sequence[str]) -> int:
 
 def _at_the_end(steps: Sequence[str]) -> int:
     return len(list(takewhile(lambda step: step == "delete", reversed(steps))))
+
+
+_LEVELS_DB = (None, -60.0, -40.0, -25.0)
+"""Levels of white noise in dBFS; None is silence."""
+_LENGTHS_S = (1.0, 15.0)
+
+
+def speechless_rows(count: int, languages: Sequence[str], seed: int, store: Store) -> pd.DataFrame:
+    """Make recordings of silence and of noise at three levels, of 1 to 15 s, for each language."""
+    generator = np.random.default_rng(seed)
+    rows = []
+    for number in range(count):
+        for level in _LEVELS_DB:
+            length = round(float(generator.uniform(*_LENGTHS_S)), 1)
+            frames = round(length * RATE)
+            made = np.zeros(frames, np.float32) if level is None else white_noise(frames, level, generator)
+            blob = store.blobs.add(AudioClip(made, RATE).encode("flac"), ".flac")
+            sound = "silence" if level is None else f"noise at {level:g} dBFS"
+            facts = {"sound": sound, "number": number, "duration_s": length}
+            rows.append(facts | {"audio": str(store.blobs.path(blob.sha256, blob.suffix))})
+    made_of = pd.DataFrame(rows)
+    return pd.concat([made_of.assign(language=code) for code in languages], ignore_index=True)
+
+
+def heard_in_nothing(systems: Sequence[System], rows: pd.DataFrame, how: dict[str, Any]) -> pd.DataFrame:
+    """Return the results of each system: ``system``, ``hypothesis``, ``hallucination``, ``status`` and ``error``.
+
+    A text without letters or digits, such as a full stop, is no hallucination.
+    """
+    by_name = {one.name: one for one in systems}
+
+    def hear(name: str, lab: Client) -> pd.DataFrame:
+        one = by_name[name]
+        return recognised(lab, rows, "language", identify=one.identify, **how, **one.options)
+
+    found, gone = asked_of_each(
+        {one.name: one.lab for one in systems if one.lab is not None}, hear, needed=False
+    )
+    parts = []
+    for one in systems:
+        heard = found[one.name] if one.name in found else unheard(rows, gone[one.name])
+        texts = heard[f"{HEAR}hypothesis"]
+        known = heard[f"{HEAR}status"].isin(["ok", "cached"])
+        parts.append(
+            rows.assign(
+                system=one.name,
+                hypothesis=texts,
+                hallucination=pd.array(
+                    [
+                        any(map(str.isalnum, str(text))) if ok and not is_missing(text) else None
+                        for text, ok in zip(texts, known, strict=True)
+                    ],
+                    dtype="boolean",
+                ),
+                status=heard[f"{HEAR}status"],
+                error=heard[f"{HEAR}error"],
+            )
+        )
+    return pd.concat(parts, ignore_index=True)
+
+
+def told_of_nothing(found: pd.DataFrame) -> list[Finding]:
+    """Return a finding for each system: the number of recordings without speech in which it recognised a text."""
+    said = []
+    for name in found["system"].unique():
+        part = found[found["system"] == name]
+        known = part["hallucination"].dropna()
+        which = f"{name}: " if name else ""
+        by = part[part["hallucination"].fillna(value=False)]["sound"].value_counts(sort=False)
+        where = f" ({', '.join(f'{count} of {sound}' for sound, count in by.items())})" if len(by) else ""
+        if not len(known):
+            words = f"{which}none of {len(part)} recordings in which nobody speaks could be recognised."
+            said.append(Finding(words, systems=(str(name),)))
+            continue
+        failed = f"; {len(part) - len(known)} failed" if len(known) < len(part) else ""
+        words = (
+            f"{which}a text was recognised in {int(known.sum())} of {len(known)} recordings in which nobody speaks"
+            f"{where}{failed}."
+        )
+        said.append(
+            Finding(words, systems=(str(name),), numbers={"texts": int(known.sum()), "of": len(known)})
+        )
+    return said

@@ -10,7 +10,7 @@ import pandas as pd
 from speechlab.display import percent
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._blocks import BLOCK
-from speechlab.evaluate._speech.mixed import languages_of_rows, mixed_normalizer
+from speechlab.evaluate._speech.rows import languages_of_rows, mixed_normalizer
 from speechlab.evaluate._writing.columns import View, count, listed, p_words, rate, text
 from speechlab.evaluate._writing.contents import Finding
 from speechlab.metrics import BETTER, WORSE, compare, hotword_counts, judge
@@ -18,7 +18,7 @@ from speechlab.metrics import BETTER, WORSE, compare, hotword_counts, judge
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from speechlab.evaluate._recognition.systems import System
+    from speechlab.evaluate._systems import System
 
 _GROUP = "speechlab: language and condition"
 _COUNTS = ("hotwords_said", "hotwords_hit", "hotwords_added", "unbiased_errors", "unbiased_length")

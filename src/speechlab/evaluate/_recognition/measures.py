@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from speechlab.evaluate._recognition.systems import System
     from speechlab.evaluate._speech.scorers import Scorer
+    from speechlab.evaluate._systems import System
     from speechlab.store import Store
 
 _CODE = "speechlab: code"
@@ -64,16 +64,22 @@ class Beside:
             return scored, None, []
         table, notes = with_scores(scored, self._scorers, (text, "hypothesis"), store)
         how: dict[str, Any] = {"formatting": self._formatting, "entities": self._entities}
+        how["scores"] = list(self._scorers)
         return table, _measures_of(table, text, language, **how), notes
 
 
 def _measures_of(
-    table: pd.DataFrame, text: str, language: str, *, formatting: bool, entities: str | None
+    table: pd.DataFrame,
+    text: str,
+    language: str,
+    *,
+    formatting: bool,
+    entities: str | None,
+    scores: Sequence[str],
 ) -> pd.DataFrame:
     """The measures beside the error rates: formatting, entities and scorers, by system, condition and language."""
     import pandas as pd
 
-    scores = [name for name in table.columns if str(name).startswith(SCORE)]
     keys = [name for name in SIDES if name in table.columns]
     how: dict[str, Any] = {"reference": text, "hypothesis": "hypothesis", "language": _CODE}
     how |= {"groups": BLOCK} if BLOCK in table.columns else {}
@@ -120,7 +126,8 @@ def measures_view(measures: pd.DataFrame) -> View:
         "Marks, words with capitals, numbers in digits, and entities, by their places in the alignment. Scores are "
         f"means of functions of the user. An interval takes {ENOUGH} recordings."
     )
-    return View.of("Formatting, entities and scores", columns, measures, note)
+    known = [name for name in ("error_rate", "f1", "score") if name in measures.columns]
+    return View.of("Formatting, entities and scores", columns, measures.dropna(subset=known, how="all"), note)
 
 
 def _rate_interval(row: Mapping[Any, Any]) -> str | None:

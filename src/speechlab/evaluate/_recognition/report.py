@@ -15,13 +15,12 @@ from speechlab.evaluate._recognition.answer import (
     systems_answer,
 )
 from speechlab.evaluate._recognition.conditions import AS_RECORDED
-from speechlab.evaluate._recognition.flags import flagged
+from speechlab.evaluate._recognition.flags import flagged, told_of_nothing
 from speechlab.evaluate._recognition.hotwords import Hotwords, hotword_effects, hotwords_view
 from speechlab.evaluate._recognition.measures import measures_view, stream_summary, streams_view
 from speechlab.evaluate._recognition.order import SystemOrder, ordered
-from speechlab.evaluate._recognition.speechless import told_of_nothing
-from speechlab.evaluate._speech.report import speech_methods, speech_report
-from speechlab.evaluate._speech.sides import wide_table
+from speechlab.evaluate._speech.answer import rates_answer
+from speechlab.evaluate._speech.report import speech_methods, speech_report, wide_table
 from speechlab.evaluate._speech.summary import FLAGS, NO_SPEAKER, READING, ranking_units, summarized
 from speechlab.evaluate._writing.contents import Conclusion, Contents, Drawing, Finding, ShownRows
 from speechlab.evaluate._writing.differences import differences_view
@@ -30,7 +29,7 @@ from speechlab.metrics import DIFFERENCES, judge
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from speechlab.evaluate._recognition.systems import System
+    from speechlab.evaluate._systems import System
 
 _BEYOND_DB = 10.0
 _PAIRED = "On the recordings that all systems have, by exact tests paired by recording."
@@ -72,7 +71,9 @@ def recognition_report(
         advice = systems_answer(choice.systems, speed, choice.verdicts) if len(live) > 1 else None
         facts["conclusion"] = streams_answer(summary, systems, order.differences, advice)
     else:
-        facts["conclusion"] = _answer(table, names, order, speed, conditions, said)
+        facts["conclusion"] = _answer(table, names, order, speed, conditions, said) or rates_answer(
+            summary, table, text, language, of_speakers=True
+        )
     report = speech_report(title, table, text=text, language=language, **facts)
     tables = {"order": order.systems, "hotwords": words.summary}
     none = pd.DataFrame()
@@ -90,7 +91,7 @@ def recognition_report(
     compared = order.differences
     views += [differences_view(compared, "Differences of systems", _PAIRED)] if len(compared) else []
     views += [hotwords_view(words.summary)] if len(words.summary) else []
-    views += [] if measures is None else [measures_view(measures)]
+    views += [] if measures is None or not len(measures) else [measures_view(measures)]
     parts = [part[[*DIFFERENCES, "blocks"]] for part in (compared, changed, words.differences) if len(part)]
     done = _done(table, order, words, changed, nothing)
     sort = str((facts.get("record") or {}).get("settings", {}).get("noise", "speech"))
@@ -198,7 +199,11 @@ def _shown(
         return ShownRows("side_by_side", options={**roles, "hypotheses": heard, "columns": columns}), {
             "side_by_side": wide
         }
-    ranked = [name for name in (READING, "tolerant_wer") if name in known and table[name].notna().any()]
+    ranked = [
+        name
+        for name in (READING, "tolerant_wer")
+        if name in known and (table[name].notna() & (table[name] != table["error_rate"])).any()
+    ]
     flags = [name for name in FLAGS.values() if name in known and table[name].any()]
     spoken = [] if (table["voice"] == NO_SPEAKER).all() else ["voice"]
     scores = [*ranked, "error_rate", "errors", "error_classes", *flags]

@@ -22,16 +22,15 @@ from speechlab.evaluate._arguments import (
 from speechlab.evaluate._blocks import BLOCK, Blocks, blocks_of
 from speechlab.evaluate._made import GIVEN, RECOGNITION, STREAMED, WHY
 from speechlab.evaluate._recognition.conditions import AS_RECORDED, Condition, conditions_of, under
+from speechlab.evaluate._recognition.flags import heard_in_nothing, speechless_rows
 from speechlab.evaluate._recognition.measures import Beside, stream_calls, with_streams
 from speechlab.evaluate._recognition.report import recognition_report
-from speechlab.evaluate._recognition.speechless import heard_in_nothing, speechless_rows
-from speechlab.evaluate._recognition.systems import HAD, System, systems_of
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._speech.rows import SPEAK, had_before, recognised, scored_rows, unheard
 from speechlab.evaluate._speech.scorers import opened
-from speechlab.evaluate._speech.speed import callers_of, no_speed, timed_or_why, timed_recognisers
+from speechlab.evaluate._speech.speed import clock_of, no_speed, timed_or_why, timed_recognisers
 from speechlab.evaluate._speech.summary import NO_SPEAKER
-from speechlab.evaluate._systems import asked_of_each, existing_of, told_gone
+from speechlab.evaluate._systems import HAD, System, asked_of_each, existing_of, systems_of, told_gone
 from speechlab.evaluate._writing.record import StageProgress, record_of, stage_of, tell_estimate, tell_failed
 
 if TYPE_CHECKING:
@@ -154,8 +153,7 @@ def recognition(
     several = len(systems) > 1
     conditions = conditions_of(noise_db, band_hz)
     nobody = count_of("speechless", speechless, "recordings of each kind, or 0 for none")
-    turns = count_of("speed", speed, "recordings, or 0 for none")
-    clock = (turns, callers_of("speed_concurrency", speed_concurrency), stage_of(progress, "speed"))
+    clock = clock_of(speed, speed_concurrency, "recordings, or 0 for none", progress)
     beside = several or bool(conditions) or any(one.streams for one in systems)
     voice = _speaker(frame, beside=beside) if voice == "auto" else voice
     named = None if groups == "auto" else groups
@@ -180,7 +178,7 @@ def recognition(
     how["progress"] = stage_of(progress, "transcribe")
     found, gone = _heard_by(systems, rows[known_language], language, how, progress)
     skipped = _left_out(rows[~known_language], language, systems)
-    own = _recorded(systems, {"identify": identify}) | ({"speed": turns} if turns else {})
+    own = _recorded(systems, {"identify": identify}) | ({"speed": clock[0]} if clock[0] else {})
     own |= {"groups": blocks.column, "about": blocks.about, **_changed(conditions, noise, seed, nobody)}
     there = [one for one in systems if one.name in found and one.lab is not None]
     timed, untimed = _timed(there, rows[known_language], text, language, *clock)

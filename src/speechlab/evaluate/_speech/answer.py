@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING, Any
 from speechlab._arguments import is_missing, is_number
 from speechlab.display import percent
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._arguments import code_or_none
+from speechlab.evaluate._blocks import BLOCK
 from speechlab.evaluate._made import SIDES
 from speechlab.evaluate._speech.speed import alone
-from speechlab.evaluate._speech.summary import NO_SPEAKER, ranking_scores, ranking_units
+from speechlab.evaluate._speech.summary import NO_SPEAKER, ranking_scores, ranking_units, summarized
 from speechlab.evaluate._speech.tables import UNITS, start_column
 from speechlab.evaluate._statistics import FEWEST
-from speechlab.evaluate._writing.columns import listed, p_words, plural
+from speechlab.evaluate._writing.columns import listed, named, p_words, plural, sentence
 from speechlab.evaluate._writing.contents import Conclusion
 from speechlab.evaluate._writing.differences import ENOUGH
 from speechlab.metrics import rank
-from speechlab.text import language_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,11 +41,6 @@ _SOONER = 1.5
 
 def advised(systems: pd.DataFrame, speed: pd.DataFrame, what: str = "sentence") -> dict[str, Any]:
     """Advise on a choice between systems.
-
-    Args:
-        systems: Systems in order, as of :func:`speechlab.metrics.rank`.
-        speed: Timed calls of these systems, with their names in ``system``; may be empty.
-        what: The noun for what they were compared on.
 
     Returns:
         ``name``, the system to take; ``certainty`` (settled, open, none), ``error_rate`` and ``items`` (that all of
@@ -98,11 +92,7 @@ def advised(systems: pd.DataFrame, speed: pd.DataFrame, what: str = "sentence") 
 
 
 def answer_of(choice: pd.DataFrame) -> Conclusion:
-    """Return the answer for all languages: what to take, and how sure that is.
-
-    Args:
-        choice: ``language``, ``name``, ``certainty``, ``lead`` and ``advice`` of each language.
-    """
+    """Return the answer for all languages: what to take, and how sure that is."""
     rows = choice.to_dict("records")
     several = len(rows) > 1
     taken = [row for row in rows if not is_missing(row["name"]) and row["certainty"] != "none"]
@@ -110,13 +100,15 @@ def answer_of(choice: pd.DataFrame) -> Conclusion:
     if not taken:
         lead = "Nothing can be advised."
     elif len(leads) == 1 and len(taken) == len(rows):
-        lead = f"{_sentence(*leads)}."
+        lead = f"{sentence(*leads)}."
     elif all(row["lead"] == f"take {row['name']}" for row in taken):
         lead = f"Take {listed([_of_language(row) for row in taken])}."
     else:
         lead = " ".join(f"{named(row['language'])}: {row['lead']}." for row in taken)
     sure = [
-        f"{named(row['language'])}: {str(row['advice']).rstrip('.')}" if several else _sentence(row["advice"])
+        f"{named(row['language'])}: {str(row['advice']).rstrip('.')}"
+        if several
+        else sentence(str(row["advice"]).rstrip("."))
         for row in rows
     ]
     return Conclusion(lead, f"{'. '.join(sure)}." if sure else "")
@@ -124,12 +116,6 @@ def answer_of(choice: pd.DataFrame) -> Conclusion:
 
 def _of_language(row: Mapping[Any, Any]) -> str:
     return f"{row['name']} for {named(row['language'])}"
-
-
-def named(code: str) -> str:
-    """Return the name of a language, or what stands in its place."""
-    plain = code_or_none(code)
-    return language_name(plain) if plain else str(code)
 
 
 def _best(systems: pd.DataFrame, tied: list[str], starts: pd.DataFrame) -> str:
@@ -198,13 +184,12 @@ def _several(names: list[str]) -> str:
     return listed(names) if len(names) <= _NAMED else f"{names[0]} and {len(names) - 1} others"
 
 
-def _sentence(words: object) -> str:
-    text = str(words).rstrip(".")
-    return text[:1].upper() + text[1:]
-
-
-def rates_answer(summary: pd.DataFrame, table: pd.DataFrame, text: str, language: str) -> Conclusion:
-    """Return how much was understood in each language, by which voice best and worst, and how sure that is."""
+def rates_answer(
+    summary: pd.DataFrame, table: pd.DataFrame, text: str, language: str, *, of_speakers: bool = False
+) -> Conclusion:
+    """Return how much was understood in each language, and how sure that is."""
+    if of_speakers and summary["voice"].nunique() > 1:
+        return _of_all(summary, table, text, language)
     lost = int(table["errors"].isna().sum())
     missing = (
         f"{lost:,} of {plural(len(table), 'row')} {'has' if lost == 1 else 'have'} no score and count nowhere"
@@ -216,9 +201,26 @@ def rates_answer(summary: pd.DataFrame, table: pd.DataFrame, text: str, language
     parts = [(str(code), lines) for code, lines in rated.groupby("language", sort=False)]
     lead = "; ".join(_rated(named(code), lines) for code, lines in parts)
     sure = [_sure(code, lines, table[table[language] == code], text, language) for code, lines in parts[:_OF]]
-    return Conclusion(
-        f"{lead[:1].upper()}{lead[1:]}.", f"{'; '.join([*sure, *([missing] if lost else [])])}."
-    )
+    return Conclusion(f"{sentence(lead)}.", f"{'; '.join([*sure, *([missing] if lost else [])])}.")
+
+
+def _of_all(summary: pd.DataFrame, table: pd.DataFrame, text: str, language: str) -> Conclusion:
+    """The rate of all speakers, who are drawn as wholes where they are enough, and those at both ends."""
+    whole = table.assign(voice=NO_SPEAKER, speaker=table["voice"])
+    many = table["voice"].nunique()
+    if many >= FEWEST:
+        whole = whole.assign(**{BLOCK: table["voice"].astype(str)})
+    answer = rates_answer(summarized(whole, language, table.iloc[:0]), whole, text, language)
+    ends = {
+        str(code): " to ".join(
+            f"{percent(lines['ranking_rate'].iloc[at])} ({lines['voice_name'].iloc[at]})" for at in (0, -1)
+        )
+        for code, lines in summary[summary["ranking_rate"].notna()].groupby("language", sort=False)
+        if len(lines) > 1
+    }
+    each = [f"{f'{named(code)} ' if len(ends) > 1 else ''}from {rates}" for code, rates in ends.items()]
+    told = f"; of {plural(many, 'speaker')}" + (f", each {listed(each)}" if each else "")
+    return Conclusion(answer.text, f"{answer.certainty.rstrip('.')}{told}.")
 
 
 def _rated(language: str, lines: pd.DataFrame) -> str:

@@ -1,26 +1,34 @@
-"""Rows of a study of speech: recognised, scored, and joined in a report with the rows that could not be processed."""
+"""Rows of a study of speech: recognised, scored, and joined in a report with rows that could not be processed.
+
+Rows of several languages, such as ``ja+en``, are scored by the mixed error rate: characters in languages without
+spaces between words, words in all others. Source: N. T. Vu et al., A first speech recognition system for
+Mandarin-English code-switch conversational speech (ICASSP 2012).
+"""
 
 from __future__ import annotations
 
+import re
+import unicodedata
 import warnings
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from speechlab import batch
 from speechlab.errors import InvalidRequestError, StoreError
-from speechlab.evaluate._arguments import code_or_none
+from speechlab.evaluate._arguments import code_or_none, languages_of
 from speechlab.evaluate._made import WHY
-from speechlab.evaluate._speech.mixed import is_mixed, languages_of_rows, mixed_normalizer
-from speechlab.evaluate._systems import UNUSABLE
+from speechlab.evaluate._systems import UNUSABLE, existing_outputs
 from speechlab.metrics import score
-from speechlab.text import loops
+from speechlab.text import characters, loops, normalizer, writes_without_spaces
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     import pandas as pd
 
     from speechlab.client import Client
     from speechlab.store import Store
+
 
 _CODES = "speechlab: language codes"
 _PLACES = "speechlab: places"
@@ -59,15 +67,9 @@ def unheard(rows: pd.DataFrame, why: str | None) -> pd.DataFrame:
 def had_before(rows: pd.DataFrame, column: str, language: str) -> pd.DataFrame:
     """Return rows whose hypotheses exist, in the form of :func:`recognised`."""
     texts = rows[column].astype("string")
-    status = texts.isna().map({True: "error", False: "cached"})
-    table = unheard(rows, None).assign(
-        **{
-            f"{HEAR}hypothesis": texts,
-            f"{HEAR}hypothesis_language": rows[language].where(texts.notna(), None),
-            f"{HEAR}status": status,
-            f"{HEAR}error": texts.isna().map({True: "the table has no text here", False: None}),
-        }
-    )
+    languages = rows[language].where(texts.notna(), None)
+    own = {"hypothesis": texts, "hypothesis_language": languages, **existing_outputs(texts)}
+    table = unheard(rows, None).assign(**{f"{HEAR}{name}": cells for name, cells in own.items()})
     return table.astype({f"{HEAR}confidence": "float64"})
 
 
@@ -211,3 +213,43 @@ def _tidy(table: pd.DataFrame, given: list[str]) -> pd.DataFrame:
     table = table.rename(columns=_NAMES)
     fresh = ("voice", "voice_name", "gender", "audio", "duration_s", "sample_rate", *_NAMES.values())
     return table[[*given, *(name for name in (*fresh, "status", "error") if name not in given)]]
+
+
+_SPACED = re.compile(r"([^\W\d_⺀-鿿豈-﫿　-ヿ㐀-䶿가-힯]+(?:[ '’-]+[^\W\d_⺀-鿿豈-﫿　-ヿ㐀-䶿가-힯]+)*)")
+"""Words of scripts with spaces between words."""
+
+
+def languages_of_rows(values: pd.Series[Any]) -> pd.Series[Any]:
+    """Return the codes of each row for grouping, for any type of the column."""
+    import pandas as pd
+
+    return pd.Series([languages_of(value) for value in values], index=values.index, dtype="object")
+
+
+def is_mixed(value: object) -> bool:
+    """Return whether a row has several languages."""
+    return len(languages_of(value)) > 1
+
+
+@cache
+def mixed_normalizer(languages: tuple[str, ...]) -> Callable[[str], str]:
+    """Return a function that splits a text into tokens with spaces between them: words, and single characters.
+
+    Each stretch is normalised by the rules of its own language, so that Japanese rules do not join English words.
+    """
+    dense = next((code for code in languages if writes_without_spaces(code)), None)
+    spaced = next((code for code in languages if not writes_without_spaces(code)), None)
+    words = normalizer(spaced if spaced == "en" else "basic")
+    letters = normalizer(dense if dense in {"ja", "zh"} else "basic")
+
+    def normalize(text: str) -> str:
+        if dense is None:
+            return words(text)
+        stretches = _SPACED.split(unicodedata.normalize("NFKC", text))
+        tokens = []
+        for number, stretch in enumerate(stretches):
+            tokens += words(stretch).split() if number % 2 else characters(letters(stretch).replace(" ", ""))
+        return " ".join(tokens)
+
+    normalize.__name__ = normalize.__qualname__ = f"mixed_{'_'.join(languages)}"
+    return normalize

@@ -1,4 +1,4 @@
-"""Speed of voices and recognisers: separate timed calls in turns, and their summary."""
+"""Speed of voices, recognisers and translators: separate timed calls in turns, and their summary."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from speechlab import batch
 from speechlab._arguments import is_missing, is_whole_number, refused
 from speechlab.client import asking_afresh
 from speechlab.errors import SpeechLabError
-from speechlab.evaluate._arguments import code_or_none
+from speechlab.evaluate._arguments import code_or_none, count_of
 from speechlab.evaluate._statistics import QUANTILES, quantile
+from speechlab.evaluate._writing.record import stage_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from speechlab.batch import Progress
     from speechlab.client import Client, SpeechClip, Transcript, VoiceCatalogue
+
 
 STREAM_TIMES = ("first_partial_s", "finalization_s")
 """Times of streamed recognition: of the first text since speech began, of the final one since it ended."""
@@ -161,12 +163,7 @@ def row_options(
 
 
 def timed_or_why(measure: Callable[[], pd.DataFrame], none: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """Return the timed calls, or none, and notes on what failed, so that a study is not lost if no call can be timed.
-
-    Args:
-        measure: Function that makes the calls.
-        none: The table of the calls, without rows.
-    """
+    """Return the timed calls, or none, and notes on what failed, which costs no study."""
     try:
         calls = measure()
     except SpeechLabError as error:
@@ -247,6 +244,15 @@ def under_load(speed: pd.DataFrame) -> pd.DataFrame:
     return found.iloc[np.lexsort((found["concurrency"].to_numpy(dtype=np.int64), places.to_numpy()))]
 
 
+def clock_of(count: object, at_once: object, what: str, progress: object) -> tuple[int, list[int], Progress]:
+    """Check what a study is asked to time: the number of items, the calls at once, and how they are shown."""
+    return (
+        count_of("speed", count, what),
+        callers_of("speed_concurrency", at_once),
+        stage_of(progress, "speed"),
+    )
+
+
 def callers_of(argument: str, given: object) -> list[int]:
     """Return the numbers of calls at the same time, each once, the fewest first."""
     numbers: list[Any] = list(given) if isinstance(given, Iterable) else [given]
@@ -263,3 +269,56 @@ def _heard(
     identifies = options.get("identify") or "language" in options
     asked: dict[str, Any] = {"language": None if identifies else code_or_none(language), **given}
     return batch.timed(lambda _: lab.transcribe(row["audio"], **asked))
+
+
+_COLUMNS = ("system", "source_lang", "target_lang", "text", "first_word_s", "total_s", "characters")
+
+
+def no_times() -> pd.DataFrame:
+    """The table of timed streams, without rows."""
+    return table_of_calls([], _COLUMNS)
+
+
+def timed_translations(
+    systems: Mapping[str, tuple[Client, Mapping[str, Any]]],
+    frame: pd.DataFrame,
+    columns: Sequence[str],
+    count: int,
+    at_once: Sequence[int] = (1,),
+    progress: Progress = False,
+) -> pd.DataFrame:
+    """Time the streams of a study in turns, each system with the same texts of a direction."""
+    if not count or not len(frame):
+        return no_times()
+    once = {name: asking_afresh(lab) for name, (lab, _) in systems.items()}
+    text, _, source_lang, target_lang = columns
+    rows = frame[frame[text].map(lambda cell: isinstance(cell, str) and bool(cell.strip()))]
+    directions = list(
+        rows.drop_duplicates([text, source_lang, target_lang]).groupby([source_lang, target_lang], sort=False)
+    )
+    parts = {
+        (name, str(source), str(target)): part.to_dict("records")[:count]
+        for name in systems
+        for (source, target), part in directions
+    }
+
+    def call(key: tuple[str, str, str], row: Mapping[Hashable, Any]) -> dict[str, Any]:
+        system, source, target = key
+        given = row_options(once[system].stream_translation, systems[system][1], row)
+        timed = batch.timed(
+            lambda arrivals: _translated(
+                arrivals, once[system], str(row[text]), source_lang=source, target_lang=target, **given
+            )
+        )
+        facts = {"system": system, "source_lang": source, "target_lang": target, "text": row[text]}
+        return {**facts, "characters": None if timed.result is None else len(timed.result), **timed.times()}
+
+    return table_of_calls(batch.in_turns(parts, call, at_once, progress), _COLUMNS)
+
+
+def _translated(arrivals: batch.Arrivals, lab: Client, text: str, **given: Any) -> str:
+    """Read a stream to its end, and note its first word."""
+    with lab.stream_translation(text, **given) as stream:
+        for piece in stream:
+            arrivals.words(piece.text)
+        return stream.text

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from speechlab.evaluate._arguments import code_or_none
 from speechlab.evaluate._blocks import BLOCK
 from speechlab.evaluate._made import SIDES
-from speechlab.evaluate._speech.mixed import is_mixed
+from speechlab.evaluate._speech.rows import is_mixed
 from speechlab.evaluate._speech.speed import summary_of_calls
 from speechlab.evaluate._writing.differences import ENOUGH
 from speechlab.metrics import classify_differences, score, summarize

@@ -41,10 +41,7 @@ def rates_view(summary: pd.DataFrame) -> View:
         Shown("counted in", lambda row: _unit(row["ranking_unit"])),
         rate("with notation", "notation_rate", optional=True),
         *(count(name.replace("_", " "), name, optional=True) for name in flags),
-        number(_waited(summary), start_column(summary), optional=True),
-        number("final text (s)", "finalization_s", optional=True),
-        rate("unstable words", "unstable_partial_word_ratio", optional=True),
-        number("RTF", "rtf", optional=True),
+        *([] if "condition" in sides else _pace(summary)),  # calls are timed under one condition alone
     ]
     heard = summary["ranking_rate"].notna().any()
     none = [name.replace("_", " ") for name in flags if heard and not summary[name].any()]
@@ -54,6 +51,15 @@ def rates_view(summary: pd.DataFrame) -> View:
         + (f" No {' or '.join(none)} found." if none else "")
     )
     return View.of("Error rates", columns, ranked_rows(summary), note)
+
+
+def _pace(summary: pd.DataFrame) -> list[Shown]:
+    return [
+        number(_waited(summary), start_column(summary), optional=True),
+        number("final text (s)", "finalization_s", optional=True),
+        rate("unstable words", "unstable_partial_word_ratio", optional=True),
+        number("RTF", "rtf", optional=True),
+    ]
 
 
 def speed_view(summary: pd.DataFrame) -> View:

@@ -32,11 +32,7 @@ class Columns(NamedTuple):
 
 
 def as_glossary(glossary: object) -> dict[str, Any]:
-    """Return the source terms with their accepted translations; terms of a list must stay unchanged.
-
-    Raises:
-        InvalidRequestError: The glossary is neither a list nor a dict.
-    """
+    """Return the source terms with their accepted translations; terms of a list must stay unchanged."""
     if isinstance(glossary, Mapping):
         return dict(glossary)
     if isinstance(glossary, str) or not isinstance(glossary, Sequence):
@@ -98,13 +94,7 @@ def scored_translations(
 
 
 def with_back(done: pd.DataFrame, back: pd.DataFrame, columns: Columns) -> pd.DataFrame:
-    """Return rows with back-translations and their chrF against the source, which is missing for copied texts.
-
-    Args:
-        done: Measured rows.
-        back: The back-translations: ``back_translation`` and ``back_error``, with the positions of the rows as index.
-        columns: Columns of both tables.
-    """
+    """Return rows with back-translations and their chrF against the source, which is missing for copied texts."""
     import pandas as pd
 
     came = back.reindex(range(len(done)))
@@ -126,11 +116,17 @@ def summarized(done: pd.DataFrame, columns: Columns, speed: pd.DataFrame) -> pd.
     keys = [*(["system"] if "system" in done.columns else []), source_lang, target_lang]
     which = ["system", "source_lang", "target_lang"]
     timed = summary_of_calls(speed, which).set_index(which).to_dict("index") if len(speed) else {}
+    common = _on_common_texts(done, columns)
     rows = []
-    for values, part in done[done["translation"].notna()].groupby(keys, observed=True, sort=False):
+    for values, every in done.groupby(keys, observed=True, sort=False):
+        part = every[every["translation"].notna()]
         source, target = values[-2:]
         scored = part.dropna(subset=["chrf"])
-        figures: dict[str, Any] = {"utterances": len(part), "chrf": None, "signature": None}
+        figures: dict[str, Any] = {"utterances": len(part), "texts": len(every), "chrf": None}
+        if common:
+            own = common.get(tuple(map(str, values)), (None, None))
+            figures |= dict(zip(("common_chrf", "common_utterances"), own, strict=True))
+        figures["signature"] = None
         if reference and len(scored):
             figures["chrf"], figures["signature"] = _corpus(
                 scored[reference].tolist(), scored["translation"].tolist(), str(target)
@@ -159,12 +155,34 @@ def summarized(done: pd.DataFrame, columns: Columns, speed: pd.DataFrame) -> pd.
         figures |= {str(name): value for name, value in calls.items()}
         rows.append(dict(zip(keys, values, strict=True)) | figures)
     names = list(
-        dict.fromkeys([*keys, "utterances", "chrf", "signature", *(name for row in rows for name in row)])
+        dict.fromkeys([*keys, "utterances", "texts", "chrf", *(name for row in rows for name in row)])
     )
     table = pd.DataFrame(rows, columns=[*(name for name in names if name != "signature"), "signature"])
     numbers = [name for name in table.columns if name not in {*keys, "signature"}]
     kinds = {name: "float64" for name in numbers if table[name].dtype == object}
     return table.astype(dict.fromkeys(kinds, "Float64")).astype(kinds)  # medians without calls are pandas.NA
+
+
+def _on_common_texts(done: pd.DataFrame, columns: Columns) -> dict[tuple[str, ...], tuple[float, int]]:
+    """The score of each system on the texts that all of them have, and their number, where some lack a text."""
+    text, reference, *way = columns
+    said, heard, score = (text, "back_translation", "back_chrf")
+    if reference:
+        said, heard, score = reference, "translation", "chrf"
+    if "system" not in done.columns or score not in done.columns:
+        return {}
+    rows = done.assign(_place=done.groupby("system", sort=False).cumcount(), _has=done[score].notna())
+    found: dict[tuple[str, ...], tuple[float, int]] = {}
+    for (source, target), part in rows.groupby(way, sort=False):
+        shared = part.groupby("_place")["_has"].all()
+        if shared.all() or not shared.any():
+            continue
+        kept = part[part["_place"].isin(shared.index[shared])]
+        for name, own in kept.groupby("system", sort=False):
+            language = str(target if reference else source)
+            chrf, _ = _corpus(own[said].tolist(), own[heard].tolist(), language)
+            found[str(name), str(source), str(target)] = chrf, len(own)
+    return found
 
 
 def kept_terms(done: pd.DataFrame, columns: Columns, glossary: Mapping[str, Any]) -> pd.DataFrame:

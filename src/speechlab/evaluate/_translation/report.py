@@ -6,13 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from speechlab._arguments import is_missing
 from speechlab._platform import package_version
 from speechlab.evaluate._speech.scorers import SCORE
+from speechlab.evaluate._speech.speed import no_times
 from speechlab.evaluate._speech.tables import load_views
-from speechlab.evaluate._translation.answer import translation_answer
-from speechlab.evaluate._translation.effects import difference_findings, translation_differences
+from speechlab.evaluate._translation.answer import (
+    difference_findings,
+    translation_answer,
+    translation_differences,
+)
 from speechlab.evaluate._translation.measures import Columns
-from speechlab.evaluate._translation.speed import no_times
 from speechlab.evaluate._writing.columns import Shown, View, count, number, rate, text
 from speechlab.evaluate._writing.contents import Contents, Drawing, ShownRows
 from speechlab.evaluate._writing.differences import differences_view
@@ -35,18 +39,7 @@ def translation_report(
     record: Mapping[str, Any] | None = None,
     notes: Sequence[str] = (),
 ) -> Contents:
-    """Report measured translations.
-
-    Args:
-        title: Title of the report.
-        table: The rows.
-        summary: One row for each direction, of each system.
-        columns: Columns of the rows.
-        terms: How often each term of the glossary was kept.
-        speed: Timed streams.
-        record: The record of the study.
-        notes: What was not measured, and why.
-    """
+    """Report measured translations."""
     timed = no_times() if speed is None else speed
     kept = pd.DataFrame() if terms is None else terms
     differences = translation_differences(table, columns)
@@ -57,7 +50,7 @@ def translation_report(
     drawings = (
         []
         if score is None
-        else [Drawing("Scores", "translation_scores", ("summary",), {"score": score, "by": keys})]
+        else [Drawing("Scores", "translation_scores", ("scores",), {"score": score, "by": keys})]
     )
     views = [_scores_view(summary, columns, score)]
     if len(differences):
@@ -80,7 +73,7 @@ def translation_report(
         notes=tuple(notes),
         differences=differences,
         speed=timed,
-        tables={"terms": kept},
+        tables={"terms": kept, "scores": summary if score is None else _comparable(summary, score)},
         columns=dict(zip(_NAMES._fields, columns, strict=True)),
         views=(*views, *load_views(timed)),
         drawings=tuple(drawings),
@@ -116,9 +109,10 @@ def _methods(
 def _scores_view(summary: pd.DataFrame, columns: Columns, score: str | None) -> View:
     shown = [
         Shown("direction", lambda row: _direction(row, *columns[2:]), strong=True),
-        count("texts", "utterances"),
+        Shown("texts", _texts, figure=True),
         number("chrF", "chrf", ".1f", strong=True, optional=score == "back_chrf"),
         number("chrF back", "back_chrf", ".1f", optional=True),
+        Shown("on the same texts", _common, figure=True, optional=True),
         *(
             number(str(name).removeprefix(SCORE), str(name), ".3f")
             for name in summary
@@ -131,8 +125,30 @@ def _scores_view(summary: pd.DataFrame, columns: Columns, score: str | None) -> 
         number("first word (s)", "first_word_s", optional=True),
         number("whole (s)", "total_s", optional=True),
     ]
-    note = "chrF: 0 to 100, more is closer. Length: characters of the translation over those of the text."
+    note = "Length: characters of the translation over those of the text."
     return View.of("Translations by direction", shown, summary, note)
+
+
+def _texts(row: Mapping[Hashable, Any]) -> str:
+    done, whole = (
+        row["utterances"],
+        row.get("texts", row["utterances"]),
+    )  # reports of 0.1 have the former alone
+    return f"{done:,.0f}" if done == whole else f"{done:,.0f} of {whole:,.0f}"
+
+
+def _common(row: Mapping[Hashable, Any]) -> str | None:
+    score, many = row.get("common_chrf"), row.get("common_utterances")
+    return None if is_missing(score) else f"{score:.1f} on {many:.0f}"
+
+
+def _comparable(summary: pd.DataFrame, score: str) -> pd.DataFrame:
+    """The summary with the scores on the texts that all systems have, where some lack a text."""
+    if "common_chrf" not in summary.columns:
+        return summary
+    known = summary["common_chrf"].notna()
+    own = {"utterances": summary["utterances"].mask(known, summary["common_utterances"])}
+    return summary.assign(**own, **{score: summary[score].mask(known, summary["common_chrf"])})
 
 
 def _terms_view(terms: pd.DataFrame) -> View:
@@ -154,9 +170,11 @@ def _shown(table: pd.DataFrame, columns: Columns) -> ShownRows:
     elif not reference:
         usual = {}
     texts = ("system", source, "translation", reference, "back_translation")
-    seen = (*texts, "chrf", "back_chrf", "loop", "status", "error")
+    flags = [name for name in ("copied", "loop") if name in table.columns and table[name].any()]
+    seen = (*texts, "chrf", "back_chrf", *flags, "error")
     known = [name for name in seen if name in table.columns and table[name].notna().any()]
-    return ShownRows(options={**usual, "columns": known})
+    lowest = next((name for name in ("chrf", "back_chrf") if name in known), "")
+    return ShownRows(options={**usual, "columns": known}, lowest=lowest)
 
 
 def _direction(row: Mapping[Hashable, Any], source: str = "source_lang", target: str = "target_lang") -> str:

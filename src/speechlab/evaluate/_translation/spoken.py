@@ -222,11 +222,7 @@ class _Way:
         store: Store | str | None,
         give_up_after_s: float | None,
     ) -> Voice | str:
-        """Return the voice, looked up before the first step; if the service cannot be asked, the step reports it.
-
-        Raises:
-            InvalidRequestError: The service does not have the voice, or the voice speaks other languages.
-        """
+        """Return the voice, looked up before the first step; if the service cannot be asked, the step reports it."""
         try:
             return one_voice(lab, voice, language, self.name, store, give_up_after_s)
         except APIConnectionError as error:

@@ -9,13 +9,13 @@ import pandas as pd
 from speechlab._arguments import is_missing
 from speechlab._platform import package_version
 from speechlab.display import percent
-from speechlab.evaluate._speech.answer import named
 from speechlab.evaluate._writing.columns import (
     Shown,
     View,
     chance,
     count,
     interval_text,
+    named,
     number,
     p_words,
     plural,
@@ -45,17 +45,7 @@ def stages_report(
     target_lang: str,
     record: Mapping[str, Any],
 ) -> Contents:
-    """Report what is lost at each step.
-
-    Args:
-        title: Title of the report.
-        table: One row for each recording.
-        summary: One row for each service, language and step.
-        differences: The losses.
-        columns: Columns of audio, text, language and reference.
-        target_lang: Code of the language translated into.
-        record: The record of the study.
-    """
+    """Report what is lost at each step."""
     view = [
         text("system", "system", optional=True),
         Shown("language", lambda row: f"{row['language']} → {target_lang}"),

@@ -6,21 +6,19 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from speechlab import batch
-from speechlab._arguments import refused
 from speechlab._brief import briefly
-from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._arguments import columns_of, count_of, keep_free
+from speechlab.evaluate._arguments import columns_of, keep_free
 from speechlab.evaluate._made import TRANSLATION
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._speech.scorers import SCORE, Scorer, named_functions
-from speechlab.evaluate._speech.speed import callers_of, timed_or_why
+from speechlab.evaluate._speech.speed import clock_of, no_times, timed_or_why, timed_translations
 from speechlab.evaluate._systems import (
     UNUSABLE,
     asked_of_each,
     existing_of,
-    services_with_settings,
+    existing_outputs,
+    systems_asked,
     told_gone,
-    without_settings,
 )
 from speechlab.evaluate._translation.measures import (
     Columns,
@@ -32,7 +30,6 @@ from speechlab.evaluate._translation.measures import (
     with_back,
 )
 from speechlab.evaluate._translation.report import translation_report
-from speechlab.evaluate._translation.speed import no_times, timed_translations
 from speechlab.evaluate._writing.record import StageProgress, record_of, stage_of, tell_estimate, tell_failed
 
 if TYPE_CHECKING:
@@ -129,15 +126,15 @@ def translation(
     )
     reference = next(iter(others), None)
     had = existing_of(frame, "hypotheses", hypotheses)
-    outputs, frame = _outputs(frame, had)
+    outputs = {name: frame[column].astype("string") for name, column in had.items()}
+    frame = frame.drop(columns=list(TRANSLATION.intersection(had.values())))
     keep_free(frame, TRANSLATION)
     own_scores = named_functions(scorers, "scorers", SCORE, frame.columns)
     columns = Columns(text, reference or "", source_lang, target_lang)
     terms = as_glossary(glossary)
-    turns = count_of("speed", speed, "texts, or 0 for none")
-    systems = _systems_of(lab, settings, options, list(had), back=back)
+    clock = clock_of(speed, speed_concurrency, "texts, or 0 for none", progress)
+    systems = systems_asked(lab, settings, options, _SETTINGS, had, back=back)
     several = len(systems) + len(had) > 1 or (bool(systems) and "" not in systems)
-    clock = (turns, callers_of("speed_concurrency", speed_concurrency), stage_of(progress, "speed"))
     running: dict[str, Any] = {"store": store, "give_up_after_s": give_up_after_s}
     running |= {"concurrency": concurrency, "executor": executor}
     running["progress"] = stage_of(progress, "translate")
@@ -156,8 +153,9 @@ def translation(
             batches += [] if returned is None else [returned]
             rows = with_back(rows, _places(rows, returned), columns)
         parts.append(rows.assign(system=name) if several else rows.set_axis(done.index))
-    for name, rows in outputs.items():
-        rows = measured(frame.assign(**rows).reset_index(drop=True), columns, terms)  # noqa: PLW2901 - the same rows
+    for name, texts in outputs.items():
+        own = frame.assign(translation=texts, processing_s=float("nan"), **existing_outputs(texts))
+        rows = measured(own.reset_index(drop=True), columns, terms)
         parts.append(rows.assign(system=name) if several else rows.set_axis(frame.index))
     unasked = [_unasked(frame, columns, name, why) for name, why in gone.items()]
     table = pd.concat([*parts, *unasked], ignore_index=True) if several else parts[0]
@@ -176,48 +174,10 @@ def translation(
             columns,
             terms=kept_terms(table, columns, terms) if terms else None,
             speed=timed,
-            record=record_of("translation", store, *batches, back=back, speed=turns, **named),
+            record=record_of("translation", store, *batches, back=back, speed=clock[0], **named),
             notes=notes,
         )
     )
-
-
-def _systems_of(
-    lab: Client | Mapping[str, Client] | None,
-    settings: Any,
-    options: Mapping[str, Any],
-    had: list[str],
-    *,
-    back: bool,
-) -> dict[str, tuple[Client, dict[str, Any]]]:
-    """The systems to ask, by name; none where translations exist and no client is given."""
-    if lab is None:
-        without_settings("hypotheses", settings=settings, back=back, **options)
-        if not had:
-            raise refused("lab", None, "a Client, clients by name, or None beside hypotheses=")
-        return {}
-    systems = services_with_settings(lab, settings, options, _SETTINGS)
-    if had:
-        systems = {name or "lab": asked for name, asked in systems.items()}
-    if twice := set(systems).intersection(had):
-        message = f"two systems are called {min(twice)!r}; give one another name in hypotheses="
-        raise InvalidRequestError(message, parameter="hypotheses")
-    return systems
-
-
-def _outputs(frame: pd.DataFrame, had: Mapping[str, str]) -> tuple[dict[str, pd.DataFrame], pd.DataFrame]:
-    """Columns of a batch for translations that exist, by system; and the table without columns that clash."""
-    import pandas as pd
-
-    found = {}
-    for name, column in had.items():
-        texts = frame[column].astype("string")
-        status = texts.isna().map({True: "error", False: "cached"})
-        error = texts.isna().map({True: "the table has no text here", False: None})
-        found[name] = pd.DataFrame(
-            {"translation": texts, "processing_s": float("nan"), "status": status, "error": error}
-        )
-    return found, frame.drop(columns=list(TRANSLATION.intersection(had.values())))
 
 
 def _without_references(systems: Mapping[str, tuple[Client, dict[str, Any]]], *, back: bool) -> list[str]:

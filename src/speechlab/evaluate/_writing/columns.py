@@ -1,19 +1,23 @@
-"""Tables for people: columns declared once, rendered for pages, notebooks, terminals and papers alike."""
+"""Tables for people: columns declared once, rendered for pages, notebooks, terminals, Markdown and LaTeX alike."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from speechlab._arguments import is_missing
+from speechlab._arguments import is_missing, is_number, is_whole_number
 from speechlab.display import Html, element, join, percent, table
+from speechlab.evaluate._arguments import code_or_none
+from speechlab.text import language_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     import pandas as pd
 
     Row = Mapping[Any, Any]
+
 
 _NOTHING = frozenset({"–", "0", "0.0%"})
 _EXPLAINED = {
@@ -72,6 +76,11 @@ class TextColumn:
     figure: bool = False
     strong: bool = False
 
+    @property
+    def says_words(self) -> bool:
+        """Whether its first text is words and no number."""
+        return not self.figure or self.texts[0][:1].isalpha()
+
 
 @dataclass(frozen=True)
 class View:
@@ -99,8 +108,7 @@ class View:
             details = tuple(None if column.detail is None else column.detail(row) for row in each)
             if not column.optional or any(text not in _NOTHING for text in texts):
                 shown.append(TextColumn(column.head, texts, details, column.figure, column.strong))
-        words = [words for head, words in _EXPLAINED.items() if any(one.head == head for one in shown)]
-        return cls(title, tuple(shown), " ".join([note, *words]).strip())
+        return cls(title, tuple(shown), note)
 
     @classmethod
     def read(cls, kept: Mapping[str, Any]) -> View:
@@ -123,16 +131,23 @@ class View:
         frame.attrs["figures"] = [one.head for one in self.columns if one.figure]
         return frame
 
-    def html(self) -> Html:
+    def html(self, explained: Collection[str] = ()) -> Html:
         """Return the table with its note below it; a text that is the same in all rows stands in its caption."""
-        same = [one for one in self.columns if not one.figure and len(one.texts) > 1 == len({*one.texts})]
+        same = [one for one in self.columns if len(one.texts) > 1 == len({*one.texts}) and one.says_words]
         shown = [one for one in self.columns if one not in same[: len(self.columns) - 1]]
         facts = "; ".join(f"{one.head}: {one.texts[0]}" for one in same if one not in shown)
         caption = f"{self.title}. {facts[:1].upper()}{facts[1:]}." if facts else f"{self.title}."
         lines = [[_cell(column, at) for column in shown] for at in range(len(self))]
         right = [place for place, column in enumerate(shown) if column.figure]
         made = table([column.head for column in shown], lines, caption=caption, right=right)
-        return join("", [made, element("p", element("small", self.note))]) if self.note else made
+        words = [words for head, words in _EXPLAINED.items() if head in {*self.heads} - {*explained}]
+        told = " ".join([self.note, *words]).strip()
+        return join("", [made, element("p", element("small", told))]) if told else made
+
+    @property
+    def heads(self) -> list[str]:
+        """The headings."""
+        return [one.head for one in self.columns]
 
 
 def _cell(column: TextColumn, at: int) -> Html:
@@ -176,7 +191,8 @@ def number(
     if ends:
 
         def detail(row: Row) -> str | None:
-            return interval_text(row.get(f"{name}_low"), row.get(f"{name}_high"), form)
+            ends = interval_text(row.get(f"{name}_low"), row.get(f"{name}_high"), form)
+            return None if ends is None or len({*ends.split(" to ")}) == 1 else ends
 
     return Shown(
         head,
@@ -208,7 +224,9 @@ def p_text(p: object) -> str | None:
     """Write a p-value with three decimals; None if there is none."""
     if is_missing(p):
         return None
-    return "< 0.001" if p < 0.001 else f"{p:.3f}"  # type: ignore[operator]  # a number
+    if p < 0.001:  # type: ignore[operator]  # a number
+        return "< 0.001"
+    return f"{p:.4f}" if f"{p:.3f}" == "0.050" else f"{p:.3f}"  # on which side of 0.05 it is
 
 
 def p_words(p: object) -> str:
@@ -221,7 +239,7 @@ def interval_text(low: object, high: object, form: str = ".2f") -> str | None:
     """Write an interval: ``1.0% to 2.0%``; None if it is missing."""
     if is_missing(low) or is_missing(high):
         return None
-    return f"{_form(low, form)} to {_form(high, form)}"
+    return f"{float(low) + 0.0:{form}} to {float(high) + 0.0:{form}}"  # type: ignore[arg-type]  # numbers
 
 
 def listed(parts: Sequence[str]) -> str:
@@ -234,9 +252,114 @@ def plural(count: int, one: str, several: str = "") -> str:
     return f"{count:,} {one if count == 1 else several or f'{one}s'}"
 
 
+def named(code: str) -> str:
+    """Return the name of a language, or what stands in its place."""
+    plain = code_or_none(code)
+    return language_name(plain) if plain else str(code)
+
+
+def sentence(words: object) -> str:
+    """Words as the beginning of a sentence."""
+    text = str(words)
+    return text[:1].upper() + text[1:]
+
+
 def _text(value: object) -> str | None:
     return None if is_missing(value) else str(value)
 
 
 def _form(value: object, form: str) -> str | None:
-    return None if is_missing(value) else format(float(value) + 0.0, form)  # type: ignore[arg-type]  # a number
+    """Write a number; one that is smaller than its last decimal is not written as nothing."""
+    if is_missing(value):
+        return None
+    number = float(value)  # type: ignore[arg-type]  # a number, as was seen above
+    text = format(number + 0.0, form)
+    return "< 0.01" if text == "0.00" and number > 0 else text
+
+
+_LATEX = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        "{": r"\{",
+        "}": r"\}",
+        "&": r"\&",
+        "%": r"\%",
+        "$": r"\$",
+        "#": r"\#",
+        "_": r"\_",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "|": r"\textbar{}",
+        "`": r"\textasciigrave{}",
+        "\N{REPLACEMENT CHARACTER}": "?",  # LuaTeX takes it for invalid UTF-8
+    }
+)
+_LIGATURE = re.compile(r"(?<=([-',]))(?=\1)")
+"""Separator between characters that LaTeX would draw as one, such as dashes and quotation marks."""
+_MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|~!&$])")
+_SPACE = re.compile(r"\s+")
+_UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""Control characters, and characters that change the writing direction."""
+_FIGURE = re.compile(r"–|[-+]?[\d.,]+(e[-+]?\d+)?\s?%?( to [-+]?[\d.,]+\s?%?)?")
+
+
+def markdown_table(table: pd.DataFrame) -> str:
+    """Write a table as Markdown; characters that Markdown or HTML would interpret have a backslash."""
+    heads = [markdown_text(name) for name in table.columns]
+    right = [_is_figures(table.iloc[:, number]) for number in range(len(heads))]
+    lines = [heads, ["---:" if one else "---" for one in right]]
+    lines += [[markdown_text(value) for value in row] for row in table.itertuples(index=False, name=None)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+def latex_table(table: pd.DataFrame, caption: str, label: str) -> str:
+    """Write a table as LaTeX, with the rules of the package booktabs."""
+    right = [_is_figures(table.iloc[:, number]) for number in range(len(table.columns))]
+    rows = [" & ".join(map(latex_text, row)) + r" \\" for row in table.itertuples(index=False, name=None)]
+    return "\n".join(
+        [
+            r"\begin{table}",
+            r"\centering",
+            rf"\caption{{{latex_text(caption)}}}",
+            rf"\label{{{label}}}",
+            rf"\begin{{tabular}}{{{''.join('r' if one else 'l' for one in right)}}}",
+            r"\toprule",
+            " & ".join(map(latex_text, table.columns)) + r" \\",
+            r"\midrule",
+            *rows,
+            r"\bottomrule",
+            r"\end{tabular}",
+            r"\end{table}",
+            "",
+        ]
+    )
+
+
+def latex_text(value: object) -> str:
+    """Escape a text or a cell for LaTeX, on one line."""
+    text = _LIGATURE.sub(r"\\hbox{}", _written(value).translate(_LATEX))
+    # After the end of a row, or after \item, these characters begin an argument.
+    return f"{{}}{text}" if text.startswith(("[", "*")) else text
+
+
+def markdown_text(value: object) -> str:
+    """Escape a text or a cell for Markdown, on one line."""
+    return _MARKDOWN.sub(r"\\\1", _written(value))
+
+
+def _written(value: object) -> str:
+    if is_missing(value):
+        return "–"
+    if isinstance(value, bool) or not is_number(value):
+        return _UNSEEN.sub("\N{REPLACEMENT CHARACTER}", _SPACE.sub(" ", str(value)).strip())
+    if is_whole_number(value):
+        return str(value)
+    small = 0 < abs(float(value)) < 0.0995  # two decimals would be too coarse
+    return f"{float(value):.2g}" if small else f"{float(value) + 0.0:.2f}"
+
+
+def _is_figures(column: pd.Series[str]) -> bool:
+    known = [value for value in column if not is_missing(value)]
+    return bool(known) and all(_FIGURE.fullmatch(_written(value)) for value in known)

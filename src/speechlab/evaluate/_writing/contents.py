@@ -112,11 +112,13 @@ class ShownRows:
         scored: Whether its rows are scored, so that they come with their errors, the worst first.
         options: Arguments of :class:`speechlab.widgets.AudioTable`, or of :class:`speechlab.widgets.ErrorBrowser`;
             ``names`` of two systems puts these side by side.
+        lowest: Column by which rows that are not scored are sorted, its lowest numbers first; empty for none.
     """
 
     frame: str = "table"
     scored: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
+    lowest: str = ""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

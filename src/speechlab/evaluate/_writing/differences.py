@@ -45,14 +45,7 @@ def differences_view(
     note: str = "",
     names: tuple[str, str] = ("second", "first"),
 ) -> View:
-    """Return differences as a table.
-
-    Args:
-        differences: As of :func:`speechlab.metrics.judge`; ``group`` names rows that are not pairs of systems.
-        title: What the table shows.
-        note: What to add to how it is read.
-        names: Headings of the values of ``a`` and of ``b``.
-    """
+    """Return differences as a table."""
     rows = differences.to_dict("records")
     several = {name for name in ("language", "condition", "measure") if differences[name].nunique() > 1}
     grouped = "group" in differences.columns
@@ -72,7 +65,7 @@ def differences_view(
             figure=True,
             strong=True,
         ),
-        Shown("95 % interval", _interval, figure=True),
+        Shown("95 % interval", _interval, figure=True, optional=True),
         chance("p (Holm)", "p_holm"),
         Shown("verdict", lambda row: str(row["verdict"]) if grouped else _verdict(row)),
     ]
@@ -97,12 +90,7 @@ def difference_words(row: Mapping[Any, Any]) -> str:
 
 
 def changes_words(differences: pd.DataFrame, way: str = "") -> list[tuple[str, list[str]]]:
-    """Return a sentence for each verdict, with the groups that it is about.
-
-    Args:
-        differences: Differences with ``group``.
-        way: What to add to the verdict, such as the names of two services.
-    """
+    """Return a sentence for each verdict, with the groups that it is about."""
     said = []
     for verdict in (WORSE, BETTER, "slower", "faster", ALIKE, UNPAIRED):
         for timed in (False, True):

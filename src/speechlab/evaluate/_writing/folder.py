@@ -49,16 +49,7 @@ _NEITHER = (".csv", ".json", ".md", ".parquet", ".pdf", ".svg", ".tex", ".tsv", 
 
 
 def report_place(path: object) -> Path:
-    """Return the page or folder for a report, without writing it.
-
-    Args:
-        path: The name given by the user.
-
-    Raises:
-        InvalidRequestError: The value is not a name, has the suffix of another kind of file, or is a folder with
-            files of these names that are not of a report.
-        StoreError: The place cannot be written.
-    """
+    """Return the page or folder for a report, without writing it."""
     if not isinstance(path, str | PathLike) or not str(path) or "\0" in str(path):
         raise refused("path", path, "the name of a page (.html) or of a folder")
     where = user_path(path)
@@ -89,17 +80,7 @@ def report_place(path: object) -> Path:
 def write_folder(
     path: Path, report: Contents, *, html: str, figures: Mapping[str, tuple[bytes, bytes]]
 ) -> None:
-    """Write a report to a folder. The recordings of its tables are copied, and the tables name the copies.
-
-    Args:
-        path: The folder; tables of an earlier report in it are replaced or deleted.
-        report: The report.
-        html: The page of the report.
-        figures: The figures as SVG, by title.
-
-    Raises:
-        StoreError: A file cannot be written, or a table has values that Parquet does not support.
-    """
+    """Write a report to a folder. The recordings of its tables are copied, and the tables name the copies."""
     try:
         path.mkdir(parents=True, exist_ok=True)
         earlier, written = _files_of(path), set()
@@ -144,11 +125,7 @@ def _digest(file: Path) -> str:
 
 
 def changed_files(folder: Path) -> tuple[str, list[tuple[str, str, str]]]:
-    """Compare the files of a report with the hashes in its record, which has thus a hash for all of them.
-
-    Returns:
-        The hash of the record; and of the files that differ the name, the hash, and the hash in the record.
-    """
+    """Compare the files of a report with the hashes in its record, which has thus a hash for all of them."""
     kept = orjson.loads((folder / _RECORD).read_bytes()).get("sha256", {})
     stands = {name: _digest(folder / name) if (folder / name).is_file() else "missing" for name in kept}
     changed = [(name, stands[name], follows) for name, follows in kept.items() if stands[name] != follows]
@@ -176,17 +153,7 @@ def unwritten(path: Path, error: OSError) -> StoreError:
 
 
 def write_parquet(frame: pd.DataFrame, file: Path, kept: Mapping[str, Any] | None = None) -> None:
-    """Write a table as Parquet, atomically.
-
-    Args:
-        frame: The table.
-        file: The file.
-        kept: Values for the metadata of the file under ``speechlab_report``, as JSON; None for none.
-
-    Raises:
-        StoreError: The table has values that Parquet does not support.
-        OSError: The file cannot be written.
-    """
+    """Write a table as Parquet, atomically."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -217,16 +184,7 @@ def _fits(cells: pd.Series[Any]) -> bool:
 
 
 def read_folder(folder: str | PathLike[str], old: Callable[..., Contents]) -> Contents:
-    """Read a report that :func:`write_folder` wrote. Its tables have the current paths of the recordings.
-
-    Args:
-        folder: The folder.
-        old: Function that makes a report of version 0.1, from its kind, fields and tables.
-
-    Raises:
-        InvalidRequestError: The value is not a path.
-        StoreError: The folder is not that of a report, or one of its files is missing or damaged.
-    """
+    """Read a report that :func:`write_folder` wrote. Its tables have the current paths of the recordings."""
     if not isinstance(folder, str | PathLike):
         raise refused("folder", folder, "a folder that report.save wrote")
     path = user_path(folder)

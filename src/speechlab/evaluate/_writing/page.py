@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from speechlab.display import Html, details, element, escape, join
+from speechlab.evaluate._writing.columns import listed, named, plural
 from speechlab.evaluate._writing.contents import MANY_ROWS, PICKED_ROWS
 from speechlab.evaluate._writing.held import held_report, sealed
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
     from speechlab.evaluate._writing.contents import Contents
 
+_FEW = 3
+"""Languages that the line above the answer names."""
 _TURNING = re.compile(r"[\u202a-\u202e\u2066-\u2069]")
 
 
@@ -27,15 +30,7 @@ def report_page(
     rows: Any,
     max_bytes: int,
 ) -> str:
-    """Return the page.
-
-    Args:
-        report: The report.
-        above: Tables and findings, which stand above the rows.
-        figures: Figures as SVG, by title, each also for a phone.
-        rows: The rows, as :class:`speechlab.widgets.ShownTable`.
-        max_bytes: Maximum size of the page in bytes; the sound gets the remaining space.
-    """
+    """Return the page."""
     head, below = page_markup(report, above, figures, sound=rows.sound)
     data = held_report(report, figures, sound=rows.sound)
     held = Html(f'<script type="application/json" id="report">{data}</script>')
@@ -46,14 +41,7 @@ def report_page(
 def page_markup(
     report: Contents, above: Iterable[Html], figures: Mapping[str, tuple[bytes, bytes]], *, sound: bool
 ) -> tuple[Html, Html]:
-    """Return what stands above the rows and what stands below them.
-
-    Args:
-        report: The report.
-        above: Tables and findings.
-        figures: Figures as SVG, by title, each also for a phone.
-        sound: Whether the rows have sound.
-    """
+    """Return what stands above the rows and what stands below them."""
     answer, record, methods = report.conclusion, report.record, report.said
     told = "A click on the name of a column sorts."
     rows = len(report.frame(report.shown.frame))
@@ -63,14 +51,14 @@ def page_markup(
     if sound:
         told += " Sounds are previews (Opus)."
     drawn = [_figure(name, *vectors) for name, vectors in figures.items()]
-    made = str(record.get("made", ""))[:10]
+    made = [*_scope(report), *filter(None, [str(record.get("made", ""))[:10]])]
     sure = [element("p", answer.certainty, class_="sure", dir="auto")] if answer.certainty else []
     head = join(
         "",
         [
             element(
                 "p",
-                join(Html(" · "), [element("strong", report.title), *([made] if made else [])]),
+                join(Html(" · "), [element("strong", report.title), *made]),
                 class_="kicker",
             ),
             element("h1", answer.text, dir="auto"),
@@ -99,6 +87,21 @@ def page_markup(
         ],
     )
     return Html(_unturned(head)), Html(_unturned(below))
+
+
+def _scope(report: Contents) -> list[str]:
+    """What was studied, in numbers: systems, speakers, listeners, texts and languages."""
+    table, role = report.table, report.columns
+    who = "speaker" if report.study == "recognition" else "voice"
+    what = {"listener": "listener", "item": "item", "system": "system", "voice": who}
+    what |= {"condition": "condition", role.get("text", "text"): "text"}
+    counts = {noun: table[name].map(str).nunique() for name, noun in what.items() if name in table.columns}
+    codes = [
+        table[role[name]] for name in ("source_lang", "target_lang", "language") if role.get(name) in table
+    ]
+    names = dict.fromkeys(named(str(code)) for column in codes for code in column.dropna().map(str).unique())
+    told = [plural(count, noun) for noun, count in counts.items() if count > 1 or noun == "text"]
+    return [*told, *([listed([*names])] if 0 < len(names) <= _FEW else [])]
 
 
 def _unturned(text: str) -> str:

@@ -121,12 +121,6 @@ def record_of(
 ) -> dict[str, Any]:
     """Return the record of a study.
 
-    Args:
-        study: Name of the study, such as ``"recognition"``.
-        store: Store of the runs of its batches.
-        *tables: Tables of the batches.
-        **settings: Settings of the study, plain values.
-
     Returns:
         ``study``, ``made`` (UTC), ``speechlab``, ``settings``, and ``runs``: id, operation, status and manifest of
         each batch (versions, service, parameters, counts, usage, digests; never a credential).
