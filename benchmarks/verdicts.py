@@ -647,9 +647,11 @@ def rewritten(text: str, shares: dict[str, dict[str, float]], simulations: int) 
         if set(lines) <= set(shares):
             made = markdown({title: shares[title] for title in lines}, simulations)
             marked = rf"(<!-- verdicts: {table} -->\n).*?(<!-- end -->)"
-            text = re.sub(
+            text, count = re.subn(
                 marked, lambda found, made=made: f"{found[1]}{made}{found[2]}", text, flags=re.DOTALL
             )
+            if not count:
+                raise SystemExit(f"{DOCUMENT} has no place for the table {table!r}")
     return text
 
 
