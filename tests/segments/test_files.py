@@ -519,6 +519,7 @@ def test_malformed_files_without_lines(name, tmp_path):
         ("x.doc", [{"file": "a"}], "sets no format"),
         ("x.eaf", [{"file": "a", "end": 1.0}], "no whole millisecond"),
         ("x.TextGrid", [{"file": "a"}, {"file": "a", "start": 1.5}], "overlap"),
+        ("x.TextGrid", [{"file": "a", "text": "see item [1]"}], r"text 'see item \[1\]' has 'item \['"),
     ],
 )
 def test_what_a_format_cannot_hold_is_refused_and_nothing_is_written(name, rows, text, tmp_path):

@@ -30,7 +30,7 @@ NAMES: dict[str, tuple[str, ...]] = {
         "text", "sentence", "transcript", "transcription", "wrd", "words", "txt", "src_text", "tgt_text", "reference",
         "normalized_text",
     ),
-    "speaker": ("speaker", "speaker_id", "spk_id", "spk", "client_id"),
+    "speaker": ("speaker", "speaker_id", "speaker_name", "spk_id", "spk", "client_id"),
     "language": ("language", "lang", "locale"),
     "split": ("split", "subset"),
     "duration_s": ("duration_s", "duration"),

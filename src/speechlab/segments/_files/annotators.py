@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from speechlab._require import require
+from speechlab.segments._files.source import column_of
 from speechlab.segments._frame.ticks import ticks_of
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 _TIER = "segments"
 _SPEECH = "speech"
 _POINTS = " (points)"
+_HEADS = re.compile(r"(?:item|intervals|points) ?\[|ooTextFile short")
+"""What praatio takes for a part of the file, also within a text."""
 
 
 @contextlib.contextmanager
@@ -72,6 +75,8 @@ def read_textgrid(source: SourceFile) -> pd.DataFrame:
 def write_textgrid(table: pd.DataFrame, sink: Sink) -> str:
     """Write Praat's TextGrid, a tier for each speaker, and one of points for the speaker's instants."""
     textgrid, errors = require("praatio.textgrid"), require("praatio.utilities.errors")
+    for name in ("text", "speaker"):
+        sink.refuse(_HEADS, column_of(table, name), name, "has {!r}, a mark of the format; change it first")
     # Below a tenth of a millisecond praatio would write 1e-05, which neither it nor Praat reads.
     start, end = ((ticks_of(table[name]) + 50) // 100 / 1e4 for name in ("start", "end"))
     collapsed = (start == end) & (table["end"] > table["start"]).to_numpy()

@@ -121,16 +121,17 @@ class Sink:
         """Return a table whose texts a file of lines or tags can hold: carriage returns become line breaks."""
         for name in columns:
             texts = column_of(table, name)
-            for row, text in enumerate(texts):
-                if control := _CONTROL.search(text):
-                    message = (
-                        f"the {name} {text!r:.60} has the control character {control[0]!r}; remove it first"
-                    )
-                    self.fault(message, row, name)
+            self.refuse(_CONTROL, texts, name, "has the control character {!r}; remove it first")
             cleaned = [text.replace("\r\n", "\n").replace("\r", "\n") for text in texts]
             if self._changed(cleaned, texts, f"{name}s had carriage returns, which became line breaks"):
                 table = table.assign(**{name: cleaned})
         return table
+
+    def refuse(self, pattern: re.Pattern[str], texts: list[str], column: str, reason: str) -> None:
+        """Raise an error for the first text that has a pattern; the match takes the place of ``{}`` in the reason."""
+        for row, text in enumerate(texts):
+            if found := pattern.search(text):
+                self.fault(f"the {column} {text!r:.60} {reason.format(found[0])}", row, column)
 
     def one_line(self, texts: list[str]) -> list[str]:
         """Return each text on one line, and note the number of changed texts."""
