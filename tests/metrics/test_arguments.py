@@ -49,8 +49,6 @@ FUNCTIONS = {
         {"references": ["a"], "hypotheses": ["b"], **COMPARED, "counts": "levenshtein"},
     ),
     "ErrorRate.confidence_interval": (RATE.confidence_interval, {**DRAWS, "groups": None}),
-    "alignment_text": (metrics.alignment_text, {"reference": "a", "hypothesis": "b", **COMPARED}),
-    "alignment_html": (metrics.alignment_html, {"reference": "a", "hypothesis": "b", **COMPARED}),
     "score": (
         metrics.score,
         {

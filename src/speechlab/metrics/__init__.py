@@ -10,7 +10,7 @@ from functools import partial as _partial
 
 from speechlab._door import name_after as _name_after
 from speechlab._door import old_names as _old_names
-from speechlab.metrics._alignment.alignment import Alignment, Edit, alignment_html, alignment_text
+from speechlab.metrics._alignment.alignment import Alignment, Edit
 from speechlab.metrics._differences.compare import classify_differences
 from speechlab.metrics._differences.differences import Difference, TextComparison
 from speechlab.metrics._rates.bins import by_bins

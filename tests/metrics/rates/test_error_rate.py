@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics import alignment_html, alignment_text, error_rate
+from speechlab.metrics import error_rate
 from speechlab.text import normalizer
 from support import adversarial
 
@@ -404,8 +404,9 @@ def test_without_errors_the_interval_depends_on_the_number_of_texts():
 
 
 def test_alignment_text_and_html():
-    assert alignment_text("this is a test", "this was test") == "this [-is-]{+was+} [-a-] test"
-    html = alignment_html("<b>bold</b>", "<i>bold</i>")
+    first, second = error_rate(["this is a test", "<b>bold</b>"], ["this was test", "<i>bold</i>"]).alignments
+    assert first.text == "this [-is-]{+was+} [-a-] test"
+    html = second.html
     assert "<b>" not in html
     assert "&lt;b&gt;" in html
     assert "<del" in html

@@ -9,18 +9,16 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from rapidfuzz.distance import Levenshtein
 
-from speechlab._arguments import check_text
 from speechlab.display import Html, diff
 from speechlab.metrics._alignment.counting import Operation, Run, runs_of
 from speechlab.metrics._alignment.sclite import sclite_blocks
-from speechlab.metrics._alignment.units import prepare
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rapidfuzz.distance import Editops
 
-    from speechlab.metrics._alignment.units import Counts, Normalize, Tokens
+    from speechlab.metrics._alignment.units import Counts, Tokens
 
 _Blocks: TypeAlias = tuple[Run, ...]
 
@@ -184,72 +182,3 @@ class Alignment:
 
     def __repr__(self) -> str:
         return f"Alignment({self.text[:200]!r})"
-
-
-def alignment_text(
-    reference: str,
-    hypothesis: str,
-    unit: str = "word",
-    *,
-    language: str | None = None,
-    normalize: Normalize = "auto",
-) -> str:
-    """The difference of two texts as plain text.
-
-    Args:
-        reference: Reference text.
-        hypothesis: Hypothesis text.
-        unit: As for :func:`speechlab.metrics.error_rate`.
-        language: Language of both texts, such as ``"ja"``.
-        normalize: As for :func:`speechlab.metrics.error_rate`.
-
-    Raises:
-        InvalidRequestError: A text is not a str, or the unit, language or normaliser does not exist or does not
-            match.
-
-    Example:
-        >>> alignment_text("this is a test", "this was test")
-        'this [-is-]{+was+} [-a-] test'
-    """
-    return _align_texts(reference, hypothesis, unit, language, normalize).text
-
-
-def alignment_html(
-    reference: str,
-    hypothesis: str,
-    unit: str = "word",
-    *,
-    language: str | None = None,
-    normalize: Normalize = "auto",
-) -> Html:
-    """The difference of two texts as HTML: a str that a notebook shows.
-
-    Text in the reference only is struck out (``<del>``), and text in the hypothesis only is underlined (``<ins>``).
-    Colour is never the only sign. All text is escaped.
-
-    Args:
-        reference: Reference text.
-        hypothesis: Hypothesis text.
-        unit: As for :func:`speechlab.metrics.error_rate`.
-        language: Language of both texts, such as ``"ja"``.
-        normalize: As for :func:`speechlab.metrics.error_rate`.
-
-    Raises:
-        InvalidRequestError: A text is not a str, or the unit, language or normaliser does not exist or does not
-            match.
-
-    Example:
-        >>> "<del" in alignment_html("good morning", "good mourning")
-        True
-    """
-    return _align_texts(reference, hypothesis, unit, language, normalize).html
-
-
-def _align_texts(
-    reference: str, hypothesis: str, unit: str, language: str | None, normalize: Normalize
-) -> Alignment:
-    check_text(reference, "reference")
-    check_text(hypothesis, "hypothesis")
-    preparation = prepare(unit, language, normalize)
-    tokens = preparation.tokens(reference), preparation.tokens(hypothesis)
-    return Alignment(*tokens, preparation.separator, preparation.language)

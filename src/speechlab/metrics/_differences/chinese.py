@@ -19,19 +19,24 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from itertools import groupby
+from typing import TYPE_CHECKING, NamedTuple
 
 from rapidfuzz.distance import Levenshtein
 
-from speechlab.metrics._differences.differences import FORGIVEN, Difference, TextComparison
+from speechlab.metrics._differences.differences import (
+    TextComparison,
+    differing_runs,
+    swapped_sides,
+    with_notation,
+)
 from speechlab.text import pinyin
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from speechlab.metrics._differences.differences import DifferenceClass
+    from speechlab.metrics._differences.differences import DifferenceClass, Span
 
-_Span: TypeAlias = tuple[int, int, int, int]
 _AROUND = 20  # characters of context: longer than a word, shorter than a long text
 
 
@@ -41,23 +46,13 @@ def compare_chinese(reference: str, hypothesis: str, one: str, other: str) -> Te
     swapped = other < one
     first, second = (other, one) if swapped else (one, other)
     forms = [pair for pair in _FORMS if pair.sign is None or pair.sign.search(reference + hypothesis)]
-    differences: list[Difference] = []
-    tolerant: list[str] = []
-    copied = 0
-    for run in _runs(first, second):
-        for kind, span in _classes(first, second, run, forms):
-            i0, i1, j0, j1 = (*span[2:], *span[:2]) if swapped else span
-            old, new = one[i0:i1], other[j0:j1]
-            if kind in FORGIVEN:
-                tolerant += other[copied:j0], old
-                copied = j1
-            last = differences[-1] if differences else None
-            if last and last.kind == kind and last.start + len(last.reference) == i0:
-                differences.pop()
-                old, new, i0 = last.reference + old, last.hypothesis + new, last.start
-            differences.append(Difference(kind, old, new, i0))
-    forgiven = "".join(tolerant) + other[copied:]
-    return TextComparison(one, other, forgiven, tuple(differences), Levenshtein.distance(one, forgiven))
+    parts = (
+        (kind, swapped_sides(span) if swapped else span)
+        for run in differing_runs(first, second)
+        for kind, span in _classes(first, second, run, forms)
+    )
+    differences, tolerant = with_notation(one, other, parts)
+    return TextComparison(one, other, tolerant, differences, Levenshtein.distance(one, tolerant))
 
 
 class _Form(NamedTuple):
@@ -93,25 +88,9 @@ _FILLERS = frozenset("嗯呃唔")
 _OWN = {"一": "yi1", "不": "bu4"}
 
 
-def _runs(one: str, other: str) -> Iterator[_Span]:
-    """The differing runs between equal characters."""
-    start: tuple[int, int] | None = None
-    here, there = 0, 0
-    for op in Levenshtein.opcodes(one, other):
-        if op.tag != "equal":
-            start = start or (op.src_start, op.dest_start)
-            here, there = op.src_end, op.dest_end
-            continue
-        if start:
-            yield start[0], here, start[1], there
-            start = None
-    if start:
-        yield start[0], here, start[1], there
-
-
 def _classes(
-    one: str, other: str, run: _Span, forms: Sequence[_Form]
-) -> Iterator[tuple[DifferenceClass, _Span]]:
+    one: str, other: str, run: Span, forms: Sequence[_Form]
+) -> Iterator[tuple[DifferenceClass, Span]]:
     """The classes of a run, character by character if both sides have as many."""
     i0, i1, j0, j1 = run
     if not set(one[i0:i1] + other[j0:j1]) - _FILLERS:
@@ -122,19 +101,25 @@ def _classes(
         yield _judged(_ways(one, other, run)), run
     else:
         readings = _ways(one, other, run)
-        for step in range(i1 - i0):
-            span = i0 + step, i0 + step + 1, j0 + step, j0 + step + 1
-            yield _judged((said[step : step + 1], heard[step : step + 1]) for said, heard in readings), span
+        kinds = [
+            _judged((said[step : step + 1], heard[step : step + 1]) for said, heard in readings)
+            for step in range(i1 - i0)
+        ]
+        start = 0
+        for kind, alike in groupby(kinds):
+            end = start + len(list(alike))
+            yield kind, (i0 + start, i0 + end, j0 + start, j0 + end)
+            start = end
 
 
-def _is_form(form: _Form, one: str, other: str, run: _Span) -> bool:
+def _is_form(form: _Form, one: str, other: str, run: Span) -> bool:
     """Whether a run is the difference of two forms, which may begin or end alike (摄氏度/度)."""
     if form.before not in one[max(0, run[0] - _BEFORE) : run[0]]:
         return False
     return _fits(form.one, form.other, one, other, run) or _fits(form.other, form.one, one, other, run)
 
 
-def _fits(a: str, b: str, one: str, other: str, run: _Span) -> bool:
+def _fits(a: str, b: str, one: str, other: str, run: Span) -> bool:
     """Whether a run turns one form into the other; what both begin or end with is outside of the run."""
     start, end, j0, j1 = run
     old, new = one[start:end], other[j0:j1]
@@ -145,7 +130,7 @@ def _fits(a: str, b: str, one: str, other: str, run: _Span) -> bool:
     return (a, b) == (old, new)
 
 
-def _ways(one: str, other: str, run: _Span) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
+def _ways(one: str, other: str, run: Span) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
     """The syllables of both sides of a run: in their own texts, each in the place of the other, and both alone."""
     i0, i1, j0, j1 = run
     old, new = one[i0:i1], other[j0:j1]

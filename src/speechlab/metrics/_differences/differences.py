@@ -5,9 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
+from rapidfuzz.distance import Levenshtein
+
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
     import pandas as pd
 
+Span: TypeAlias = tuple[int, int, int, int]
+"""Start and end of a part in one text or list of words, and those in another."""
 DifferenceClass: TypeAlias = Literal["notation", "homophone", "tone", "recognition", "filler"]
 CLASSES: dict[str, tuple[DifferenceClass, ...]] = {
     "en": ("notation", "homophone", "recognition", "filler"),
@@ -73,3 +79,36 @@ class TextComparison:
 
         types = {"kind": "string", "reference": "string", "hypothesis": "string", "start": "Int64"}
         return pd.DataFrame(self.differences, columns=list(types)).astype(types)
+
+
+def differing_runs(one: Sequence[str], other: Sequence[str]) -> Iterator[Span]:
+    """The differing runs between equal characters or words."""
+    i = j = 0
+    for op in Levenshtein.opcodes(one, other):
+        if op.tag == "equal":
+            if (i, j) != (op.src_start, op.dest_start):
+                yield i, op.src_start, j, op.dest_start
+            i, j = op.src_end, op.dest_end
+    if (i, j) != (len(one), len(other)):
+        yield i, len(one), j, len(other)
+
+
+def swapped_sides(span: Span) -> Span:
+    """A part with its two sides in the other order."""
+    return *span[2:], *span[:2]
+
+
+def with_notation(
+    reference: str, hypothesis: str, parts: Iterable[tuple[DifferenceClass, Span]], blank: str = ""
+) -> tuple[tuple[Difference, ...], str]:
+    """The differences, and the hypothesis with the reference's notation, with blanks around it."""
+    differences: list[Difference] = []
+    tolerant: list[str] = []
+    copied = 0
+    for kind, (i0, i1, j0, j1) in parts:
+        difference = Difference(kind, reference[i0:i1], hypothesis[j0:j1], i0)
+        differences.append(difference)
+        if kind in FORGIVEN and j0 >= copied:
+            tolerant += hypothesis[copied:j0], blank + difference.reference + blank
+            copied = j1
+    return tuple(differences), "".join(tolerant) + hypothesis[copied:]

@@ -30,13 +30,18 @@ from speechlab.metrics._differences._english.variants import (
     is_order_of_figures,
     readings,
 )
-from speechlab.metrics._differences.differences import FORGIVEN, Difference, TextComparison
+from speechlab.metrics._differences.differences import (
+    FORGIVEN,
+    TextComparison,
+    differing_runs,
+    with_notation,
+)
 from speechlab.text import normalizer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from speechlab.metrics._differences.differences import DifferenceClass
+    from speechlab.metrics._differences.differences import Difference, DifferenceClass, Span
 
 _Span: TypeAlias = tuple[int, int]
 _Words: TypeAlias = tuple[str, ...]
@@ -61,34 +66,31 @@ def compare_english(reference: str, hypothesis: str, one: str, other: str) -> Te
     swapped = hypothesis < reference
     said, recognised = Said(reference), Said(hypothesis)
     sides = (recognised.words, said.words) if swapped else (said.words, recognised.words)
-    differences: list[Difference] = []
-    tolerant: list[str] = []
-    copied = 0
+    found = _differences(*sides)
+    if not (said.plain and recognised.plain):
+        found = _with_forms(found, said, recognised, swapped)
     contracted = bool(_APOSTROPHES & set(reference + hypothesis))
-    parts = _differences(*sides)
-    for kind, here, there in (
-        parts if said.plain and recognised.plain else _with_forms(parts, said, recognised, swapped)
-    ):
+    parts: list[tuple[DifferenceClass, Span]] = []
+    for kind, here, there in found:
         if one == other and kind != "filler":
             continue
         at, to = (there, here) if swapped else (here, there)
-        (i0, i1), (j0, j1) = said.place(*at), recognised.place(*to)
-        old, new = reference[i0:i1], hypothesis[j0:j1]
+        span = *said.place(*at), *recognised.place(*to)
         sounds_alike = (
-            contracted
-            and kind == "recognition"
-            and any(
-                _sound_alike(a, b)
-                for a, b in product((old, _whole(reference, i0, i1)), (new, _whole(hypothesis, j0, j1)))
-            )
+            kind == "recognition" and contracted and _contractions_sound_alike(reference, hypothesis, span)
         )
-        differences.append(Difference("homophone" if sounds_alike else kind, old, new, i0))
-        if kind in FORGIVEN and j0 >= copied:
-            tolerant += hypothesis[copied:j0], f" {old} "
-            copied = j1
-    forgiven = "".join(tolerant) + hypothesis[copied:]
-    return TextComparison(
-        reference, hypothesis, forgiven, tuple(differences), _errors(differences, one, other, forgiven)
+        parts.append(("homophone" if sounds_alike else kind, span))
+    differences, tolerant = with_notation(reference, hypothesis, parts, " ")
+    errors = _errors(differences, one, other, tolerant)
+    return TextComparison(reference, hypothesis, tolerant, differences, errors)
+
+
+def _contractions_sound_alike(reference: str, hypothesis: str, span: Span) -> bool:
+    i0, i1, j0, j1 = span
+    old, new = reference[i0:i1], hypothesis[j0:j1]
+    return any(
+        _sound_alike(a, b)
+        for a, b in product((old, _whole(reference, i0, i1)), (new, _whole(hypothesis, j0, j1)))
     )
 
 
@@ -147,26 +149,10 @@ def _errors(differences: Sequence[Difference], one: str, other: str, tolerant: s
 
 
 def _differences(here: list[str], there: list[str]) -> Iterator[_Part]:
-    for i0, i1, j0, j1 in _runs(here, there):
+    for i0, i1, j0, j1 in differing_runs(here, there):
         digit = any(behind_figure(words[max(0, at - 3) : at]) for words, at in ((here, i0), (there, j0)))
         for kind, (a, b), (c, d) in _cut(tuple(here[i0:i1]), tuple(there[j0:j1]), digit):
             yield kind, (i0 + a, i0 + b), (j0 + c, j0 + d)
-
-
-def _runs(here: list[str], there: list[str]) -> Iterator[tuple[int, int, int, int]]:
-    """The differing runs between equal words."""
-    start: tuple[int, int] | None = None
-    end = 0, 0
-    for op in Levenshtein.opcodes(here, there):
-        if op.tag == "equal":
-            if start:
-                yield start[0], end[0], start[1], end[1]
-            start = None
-        else:
-            start = start or (op.src_start, op.dest_start)
-            end = op.src_end, op.dest_end
-    if start:
-        yield start[0], end[0], start[1], end[1]
 
 
 @lru_cache(maxsize=16_384)

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from rapidfuzz.distance import Levenshtein
 
-from speechlab.metrics._differences.differences import Difference, TextComparison
+from speechlab.metrics._differences.differences import TextComparison, differing_runs, with_notation
 from speechlab.metrics._differences.japanese_words import (
     is_another_reading,
     is_another_word,
@@ -43,7 +43,7 @@ from speechlab.text import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from speechlab.metrics._differences.differences import DifferenceClass
     from speechlab.text import Morpheme, SpokenWord
@@ -67,19 +67,12 @@ def compare_japanese(reference: str, hypothesis: str, one: str, other: str) -> T
     swapped = other < one
     sides = _Side(reference, one), _Side(hypothesis, other)
     first, second = reversed(sides) if swapped else sides
-    judged = [
-        ((j, i) if swapped else (i, j), _judge(first, second, i, j))
-        for i, j in _differing_spans(first, second)
-    ]
-    differences = []
-    tolerant = []
-    copied = 0
-    for ((i0, i1), (j0, j1)), kind in judged:
-        differences.append(Difference(kind, one[i0:i1], other[j0:j1], i0))
-        tolerant += [other[copied:j0], one[i0:i1] if kind == "notation" else other[j0:j1]]
-        copied = j1
-    forgiven = "".join(tolerant) + other[copied:]
-    return TextComparison(one, other, forgiven, tuple(differences), Levenshtein.distance(one, forgiven))
+    parts = (
+        (_judge(first, second, here, there), (*there, *here) if swapped else (*here, *there))
+        for here, there in _differing_spans(first, second)
+    )
+    differences, tolerant = with_notation(one, other, parts)
+    return TextComparison(one, other, tolerant, differences, Levenshtein.distance(one, tolerant))
 
 
 class _Side:
@@ -176,7 +169,7 @@ def _judge(one: _Side, other: _Side, here: _Span, there: _Span) -> DifferenceCla
     said, heard = one.within(*here), other.within(*there)
     # The dictionary reads adjacent digits as one number: 二三 as 23.
     numbers = _DIGITS.search(old) or _DIGITS.search(new)
-    differing = list(_differing_parts(old, new))
+    differing = [(old[a:b], new[c:d]) for a, b, c, d in differing_runs(old, new)]
     if not numbers and _one_form(said, heard, old, new):
         all_kana = all(_KANA.fullmatch(a) and _KANA.fullmatch(b) for a, b in differing)
         loanwords = _KATAKANA.fullmatch(old) and _KATAKANA.fullmatch(new)
@@ -228,15 +221,3 @@ def _one_form(said: Sequence[Morpheme], heard: Sequence[Morpheme], old: str, new
 def _forms(words: Sequence[Morpheme]) -> list[str]:
     """Dictionary forms, with the reading for inflected words, because the form alone hides 行く/行け."""
     return [f"{word.normal}/{word.reading}" if word.inflected else word.normal for word in words]
-
-
-def _differing_parts(old: str, new: str) -> Iterator[tuple[str, str]]:
-    """The differing parts between runs of equal characters."""
-    i = j = 0
-    for op in Levenshtein.opcodes(old, new):
-        if op.tag == "equal":
-            if (i, j) != (op.src_start, op.dest_start):
-                yield old[i : op.src_start], new[j : op.dest_start]
-            i, j = op.src_end, op.dest_end
-    if (i, j) != (len(old), len(new)):
-        yield old[i:], new[j:]

@@ -11,68 +11,12 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from speechlab.text._languages.units import sign_names
 from speechlab.text._normalizer import Step
 
 _NUMBER = r"[0-9][0-9,]*(?:\.[0-9]+)?"
 # In 100US$-200US$ the first sign belongs to the number before it; it is not the $ of $-200.
 _NOT_BEHIND = "(?<![0-9])(?<![0-9][A-Za-z])(?<![0-9][A-Za-z]{2})"
-_JA = {
-    "US$": "米ドル",
-    "AU$": "豪ドル",
-    "A$": "豪ドル",
-    "CA$": "カナダドル",
-    "C$": "カナダドル",
-    "HK$": "香港ドル",
-    "NT$": "台湾ドル",
-    "NZ$": "ニュージーランドドル",
-    "SG$": "シンガポールドル",
-    "S$": "シンガポールドル",
-    "MX$": "メキシコペソ",
-    "R$": "レアル",
-    "CN¥": "元",
-    "JP¥": "円",
-    "$": "ドル",
-    "€": "ユーロ",
-    "£": "ポンド",
-    "¥": "円",
-    "\\": "円",
-    "₩": "ウォン",
-    "₹": "ルピー",
-    "₽": "ルーブル",
-    "฿": "バーツ",
-    "₫": "ドン",
-    "₱": "ペソ",
-    "₺": "リラ",
-    "¢": "セント",
-}
-_ZH = {
-    "US$": "美元",
-    "AU$": "澳元",
-    "A$": "澳元",
-    "CA$": "加元",
-    "C$": "加元",
-    "HK$": "港元",
-    "NT$": "新台币",
-    "NZ$": "新西兰元",
-    "SG$": "新加坡元",
-    "S$": "新加坡元",
-    "MX$": "墨西哥比索",
-    "R$": "雷亚尔",
-    "CN¥": "元",
-    "JP¥": "日元",
-    "$": "美元",
-    "€": "欧元",
-    "£": "英镑",
-    "¥": "元",
-    "₩": "韩元",
-    "₹": "卢比",
-    "₽": "卢布",
-    "฿": "泰铢",
-    "₫": "越南盾",
-    "₱": "比索",
-    "₺": "里拉",
-    "¢": "美分",
-}
 
 
 def _pattern(sign: str) -> str:
@@ -104,10 +48,10 @@ def _money(names: dict[str, str], large: str, minus: str) -> Step:
     return Step("money", apply, f"{before.pattern}|{alone.pattern}|{minus}|{sorted(names.items())}")
 
 
-JAPANESE_MONEY = _money(_JA, "百千万億兆", "マイナス")
+JAPANESE_MONEY = _money(sign_names("money", "ja"), "百千万億兆", "マイナス")
 """$1.5億 becomes 1.5億ドル."""
 
-CHINESE_MONEY = _money(_ZH, "百千万亿萬億", "负")
+CHINESE_MONEY = _money(sign_names("money", "zh"), "百千万亿萬億", "负")
 """$1.5亿 becomes 1.5亿美元."""
 
 
@@ -127,16 +71,7 @@ _SIGN_BEHIND = re.compile(rf"(?<![0-9])(?<![0-9],)({_NUMBER})\s?({_SIGN}|[%‰])
 BASIC_MONEY = Step("money", _basic_money, f"{_SIGN_BEFORE.pattern}|{_SIGN_BEHIND.pattern}")
 """The sign of a currency, or a percent sign, becomes a separate word after the number."""
 
-_EN = {
-    "¥": "yen",
-    "₩": "won",
-    "₹": "rupees",
-    "₽": "rubles",
-    "฿": "baht",
-    "₫": "dong",
-    "₱": "pesos",
-    "₺": "lira",
-}
+_EN = sign_names("money", "en")
 _EN_LARGE = r"(?:\s(?:hundred|thousand|million|billion|trillion)\b)?"
 _EN_COUNTRY = re.compile(r"(?<![^\W_])(us|aud?|a|cad?|c|hk|nt|nz|sgd?|s|mx|r)\$(?=\s?[0-9])")
 _EN_COUNTRY_BEHIND = re.compile(

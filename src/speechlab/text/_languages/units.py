@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import re
+from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from speechlab.text._normalizer import Step
@@ -12,44 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 NUMERAL = "0-9〇零一二三四五六七八九十百千万億亿两"
-_JA = {
-    "km": "キロメートル",
-    "m": "メートル",
-    "cm": "センチメートル",
-    "mm": "ミリメートル",
-    "kg": "キログラム",
-    "g": "グラム",
-    "mg": "ミリグラム",
-    "t": "トン",
-    "ha": "ヘクタール",
-    "l": "リットル",
-    "L": "リットル",
-    "ml": "ミリリットル",
-    "mL": "ミリリットル",
-    "dl": "デシリットル",
-    "dL": "デシリットル",
-    "kcal": "キロカロリー",
-    "dB": "デシベル",
-    "V": "ボルト",
-    "W": "ワット",
-    "kW": "キロワット",
-    "kWh": "キロワット時",
-    "Hz": "ヘルツ",
-    "kHz": "キロヘルツ",
-    "MHz": "メガヘルツ",
-    "GHz": "ギガヘルツ",
-    "KB": "キロバイト",
-    "MB": "メガバイト",
-    "GB": "ギガバイト",
-    "TB": "テラバイト",
-    "m2": "平方メートル",
-    "km2": "平方キロメートル",
-    "cm2": "平方センチメートル",
-    "m3": "立方メートル",
-    "cm3": "立方センチメートル",
-    "km/h": "キロメートル毎時",
-    "m/s": "メートル毎秒",
-}
 _JA_SHORT = {
     "キロメートル": "キロ",
     "キログラム": "キロ",
@@ -57,33 +21,13 @@ _JA_SHORT = {
     "ミリメートル": "ミリ",
     "ミリグラム": "ミリ",
 }
-_ZH = {
-    "km": "公里",
-    "m": "米",
-    "cm": "厘米",
-    "mm": "毫米",
-    "kg": "千克",
-    "g": "克",
-    "mg": "毫克",
-    "t": "吨",
-    "l": "升",
-    "ml": "毫升",
-    "ha": "公顷",
-    "db": "分贝",
-    "v": "伏",
-    "w": "瓦",
-    "kw": "千瓦",
-    "kwh": "千瓦时",
-    "hz": "赫兹",
-    "khz": "千赫",
-    "mhz": "兆赫",
-    "ghz": "吉赫",
-    "m2": "平方米",
-    "km2": "平方公里",
-    "cm2": "平方厘米",
-    "m3": "立方米",
-    "km/h": "公里每小时",
-}
+
+
+def sign_names(kind: str, language: str) -> dict[str, str]:
+    """The names of units (``"unit"``) or currencies (``"money"``) in a language, by their signs."""
+    lines = (files(__package__) / "signs.tsv").read_text(encoding="utf-8").splitlines()
+    rows = csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
+    return {row["sign"]: row[language] for row in rows if row["kind"] == kind and row[language]}
 
 
 def _units(name: str, names: Mapping[str, str]) -> Step:
@@ -112,11 +56,11 @@ def _fractions(pattern: str, between: str) -> Step:
 
 
 _FRACTION = r"(?<![0-9/.])([1-9])/([2-9]|10)(?![0-9/.月日号])"
-JAPANESE_UNITS = _units("units", _JA)
+JAPANESE_UNITS = _units("units", sign_names("unit", "ja"))
 """5km becomes 5キロメートル."""
 JAPANESE_SHORT_UNITS = _units("short units", _JA_SHORT)
 """5キロメートル becomes 5キロ, for a reading: it is how 5km is mostly said."""
-CHINESE_UNITS = _units("units", _ZH)
+CHINESE_UNITS = _units("units", sign_names("unit", "zh"))
 """5km becomes 5公里."""
 DATES = substitution(
     "dates",
