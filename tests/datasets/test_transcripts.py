@@ -192,6 +192,21 @@ FORMS = {
             + [{"type": "punctuation", "alternatives": [{"confidence": "0.0", "content": "."}]}],
         },
     },
+    "elevenlabs": {
+        "language_code": "en",
+        "text": TEXT,
+        "words": [{"text": w, "start": s, "end": e, "type": "word"} for w, s, e in WORDS]
+        + [{"text": " ", "start": 0.4, "end": 0.4, "type": "spacing"}],
+    },
+    "assemblyai": {
+        "status": "completed",
+        "audio_url": "https://example.com/a.wav",
+        "language_code": "en_us",
+        "text": TEXT,
+        "words": [
+            {"text": w, "start": int(1e3 * s), "end": int(1e3 * e), "confidence": 0.9} for w, s, e in WORDS
+        ],
+    },
 }
 
 
@@ -219,13 +234,30 @@ def test_an_empty_reply_is_an_empty_transcript():
         {"results": []},
         {"results": {"channels": [{"alternatives": []}]}},
         {"phrases": []},
+        {"RecognitionStatus": "NoMatch", "Offset": 1_800_000, "Duration": 3_210_000},  # of silence
+        {"totalBilledTime": "15s", "requestId": "1"},
     ):
         assert datasets.transcript_of(empty)["text"] == ""
+
+
+def test_whisper_cpp():
+    spans = ((" Good morning.", 0, 900), (" Ada.\n", 1_000, 1_500))
+    reply = {
+        "result": {"language": "en"},
+        "transcription": [{"offsets": {"from": a, "to": b}, "text": text} for text, a, b in spans],
+    }
+    found = datasets.transcript_of(reply)
+    assert (found["text"], found["language"]) == (TEXT, "en")
+    assert [(one["start"], one["end"]) for one in found["segments"]] == [(0.0, 0.9), (1.0, 1.5)]
 
 
 def test_other_json_is_refused_in_words():
     with pytest.raises(InvalidRequestError, match="the reply has the fields status, unlike those of Whisper"):
         datasets.transcript_of({"status": "queued"})
+    with pytest.raises(InvalidRequestError, match=r"the reply is \[\], not an object of Whisper"):
+        datasets.transcript_of([])
+    with pytest.raises(InvalidRequestError, match="Azure answered with an error; it looks like azure_short"):
+        datasets.transcript_of({"RecognitionStatus": "Error"})
     with pytest.raises(InvalidRequestError, match=r"the reply is damaged: .* looks like aws"):
         datasets.transcript_of({"results": {"transcripts": [{}]}})
 

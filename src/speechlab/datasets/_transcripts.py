@@ -22,7 +22,10 @@ _TIMES = (
     ("startTime", "endTime"),
     ("startOffset", "endOffset"),
 )
-_FORMS = "Whisper, OpenAI, Deepgram, Azure, Google, AWS or a pipeline of transformers"
+_FORMS = (
+    "Whisper (also whisper.cpp), OpenAI, Deepgram, ElevenLabs, AssemblyAI, Azure, Google, AWS or a pipeline of "
+    "transformers"
+)
 _TIMED = (".srt", ".vtt", ".ctm", ".stm", ".TextGrid", ".eaf", ".csv", ".tsv")
 _ENDINGS = (".json", ".txt", ".trn", *_TIMED)
 
@@ -31,8 +34,8 @@ def transcript_of(reply: Mapping[str, Any]) -> dict[str, Any]:
     """Read the transcript in the reply of a recogniser.
 
     Args:
-        reply: The JSON of Whisper, OpenAI, Deepgram, Azure (fast, batch and short audio), Google (v1 and v2), AWS, or
-            a pipeline of transformers, in the documented form.
+        reply: The JSON of Whisper (also whisper.cpp), OpenAI, Deepgram, ElevenLabs, AssemblyAI, Azure (fast, batch
+            and short audio), Google (v1 and v2), AWS, or a pipeline of transformers, in the documented form.
 
     Returns:
         ``text``, and what the reply has of ``language``, ``confidence`` (0 to 1), ``segments`` (dicts with ``start``,
@@ -49,14 +52,18 @@ def transcript_of(reply: Mapping[str, Any]) -> dict[str, Any]:
         >>> transcript_of(deepgram)
         {'text': 'hello', 'confidence': 0.9}
     """
+    given: object = reply
+    if not isinstance(given, Mapping):
+        raise InvalidRequestError(f"the reply is {given!r:.40}, not an object of {_FORMS}", parameter="reply")
     results = reply.get("results")
     for holds, read in (
         (isinstance(results, Mapping) and "channels" in results, _deepgram),
         (isinstance(results, Mapping) and "transcripts" in results, _aws),
-        (isinstance(results, list), _google),
+        (isinstance(results, list) or "totalBilledTime" in reply, _google),
         ("combinedPhrases" in reply or "phrases" in reply, _azure_fast),
         ("recognizedPhrases" in reply or "combinedRecognizedPhrases" in reply, _azure_batch),
-        ("NBest" in reply or "DisplayText" in reply, _azure_short),
+        (bool({"RecognitionStatus", "NBest", "DisplayText"}.intersection(reply)), _azure_short),
+        ("transcription" in reply, _whisper_cpp),
         ("text" in reply or "segments" in reply or "chunks" in reply, _whisper),
     ):
         if holds:
@@ -78,15 +85,30 @@ def _whisper(reply: Mapping[str, Any]) -> dict[str, Any]:
         for item in reply.get("chunks") or ()
         if None not in item["timestamp"]
     ]
+    unit = 1_000 if "audio_url" in reply else 1  # AssemblyAI counts milliseconds
     segments = [_segment(item) for item in reply.get("segments") or chunks]
     inner = [word for item in reply.get("segments") or () for word in _field(item, "words") or ()]
+    words = [_word(item, _field(item, "word", "text"), unit) for item in reply.get("words") or inner]
     text = reply.get("text")
     return {
         "text": _joined(item["text"] for item in segments) if text is None else str(text).strip(),
-        "language": reply.get("language") or None,
+        "language": reply.get("language") or reply.get("language_code") or None,
         "confidence": reply.get("confidence"),
         "segments": segments or None,
-        "words": [_word(item, _field(item, "word", "text")) for item in reply.get("words") or inner] or None,
+        "words": [word for word in words if word["word"]] or None,  # ElevenLabs has spaces, too
+    }
+
+
+def _whisper_cpp(reply: Mapping[str, Any]) -> dict[str, Any]:
+    segments = [
+        {"start": span["from"] / 1_000, "end": span["to"] / 1_000, "text": str(item["text"]).strip()}
+        for item in reply["transcription"]
+        for span in (item["offsets"],)
+    ]
+    return {
+        "text": _joined(item["text"] for item in segments),
+        "language": _field(reply.get("result") or {}, "language"),
+        "segments": segments or None,
     }
 
 
@@ -130,12 +152,14 @@ def _aws(reply: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _google(reply: Mapping[str, Any]) -> dict[str, Any]:
-    results = [item for item in reply["results"] if item.get("alternatives")]
+    results = [item for item in reply.get("results") or () if item.get("alternatives")]
     best = [item["alternatives"][0] for item in results]
     words = [_word(item, item["word"]) for alternative in best for item in alternative.get("words") or ()]
     return {
         "text": _joined(alternative.get("transcript", "") for alternative in best),
-        "language": next((item["languageCode"] for item in results if item.get("languageCode")), None),
+        "language": next(
+            filter(None, (_field(item, "languageCode", "language_code") for item in results)), None
+        ),
         "confidence": _number(best[0], "confidence") if len(best) == 1 else None,
         "words": words or None,
     }
@@ -176,6 +200,8 @@ def _azure_batch(reply: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _azure_short(reply: Mapping[str, Any]) -> dict[str, Any]:
+    if reply.get("RecognitionStatus") == "Error":
+        raise ValueError("Azure answered with an error")
     best = (reply.get("NBest") or [{}])[0]
     words = [
         {"offset": item["Offset"], "duration": item["Duration"], **item} for item in best.get("Words") or ()
@@ -201,8 +227,8 @@ def _segment(value: Any) -> dict[str, Any]:
     return {"start": start, "end": end, "text": str(_field(value, "text") or "").strip()}
 
 
-def _word(value: Any, text: object) -> dict[str, Any]:
-    start, end = _times(value)
+def _word(value: Any, text: object, unit: int = 1) -> dict[str, Any]:
+    start, end = (seconds / unit for seconds in _times(value))
     sure = _field(value, "confidence", "probability", "score")
     return {
         "word": str(text).strip(),
@@ -238,7 +264,7 @@ def _number(value: Mapping[str, Any], name: str) -> float | None:
 def _joined(texts: Iterable[object]) -> str:
     from speechlab.text import join_texts
 
-    return join_texts([str(text).strip() for text in texts])
+    return join_texts([" ".join(str(text).split()) for text in texts])
 
 
 def transcripts_in(path: str | os.PathLike[str]) -> dict[str, str]:
