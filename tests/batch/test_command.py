@@ -117,7 +117,7 @@ def test_a_service_that_is_gone_is_given_up_after_a_time_of_ones_own(command, tr
     assert code == 3, err
     assert "the service was given up (give_up_after_s)" in err
     code, _, err = ended(command(*job, "--give-up-after-s", "-1"))
-    assert (code, "--give-up-after-s is -1.0" in err) == (2, True)
+    assert (code, "--give-up-after-s: give_up_after_s is -1.0" in err) == (2, True)
 
 
 def test_the_commonest_errors_are_named(command, translator, tmp_path):

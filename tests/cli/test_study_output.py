@@ -184,7 +184,10 @@ def test_the_status_says_how_it_ended(study):
         ),
         ("translation", "own.csv", "--out", "o", *own[:2]): (2, "--column source_lang=NAME or --source-lang"),
         ("round-trip", "texts.csv", "--out", "o", "--sample", 9): (2, "draw 2 or fewer, as in --sample 2"),
-        ("recognition", "clips.csv", "--out", "o", "--noise-db", 200): (2, "error: --noise-db is [200.0]"),
+        ("recognition", "clips.csv", "--out", "o", "--noise-db", 200): (
+            2,
+            "error: --noise-db: noise_db is [200.0]",
+        ),
         ("translation", "own.csv", "--out", "o", *sides): (0, "that takes references, or translations back."),
         ("speech-to-speech", "clips.csv", "--earlier", "good", "--out", "o"): (
             2,

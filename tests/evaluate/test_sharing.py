@@ -134,6 +134,9 @@ def test_the_command_writes_junit_and_a_summary(tmp_path):
     assert run("good", "one", *files).exit_code == 0
     suite = ET.parse(tmp_path / "junit.xml").getroot()
     assert suite.get("failures") == "0"
+    (row,) = suite.iterfind("testcase[@classname='study.summary']")
+    assert row.get("name").startswith("all recordings, en, word")
+    assert "wer: 0.0" in row.find("system-out").text
     (tmp_path / "summary.md").write_text("before\n")
     later = run("bad", "two", "--earlier", tmp_path / "one", "--fail-if", "worse", *files)
     assert later.exit_code == 4, later.output

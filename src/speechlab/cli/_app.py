@@ -22,7 +22,7 @@ from speechlab.cli._commands import (
     verify,
 )
 from speechlab.cli._commands._studies import quickstart, study
-from speechlab.cli._console import errors
+from speechlab.cli._console import errors, refuse
 from speechlab.cli._options import Command, Group
 from speechlab.errors import ConfigurationError, InvalidRequestError, SpeechLabError
 
@@ -83,7 +83,7 @@ def run() -> None:
     try:
         code = app(standalone_mode=False)
     except SpeechLabError as error:
-        errors.print(f"[bold red]error:[/] {_escaped(str(error))}", soft_wrap=True)
+        refuse(str(error))
         sys.exit(2 if isinstance(error, ConfigurationError | InvalidRequestError) else 1)
     except (KeyboardInterrupt, typer.Abort):
         errors.print("stopped")
@@ -92,9 +92,3 @@ def run() -> None:
         error.show()
         sys.exit(error.exit_code)
     sys.exit(code if isinstance(code, int) else 0)
-
-
-def _escaped(text: str) -> str:
-    from rich.markup import escape
-
-    return escape(text)

@@ -6,6 +6,7 @@ import warnings
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import (
@@ -45,6 +46,21 @@ def plain_table(title: str, *columns: str, right: tuple[str, ...] = ()) -> Table
 def say(text: str) -> None:
     """Print a sentence: wrapped between words on a terminal, else in one line, where programs look for it."""
     console.print(escape(text), soft_wrap=not console.is_terminal)
+
+
+def refuse(message: str) -> None:
+    """Print an error, in one line."""
+    errors.print(f"[bold red]error:[/] {escape(message)}", soft_wrap=True)
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """Say after an interrupt that nothing is lost, and end."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        errors.print("stopped; what was finished is kept, and the same command goes on from there")
+        raise typer.Exit(130) from None
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from speechlab.cli._console import refuse
 from speechlab.errors import InvalidRequestError
 
 _ENTRY = re.compile(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
@@ -57,23 +58,24 @@ class Group(TyperGroup):
 
 
 class Command(TyperCommand):
-    """A command whose messages name its option where Python's would name the argument at fault."""
+    """A command that names its option before a message about an argument."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
         except InvalidRequestError as error:
-            named = (one for one in self.params if one.name == error.parameter)
-            option = next((one.opts[0] for one in named if one.opts[0].startswith("-")), None)
-            if option is not None and option not in error.message:
-                first, _, rest = error.message.partition(" ")
-                told = f"{option} {rest}" if first == error.parameter else f"{option}: {error.message}"
-                if (example := error.example) is not None:
-                    pairs = example.items() if isinstance(example, dict) else ()
-                    values = [f"{name}={value}" for name, value in pairs] or [example]
-                    told += ", as in " + " ".join(f"{option} {value}" for value in values)
-                error.args, error.example = (told, *error.args[1:]), None
-            raise
+            flags = (one.opts[0] for one in self.params if one.name == error.parameter)
+            option = next((flag for flag in flags if flag.startswith("-")), "")
+            if not option or option in error.message:
+                raise
+            given, values = error.example, []
+            if given is not None:
+                values = (
+                    [f"{name}={one}" for name, one in given.items()] if isinstance(given, dict) else [given]
+                )
+            example = " ".join(f"{option} {value}" for value in values)
+            refuse(f"{option}: {error.message}{f', as in {example}' if example else ''}")
+            raise typer.Exit(2) from None
 
 
 def command(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import xml.etree.ElementTree as ET
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,13 +14,13 @@ import typer
 from rich.markup import escape
 
 from speechlab.cli._commands._studies.systems import connected, in_python, own_columns
-from speechlab.cli._console import console, errors, say, stages, warnings_told
+from speechlab.cli._console import console, errors, say, stages, stoppable, warnings_told
 from speechlab.cli._headline import headline
 from speechlab.cli._options import arguments_told
 from speechlab.errors import InvalidRequestError, StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import pandas as pd
 
@@ -90,7 +90,7 @@ def performed(study: Callable[..., Report], source: Path, out: Path, **options: 
     if "audio" not in columns and not recorded:
         rows = rows.drop(columns=["audio", "duration_s"], errors="ignore")
     with (
-        _stoppable(),
+        stoppable(),
         warnings_told(without=_ROWS_FAILED),
         nullcontext() if alone else connected(services, adapters) as lab,
         stages() as told,
@@ -130,16 +130,6 @@ def _recorded(
         raise InvalidRequestError(message, parameter="service")
     named["audio"] = audio
     return {"audio": "audio", "voice": voice or "voice"}
-
-
-@contextmanager
-def _stoppable() -> Iterator[None]:
-    """Say after an interrupt that nothing is lost, and end."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        errors.print("stopped; what was finished is kept, and the same command goes on from there")
-        raise typer.Exit(130) from None
 
 
 def _earlier(folder: Path | None, fail_if: Sequence[str], *, timed: bool) -> Report | None:
@@ -210,7 +200,7 @@ def _check_columns(source: Path, rows: pd.DataFrame, needed: Sequence[str]) -> N
 
 def as_junit(report: Report, changes: Report | None) -> str:
     """A study as JUnit XML: a case for each row of the summary and of the changes, and one for the failed rows."""
-    suite = ET.Element("testsuite", name=f"speechlab study: {report.title}")
+    suite = ET.Element("testsuite", name=_plain(f"speechlab study: {report.title}"))
     cases: list[tuple[str, str, str, str]] = []
     failed = report.table[report.table["status"] == "error"]
     told = f"{len(failed):,} of {len(report.table):,} rows failed" if len(failed) else ""
@@ -221,22 +211,27 @@ def as_junit(report: Report, changes: Report | None) -> str:
     tables += [] if changes is None else [("changes", changes.differences)]
     for kind, table in tables:
         for row in table.to_dict("records"):
-            words = [str(value) for value in row.values() if isinstance(value, str) and value]
+            texts = [value for value in row.values() if isinstance(value, str) and value]
+            words = [text for text in dict.fromkeys(texts) if "|" not in text]  # signatures have that
             verdict = "" if kind == "summary" else str(row.get("verdict", ""))
             bad = verdict if verdict in {"worse", "slower"} else ""
             facts = "\n".join(f"{name}: {value}" for name, value in row.items())
             cases.append((kind, ", ".join(words[:4]), bad, facts))
     for kind, name, failure, text in cases:
-        case = ET.SubElement(suite, "testcase", classname=f"study.{kind}", name=_XML.sub("\ufffd", name))
-        if failure:
-            ET.SubElement(case, "failure", message=_XML.sub("\ufffd", failure)).text = _XML.sub(
-                "\ufffd", text
-            )
+        case = ET.SubElement(suite, "testcase", classname=f"study.{kind}", name=_plain(name))
+        tag, message = ("failure", {"message": _plain(failure)}) if failure else ("system-out", {})
+        if text:
+            ET.SubElement(case, tag, message).text = _plain(text)
     suite.set("tests", str(len(cases)))
     suite.set("failures", str(sum(bool(failure) for _, _, failure, _ in cases)))
-    ET.SubElement(suite, "system-out").text = _XML.sub("\ufffd", report.answer)
+    ET.SubElement(suite, "system-out").text = _plain(report.answer)
     ET.indent(suite)
     return ET.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _plain(text: str) -> str:
+    """A text without characters that XML does not allow."""
+    return _XML.sub("\ufffd", text)
 
 
 def _end(report: Report, written: Path, changes: Report | None, fail_if: Sequence[str]) -> None:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from speechlab.cli._console import console, errors, number, plain_table, stages
-from speechlab.display import percent
+from speechlab.cli._console import console, say, stages, stoppable
+from speechlab.cli._headline import headline
 from speechlab.errors import StoreError
 
 if TYPE_CHECKING:
@@ -47,12 +47,11 @@ def quickstart(
     """
     started = time.perf_counter()
     _check_space(out)
-    try:
+    with stoppable():
         speech, translated = _work(out, sentences)
-    except KeyboardInterrupt:
-        errors.print("stopped; what was finished is kept, and the same command goes on from there")
-        raise typer.Exit(130) from None
-    _print_results(speech, translated)
+    for report in (speech, translated):
+        say(f"\n{report.answer}")
+        headline(report.title, report.headline())
     _print_end(speech, translated, out, time.perf_counter() - started)
 
 
@@ -139,39 +138,6 @@ def _to_translate(chosen: pd.DataFrame) -> pd.DataFrame:
         target_lang=target,
         reference=chosen["translation_en"].where(japanese, chosen["translation_ja"]),
     )
-
-
-def _print_results(speech: Report, translated: Report) -> None:
-    from speechlab.text import language_name
-
-    numbers = ("n", "error rate", "95 % interval", "characters")
-    table = plain_table("Error rates by voice", "voice", "", "n", *numbers[1:], right=numbers)
-    spoken = None
-    for row in speech.summary.to_dict("records"):
-        if row["language"] != spoken:
-            spoken = row["language"]
-            counted = "reading" if row["ranked_by"] == "reading_cer" else str(row["unit"])
-            unit = {"word": "words", "char": "characters", "reading": "readings"}.get(counted, counted)
-            table.add_row(f"[bold]{language_name(str(spoken))}[/], by {unit}")
-        low, high = percent(row["ranking_rate_low"]), percent(row["ranking_rate_high"])
-        table.add_row(
-            f"  {row['voice_name']}",
-            str(row["gender"])[:1],
-            str(row["utterances"]),
-            percent(row["ranking_rate"]),
-            f"{low} to {high}" if low != "–" else f"{row['interval_needs']} more",
-            percent(row["cer"]) if row["unit"] == "char" else "–",
-        )
-    console.print()
-    console.print(table)
-    scores = plain_table(
-        "Translation", "direction", "n", "chrF", "s a sentence", right=("n", "chrF", "s a sentence")
-    )
-    for row in translated.summary.to_dict("records"):
-        direction = f"{language_name(row['source_lang'])} → {language_name(row['target_lang'])}"
-        scores.add_row(direction, str(row["utterances"]), number(row["chrf"], 1), number(row["processing_s"]))
-    console.print()
-    console.print(scores)
 
 
 def _print_end(speech: Report, translated: Report, out: Path, seconds: float) -> None:
