@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import random
+import socket
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from urllib.parse import urlsplit
 
 import pandas as pd
@@ -17,6 +18,7 @@ from speechlab import batch
 from speechlab.client import Client
 from speechlab.errors import AuthenticationError, ConfigurationError, InvalidRequestError, StoreError
 from support.batches import quiet, texts
+from support.clock import eventually
 from support.forked import Script, dask
 from support.sockets import free_port
 from support.stores import kept
@@ -40,8 +42,15 @@ class Cluster:
     def start(self):
         port = str(urlsplit(self.address).port)
         self.scheduler = dask("scheduler", "--host", "127.0.0.1", "--port", port)
+        assert eventually(self.listens, 60)  # its Client may be one that does not wait for long
         for number in range(len(self.workers)):
             self.start_worker(number)
+
+    def listens(self):
+        """Whether the scheduler accepts connections."""
+        with suppress(OSError), socket.create_connection(("127.0.0.1", urlsplit(self.address).port), 1):
+            return True
+        return False
 
     def start_worker(self, number):
         self.workers[number] = dask("worker", self.address, "--nthreads", "1", "--no-nanny")
