@@ -111,7 +111,46 @@ def test_references_that_are_wrong_are_suspected_corrected_and_scored_anew(tmp_p
     assert corrected.summary["error_rate"].tolist() == again.summary["error_rate"].tolist()
     assert report.table["text"].tolist() == sentences(wrong=(3, 11, 17))["text"].tolist() * 2
     corrected.save(tmp_path / "corrected")
-    assert not evaluate.verify(tmp_path / "corrected").unequal["place"].str.startswith("summary").any()
+    assert evaluate.verify(tmp_path / "corrected")
+    assert evaluate.verify(corrected.save(tmp_path / "corrected.html"))
+    references = corrected.tables["references"].set_index("system")
+    assert references["reference_errors"].to_dict() == {"one": 3, "other": 3}
+    assert (references["errors_before"] - references["reference_errors"]).eq(references["errors_after"]).all()
+
+
+def test_references_decide_who_is_first(tmp_path):
+    rows = sentences(20)
+    rows["text"] = rows["one"]  # references that were taken from one of the systems
+    report = report_of(tmp_path, rows)
+    fixes = pd.DataFrame({"row": rows["id"], "old": rows["one"], "new": rows["other"]})
+    corrected = evaluate.corrected(report, fixes)
+    assert str(corrected.findings[0]).endswith("The order is another one now: in English other and one.")
+    again = evaluate.corrected(corrected, fixes.rename(columns={"old": "new", "new": "old"}))
+    assert again.tables["references"]["reference_errors"].tolist() == [0, 0]
+    assert again.summary["error_rate"].tolist() == report.summary["error_rate"].tolist()
+
+
+def test_suspects_are_accepted_dismissed_or_given_another_text(tmp_path):
+    report = report_of(tmp_path, sentences(wrong=(3, 11, 17)))
+    review = report.review()
+    first, second, third = report.suspects().index
+    review.accept(first)
+    review.dismiss(second)
+    review.accept(third, "what was said")
+    fixes = review.corrections(by="Ada")
+    suspects = report.suspects()
+    assert fixes["new"].tolist() == [
+        suspects["suggestion"].iloc[0],
+        suspects["text"].iloc[1],
+        "what was said",
+    ]
+    assert fixes["by"].tolist() == ["Ada"] * 3
+    assert fixes["when"].str.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\dZ").all()
+    assert str(evaluate.corrected(report, fixes).findings[0]).startswith("2 references were corrected")
+    review.note(first, "")
+    assert len(review.corrections()) == 2
+    with pytest.raises(InvalidRequestError, match="the text is empty"):
+        review.accept(first, " ")
 
 
 def test_one_system_suspects_nobody(tmp_path):

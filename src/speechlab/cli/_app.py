@@ -21,7 +21,7 @@ from speechlab.cli._commands import (
     usage,
     verify,
 )
-from speechlab.cli._commands._studies import quickstart, study
+from speechlab.cli._commands._studies import quickstart, study, watch
 from speechlab.cli._console import errors, refuse
 from speechlab.cli._options import Command, Group
 from speechlab.errors import ConfigurationError, InvalidRequestError, SpeechLabError
@@ -48,6 +48,7 @@ for _name, _function in (
     ("usage", usage.usage),
     ("conform", conform.conform),
     ("verify", verify.verify),
+    ("watch", watch.watch),
 ):
     app.command(_name, cls=Command)(_function)
 for _name, _part, _group in (

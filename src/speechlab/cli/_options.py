@@ -113,13 +113,13 @@ def parameters_of(function: Callable[..., None]) -> list[inspect.Parameter]:
 
 
 def with_parameters(
-    function: Callable[..., None], parameters: Iterable[inspect.Parameter]
-) -> Callable[..., None]:
+    function: Callable[..., Any], parameters: Iterable[inspect.Parameter]
+) -> Callable[..., Any]:
     """A function of these parameters, as typer reads them, that calls another with all of them by name."""
     given = list(parameters)
 
-    def perform(**options: Any) -> None:
-        function(**options)
+    def perform(**options: Any) -> Any:
+        return function(**options)
 
     perform.__doc__ = function.__doc__
     perform.__signature__ = inspect.Signature(given)  # type: ignore[attr-defined]  # typer reads it

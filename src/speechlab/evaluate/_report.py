@@ -12,6 +12,7 @@ from speechlab._brief import briefly
 from speechlab._files import user_path, whole_file
 from speechlab.display import Html, element, join, notebook_output
 from speechlab.errors import InvalidRequestError
+from speechlab.evaluate._asked import asked_again
 from speechlab.evaluate._changes.earlier import report_of_01
 from speechlab.evaluate._changes.report import changes_between
 from speechlab.evaluate._speech.report import joined, part_of, rows_of, side_by_side, speech_report
@@ -285,6 +286,22 @@ class Report(Shared, Contents):
         transcripts = [f"hypothesis_{name}" for name in self.systems]
         return suspects(wide.assign(row=keys.reindex(wide.index)), transcripts, **roles)
 
+    def review(self, suspects: pd.DataFrame | None = None, **options: Any) -> Any:
+        """Hear the suspected references, and decide: a :class:`speechlab.widgets.ReferenceBrowser` of them.
+
+        Args:
+            suspects: The rows; None for those of :meth:`suspects`.
+            **options: As for the browser.
+
+        Raises:
+            InvalidRequestError: The report has fewer than two systems.
+        """
+        from speechlab.widgets import ReferenceBrowser
+
+        rows = self.suspects() if suspects is None else suspects
+        roles = {"reference": self.columns["text"], "language": self.columns["language"]}
+        return ReferenceBrowser(rows, **{**roles, **options})
+
     def side_by_side(self) -> pd.DataFrame:
         """Return one row for each recording, with what each system made of it.
 
@@ -325,6 +342,24 @@ class Report(Shared, Contents):
         return self.of(
             changes_between(self, earlier if isinstance(earlier, Report) else self.load(earlier), names)
         )
+
+    @briefly
+    def rerun(self, lab: Any, **options: Any) -> Report:
+        """Ask the same again, and return the new report, to be compared with this one (:meth:`compare`).
+
+        The rows, and the arguments of the study, are those of the record. Nothing is taken from the store of the
+        first time, unless it is given as ``store``.
+
+        Args:
+            lab: The client, or several by the names of the first time; None for outputs that exist.
+            **options: Arguments of the study that differ, such as ``store``, and functions, which no record holds.
+
+        Raises:
+            InvalidRequestError: The record does not say what was asked, as of earlier versions and of joined reports;
+                or the report lacks what was asked.
+        """
+        report: Report = asked_again(self, lab, options)
+        return report
 
     @briefly
     def to_html(self, *, max_bytes: int = PAGE_BYTES) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from speechlab import batch
 from speechlab._brief import briefly
 from speechlab.evaluate._arguments import check_client, columns_of, keep_free
+from speechlab.evaluate._asked import repeatable
 from speechlab.evaluate._made import SPEECH
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._speech.report import speech_report
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 
 @briefly
+@repeatable
 def round_trip(
     lab: Client | Mapping[str, Client] | None,
     frame: pd.DataFrame,

@@ -115,7 +115,7 @@ def vad_sweep(
             **{**options, **dict.fromkeys(_DERIVED, 0)},
         )
     see = "A recording counts once for each min_silence_gap; the column 'failed' says how many are left out"
-    tell_failed(heard, see, _PREFIX)
+    tell_failed(heard, see, _PREFIX, frames=4)
     speech = batch.to_segments(heard, store, prefix=_PREFIX, audio=audio)
     places = speech["position"].to_numpy() % max(1, len(frame))
     speech["file"] = pd.Series(names, dtype="str").iloc[places].to_numpy()

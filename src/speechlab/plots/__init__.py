@@ -13,6 +13,7 @@ from speechlab.plots._measures import confusions, distributions, error_by_measur
 from speechlab.plots._rates import differences, error_rates, translation_scores
 from speechlab.plots._reliability import reliability
 from speechlab.plots._segments import timeline
+from speechlab.plots._series import series
 
 __all__ = [
     "confusions",
@@ -22,6 +23,7 @@ __all__ = [
     "error_rates",
     "listeners",
     "reliability",
+    "series",
     "timeline",
     "translation_scores",
 ]

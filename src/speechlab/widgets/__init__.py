@@ -17,6 +17,7 @@ from speechlab.widgets._table.table import AudioTable, show
 if TYPE_CHECKING:
     from speechlab.widgets._editor.editor import SegmentEditor
     from speechlab.widgets._errors.browser import ErrorBrowser
+    from speechlab.widgets._errors.references import ReferenceBrowser
     from speechlab.widgets._errors.systems import shown_errors as shown_errors
     from speechlab.widgets._listening.test import ListeningTest
     from speechlab.widgets._player.player import Player
@@ -31,6 +32,7 @@ __all__ = [
     "ListeningTest",
     "Player",
     "Recorder",
+    "ReferenceBrowser",
     "SegmentEditor",
     "StreamPlayer",
     "VoiceExplorer",
@@ -47,6 +49,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from speechlab.widgets._editor.editor import SegmentEditor
     from speechlab.widgets._errors.browser import ErrorBrowser
+    from speechlab.widgets._errors.references import ReferenceBrowser
     from speechlab.widgets._errors.systems import shown_errors
     from speechlab.widgets._listening.test import ListeningTest
     from speechlab.widgets._player.player import Player
@@ -54,7 +57,8 @@ def __getattr__(name: str) -> Any:
     from speechlab.widgets._stream.stream import StreamPlayer
     from speechlab.widgets._voices.explorer import VoiceExplorer
 
-    classes = (SegmentEditor, ErrorBrowser, ListeningTest, Player, Recorder, StreamPlayer, VoiceExplorer)
+    classes: tuple[type, ...] = (SegmentEditor, ErrorBrowser, ListeningTest, Player, Recorder)
+    classes += (ReferenceBrowser, StreamPlayer, VoiceExplorer)
     names = globals()
     names.update({one.__name__: one for one in classes}, shown_errors=shown_errors)
     _name_after(__name__, names, __all__)

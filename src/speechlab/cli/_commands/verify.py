@@ -16,6 +16,12 @@ _LISTED = 20
 
 def verify(
     path: Annotated[Path, typer.Argument(metavar="PATH", help="A page or a folder that report.save wrote.")],
+    store: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of the store of its batches, whose replies are compared with the rows, too."
+        ),
+    ] = None,
 ) -> int:
     """Compute every number of a saved report again from the rows in it, without a network, and compare.
 
@@ -24,7 +30,7 @@ def verify(
     from speechlab.evaluate import verify as verified
 
     try:
-        found = verified(path)
+        found = verified(path, store=store)
     except StoreError as error:  # 1 would say that a number differs
         raise InvalidRequestError(str(error), parameter="path") from error
     say(str(found))

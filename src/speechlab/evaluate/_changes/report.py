@@ -194,7 +194,7 @@ def _checked(names: Sequence[str]) -> tuple[str, str]:
 
 
 _LEVEL = 0.95
-_TIMES = {
+TIMES = {
     "first_byte_s": "time to the first samples",
     "first_audible_s": "time to the first sound",
     "first_word_s": "time to the first word",
@@ -208,22 +208,22 @@ _DIRECTION = ("source_lang", "target_lang")
 
 def speed_changes(now: Contents, earlier: Contents) -> list[dict[str, Any]]:
     """Compare the calls that both reports timed, voice by voice or system by system."""
-    later, former = _calls(now), _calls(earlier)
+    later, former = timed_calls(now), timed_calls(earlier)
     if not len(later) or not len(former):
         return []
-    times = [name for name in _TIMES if name in later.columns and name in former.columns]
+    times = [name for name in TIMES if name in later.columns and name in former.columns]
     alike = _names_twice(later) or _names_twice(former)
     keys = ("_group", *SIDES, *(["voice"] if alike else []), "file", "text")
     both, _, _ = paired(later, former, keys, times)
     rows = [
-        {"group": str(group), "measure": _TIMES[name], **_compared(calls, name)}
+        {"group": str(group), "measure": TIMES[name], **_compared(calls, name)}
         for group, calls in both.groupby("_group", sort=False)
         for name in times
     ]
     return [row for row in rows if row["n"]]
 
 
-def _calls(report: Contents) -> pd.DataFrame:
+def timed_calls(report: Contents) -> pd.DataFrame:
     """Timed calls without errors, each with its group."""
     timed = report.speed
     if "error" not in timed.columns or not len(timed):
@@ -249,7 +249,7 @@ def _by_turn(calls: pd.DataFrame) -> pd.DataFrame:
         return calls
     items = [name for name in ("file", "text") if name in calls.columns]
     keys = [name for name in ("_group", "concurrency", "turn", *SIDES, "voice") if name in calls.columns]
-    times = {name: _geometric for name in _TIMES if name in calls.columns}
+    times = {name: _geometric for name in TIMES if name in calls.columns}
     turns = calls[many].groupby(keys, observed=True, sort=False)
     joined: dict[str, Any] = dict.fromkeys(items, lambda part: "\x1f".join(sorted(part.astype(str))))
     together = turns.agg({**times, **joined}).reset_index()

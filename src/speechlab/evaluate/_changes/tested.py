@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from speechlab.evaluate._writing.contents import Contents
 
 
-_KEYS = ("id", "file", *SIDES, "voice_name", "language", "text")
+KEYS = ("id", "file", *SIDES, "voice_name", "language", "text")
 _HOW = {"unit": "unit", "norm": "normaliser", "counts": "way of counting"}
 _FAILED = "rows that failed"
 NAMES = ("earlier", "now")
@@ -46,10 +46,10 @@ _ADDED = ("_group", "_block", "_key", "_speaker")
 
 def changes(now: Contents, earlier: Contents) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
     """Compare the rows of two reports."""
-    later, former = (_tidy(report) for report in (now, earlier))
+    later, former = (tidied(report) for report in (now, earlier))
     check_systems(now, earlier)
     _check_alike(later, former)
-    pairs, new, gone = paired(later, former, _KEYS, ("hypothesis", "status", "reading_errors", *_SCORED))
+    pairs, new, gone = paired(later, former, KEYS, ("hypothesis", "status", "reading_errors", *_SCORED))
     summary = [*_groups(pairs, new, gone), *failed_rows(pairs)]
     check_scored(summary)
     found = pairs.assign(error_difference=pairs["errors"] - pairs["errors_earlier"])
@@ -57,7 +57,7 @@ def changes(now: Contents, earlier: Contents) -> tuple[pd.DataFrame, list[dict[s
     return changed_rows(found, old, "error_difference"), summary
 
 
-def _tidy(report: Contents) -> pd.DataFrame:
+def tidied(report: Contents) -> pd.DataFrame:
     """Rows of a report with the column names of studies, each with its group."""
     rows = report.plain_rows()
     if report.study == "changes" or not set(rows.columns) >= _NEEDED:
@@ -138,13 +138,13 @@ def paired(
 ) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
     """Rows of both reports side by side, ``kept`` of the earlier ones as ``_earlier``; and those of each alone."""
     shared = [name for name in keys if name in later.columns and name in former.columns]
-    here, there = (_keyed(rows, shared) for rows in (later, former))
+    here, there = (keyed(rows, shared) for rows in (later, former))
     earlier = there[[name for name in ("_key", *kept) if name in there.columns]].add_suffix("_earlier")
     both = here.merge(earlier, left_on="_key", right_on="_key_earlier", sort=False)
     return both, here[~here["_key"].isin(both["_key"])], there[~there["_key"].isin(both["_key"])]
 
 
-def _keyed(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+def keyed(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     texts = rows[keys].astype("string").fillna("")
     rows = rows.assign(_block=["\x1f".join(cells) for cells in texts.itertuples(index=False, name=None)])
     which = rows.groupby("_block").cumcount()  # equal rows are paired in order
@@ -245,15 +245,15 @@ def changed_rows(pairs: pd.DataFrame, old: Sequence[str], difference: str) -> pd
     return pairs.loc[order, [*kept, *old, difference]].reset_index(drop=True)
 
 
-_TEXT_KEYS = ("id", "system", "source_lang", "target_lang", "text", "reference")
+TEXT_KEYS = ("id", "system", "source_lang", "target_lang", "text", "reference")
 _KEPT = ("translation", "back_translation", "chrf", "back_chrf", "status")
 
 
 def translation_changes(now: Contents, earlier: Contents) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
     """Compare the rows of two reports of translations, by chrF, or by that of back-translations."""
     check_systems(now, earlier)
-    later, former = (_tidy_texts(report) for report in (now, earlier))
-    pairs, new, gone = paired(later, former, _TEXT_KEYS, _KEPT)
+    later, former = (tidied_texts(report) for report in (now, earlier))
+    pairs, new, gone = paired(later, former, TEXT_KEYS, _KEPT)
     sides = ("reference", "translation", CHRF), ("text", "back_translation", BACK)
     unit = sides[0] if all("reference" in rows.columns for rows in (later, former)) else sides[1]
     summary = [*_directions(pairs, new, gone, *unit), *failed_rows(pairs)]
@@ -272,7 +272,7 @@ def _numbers(rows: pd.DataFrame, name: str) -> Any:
     return column.astype("float64")
 
 
-def _tidy_texts(report: Contents) -> pd.DataFrame:
+def tidied_texts(report: Contents) -> pd.DataFrame:
     """Rows with the column names of the study, each with its direction."""
     rows = report.plain_rows()
     group = rows["source_lang"].astype(object).map(str) + " → " + rows["target_lang"].astype(object).map(str)

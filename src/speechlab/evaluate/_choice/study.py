@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from speechlab import batch
 from speechlab._brief import briefly
 from speechlab.evaluate._arguments import columns_of, keep_free, whole_number
+from speechlab.evaluate._asked import repeatable
 from speechlab.evaluate._choice.measured import RATED, measured, rated_clips
 from speechlab.evaluate._choice.order import ordered
 from speechlab.evaluate._choice.report import voices_report
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 
 @briefly
+@repeatable
 def voices(
     lab: Client | Mapping[str, Client] | None,
     frame: pd.DataFrame,

@@ -1,41 +1,34 @@
-"""A report made anew from its rows: what verification compares with, and what corrected references change."""
+"""A report made anew from its rows: what verification compares with."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from speechlab import datasets
-from speechlab._brief import briefly
-from speechlab.display import percent
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._changes.report import changes_between
 from speechlab.evaluate._changes.tested import NAMES
 from speechlab.evaluate._choice.order import ordered
 from speechlab.evaluate._choice.report import voices_report
 from speechlab.evaluate._listening.report import listening_report
+from speechlab.evaluate._proof.references import CORRECTIONS, UNCORRECTED, uncorrected, with_references
 from speechlab.evaluate._recognition.flags import flagged
 from speechlab.evaluate._recognition.hotwords import hotword_effects
 from speechlab.evaluate._recognition.report import recognition_report
-from speechlab.evaluate._report import Report
 from speechlab.evaluate._speech.report import speech_report
 from speechlab.evaluate._speech.rows import scored_anew
 from speechlab.evaluate._speech.speed import no_speed, no_times
 from speechlab.evaluate._systems import System
-from speechlab.evaluate._translation.measures import Columns, kept_terms, measured, summarized, with_back
+from speechlab.evaluate._translation.measures import Columns, kept_terms, summarized
 from speechlab.evaluate._translation.report import translation_report
 from speechlab.evaluate._translation.spoken import report_of_stages
-from speechlab.evaluate._writing.columns import plural
-from speechlab.evaluate._writing.contents import Contents, Finding
+from speechlab.evaluate._watch.report import watch_report
+from speechlab.evaluate._watch.series import scored_rows_anew, translations_anew
+from speechlab.evaluate._writing.contents import Contents
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Mapping
-
-
-_DIRECTION = ("source_lang", "target_lang")
 
 
 def made_anew(report: Contents, table: pd.DataFrame | None = None) -> Contents:
@@ -52,55 +45,11 @@ def made_anew(report: Contents, table: pd.DataFrame | None = None) -> Contents:
         known = ", ".join(sorted(_STUDIES))
         message = f"a report of {report.study!r} cannot be computed from its rows; those of {known} can"
         raise InvalidRequestError(message, parameter="report")
-    return _STUDIES[report.study](report, report.table if table is None else table)
-
-
-@briefly
-def corrected(report: Report, corrections: str | os.PathLike[str] | pd.DataFrame) -> Report:
-    """Return a report with corrected references, scored, ranked and tested anew; nothing is asked again.
-
-    Args:
-        report: The report, of one system or of several.
-        corrections: A table or a CSV file, as of :func:`speechlab.datasets.corrected`.
-
-    Returns:
-        The report. Its first finding says how much of the error was the references'.
-
-    Raises:
-        InvalidRequestError: A correction fits no row, or the report is of a study that cannot be computed from its
-            rows.
-
-    Example:
-        >>> fixes = pd.DataFrame({"row": ["a"], "old": ["ten cats"], "new": ["ten hats"]})
-        >>> rows = pd.DataFrame({"id": ["a"], "text": ["ten cats"], "language": "en", "heard": ["ten hats"]})
-        >>> report = recognition(None, rows, hypotheses="heard")
-        >>> str(corrected(report, fixes).findings[0])
-        "1 reference was corrected; 1 of 1 errors (100.0%) were the references'."
-    """
-    text = report.columns.get("text", "text")
-    sides = [name for name in ("system", "condition", "voice", "take") if name in report.table.columns]
-    each = [part for _, part in report.table.groupby(sides, dropna=False, observed=True, sort=False)]
-    fixed = [datasets.corrected(part, corrections, text=text) for part in (each if sides else [report.table])]
-    table = pd.concat(fixed).reindex(report.table.index)
-    anew = made_anew(report, table)
-    findings = (_of_references(report, anew, text), *anew.findings)
-    return Report.of(replace(anew, findings=findings))
-
-
-def _of_references(before: Contents, after: Contents, text: str) -> Finding:
-    """Say how many errors went with the corrections, and whether the order of systems changed."""
-    changed = before.table[text].astype(object).to_numpy() != after.table[text].astype(object).to_numpy()
-    errors, left = (int(report.table["errors"].fillna(0).sum()) for report in (before, after))
-    share = (errors - left) / errors if errors else 0.0
-    rows = before.table[changed]
-    count = plural(rows["recording"].nunique() if "recording" in rows.columns else len(rows), "reference")
-    orders = [list(report.summary.get("system", ())) for report in (before, after)]
-    order = "" if orders[0] == orders[1] else " The order of the systems is another one."
-    return Finding(
-        f"{count} {'was' if count.startswith('1 ') else 'were'} corrected; {errors - left:,} of {errors:,} errors "
-        f"({percent(share)}) were the references'.{order}",
-        numbers={"errors_before": errors, "errors_after": left},
-    )
+    anew = _STUDIES[report.study](report, report.table if table is None else table)
+    if table is not None or UNCORRECTED not in report.tables:
+        return anew
+    before = _STUDIES[report.study](report, uncorrected(report))
+    return with_references(before, anew, report.tables[CORRECTIONS])
 
 
 def _facts(report: Contents) -> dict[str, Any]:
@@ -154,7 +103,7 @@ def _systems(settings: Mapping[str, Any]) -> list[System]:
 def _translation(report: Contents, table: pd.DataFrame) -> Contents:
     columns = Columns(**report.columns)
     terms = report.record.get("settings", {}).get("glossary") or {}
-    rows = _translated(table, columns, terms)
+    rows = translations_anew(table, columns, terms)
     speed = report.speed if len(report.speed) else no_times()
     return translation_report(
         report.title,
@@ -168,13 +117,6 @@ def _translation(report: Contents, table: pd.DataFrame) -> Contents:
     )
 
 
-def _translated(table: pd.DataFrame, columns: Columns, terms: Mapping[str, Any]) -> pd.DataFrame:
-    rows = measured(table, columns, terms)
-    if "back_translation" not in rows.columns:
-        return rows
-    return with_back(rows.reset_index(drop=True), rows.reset_index(drop=True), columns)
-
-
 def _speech_to_speech(report: Contents, table: pd.DataFrame) -> Contents:
     return report_of_stages(report.title, table, report.columns, report.record)
 
@@ -185,11 +127,7 @@ def _changes(report: Contents, _: pd.DataFrame) -> Contents:
     for side in NAMES:
         rows, own = report.tables[side], report.record[side]
         translated = "translation" in rows.columns
-        if translated:
-            roles = Columns("text", "reference" if "reference" in rows.columns else "", *_DIRECTION)
-            rows = _translated(rows, roles, own.get("settings", {}).get("glossary") or {})
-        elif "hypothesis" in rows.columns:
-            rows = scored_anew(rows, "text", "language")
+        rows = scored_rows_anew(rows, own)
         if own.get("study") == "recognition":
             rows = hotword_effects(flagged(rows), _systems(own.get("settings", {})), "language").table
         speed = report.tables.get(f"speed_{side}", pd.DataFrame())
@@ -197,6 +135,11 @@ def _changes(report: Contents, _: pd.DataFrame) -> Contents:
         title = str(report.record["title"])
         both.append(Contents(title, rows, pd.DataFrame(), study=study, speed=speed, record=own))
     return changes_between(both[1], both[0], report.record["names"])
+
+
+def _watch(report: Contents, table: pd.DataFrame) -> Contents:
+    rows = scored_rows_anew(table, report.record)
+    return watch_report(report.title, rows, report.tables["values"], report.record, report.notes)
 
 
 def _listening(report: Contents, table: pd.DataFrame) -> Contents:
@@ -212,4 +155,5 @@ _STUDIES: dict[str, Callable[[Contents, pd.DataFrame], Contents]] = {
     "listening": _listening,
     "speech_to_speech": _speech_to_speech,
     "changes": _changes,
+    "watch": _watch,
 }

@@ -19,6 +19,7 @@ from speechlab.evaluate._arguments import (
     no_language,
     recording_seconds,
 )
+from speechlab.evaluate._asked import repeatable
 from speechlab.evaluate._blocks import BLOCK, Blocks, blocks_of
 from speechlab.evaluate._made import GIVEN, RECOGNITION, STREAMED, WHY
 from speechlab.evaluate._recognition.conditions import AS_RECORDED, Condition, conditions_of, under
@@ -46,6 +47,7 @@ _SPEAKERS = ("voice", "speaker")
 
 
 @briefly
+@repeatable
 def recognition(
     lab: Client | Mapping[str, Client] | None,
     frame: pd.DataFrame,

@@ -12,6 +12,7 @@ from speechlab._brief import briefly
 from speechlab.contract import Voice
 from speechlab.errors import APIConnectionError, InvalidRequestError
 from speechlab.evaluate._arguments import code_or_none, columns_of, keep_free
+from speechlab.evaluate._asked import repeatable
 from speechlab.evaluate._made import SPEECH_TO_SPEECH
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._systems import UNUSABLE, services_of
@@ -39,6 +40,7 @@ _SUMMARY = ("language", "step", "utterances", "chrf", "lost", "error_rate", "rea
 
 
 @briefly
+@repeatable
 def speech_to_speech(
     lab: Client | Mapping[str, Client],
     frame: pd.DataFrame,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from speechlab import batch
 from speechlab._brief import briefly
 from speechlab.evaluate._arguments import columns_of, keep_free
+from speechlab.evaluate._asked import repeatable
 from speechlab.evaluate._made import TRANSLATION
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._speech.scorers import SCORE, Scorer, named_functions
@@ -51,6 +52,7 @@ _OWN_WAY_BACK = (
 
 
 @briefly
+@repeatable
 def translation(
     lab: Client | Mapping[str, Client] | None,
     frame: pd.DataFrame,

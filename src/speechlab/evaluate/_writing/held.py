@@ -25,7 +25,17 @@ SEAL = "0" * 64
 _SOUND = "sound.opus"
 """What stands in rows for a sound of the page."""
 _SEALED = re.compile(r'(?<="seal":")[0-9a-f]{64}(?=")')
-_TABLES = ("now", "earlier", "speechless", "measures", "speed_now", "speed_earlier")
+_TABLES = (
+    "now",
+    "earlier",
+    "speechless",
+    "measures",
+    "speed_now",
+    "speed_earlier",
+    "values",
+    "corrections",
+    "uncorrected",
+)
 """Further tables that a report is made of."""
 
 

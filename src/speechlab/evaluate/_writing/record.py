@@ -94,11 +94,13 @@ _REASONS = 3
 _LONGEST = 200
 
 
-def tell_failed(table: pd.DataFrame, see: str = "report.failed() has them", prefix: str = "") -> None:
-    """Warn of failed rows, with the commonest reasons; a study that is decorated with ``briefly`` calls it."""
+def tell_failed(
+    table: pd.DataFrame, see: str = "report.failed() has them", prefix: str = "", frames: int = 5
+) -> None:
+    """Warn of failed rows, with the commonest reasons; the user is ``frames`` up."""
     errors = table.loc[table[f"{prefix}status"] == "error", f"{prefix}error"]
     if words := failures(errors, len(table)):
-        warnings.warn(f"{words} {see}", stacklevel=4)
+        warnings.warn(f"{words} {see}", stacklevel=frames)
 
 
 def failures(errors: pd.Series[str], rows: int) -> str:

@@ -55,7 +55,8 @@ class AudioTable(RefreshedWidget):
     language is installed.
 
     Keys, while a row has the focus: arrows or j and k select a row, Space plays and pauses, a plays again, b plays
-    the marked rows in turn, left and right seek, m marks, digits rate, n writes a note, / searches.
+    the marked rows in turn, left and right seek, m marks, digits rate, n writes a note, u takes the last
+    of these back, / searches.
 
     Args:
         frame: The table. Values in its columns ``mark``, ``rating`` and ``note`` are kept.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import shutil
 import xml.etree.ElementTree as ET
 from contextlib import nullcontext
 from itertools import product
@@ -53,25 +54,47 @@ def columns_of(study: Callable[..., Any]) -> dict[str, bool]:
     return found | ({"speaker": False, "duration_s": False} if "audio" in found else {})
 
 
-def performed(study: Callable[..., Report], source: Path, out: Path, **options: Any) -> None:
-    """Read the table, make the study with the options of the command, and write its report."""
-    from speechlab import datasets, evaluate
+def performed(
+    study: Callable[..., Report],
+    source: Path,
+    out: Path,
+    earlier: Path | None = None,
+    fail_if: Sequence[str] | None = None,
+    junit: Path | None = None,
+    markdown: Path | None = None,
+    **options: Any,
+) -> None:
+    """Make the study with the options of the command, write its report, and say what has changed."""
+    from speechlab.evaluate import Report
+
+    Report.check_path(out)
+    before = _earlier(earlier, fail_if or (), timed=bool(options.get("speed")))
+    report = made(study, source, before, **options)
+    written = report.save(out)
+    changes = None if before is None else report.compare(before)
+    if junit is not None:
+        junit.write_text(as_junit(report, changes), encoding="utf-8")
+    if markdown is not None:
+        with markdown.open("a", encoding="utf-8") as file:
+            file.write("\n".join(one.to_markdown() for one in (report, changes) if one is not None))
+    _end(report, written, changes, fail_if or ())
+
+
+def made(study: Callable[..., Report], source: Path, before: Report | None = None, **options: Any) -> Report:
+    """Read the table, and make the study with the options of the command, to be compared with an earlier one."""
+    from speechlab import datasets
 
     def taken(*names: str) -> list[Any]:
         return [options.pop(name, None) for name in names]
 
     columns = columns_of(study)
-    services, adapters, fail_if, given = (
-        one or () for one in taken("service", "openai", "fail_if", "columns")
-    )
-    earlier, split, n, junit, markdown = taken("earlier", "split", "n", "junit", "markdown")
+    services, adapters, given = (one or () for one in taken("service", "openai", "columns"))
+    split, n = taken("split", "n")
     named = own_columns(given, (*columns, "split"))
     recorded = _recorded(named, services, *taken("audio_column", "voice_column"))
     codes = {name: options.pop(name) for name in CODES if name in columns}
     seed = options["seed"] if "seed" in inspect.signature(study).parameters else options.pop("seed")
     options = in_python(study.__name__, options, services)
-    evaluate.Report.check_path(out)
-    before = _earlier(earlier, fail_if, timed=bool(options.get("speed")))
     if before is not None:
         _check_comparable(before, study.__name__, _systems(study.__name__, options.get("settings"), services))
     with warnings_told(without=_ROWS_FAILED):
@@ -95,25 +118,55 @@ def performed(study: Callable[..., Report], source: Path, out: Path, **options: 
         nullcontext() if alone else connected(services, adapters) as lab,
         stages() as told,
     ):
-
-        def shown(stage: str, done: int, total: int) -> None:
-            if not total and stage.startswith("estimate: "):
-                say(stage)
-                return
-            name, comma, rest = stage.partition(",")
-            told(_STAGES.get(name, name) + comma + rest, done, total)
-
         if recorded:
             recorded["recogniser"] = next(iter(lab.values())) if isinstance(lab, dict) else lab
-        report = study(None if recorded else lab, rows, progress=shown, **options, **recorded)
+        return study(None if recorded else lab, rows, progress=_shown(told), **options, **recorded)
+
+
+def asked_again(
+    path: Path,
+    out: Path,
+    services: Sequence[str],
+    adapters: Sequence[str],
+    fail_if: Sequence[str],
+) -> None:
+    """Make the study of a saved report again, write its report, and say what has changed."""
+    from speechlab.evaluate import Report, opened
+
+    try:
+        before = opened(path)
+    except StoreError as error:
+        raise InvalidRequestError(str(error), parameter="from") from error
+    Report.check_path(out)
+    asked, store = before.record.get("asked", {}), out.with_name(f"{out.name}.unfinished")
+    if several := [
+        name for name in asked.get("services", ()) if not any(one.startswith(f"{name}=") for one in services)
+    ]:
+        message = f"--service {several[0]}= is missing: the report is of the services {', '.join(asked['services'])}"
+        raise InvalidRequestError(message, parameter="service")
+    with (
+        stoppable(),
+        warnings_told(without=_ROWS_FAILED),
+        nullcontext() if asked.get("alone") else connected(services, adapters) as lab,
+        stages() as told,
+    ):
+        report = before.rerun(lab, store=str(store), progress=_shown(told))
     written = report.save(out)
-    changes = None if before is None else report.compare(before)
-    if junit is not None:
-        junit.write_text(as_junit(report, changes), encoding="utf-8")
-    if markdown is not None:
-        with markdown.open("a", encoding="utf-8") as file:
-            file.write("\n".join(one.to_markdown() for one in (report, changes) if one is not None))
-    _end(report, written, changes, fail_if)
+    shutil.rmtree(store, ignore_errors=True)
+    _end(report, written, report.compare(before), fail_if)
+
+
+def _shown(told: Callable[[str, int, int], None]) -> Callable[[str, int, int], None]:
+    """A function of progress that prints the estimate, and tells the other stages in words of this command."""
+
+    def shown(stage: str, done: int, total: int) -> None:
+        if not total and stage.startswith("estimate: "):
+            say(stage)
+            return
+        name, comma, rest = stage.partition(",")
+        told(_STAGES.get(name, name) + comma + rest, done, total)
+
+    return shown
 
 
 def _recorded(

@@ -6,11 +6,18 @@ import inspect
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from speechlab.cli._commands._studies.performing import CODES, columns_of, ended_with, performed, saved
+from speechlab.cli._commands._studies.performing import (
+    CODES,
+    asked_again,
+    columns_of,
+    ended_with,
+    performed,
+    saved,
+)
 from speechlab.cli._options import (
     Command,
     Group,
@@ -19,6 +26,10 @@ from speechlab.cli._options import (
     option_of,
     with_parameters,
 )
+from speechlab.errors import InvalidRequestError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class Change(StrEnum):
@@ -32,7 +43,7 @@ _FAIL_IF = (
     "End with status 4 if a voice and language, a direction of translation, or the number of failed rows is "
     "significantly worse; or if a voice, system or direction is significantly slower. May be repeated."
 )
-_STUDIES = ("recognition", "round-trip", "voices", "translation", "speech-to-speech")
+STUDIES = ("recognition", "round-trip", "voices", "translation", "speech-to-speech")
 """The commands, each a function of :mod:`speechlab.evaluate`."""
 _WORDS = list[str] | None
 _INPUT = inspect.Parameter(
@@ -111,11 +122,11 @@ class Studies(Group):
     """The studies, whose options are read from their functions when they are needed."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return list(dict.fromkeys([*_STUDIES, *super().list_commands(ctx)]))
+        return list(dict.fromkeys([*STUDIES, *super().list_commands(ctx)]))
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        if cmd_name in _STUDIES and cmd_name not in self.commands:
-            self.add_command(_command(cmd_name), cmd_name)
+        if cmd_name in STUDIES and cmd_name not in self.commands:
+            self.add_command(command_of(cmd_name, performed), cmd_name)
         return super().get_command(ctx, cmd_name)
 
 
@@ -128,8 +139,8 @@ app = typer.Typer(
 )
 
 
-def _command(name: str) -> Any:
-    """The command of a study, with its arguments as options."""
+def command_of(name: str, perform: Callable[..., Any]) -> Any:
+    """The command of a study, with its arguments as options, which calls a function of the study and of these."""
     from speechlab import batch, evaluate
 
     function = getattr(evaluate, name.replace("-", "_"))
@@ -156,7 +167,7 @@ def _command(name: str) -> Any:
     found.append(option("seed", int, 0, min=0, help=_SEED))
     alone = typer.Typer(rich_markup_mode=None, add_completion=False)
     question = " ".join((inspect.getdoc(function) or "").partition("\n\n")[0].split())
-    alone.command(name, cls=Command, help=question)(with_parameters(partial(performed, function), found))
+    alone.command(name, cls=Command, help=question)(with_parameters(partial(perform, function), found))
     return typer.main.get_command(alone)
 
 
@@ -169,9 +180,28 @@ def _option(
     return option(name, kind, usual, flag, metavar=metavar, help=" ".join(told.split()) + more)
 
 
-@app.callback()
-def _several() -> None:
-    pass  # so that typer makes a group of one command, too
+@app.callback(invoke_without_command=True)
+def _again(
+    ctx: typer.Context,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            "--from", metavar="REPORT", help="Saved report (folder or page): ask the same again, compare."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="REPORT", help="Where the new report goes, with --from.")
+    ] = None,
+    service: Annotated[list[str] | None, typer.Option(metavar="NAME=URL", help="As of the studies.")] = None,
+    openai: Annotated[list[str] | None, typer.Option(metavar="NAME=JSON", help="As of the studies.")] = None,
+    fail_if: Annotated[list[Change] | None, typer.Option(help=_FAIL_IF)] = None,
+) -> None:
+    if ctx.invoked_subcommand is not None:
+        return
+    if report is None or out is None:
+        message = "--from REPORT --out REPORT asks the same again; or name a study, such as recognition"
+        raise InvalidRequestError(message, parameter="from")
+    asked_again(report, out, service or (), openai or (), fail_if or ())
 
 
 @app.command("compare", cls=Command)

@@ -8,9 +8,10 @@ const SOUND_KEYS = /^( |Enter|p|a|b|ArrowLeft|ArrowRight|Escape)$/;
 const KEYS = [
   ["↑ ↓ or k j", "previous and next row"], ["Space", "play and pause"], ["a", "again from the beginning"],
   ["b", "A/B: the marked rows in turn, or the one heard before"],
-  ["← →", "seek by a second"], ["m", "mark"], ["1–9, 0", "rate, unrate"], ["n", "write a note"], ["/", "search"],
+  ["← →", "seek by a second"], ["m", "mark"], ["1–9, 0", "rate, unrate"], ["n", "write a note"], ["u", "undo"], ["/", "search"],
   ["Home End", "first and last row"],
 ];
+const DECISIONS = [["y", "accept the suggestion"], ["x", "dismiss it: the text is right"], ["n", "write the right text"]];
 
 export class Gestures {
   /** @param {import("./table.js").AudioTableView} view */
@@ -102,6 +103,8 @@ export class Gestures {
       ArrowRight: () => listening.seek(listening.audio.currentTime + 1),
       m: () => this.view.note(row, "mark", !this.view.data.noted.mark[row]),
       n: () => this.view.rows.there.get(this.view.active)?.querySelector("input")?.focus(),
+      u: () => this.view.undo(),
+      ...(this.view.data.column("suggestion") && { y: () => this.view.decide(row, true), x: () => this.view.decide(row, false) }),
       "/": () => this.view.narrowing.search.focus(),
       Escape: () => listening.audio.pause(),
     }[key];
@@ -112,7 +115,8 @@ export class Gestures {
   }
 }
 
-/** @param {Element} root @param {boolean} editable @param {boolean} sound */
-export function addHelp(root, editable, sound) {
-  makeKeys(root, KEYS.filter(([key]) => (editable || !/^(m|n|1)/.test(key)) && (sound || !/^(Space|a$|b|←)/.test(key))));
+/** @param {Element} root @param {boolean} editable @param {boolean} sound @param {boolean} suspects */
+export function addHelp(root, editable, sound, suspects) {
+  const keys = suspects && editable ? [...DECISIONS, ...KEYS.filter(([key]) => key !== "n")] : KEYS;
+  makeKeys(root, keys.filter(([key]) => (editable || !/^(m|n|1|u)/.test(key)) && (sound || !/^(Space|a$|b|←)/.test(key))));
 }

@@ -28,6 +28,7 @@ export class AudioTableView extends View {
   /** Why a row has no sound, by row. @type {Map<number, string>} */ troubles = new Map();
   /** @type {Map<string, any[]>} */ differences = new Map();
   /** @type {Set<string>} */ askedFor = new Set();
+  /** What marks, ratings and notes were before, the last at the end. @type {[number, string, any][]} */ before = [];
   askTimer = 0;
   viewTimer = 0;
 
@@ -74,7 +75,7 @@ export class AudioTableView extends View {
     this.gestures = new Gestures(this);
     for (const name of ["pointerenter", "focusin"]) this.root.addEventListener(name, () => this.sound && this.listening.open());
     this.grid.addEventListener("focus", () => this.active < 0 && this.data.order.length && this.go(0));
-    addHelp(this.root, this.editable, this.sound);
+    addHelp(this.root, this.editable, this.sound, this.data.column("suggestion") !== undefined);
     this.watchSize(this.root, () => this.header.fit());
     this.hear({
       "msg:custom": (/** @type {any} */ message) => this.take(message),
@@ -185,6 +186,7 @@ export class AudioTableView extends View {
     this.active = -1;
     this.listening.reset();
     this.turns.heard = [];
+    this.before = [];
     this.narrowing.reset();
     this.layOut();
     this.narrow();
@@ -340,6 +342,26 @@ export class AudioTableView extends View {
   /** @param {number} row @param {string} name @param {any} value */
   note(row, name, value) {
     if (!this.editable || row < 0 || this.data.noted[name][row] === value) return;
+    this.before.push([row, name, this.data.noted[name][row]]);
+    this.keep(row, name, value);
+  }
+
+  /** Takes the last mark, rating or note back. */
+  undo() {
+    const last = this.before.pop();
+    if (!last) return;
+    this.go(this.positionOf(last[0]));
+    this.keep(...last);
+  }
+
+  /** The text that a row of suspected references gets: its suggestion, or its reference as it is. @param {number} row @param {boolean} accepted */
+  decide(row, accepted) {
+    const text = this.data.cells.get(accepted ? "suggestion" : this.reference)?.[row];
+    if (typeof text === "string") this.note(row, "note", text);
+  }
+
+  /** @param {number} row @param {string} name @param {any} value */
+  keep(row, name, value) {
     this.data.noted[name][row] = value;
     this.data.haystack = null;
     const kept = ask(this.model, { type: "noted", row, name, value, revision: this.data.revision });

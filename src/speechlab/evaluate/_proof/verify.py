@@ -6,7 +6,7 @@ import base64
 import json
 import lzma
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import unescape
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from speechlab.display import escape
 from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.evaluate._proof.anew import made_anew
 from speechlab.evaluate._proof.compared import NumberCheck, held_in
+from speechlab.evaluate._proof.kept import compare_kept
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._writing.folder import changed_files
 from speechlab.evaluate._writing.held import digest_of, read_report, seal_of
@@ -83,7 +84,7 @@ class Proof:
 
 
 @briefly
-def verify(path: str | os.PathLike[str]) -> Proof:
+def verify(path: str | os.PathLike[str], *, store: str | os.PathLike[str] | None = None) -> Proof:
     """Compute every number of a saved report again from the rows in it, without a network, and compare.
 
     Texts are scored and classed again; rates, intervals, tests, rankings, attribution, findings and the answer follow
@@ -92,6 +93,8 @@ def verify(path: str | os.PathLike[str]) -> Proof:
 
     Args:
         path: A folder or a page that ``report.save`` wrote.
+        store: Folder of the store of its batches, to go further back: the replies in it are compared with their
+            digests, and the texts of the rows with the replies. None for the report alone.
 
     Raises:
         InvalidRequestError: The report is of a study that cannot be computed from its rows, or the page lacks them.
@@ -122,9 +125,22 @@ def verify(path: str | os.PathLike[str]) -> Proof:
         _compare_page(compared, text, held, Report.of(made_anew(stands)))
         told, digest = seal_of(text)
         compared.digest("page, sha256", told, digest)
+    further = [] if store is None else [compare_kept(compared, stands, store)]
     unequal = pd.DataFrame(compared.unequal, columns=["place", "stands", "follows"], dtype="string")
-    notes = _notes(stands, different=bool(len(unequal)))
+    notes = (*further, *_notes(stands, different=bool(len(unequal))))
     return Proof(stands.title, compared.numbers, unequal, notes, digest)
+
+
+def opened(path: str | os.PathLike[str]) -> Report:
+    """Return the report of a folder; or of a page, made anew from its rows, without recordings."""
+    where = user_path(path)
+    if where.is_dir():
+        return Report.load(where)
+    text = _text_of(where)
+    held = held_in(text, *_READ)
+    anew = made_anew(_held(text, held, where))
+    sounds = [name for name in held["report"]["sounds"] if name in anew.table.columns]
+    return Report.of(replace(anew, table=anew.table.assign(**dict.fromkeys(sounds))))
 
 
 def _text_of(page: Path) -> str:
@@ -181,6 +197,8 @@ def _notes(report: Contents, *, different: bool) -> tuple[str, ...]:
         notes.append(f"The report was made by speechlab {made_by}; this is {here}, whose rules may differ.")
     if len(report.speed):
         notes.append(f"The times of {len(report.speed):,} calls were taken as they are.")
+    if report.study == "watch":
+        notes.append("Of runs between the first and the newest, errors and times were taken as they are.")
     if len(report.tables.get("measures", ())):
         notes.append("Measures beside the error rates were taken as they are.")
     return tuple(notes)

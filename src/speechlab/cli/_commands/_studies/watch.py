@@ -1,0 +1,149 @@
+"""``speechlab watch``: a pinned set asked again, and whether anything has become worse since the first time."""
+
+from __future__ import annotations
+
+import shutil
+import tomllib
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import orjson
+import typer
+from rich.markup import escape
+
+from speechlab._files import file_sha256
+from speechlab.cli._commands._studies.performing import WORSE, made
+from speechlab.cli._commands._studies.study import STUDIES, command_of
+from speechlab.cli._console import console, errors, say
+from speechlab.cli._headline import headline
+from speechlab.errors import InvalidRequestError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from speechlab.evaluate import Report
+
+_WATCHED = tuple(name for name in STUDIES if name != "speech-to-speech")
+_OWN = {"study", "input", "out"}
+_TAKEN = {"store", "earlier", "fail-if", "junit", "markdown"}
+"""Options of a study that a watch has no use for."""
+_EXAMPLE = 'study = "recognition", input = "set.csv" and out = "watched"'
+_PINNED = "pinned.json"
+
+
+def watch(
+    study: Annotated[
+        Path,
+        typer.Argument(metavar="STUDY", help="A TOML file: study, input, out, and options of the study."),
+    ],
+    again: Annotated[
+        bool, typer.Option("--again/--look", help="Ask once more, or only look at the runs so far.")
+    ] = True,
+) -> int:
+    """Ask a pinned set again, and test whether anything has become worse, however often one looks.
+
+    Run it on a schedule of your own, by cron or in CI. Each run is a folder in ``out``, and report.html there shows
+    the series, what has changed, and the first run beside the newest. The exit status is 4 if something is shown to
+    have become worse, 1 if rows of this run failed, and 2 if the study cannot be made as given.
+    """
+    from speechlab import evaluate
+
+    options = _read(study)
+    home = study.absolute().parent
+    source, folder = (home / Path(str(options.pop(name))).expanduser() for name in ("input", "out"))
+    name = str(options.pop("study"))
+    pinned = _pinned(source, folder)
+    runs = [evaluate.Report.load(one.parent) for one in sorted(folder.glob("*/record.json"))]
+    failed = _asked(name, options, source, folder, runs) if again else 0
+    if again:
+        (folder / _PINNED).write_bytes(orjson.dumps(pinned))
+    found = evaluate.watch(runs, title=f"Watch: {study.stem}")
+    written = found.save(folder / "report.html")
+    say(found.answer)
+    headline(found.title, found.headline())
+    for sentence in (*(one for one in found.findings if one.shown), *found.notes):
+        say(str(sentence))
+    console.print(f"report: {escape(str(written))}", soft_wrap=True)
+    if failed:
+        errors.print(f"[yellow]{failed:,} rows of this run failed[/]")
+    return WORSE if found.summary["changed"].any() else int(bool(failed))
+
+
+def _read(study: Path) -> dict[str, Any]:
+    """The file of a watch: what is asked, and the options of the study by their long names."""
+    try:
+        found = tomllib.loads(study.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        message = f"{study} cannot be read ({error}); give a TOML file with {_EXAMPLE}"
+        raise InvalidRequestError(message, parameter="study") from error
+    options = {name.replace("_", "-"): value for name, value in found.items()}
+    if missing := [name for name in ("study", "input", "out") if name not in options]:
+        message = f"{study} has no {missing[0]!r}; a watch begins with {_EXAMPLE}"
+        raise InvalidRequestError(message, parameter="study")
+    if options["study"] not in _WATCHED:
+        message = f"{study}: study = {options['study']!r} cannot be watched; {', '.join(_WATCHED)} can"
+        raise InvalidRequestError(message, parameter="study")
+    if taken := sorted(_TAKEN & set(options)):
+        message = (
+            f"{study}: {taken[0]} is no option of a watch, which asks anew and compares by itself; remove it"
+        )
+        raise InvalidRequestError(message, parameter="study")
+    return options
+
+
+def _pinned(source: Path, folder: Path) -> dict[str, str]:
+    """The hash of the table; another than that of the first run is refused."""
+    if not source.exists():
+        raise InvalidRequestError(f"{source} is not there; give the table as input", parameter="study")
+    pin, digest = folder / _PINNED, file_sha256(source) if source.is_file() else ""
+    if pin.is_file() and orjson.loads(pin.read_bytes()).get("sha256") != digest:
+        message = (
+            f"{source} is not the table of the first run any more; a watched set stays as it is, so put the old one "
+            "back, or begin another watch by another `out`"
+        )
+        raise InvalidRequestError(message, parameter="study")
+    return {"input": source.name, "sha256": digest}
+
+
+def _asked(name: str, options: Mapping[str, Any], source: Path, folder: Path, runs: list[Report]) -> int:
+    """Make the study anew, keep it beside the earlier ones, and return how many rows failed."""
+    from speechlab import evaluate
+
+    store = folder / "unfinished"  # a run that was stopped goes on from there
+    words = [str(source), "--out", str(folder), "--store", str(store), *_words(options)]
+    command = command_of(name, _only_made)
+    report = command.main(args=words, prog_name=f"speechlab study {name}", standalone_mode=False)
+    evaluate.watch([*runs, report])  # refuses other rows, before they are kept
+    report.save(folder / f"{datetime.now(UTC):%Y-%m-%dT%H%M%SZ}")
+    shutil.rmtree(store, ignore_errors=True)
+    runs.append(report)
+    return len(report.failed())
+
+
+def _only_made(study: Callable[..., Report], source: Path, out: Path, **options: Any) -> Report:
+    del out
+    told = {name.replace("-", "_") for name in _TAKEN - {"store"}}
+    return made(study, source, **{name: value for name, value in options.items() if name not in told})
+
+
+def _words(options: Mapping[str, Any]) -> list[str]:
+    """Options as they are typed: a list repeats its option, a table has NAME=VALUE for each of its lines."""
+    words: list[str] = []
+    for name, value in options.items():
+        if name in _OWN:
+            continue
+        if isinstance(value, bool):
+            words.append(f"--{name}" if value else f"--no-{name}")
+            continue
+        pairs = value.items() if isinstance(value, dict) else ()
+        several = [f"{key}={_plain(one)}" for key, one in pairs] or (
+            value if isinstance(value, list) else [value]
+        )
+        for one in several:
+            words += [f"--{name}", _plain(one)]
+    return words
+
+
+def _plain(value: object) -> str:
+    return orjson.dumps(value).decode() if isinstance(value, dict) else str(value)

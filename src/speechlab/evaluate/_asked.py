@@ -1,0 +1,143 @@
+"""What a study was asked: its arguments and the hash of its table, in its record, so that it can be asked again."""
+
+from __future__ import annotations
+
+import inspect
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sized
+from dataclasses import replace
+from functools import wraps
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import orjson
+import pandas as pd
+
+from speechlab._arguments import is_missing
+from speechlab.errors import InvalidRequestError
+from speechlab.evaluate._made import SIDES
+from speechlab.evaluate._writing.folder import SOUNDS
+
+if TYPE_CHECKING:
+    from speechlab.evaluate._writing.contents import Contents
+
+F = TypeVar("F", bound=Callable[..., Any])
+_STUDIES: dict[str, Callable[..., Any]] = {}
+_HERE = frozenset({"lab", "frame", "store", "progress", "executor", "concurrency"})
+"""Arguments that are of one place, and change no result."""
+
+
+def repeatable(study: F) -> F:
+    """Have the record of a study say what it was asked, under ``asked``."""
+    usual = {name: one.default for name, one in inspect.signature(study).parameters.items()}
+
+    @wraps(study)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        given = inspect.signature(study).bind(*args, **kwargs).arguments
+        asked = _asked_of({**given, **given.pop("options", {})}, usual)
+        report = study(*args, **kwargs)
+        return replace(report, record={**report.record, "asked": asked})
+
+    _STUDIES[study.__name__] = call
+    return cast("F", call)
+
+
+def _asked_of(given: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a study that have a plain form, the names of the others, and what its table was."""
+    plain, without = {}, []
+    for name, value in given.items():
+        if name in _HERE or (name in usual and value is usual[name]):
+            continue
+        try:
+            plain[name] = _plain(value)
+        except TypeError:
+            without.append(name)
+    lab, frame = given.get("lab"), given.get("frame")
+    asked: dict[str, Any] = {
+        "arguments": plain,
+        "without": without,
+        "services": sorted(lab) if isinstance(lab, Mapping) else [],
+    }
+    asked["alone"] = lab is None
+    if isinstance(frame, pd.DataFrame):
+        names = [str(name) for name in frame.columns]
+        revision = {key: frame.attrs[key] for key in ("revision",) if key in frame.attrs}
+        asked |= {"columns": names, "rows": len(frame), "sha256": digest_of_rows(frame), **revision}
+    return asked
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it; a voice as its id."""
+    if isinstance(value, Mapping):
+        return {str(name): _plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    if isinstance(named := getattr(value, "id", None), str):
+        return named
+    if (
+        isinstance(value, Iterable)
+        and isinstance(value, Sized)
+        and not isinstance(value, bytes | pd.DataFrame)
+    ):
+        return [_plain(one) for one in value]
+    raise TypeError(type(value).__name__)
+
+
+def digest_of_rows(frame: pd.DataFrame) -> str:
+    """The SHA-256 of the texts and numbers of a table; recordings have their own in the record of the batch."""
+    names = [name for name in frame.columns if name not in SOUNDS]
+    rows = [
+        [str(name) for name in names],
+        *(
+            [None if is_missing(cell) else str(cell) for cell in row]
+            for row in frame[names].itertuples(index=False)
+        ),
+    ]
+    return sha256(orjson.dumps(rows)).hexdigest()
+
+
+def asked_again(report: Contents, lab: Any, options: Mapping[str, Any]) -> Any:
+    """Return the report of the same study, asked again.
+
+    Raises:
+        InvalidRequestError: The record does not say what was asked; an argument has no plain form and is not in
+            ``options``; or the rows cannot be had from the report.
+    """
+    asked = report.record.get("asked")
+    if not asked or report.study not in _STUDIES:
+        message = (
+            "the record does not say what was asked: it was made by an earlier version, or of other reports"
+        )
+        raise InvalidRequestError(f"{message}; call the study itself", parameter="report")
+    if missing := [name for name in asked["without"] if name not in options]:
+        message = f"{missing[0]} was a function or an object, which a record does not hold; give it again"
+        raise InvalidRequestError(message, parameter=missing[0])
+    frame = _rows_asked(report, asked)
+    how = {**asked["arguments"], **options}
+    how["store"] = options.get("store") or tempfile.mkdtemp(prefix="speechlab-again-")
+    return _STUDIES[report.study](lab, frame, **how)
+
+
+def _rows_asked(report: Contents, asked: Mapping[str, Any]) -> pd.DataFrame:
+    """The rows of the table that the study was given, from those of its report."""
+    table, names = report.table, list(asked.get("columns", ()))
+    if "condition" in table.columns and "condition" not in names:  # the first one is of unchanged recordings
+        table = table[table["condition"] == table["condition"].iloc[0]]
+    if lacking := [name for name in names if name not in table.columns]:
+        message = (
+            f"the report has no column {lacking[0]!r} of the table that was asked; call the study itself"
+        )
+        raise InvalidRequestError(message, parameter="report")
+    sounds = [name for name in names if name in SOUNDS and table[name].isna().all()]
+    if sounds and len(table):
+        message = "the report has no recordings, as a page has previews alone; give its folder"
+        raise InvalidRequestError(message, parameter="report")
+    texts = table[names].astype(object).map(str).agg("\x1f".join, axis=1)
+    sides = [name for name in (*SIDES, "voice", "take") if name in table.columns and name not in names]
+    which = table[sides].astype(str).agg("\x1f".join, axis=1) if sides else ""
+    again = pd.DataFrame({"text": texts, "side": which})
+    number = again.groupby(["text", "side"]).cumcount()  # equal rows stay as many
+    kept = ~again.assign(number=number).duplicated(["text", "number"])
+    return table.loc[kept, names].reset_index(drop=True)

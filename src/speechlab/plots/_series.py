@@ -1,0 +1,93 @@
+"""The figure of a watched set: each value run by run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from speechlab.metrics import RATIO, value_text
+from speechlab.plots._figure import (
+    INK,
+    SHADE,
+    SMALL_PT,
+    check_width,
+    draw_legend,
+    fonts,
+    legend_room,
+    new_figure,
+    numbers,
+    style_of,
+    tidy,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from speechlab.plots._figure import PaperFigure
+
+_HINT = "Pass tables['series'] of what speechlab.evaluate.watch returned"
+_PANEL_INCHES = 1.9
+_LEAST = (0.02, 0.1)
+"""Minimum height of a scale, of rates and of seconds, so that small differences do not look large."""
+
+
+def series(series: pd.DataFrame, *, width: float = 7.0) -> PaperFigure:
+    """Draw the values of many runs, one panel for each measure, one line for each group.
+
+    A ring is around the run from which on a change is shown.
+
+    >>> import pandas as pd
+    >>> from speechlab import plots
+    >>> rows = {"run": [1, 2], "group": "en", "measure": "error rate", "unit": "word", "value": [0.1, 0.3]}
+    >>> figure = plots.series(pd.DataFrame({**rows, "changed": [False, True]}))
+    >>> figure.axes[0].get_title(loc="left")
+    'error rate'
+
+    Args:
+        series: ``run``, ``group``, ``measure``, ``unit``, ``value`` and ``changed``, one row for each run of each
+            group and measure.
+        width: Width in inches.
+
+    Returns:
+        A matplotlib ``Figure``, as of :func:`timeline`, with one axes for each measure.
+
+    Raises:
+        InvalidRequestError: A column is missing or is not numeric, or there are no rows.
+    """
+    check_width(width)
+    tidy(series, "run", "group", "measure", "unit", "value", "changed", argument="series", hint=_HINT)
+    measures = list(dict.fromkeys(series["measure"].astype(str)))
+    groups = list(dict.fromkeys(series["group"].astype(str)))
+    families = fonts("".join(groups))
+    _, above = legend_room(width, groups) if len(groups) > 1 else (1, 0.0)
+    figure = new_figure(width, _PANEL_INCHES * len(measures) + above + 0.3)
+    panels = figure.subplots(len(measures), 1, squeeze=False, sharex=True)[:, 0]
+    for axes, measure in zip(panels, measures, strict=True):
+        part = series[series["measure"].astype(str) == measure]
+        unit = str(part["unit"].iloc[0])
+        for place, group in enumerate(groups):
+            own, style = part[part["group"].astype(str) == group], style_of(place)
+            if not len(own):
+                continue
+            runs, values = numbers(own, "run"), numbers(own, "value")
+            axes.plot(runs, values, style.marker, color=style.color, markersize=4, linestyle="-", linewidth=1)
+            changed = own["changed"].to_numpy(dtype=bool)
+            if changed.any():
+                at = int(np.argmax(changed))
+                axes.plot(runs[at], values[at], "o", color=INK, markersize=11, fillstyle="none")
+        axes.set_title(measure, fontsize=SMALL_PT, loc="left")
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _, unit=unit: value_text(value, unit)))
+        axes.yaxis.set_major_locator(MaxNLocator(4))
+        axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
+        axes.tick_params(labelsize=SMALL_PT)
+        axes.grid(axis="y", color=SHADE, linewidth=0.8)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.set_ylim(
+            0, max(1.08 * float(np.nanmax(numbers(part, "value"), initial=0.0)), _LEAST[unit == RATIO])
+        )
+    panels[-1].set_xlabel("run", fontsize=SMALL_PT)
+    if len(groups) > 1:
+        draw_legend(figure, panels[0], groups, families)
+    return figure

@@ -1,0 +1,108 @@
+"""A watched set: a change that was planted is found, others are not, and both ends can be heard."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from evaluate.test_verify import sentences
+from speechlab import AudioClip, evaluate
+from speechlab.errors import InvalidRequestError, StoreError
+
+
+def nights(rates, count=40, seed=1):
+    """Reports of one set: two systems, of which the second has these rates of errors; the first always the first."""
+    random = np.random.default_rng(seed)
+    rows = sentences(count)
+
+    def heard(rate):
+        spoil = lambda text: " ".join("wrong" if random.random() < rate else word for word in text.split())  # noqa: E731
+        return [spoil(text) for text in rows["text"]]
+
+    for rate in rates:
+        night = rows.assign(one=heard(rates[0]), other=heard(rate))
+        yield evaluate.recognition(None, night, hypotheses={"one": "one", "other": "other"})
+
+
+@pytest.fixture(scope="module")
+def doubled():
+    return list(nights([0.08] * 7 + [0.2] * 3))
+
+
+def test_a_change_that_was_planted_is_found_in_its_series_alone(doubled):
+    watch = evaluate.watch(doubled)
+    worse = watch.summary[watch.summary["changed"]]
+    assert worse[["group", "measure"]].values.tolist() == [["other, en", "error rate"]]
+    assert worse["alarm"].iloc[0] in {8, 9, 10}
+    assert watch.conclusion.text.startswith("The error rate of other, en became worse:")
+    series = watch.tables["series"]
+    assert len(series) == 10 * len(watch.summary)
+    rates = [one.summary.set_index("system")["error_rate"]["other"] for one in doubled]
+    assert series.loc[series["group"] == "other, en", "value"].tolist() == pytest.approx(rates)
+    assert not evaluate.watch(doubled[:7]).summary["changed"].any()
+
+
+def test_alarms_wait_for_the_evidence_of_all_series_together(doubled):
+    watch = evaluate.watch(doubled[:3])
+    assert watch.summary["needed"].tolist() == [len(watch.summary) / 0.05] * 3
+    assert "At most 5%" in watch.answer
+    assert "Ville" in watch.methods().text
+
+
+def test_the_first_run_and_the_newest_stand_below_each_other_those_first_that_changed_most(doubled):
+    rows = evaluate.watch(doubled).table
+    assert rows["run"].tolist() == ["first", "newest"] * 80
+    assert rows["text"].iloc[::2].tolist() == rows["text"].iloc[1::2].tolist()
+    by = (rows["errors"].iloc[1::2].to_numpy() - rows["errors"].iloc[::2].to_numpy()).tolist()
+    assert list(map(abs, by)) == sorted(map(abs, by), reverse=True)
+    assert by[0] > 2
+    alone = evaluate.watch(doubled[:1])
+    assert alone.table["run"].unique().tolist() == ["newest"]
+    assert alone.conclusion.text == "This is the first run."
+
+
+def test_both_sounds_are_in_the_page_that_proves_itself(tmp_path):
+    rows = pd.DataFrame({"text": ["ten cats", "two dogs"], "language": "en"})
+    runs = []
+    for height in (220, 330):
+        tone = AudioClip(0.3 * np.sin(2 * np.pi * height * np.arange(8_000) / 16_000), 16_000)
+        scored = evaluate.recognition(None, rows.assign(heard=rows["text"]), hypotheses="heard").table
+        night = evaluate.Report.of_scores(
+            "Nights", scored.assign(audio=[tone] * 2, duration_s=0.5, voice="ada", voice_name="ada")
+        )
+        night.save(tmp_path / "runs" / str(height))
+        runs.append(tmp_path / "runs" / str(height))
+    page = evaluate.watch(tmp_path / "runs").save(tmp_path / "page.html")
+    assert page.read_text("utf-8").count("T2dnUw") >= 4  # beginnings of sounds in Ogg
+    assert evaluate.verify(page)
+
+
+def test_times_count_as_one_value_for_each_run():
+    random, runs = np.random.default_rng(3), []
+    report = next(nights([0.1], count=4))
+    for night in range(32):
+        slow = 3.0 if night >= 20 else 1.0
+        calls = pd.DataFrame({"system": ["one"] * 4 + ["other"] * 4, "language": "en", "error": None})
+        calls["total_s"] = random.uniform(0.9, 1.1) * np.array([1.0] * 4 + [slow] * 4)
+        runs.append(evaluate.Report.of(replace(report, speed=calls)))
+    watch = evaluate.watch(runs)
+    worse = watch.summary[watch.summary["changed"]]
+    assert worse["measure"].tolist() == ["time to the end"]
+    assert worse["group"].tolist() == ["other, en"]
+    assert worse["unit"].tolist() == ["ratio"]
+    assert worse["now"].iloc[0] > 2
+
+
+def test_other_rows_other_studies_and_no_runs_are_refused(doubled, tmp_path):
+    other = next(nights([0.1], count=41))
+    with pytest.raises(InvalidRequestError, match="run 2 has 2 rows that the first has not"):
+        evaluate.watch([doubled[0], other])
+    with pytest.raises(InvalidRequestError, match="of one study"):
+        evaluate.watch([doubled[0], doubled[1].compare(doubled[0])])
+    with pytest.raises(InvalidRequestError, match="there is no run"):
+        evaluate.watch(tmp_path)
+    with pytest.raises(StoreError):
+        evaluate.watch([tmp_path])
