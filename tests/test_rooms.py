@@ -136,6 +136,7 @@ def test_each_room_has_one_door(room):
     assert len(names) == len(set(names))
     for name in names:
         assert hasattr(module, name)
+    assert not names or set(dir(module)) == set(names)  # what completion in a notebook offers
     modules = [
         *(SOURCE / room).glob("*.py"),
         *(path.parent for path in (SOURCE / room).glob("*/__init__.py")),

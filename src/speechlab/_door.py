@@ -1,4 +1,6 @@
-"""What a room's door does to names: objects are named after the room, and old names lead to the new ones."""
+"""What a room's door does to names: objects are named after the room, completion has the promised names alone, and
+old names lead to the new ones.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +15,8 @@ if TYPE_CHECKING:
 def name_after(room: str, names: dict[str, Any], only: list[str] | None = None) -> None:
     """Set ``__module__`` of the classes and functions that come through a room's door to the room.
 
+    ``dir()`` of the room, and so completion in a notebook, then lists its ``__all__``.
+
     Tracebacks and reprs then show ``speechlab.client.Client``, and a pickle stays valid if the file moves. The cost:
     ``inspect.getsource`` and ``typing.get_type_hints`` look for a class, and for the names in its annotations, in the
     room's ``__init__.py``.
@@ -26,6 +30,8 @@ def name_after(room: str, names: dict[str, Any], only: list[str] | None = None) 
         value = names.get(name)
         if isinstance(value, (type, FunctionType)) and value.__module__.startswith(f"{room}._"):
             value.__module__ = room
+    if "__all__" in names:
+        names["__dir__"] = lambda: sorted(names["__all__"])
 
 
 def old_names(room: str, renamed: Mapping[str, tuple[str, Any]]) -> Callable[[str], Any]:

@@ -66,34 +66,49 @@ def jupyterlab(root):
     settings.mkdir(parents=True)
     quiet = {"fetchNews": "false", "checkForUpdates": False}
     (settings / "notification.jupyterlab-settings").write_text(json.dumps(quiet))
+    with jupyter_server(root, "jupyterlab", "LabApp") as address:
+        yield address
+
+
+@contextlib.contextmanager
+def jupyter_server(root, module, application):
+    """Run JupyterLab or Notebook 7, whose page has its application as ``jupyterapp``."""
     (root / "work").mkdir()
     port = free_port()
     folders = {"CONFIG": "config", "DATA": "data", "RUNTIME": "runtime"}
     environment = {f"JUPYTER_{name}_DIR": str(root / folder) for name, folder in folders.items()}
+    environment["JUPYTERLAB_SETTINGS_DIR"] = str(root / "settings")
     # Where it finds Node.js, it asks yarn for its settings with each page: half a second of processor time.
     environment["PATH"] = str(Path(sys.executable).parent)
-    command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ServerApp.token=test"]
+    command = [sys.executable, "-m", module, "--no-browser", "--allow-root", "--ServerApp.token=test"]
     command += [
         f"--port={port}",
         f"--ServerApp.root_dir={root / 'work'}",
-        "--LabApp.expose_app_in_browser=True",
+        f"--{application}.expose_app_in_browser=True",
     ]
+    url = f"http://127.0.0.1:{port}"
+    with server(command, f"{url}/api?token=test", environment):
+        yield url, root / "work"
+
+
+@contextlib.contextmanager
+def server(command, url, environment):
+    """Run a server with its kernels, from when an address answers until it is left."""
     process = subprocess.Popen(
         command,
-        env={**os.environ, **environment, "JUPYTERLAB_SETTINGS_DIR": str(root / "settings")},
+        env={**os.environ, **environment},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    url = f"http://127.0.0.1:{port}"
     try:
         for _ in range(120):
             try:
-                urllib.request.urlopen(f"{url}/api?token=test", timeout=2).close()
+                urllib.request.urlopen(url, timeout=2).close()
                 break
             except OSError:
                 time.sleep(0.5)
-        yield url, root / "work"
+        yield
     finally:
         os.killpg(process.pid, signal.SIGTERM)
         try:

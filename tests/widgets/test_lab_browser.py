@@ -370,6 +370,14 @@ table = sl.show(frame)
 display(table, sl.widgets.Player(clip, [(0.1, 0.2, "one")]))
 display(sl.widgets.ListeningTest(frame, "ab", training=0, checks=0))
 display(sl.widgets.SegmentEditor(clip, [(0.1, 0.2, "one")]), sl.widgets.Recorder(), sl.widgets.BatchPreview())
+class Tape:
+    def clips(self):
+        return iter([clip])
+    def collect(self):
+        return clip
+    def close(self):
+        pass
+display(sl.widgets.StreamPlayer(Tape()))
 """
 CLICKED = {
     "table": ".sl-heard",
@@ -378,6 +386,7 @@ CLICKED = {
     "editor": ".sl-time",
     "recorder": ".sl-bar",
     "preview": ".sl-title",
+    "stream": ".sl-facts",
 }
 CELLS = """() => window.jupyterapp.shell.currentWidget.content.widgets.map((cell) =>
   [cell.model.type, cell.model.sharedModel.getSource(), cell.outputHidden, cell.inputHidden])"""

@@ -63,7 +63,3 @@ def __getattr__(name: str) -> Any:
     names.update({one.__name__: one for one in classes}, shown_errors=shown_errors)
     _name_after(__name__, names, __all__)
     return names[name]
-
-
-def __dir__() -> list[str]:
-    return [*__all__]

@@ -6,6 +6,9 @@ const PRESS_MS = 1_500;
 // With Ctrl, these edit a text. All other keys with Ctrl, such as the one that saves, are the notebook's.
 const EDITING = /^([acvxyzZ]|Enter|Backspace|Delete|Insert|Home|End|Arrow\w+)$/;
 
+/** Whether a key is a widget's that has the keys. @param {KeyboardEvent} event */
+const isOurs = (event) => !(event.ctrlKey || event.metaKey) || EDITING.test(event.key);
+
 /** The element in a part of the page that has the focus, or null. @param {Node} part */
 export function focusIn(part) {
   const { activeElement } = /** @type {Document | ShadowRoot} */ (part.getRootNode());
@@ -48,10 +51,13 @@ export function holdKeys(root) {
     if (left instanceof HTMLElement) left.blur();
     if (left && to instanceof HTMLElement) to.focus({ preventScroll: true });
   };
-  // An element that had the focus may be disabled or removed. The page then gets its keys.
-  const stray = (/** @type {KeyboardEvent} */ event) => {
+  const first = (/** @type {KeyboardEvent} */ event) => {
     if (!root.isConnected) release();
-    if (!held || event.target !== document.body || ((event.ctrlKey || event.metaKey) && !EDITING.test(event.key))) return;
+    if (!held) return;
+    // Notebook 7 takes a shortcut before its key arrives here, unless the element with the focus has this attribute.
+    focusIn(root)?.toggleAttribute("data-lm-suppress-shortcuts", isOurs(event));
+    // An element that had the focus may be disabled or removed. The page then gets its keys.
+    if (event.target !== document.body || !isOurs(event)) return;
     event.stopImmediatePropagation();
     settle();
     if (!focusIn(root)?.dispatchEvent(new KeyboardEvent(event.type, event))) event.preventDefault();
@@ -61,7 +67,7 @@ export function holdKeys(root) {
     held = new AbortController();
     const options = { capture: true, signal: held.signal };
     for (const name of ["pointerdown", "focusin"]) document.addEventListener(name, outside, options);
-    document.addEventListener("keydown", stray, options);
+    window.addEventListener("keydown", first, options);
   };
   for (const name of ["pointerdown", "focusin"]) root.addEventListener(name, hold);
   root.addEventListener("pointerdown", () => (pressed = performance.now()), { capture: true });
@@ -74,6 +80,6 @@ export function holdKeys(root) {
     setTimeout(settle); // the notebook's own listeners come later, and may give the focus to the cell
   });
   root.addEventListener("keydown", (event) => {
-    if (!(event.ctrlKey || event.metaKey) || EDITING.test(event.key)) event.stopPropagation();
+    if (isOurs(event)) event.stopPropagation();
   });
 }
