@@ -1,14 +1,17 @@
-"""The machine and the process: forks, installed versions and loopback addresses."""
+"""The machine and the process: forks, installed versions and what differs between them, loopback addresses."""
 
 from __future__ import annotations
 
 import os
+import warnings
 from functools import cache
 from ipaddress import ip_address
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
+
+    import pandas as pd
 
 
 def after_fork(renew: Callable[[], None]) -> Callable[[], None]:
@@ -36,6 +39,28 @@ def installed_version(distribution: str) -> str | None:
 def package_version() -> str:
     """Version of speechlab itself; ``"0"`` where it runs without being installed."""
     return installed_version("speechlab") or "0"
+
+
+@cache
+def text_dtype() -> pd.StringDtype[Any]:
+    """The dtype of texts in pandas 3, with NaN for a missing one; pandas 2.2 has another name for it."""
+    import pandas as pd
+
+    dtype: Any = pd.StringDtype
+    try:
+        made: pd.StringDtype[Any] = dtype(storage="pyarrow", na_value=float("nan"))
+    except TypeError:
+        made = dtype("pyarrow_numpy")
+    return made
+
+
+def stacked(tables: Iterable[pd.DataFrame]) -> pd.DataFrame:
+    """Tables one below the other, without the warning of pandas 2 that columns without values will count."""
+    import pandas as pd
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The behavior of DataFrame concatenation", FutureWarning)
+        return pd.concat(list(tables))
 
 
 def is_loopback(host: str) -> bool:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from speechlab import batch
 from speechlab._arguments import no_column, refused
 from speechlab._brief import briefly
+from speechlab._platform import text_dtype
 from speechlab.contract import RecognitionRequest
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._arguments import need_columns, recording_seconds
@@ -118,7 +119,7 @@ def vad_sweep(
     tell_failed(heard, see, _PREFIX, frames=4)
     speech = batch.to_segments(heard, store, prefix=_PREFIX, audio=audio)
     places = speech["position"].to_numpy() % max(1, len(frame))
-    speech["file"] = pd.Series(names, dtype="str").iloc[places].to_numpy()
+    speech["file"] = pd.Series(names, dtype=text_dtype()).iloc[places].to_numpy()
     bad = ~heard[f"{_PREFIX}status"].isin(["ok", "cached"])
     wrong = [*np.flatnonzero(bad), *speech.attrs.get(batch.FAULTS_ATTRIBUTE, ())]
     failed = {names[place % len(names)] for place in wrong}

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from speechlab._arguments import is_whole_number, refused
+from speechlab._platform import text_dtype
 from speechlab.plots._figure import (
     INK,
     SHADE,
@@ -155,11 +156,11 @@ def _rows(means: pd.DataFrame, excluded: Mapping[Any, str], most: int) -> tuple[
 def _means(scored: pd.DataFrame, method: str) -> pd.DataFrame:
     """Return means by listener and system: for A/B the share of preferences, for ABX the share right by pair."""
     if method == "ab":
-        mirrored = scored.assign(system=scored["other"].astype("str"), score=-scored["score"])
+        mirrored = scored.assign(system=scored["other"].astype(text_dtype()), score=-scored["score"])
         scored = pd.concat([scored, mirrored], ignore_index=True)
         scored["score"] = (scored["score"] + 1) / 2
     elif method == "abx":
-        scored = scored.assign(system=scored["system"].astype("str") + " or " + scored["other"].astype("str"))
+        scored = scored.assign(system=scored["system"].astype(text_dtype()) + " or " + scored["other"].astype(text_dtype()))
     return scored.groupby(["listener", "system"])["score"].mean().unstack()
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from speechlab._arguments import is_missing
+from speechlab._platform import text_dtype
 from speechlab.audio import AudioClip, FileSegment
 
 if TYPE_CHECKING:
@@ -60,7 +61,12 @@ def arrow_table(frame: pd.DataFrame) -> pa.Table:
 
 def pandas_table(table: pa.Table) -> pd.DataFrame:
     """Convert a table of :func:`arrow_table` to pandas, with its original column labels."""
+    import pandas as pd
+
     frame: pd.DataFrame = table.to_pandas()
+    if str(text_dtype()) == "string":  # pandas 2.2 writes one name for two dtypes of texts
+        texts = [name for name, dtype in frame.dtypes.items() if isinstance(dtype, pd.StringDtype)]
+        frame = frame.astype(dict.fromkeys(texts, text_dtype()))
     noted = (table.schema.metadata or {}).get(_LABELS)
     if noted is not None:
         frame.columns = _labels_of(noted)
@@ -117,7 +123,7 @@ def _labels_of(noted: bytes) -> pd.Index[Any]:
     if header["levels"] > 1:
         index = pd.MultiIndex.from_tuples(labels, names=names)
     elif all(isinstance(label, str) for label in labels):
-        index = pd.Index(labels, name=names[0], dtype="str")
+        index = pd.Index(labels, name=names[0], dtype=pd.Index([""]).dtype)  # as pandas makes them
     return index
 
 
@@ -202,7 +208,7 @@ def _forms(column: pd.Series[Any]) -> list[Callable[[], pd.Series[Any]]]:
     if isinstance(dtype, pd.ArrowDtype):
         binary = dtype.kind == "S" or "binary" in str(dtype.pyarrow_dtype).partition("<")[0]
         if "view" in str(dtype.pyarrow_dtype):
-            return [lambda: column.astype("str")]  # which pandas cannot write to a CSV file
+            return [lambda: column.astype(text_dtype())]  # which pandas cannot write to a CSV file
         return [] if binary else [lambda: column, lambda: _plain(column.astype(object))]
     if dtype.kind == "f" and getattr(dtype, "itemsize", 8) > 8:
         return [lambda: _without_loss(column)]
@@ -271,4 +277,4 @@ def _without_loss(column: pd.Series[Any]) -> pd.Series[Any]:
 def _as_text(column: pd.Series[Any]) -> pd.Series[Any]:
     import pandas as pd
 
-    return pd.Series([stand_in(cell) for cell in column], dtype="str")
+    return pd.Series([stand_in(cell) for cell in column], dtype=text_dtype())

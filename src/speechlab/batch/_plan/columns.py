@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from speechlab._arguments import is_missing
+from speechlab._platform import text_dtype
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,7 +61,7 @@ def make_column(values: list[Any], kind: str, index: pd.Index[Any]) -> pd.Series
     import pandas as pd
 
     # the dtype of pandas for text, also for columns without values
-    text = pd.StringDtype(storage="pyarrow", na_value=float("nan"))
+    text = text_dtype()
     made: Any = values
     dtype: Any = kind
     if kind == "status":

@@ -41,13 +41,19 @@ class _Portal:
 
     def _serve(self) -> None:
         # When the event is set, the runner cancels the remaining tasks and closes what is open.
-        with asyncio.Runner() as runner:
-            loop = runner.get_loop()
-            waiting = loop.create_task(self._wait())
-            while not waiting.done():
-                # sys.exit() in a user's function ends the call that contains it, not all other calls
-                with suppress(SystemExit, KeyboardInterrupt):
-                    loop.run_until_complete(waiting)
+        try:
+            with asyncio.Runner() as runner:
+                loop = runner.get_loop()
+                waiting = loop.create_task(self._wait())
+                while not waiting.done():
+                    # sys.exit() in a user's function ends the call that contains it, not all other calls
+                    with suppress(SystemExit, KeyboardInterrupt):
+                        loop.run_until_complete(waiting)
+        except RuntimeError:
+            if (
+                not _over
+            ):  # Python 3.12 lets no thread start at the end of a program, such as one that ends others
+                raise
 
     async def _wait(self) -> None:
         stop = asyncio.Event()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from speechlab._platform import text_dtype
 from speechlab.evaluate._listening.statistics import (
     answers_needed,
     binomial_p,
@@ -42,13 +43,15 @@ def counted(table: pd.DataFrame) -> pd.DataFrame:
 def summary_of(table: pd.DataFrame, method: str, draws: int, seed: int) -> pd.DataFrame:
     """Return a row for each system, or for each pair in ABX, with its interval."""
     if method == "ab":
-        mirrored = table.assign(system=table["other"].astype("str"), score=-table["score"])
+        mirrored = table.assign(system=table["other"].astype(text_dtype()), score=-table["score"])
         scores = pd.concat([table, mirrored], ignore_index=True).assign(role="test")
         scores["score"] = (scores["score"] + 1) / 2
     else:
         scores = table
     if method == "abx":
-        scores = scores.assign(system=scores["system"].astype("str") + " or " + scores["other"].astype("str"))
+        scores = scores.assign(
+            system=scores["system"].astype(text_dtype()) + " or " + scores["other"].astype(text_dtype())
+        )
     rows = []
     for system, part in scores.groupby("system", sort=False):
         values, listeners, items = part["score"].to_numpy(), _codes(part["listener"]), _codes(part["item"])
@@ -77,7 +80,9 @@ def differences_of(table: pd.DataFrame, method: str, smallest: float) -> pd.Data
 
 def _compared(table: pd.DataFrame, method: str) -> list[tuple[str, str, pd.DataFrame]]:
     if method in {"ab", "abx"}:
-        pairs = table.groupby([table["system"].astype("str"), table["other"].astype("str")], sort=False)
+        pairs = table.groupby(
+            [table["system"].astype(text_dtype()), table["other"].astype(text_dtype())], sort=False
+        )
         return [(str(first), str(second), part) for (first, second), part in pairs]
     tested = table[table["role"] == "test"]
     systems = tested.groupby("system")["score"].mean().sort_values(ascending=False, kind="stable").index

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab import batch
 from speechlab._brief import briefly
+from speechlab._platform import stacked
 from speechlab.datasets import usual_columns
 from speechlab.evaluate._arguments import (
     code_or_none,
@@ -358,9 +359,7 @@ def _timed(
 
 def _below(tables: list[pd.DataFrame], rows: int) -> pd.DataFrame:
     """Concatenate the tables of the systems; the rows of each keep their order."""
-    import pandas as pd
-
-    return pd.concat([table.set_axis(table.index + at * rows) for at, table in enumerate(tables)])
+    return stacked(table.set_axis(table.index + at * rows) for at, table in enumerate(tables))
 
 
 def _files(cells: Sequence[object], labels: Sequence[object]) -> list[str]:

@@ -14,6 +14,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from speechlab import batch
+from speechlab._platform import stacked
 from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.evaluate._arguments import code_or_none, languages_of
 from speechlab.evaluate._made import WHY
@@ -133,7 +134,7 @@ def scored_rows(
     if faults := timed.attrs.get(batch.FAULTS_ATTRIBUTE):
         errors = tidy["error"].tolist()
         tidy["error"] = [faults.get(position, error) for position, error in enumerate(errors)]
-    rows = pd.concat([tidy, _untried(skipped, given)]).sort_index(kind="stable").reset_index(drop=True)
+    rows = stacked([tidy, _untried(skipped, given)]).sort_index(kind="stable").reset_index(drop=True)
     places = pd.Series(rows.index, index=rows.pop(_PLACES))
     places = places[places.index.notna()]  # without rows that were not recognised
     timed = timed.assign(position=places.reindex(timed["position"]).to_numpy(dtype="int64"))

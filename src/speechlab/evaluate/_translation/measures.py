@@ -149,7 +149,7 @@ def summarized(done: pd.DataFrame, columns: Columns, speed: pd.DataFrame) -> pd.
                 "terms_kept": found / expected if expected else None,
             }
         figures |= {name: part[name].mean() for name in part.columns if str(name).startswith(SCORE)}
-        figures["processing_s"] = part["processing_s"].median()
+        figures["processing_s"] = part["processing_s"].dropna().median()
         system = str(values[0]) if len(keys) == 3 else ""
         calls = timed.get((system, str(source), str(target)), {})
         figures |= {str(name): value for name, value in calls.items()}

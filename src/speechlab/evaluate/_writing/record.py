@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from speechlab import batch
-from speechlab._platform import package_version
+from speechlab._platform import package_version, text_dtype
 from speechlab.errors import InvalidRequestError, SpeechLabError, StoreError
 from speechlab.evaluate._writing.columns import plural
 
@@ -107,7 +107,7 @@ def failures(errors: pd.Series[str], rows: int) -> str:
     """Return a sentence with the number of failed rows and the commonest reasons; empty if none failed."""
     if not len(errors):
         return ""
-    counts = errors.astype("str").value_counts()
+    counts = errors.astype(text_dtype()).value_counts()
     reasons = [f"{count:,} like {_short(str(error))!r}" for error, count in counts.head(_REASONS).items()]
     more = int(counts.iloc[_REASONS:].sum())
     words = "; ".join([*reasons, *([f"{more:,} for other reasons"] if more else [])])

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from speechlab._arguments import is_whole_number, refused
+from speechlab._platform import text_dtype
 from speechlab.errors import SegmentError
 from speechlab.segments._frame.schema import frame
 from speechlab.segments._frame.ticks import check_seconds
@@ -96,7 +97,7 @@ def captions(
     result = checked.iloc[places].reset_index(drop=True)
     if shown_rows:
         result["start"], result["end"] = ([row[at] for row in shown_rows] for at in (0, 1))
-        result["text"] = pd.array([row[2] for row in shown_rows], dtype="str")
+        result["text"] = pd.array([row[2] for row in shown_rows], dtype=text_dtype())
     return result if pace is None else _lengthened(result, pace)
 
 

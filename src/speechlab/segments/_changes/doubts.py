@@ -6,6 +6,7 @@ import re
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from speechlab._platform import text_dtype
 from speechlab.segments._changes.captions import width_of
 from speechlab.segments._frame.schema import frame, in_order
 from speechlab.text import loops
@@ -73,7 +74,7 @@ def doubts(table: pd.DataFrame) -> pd.Series[str]:
             zip(letters, checked["text"], checked["start"], checked["end"], strict=True)
         )
     ]
-    return pd.Series(reasons, table.index, dtype="str", name="doubt")
+    return pd.Series(reasons, table.index, dtype=text_dtype(), name="doubt")
 
 
 def _reason(letters: str, text: str, seconds: float, *, again: bool) -> str:

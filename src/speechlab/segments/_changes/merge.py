@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from speechlab._platform import text_dtype
 from speechlab.errors import SegmentError
 from speechlab.segments._changes.silence import as_frame
 from speechlab.segments._frame.cover import runs_of, union
@@ -175,7 +176,7 @@ def resegment(table: pd.DataFrame, reference: pd.DataFrame) -> pd.DataFrame:
     texts, joined = owned["text"].tolist(), [""] * len(result)
     for row, head in zip(rows[heads].tolist(), heads.tolist(), strict=True):
         joined[row] = join_texts(texts[head : head + counts[row]])
-    result["text"] = pd.Series(joined, dtype="str", index=result.index)
+    result["text"] = pd.Series(joined, dtype=text_dtype(), index=result.index)
     result["parts"] = counts
     result["moved_s"] = np.bincount(rows, weights=owned["moved_s"], minlength=len(result))
     return result
@@ -209,7 +210,7 @@ def gathered(
         for run in several:
             cells = values[heads[run] : heads[run] + sizes[run]]
             column[run] = join_texts(cells) if name == "text" else _agreed(cells)
-        result[name] = pd.Series(column, dtype="str")
+        result[name] = pd.Series(column, dtype=text_dtype())
     return result
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from speechlab._platform import text_dtype
 from speechlab.segments._frame.cover import layers_of, length_by_file, union
 from speechlab.segments._frame.extent import Extent, extent_frame, numbered
 from speechlab.segments._frame.schema import frame
@@ -78,7 +79,7 @@ def coverage(table: pd.DataFrame, extent: Extent | None = None) -> pd.DataFrame:
     total = np.bincount(pieces.codes, weights=pieces.lengths * depth[inside], minlength=count) / 1e6
     return pd.DataFrame(
         {
-            "file": pd.Series(files, dtype="str"),
+            "file": pd.Series(files, dtype=text_dtype()),
             "segments": np.bincount(spans.codes, minlength=count),
             "extent_s": recording,
             "covered_s": covered,
@@ -111,7 +112,7 @@ def as_frame(spans: Stretches, files: Sequence[str]) -> pd.DataFrame:
     """Return stretches as a segment frame without text."""
     import pandas as pd
 
-    names = pd.Series(list(files), dtype="str")
+    names = pd.Series(list(files), dtype=text_dtype())
     table = pd.DataFrame(
         {
             "file": names.iloc[spans.codes].reset_index(drop=True),

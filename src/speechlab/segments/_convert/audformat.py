@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from speechlab._platform import text_dtype
 from speechlab.errors import SegmentError
 from speechlab.segments._frame.extent import Extent, extent_frame
 from speechlab.segments._frame.schema import frame
@@ -67,7 +68,7 @@ def from_audformat(data: Any, extent: Extent | None = None) -> pd.DataFrame:
     if not isinstance(index, pd.Index) or list(index.names) not in (_LEVELS, _LEVELS[:1]):
         raise SegmentError("audformat's index has the levels file, start and end, or file alone")
     table = (data if isinstance(data, pd.DataFrame) else pd.DataFrame(index=index)).reset_index()
-    files = table["file"].astype("str")
+    files = table["file"].astype(text_dtype())
     start = _seconds(table["start"]) if "start" in table.columns else np.zeros(len(table))
     end = _seconds(table["end"]) if "end" in table.columns else np.full(len(table), np.nan)
     start = np.where(np.isnan(start), 0.0, start)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from speechlab._platform import text_dtype
 from speechlab.errors import SegmentError
 from speechlab.segments._frame.ticks import LATEST_S, ticks_of
 
@@ -71,7 +72,7 @@ def frame(data: object, *, file: str | None = None) -> pd.DataFrame:
             if name in table.columns:
                 columns[name] = _texts(table[name], name)
             elif name in REQUIRED:
-                columns[name] = pd.array([""] * len(table), dtype="str")
+                columns[name] = pd.array([""] * len(table), dtype=text_dtype())
         elif name in table.columns:
             columns[name] = _numbers(table[name], name)
     columns["file"] = _filled(columns["file"], file)
@@ -139,7 +140,7 @@ def _array(values: Any, name: str) -> Any:
     import pandas as pd
 
     try:
-        return pd.array(values, dtype="str")
+        return pd.array(values, dtype=text_dtype())
     except UnicodeEncodeError as error:
         half = error.object[error.start]
         row = next(number for number, value in enumerate(values) if isinstance(value, str) and half in value)

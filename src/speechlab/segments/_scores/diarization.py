@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from speechlab._assignment import cheapest_assignment
+from speechlab._platform import text_dtype
 from speechlab.errors import SegmentError
 from speechlab.segments._frame.cover import layers_of, union
 from speechlab.segments._frame.ticks import Stretches
@@ -185,9 +186,9 @@ def diarized(
         "false_alarm_s": false_alarm / 1e6,
         "confusion_s": (matched - correct) / 1e6,
     }
-    speakers["file"] = pd.Series(np.array(files, dtype=object)[speakers["file"]], dtype="str")
+    speakers["file"] = pd.Series(np.array(files, dtype=object)[speakers["file"]], dtype=text_dtype())
     right, missed, made_up, confused = (float(values.sum()) for values in seconds.values())
-    by_file = pd.DataFrame({"file": pd.Series(files, dtype="str"), **seconds})
+    by_file = pd.DataFrame({"file": pd.Series(files, dtype=text_dtype()), **seconds})
     return DiarizationScore(
         collar / 1e6, overlap, right, missed, made_up, confused, speakers, by_file, *counts
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from speechlab._arguments import is_bool
+from speechlab._platform import text_dtype
 from speechlab.display import table as html_table
 from speechlab.errors import SegmentError
 from speechlab.segments._frame.cover import union
@@ -285,7 +286,7 @@ def _inside(spans: Stretches, within: Stretches | None, count: int) -> NDArray[n
 def _by_file(files: list[str], strict: Detected, lenient: Detected) -> pd.DataFrame:
     import pandas as pd
 
-    columns: dict[str, object] = {"file": pd.Series(files, dtype="str")}
+    columns: dict[str, object] = {"file": pd.Series(files, dtype=text_dtype())}
     columns |= strict._asdict()
     columns |= {name.replace("_s", "_lenient_s"): values for name, values in lenient._asdict().items()}
     return pd.DataFrame(columns)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from speechlab._arguments import is_number, is_whole_number
+from speechlab._platform import text_dtype
 from speechlab.errors import InvalidRequestError
 from speechlab.segments import frame as segment_frame
 
@@ -158,9 +159,9 @@ class EditedRows:
         table["file"] = table["file"].fillna(self._file)
         for name in ("start", "end"):
             table[name] = np.array([getattr(row, name) for row in rows], dtype=np.float64)
-        table["text"] = pd.Series([row.text for row in rows], dtype="str")
+        table["text"] = pd.Series([row.text for row in rows], dtype=text_dtype())
         if "speaker" in table or any(row.speaker for row in rows):
-            table["speaker"] = pd.Series([row.speaker for row in rows], dtype="str")
+            table["speaker"] = pd.Series([row.speaker for row in rows], dtype=text_dtype())
         return segment_frame(table, file=self._file or None)
 
     def changes(self) -> pd.DataFrame:
@@ -179,7 +180,7 @@ class EditedRows:
         ]
         told.sort(key=lambda one: (one[3] or one[2] or ())[:2])
         table: dict[str, Any] = {
-            "change": pd.Series([one[0] for one in told], dtype="str"),
+            "change": pd.Series([one[0] for one in told], dtype=text_dtype()),
             "row": pd.array([one[1] for one in told], dtype="Int64"),
         }
         for suffix, place in (("_before", 2), ("", 3)):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from speechlab._arguments import is_missing, is_number, plain_number
+from speechlab._platform import text_dtype
 from speechlab.errors import InvalidRequestError
 from speechlab.text import language_code
 from speechlab.widgets._shared.sounds import Sounds
@@ -162,7 +163,7 @@ class Rows:
         import pandas as pd
 
         kept = self.frame.drop(columns=[name for name in NOTED if name in self.frame.columns])
-        text = pd.StringDtype(storage="pyarrow", na_value=float("nan"))
+        text = text_dtype()
         return kept.assign(
             mark=pd.Series(self.noted["mark"], index=kept.index, dtype="bool"),
             rating=pd.Series(pd.array(self.noted["rating"], dtype="Int64"), index=kept.index),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from rich.markup import escape
 
+from speechlab._platform import text_dtype
 from speechlab.cli._commands._studies.systems import connected, in_python, own_columns
 from speechlab.cli._console import console, errors, say, stages, stoppable, warnings_told
 from speechlab.cli._headline import headline
@@ -297,7 +298,9 @@ def _end(report: Report, written: Path, changes: Report | None, fail_if: Sequenc
     failed = report.table[report.table["status"].isin(["error", "skipped"])]
     if len(failed):
         errors.print(f"[yellow]{len(failed):,} of {len(report.table):,} rows failed:[/]")
-        for error, count in failed["error"].astype("str").value_counts().head(_KINDS_OF_ERRORS).items():
+        for error, count in (
+            failed["error"].astype(text_dtype()).value_counts().head(_KINDS_OF_ERRORS).items()
+        ):
             errors.print(f"  {count:,} like {escape(str(error))}", soft_wrap=True)
     if changes is not None:
         ended_with(changes, None, fail_if)
