@@ -1,6 +1,4 @@
-"""What a room's door does to names: objects are named after the room, completion has the promised names alone, and
-old names lead to the new ones.
-"""
+"""What a room's door does: objects have its name, completion its promised names, and old names lead to new ones."""
 
 from __future__ import annotations
 

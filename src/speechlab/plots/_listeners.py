@@ -160,7 +160,9 @@ def _means(scored: pd.DataFrame, method: str) -> pd.DataFrame:
         scored = pd.concat([scored, mirrored], ignore_index=True)
         scored["score"] = (scored["score"] + 1) / 2
     elif method == "abx":
-        scored = scored.assign(system=scored["system"].astype(text_dtype()) + " or " + scored["other"].astype(text_dtype()))
+        scored = scored.assign(
+            system=scored["system"].astype(text_dtype()) + " or " + scored["other"].astype(text_dtype())
+        )
     return scored.groupby(["listener", "system"])["score"].mean().unstack()
 
 
