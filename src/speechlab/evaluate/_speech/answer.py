@@ -246,7 +246,8 @@ def _sure(code: str, lines: pd.DataFrame, table: pd.DataFrame, text: str, column
     if is_missing(low):
         needs = best["interval_needs"]
         unit = best.get("interval_unit")
-        short = f"{needs}" if is_missing(unit) else plural(int(needs or 0), str(unit))
+        what = "different recording" if unit == "block" else str(unit)
+        short = f"{needs}" if is_missing(unit) else plural(int(needs or 0), what)
         more = "" if is_missing(needs) or not needs else f", {short} short of a 95 % interval"
         return f"{language}: {count}{more}"
     return f"{language}: {percent(low)} to {percent(high)} with 95 % confidence, {count}"

@@ -89,8 +89,8 @@ def _helps(rows: pd.DataFrame) -> bool:
 def _told(system: str, baseline: str, rows: pd.DataFrame) -> str:
     better = rows[rows["verdict"] == BETTER].to_dict("records")
     parts = [
-        f"{row['measure']} ({value_text(row['value_a'], row['unit'])} to {value_text(row['value_b'], row['unit'])}, "
-        f"{p_words(row['p_holm'])}, {plural(int(row['n']), 'text')})"
+        f"{row['measure']} ({value_text(row['value_b'], row['unit'])} against "
+        f"{value_text(row['value_a'], row['unit'])}, {p_words(row['p_holm'])}, {plural(int(row['n']), 'text')})"
         for row in better
     ]
     rest = "" if (rows["verdict"] == BETTER).all() else ", and no loss is shown elsewhere"
