@@ -25,6 +25,7 @@ _BEFORE = """
 get_ipython().reset()
 import os, sys, warnings
 warnings.filterwarnings("ignore", "Couldn't detect a suitable IP address")  # of Dask, where there is no network
+warnings.filterwarnings("ignore", "Port 8787 is already in use")  # of Dask, beside other tests of it
 os.chdir({folder!r})
 os.environ.update({environment!r})
 if os.environ.get("SPEECHLAB_MODE") == "replay":

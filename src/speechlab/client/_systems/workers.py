@@ -65,6 +65,8 @@ class _Process:
                 yield value
                 if kind == "end":
                     return
+        except SpeechLabError:  # of the function; some are a ValueError
+            raise
         except (EOFError, OSError, ValueError, pickle.UnpicklingError):  # ended, or closed meanwhile
             code = None if child is None else child.wait()
             self.close()
