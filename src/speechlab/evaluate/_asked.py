@@ -33,9 +33,9 @@ def repeatable(study: F) -> F:
 
     @wraps(study)
     def call(*args: Any, **kwargs: Any) -> Any:
+        report = study(*args, **kwargs)
         given = inspect.signature(study).bind(*args, **kwargs).arguments
         asked = _asked_of({**given, **given.pop("options", {})}, usual)
-        report = study(*args, **kwargs)
         return replace(report, record={**report.record, "asked": asked})
 
     _STUDIES[study.__name__] = call
