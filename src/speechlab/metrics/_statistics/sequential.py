@@ -58,7 +58,7 @@ def sequential_test(
     Example:
         >>> runs = [[0, 1, 0, 2, 0, 0, 1, 0]] * 5 + [[1, 3, 2, 4, 2, 1, 3, 2]] * 3
         >>> sequential_test(runs)["changed"].tolist()
-        [False, False, False, False, False, True, True, True]
+        [False, False, False, False, False, False, True, True]
     """
     import pandas as pd
 
