@@ -51,7 +51,7 @@ def test_a_report_is_read_sorted_and_heard(shown, html, request):
     page.locator(".sl-row").first.wait_for()
     answer = f"25.0% of the English words of {HOSTILE} came out wrong."
     assert page.get_by_role("heading", level=1).inner_text() == answer
-    assert page.locator(".kicker").inner_text() == HOSTILE
+    assert page.locator(".kicker").inner_text() == f"{HOSTILE} · 2 texts · English"
     assert page.locator(".sure").inner_text().startswith("English: ")
     assert [head.inner_text() for head in page.get_by_role("heading", level=2).all()] == [
         "Rows",
