@@ -241,7 +241,7 @@ def test_a_service_that_cannot_be_asked_stops_none_of_the_others(lab, tmp_path):
             report = evaluate.translation({"ours": lab, "theirs": gone}, frame, **how)
     assert report.table["system"].tolist() == ["ours", "theirs"]
     assert report.table["status"].tolist()[1] == "error"
-    assert report.summary["system"].tolist() == ["ours", "theirs"]  # which has no score, and is no missing row
+    assert report.summary["system"].tolist() == ["ours", "theirs"]  # a line without a score
     assert report.to_html()
 
 
