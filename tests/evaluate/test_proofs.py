@@ -82,7 +82,7 @@ def pages(tmp_path_factory):
     }
     reports["listening"] = evaluate.listening(rows_of(scores), draws=200)
     reports["changes"] = report_of(folder, sentences(wrong=(3, 5))).compare(report_of(folder))
-    reports["watch"] = evaluate.watch([report_of(folder) for _ in range(12)])
+    reports["watch"] = evaluate.watch([report_of(folder)] * 12)
     assert set(reports) == set(STUDIES)
     for name, report in reports.items():
         report.save(folder / f"{name}.html")
