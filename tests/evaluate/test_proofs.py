@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 from html import unescape
 
 import numpy as np
@@ -82,7 +83,9 @@ def pages(tmp_path_factory):
     }
     reports["listening"] = evaluate.listening(rows_of(scores), draws=200)
     reports["changes"] = report_of(folder, sentences(wrong=(3, 5))).compare(report_of(folder))
-    reports["watch"] = evaluate.watch([report_of(folder)] * 12)
+    night = report_of(folder)
+    nights = [f"2026-11-{day:02}T03:{day:02}:00Z" for day in range(10, 22)]
+    reports["watch"] = evaluate.watch([replace(night, record={**night.record, "made": at}) for at in nights])
     assert set(reports) == set(STUDIES)
     for name, report in reports.items():
         report.save(folder / f"{name}.html")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _HELD = re.compile(r'<script type="application/json" id="(\w+)">([^<]*)</script>')
 _HIDDEN = {"script", "style", "noscript", "title"}
-_DRAWN = {"src", "srcset", "style", "class", "id", "type"}
+_DRAWN = {"src", "srcset", "style", "class", "id", "type", "dir"}
 """Attributes that are no words; figures have hashes."""
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _TOLERANCE = 1e-9
@@ -110,10 +110,9 @@ class NumberCheck:
         """Compare the visible words of two pieces of HTML."""
         words, expected = _words(stands), _words(follows)
         self.numbers += sum(map(len, map(_NUMBER.findall, expected)))
-        for kind, i, j, k, end in SequenceMatcher(None, words, expected, autojunk=False).get_opcodes():
-            if kind != "equal":
-                before = " ".join(words[max(i - 3, 0) : i])
-                self._note(f"{place}, after “{before}”", " ".join(words[i:j]), " ".join(expected[k:end]))
+        for i, j, k, end in _changed_words(words, expected):
+            before = " ".join(words[max(i - 3, 0) : i])
+            self._note(f"{place}, after “{before}”", " ".join(words[i:j]), " ".join(expected[k:end]))
 
     def _note(self, place: str, stands: object, follows: object) -> None:
         self.unequal.append(Unequal(place, f"{stands}", f"{follows}"))
@@ -159,6 +158,15 @@ def _words(markup: str) -> list[str]:
     parser.feed(markup)
     parser.close()
     return parser.words
+
+
+def _changed_words(words: list[str], expected: list[str]) -> list[tuple[int, int, int, int]]:
+    """The slices of both that differ: word by word, or as a diff where words came or went."""
+    if len(words) == len(expected):
+        pairs = enumerate(zip(words, expected, strict=True))
+        return [(at, at + 1, at, at + 1) for at, (one, other) in pairs if one != other]
+    matcher = SequenceMatcher(None, words, expected, autojunk=False)
+    return [(i, j, k, end) for kind, i, j, k, end in matcher.get_opcodes() if kind != "equal"]
 
 
 def held_in(page: str, *names: str) -> dict[str, Any]:

@@ -29,7 +29,7 @@ class ReferenceBrowser(AudioTable):
         sl.evaluate.corrected(report, "fixes.csv")
 
     The note of a row is its right text. A row without a note is undecided. Notes stay in the saved notebook, and in
-    the file that a page of :meth:`save` gives its reader (``marks=``).
+    the file that a page of :meth:`AudioTable.save` gives its reader (``marks=``).
 
     Args:
         suspects: Suspected rows, as of :meth:`speechlab.evaluate.Report.suspects`.
