@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -180,6 +181,19 @@ def test_a_changed_digit_is_found_where_the_hash_was_made_to_fit(pages, tmp_path
     changed.write_text(re.sub(r'(?<="seal":")\w{64}', digest, text, count=1), "utf-8")
     [unequal] = evaluate.verify(changed).unequal.itertuples()
     assert unequal.stands == unescape(other_digit(word))
+
+
+def test_sounds_in_the_folder_of_voices_are_measured_again(pages, tmp_path):
+    folder = tmp_path / "voices"
+    shutil.copytree(pages / "voices", folder)
+    rows = pd.read_parquet(folder / "results.parquet")
+    rows.assign(loudness_lufs=rows["loudness_lufs"].where(rows.index > 0, -90.0)).to_parquet(
+        folder / "results.parquet"
+    )
+    verified = evaluate.verify(folder)
+    assert "sounds, row 0, loudness_lufs" in set(verified.unequal["place"])
+    assert "The sounds of 6 clips were measured again." in verified.notes
+    assert any("taken as they are" in note for note in evaluate.verify(pages / "voices.html").notes)
 
 
 @pytest.mark.parametrize("study", ["recognition", "listening"])

@@ -20,6 +20,7 @@ from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.evaluate._proof.anew import made_anew
 from speechlab.evaluate._proof.compared import NumberCheck, held_in
 from speechlab.evaluate._proof.kept import compare_kept
+from speechlab.evaluate._proof.sounds import compare_sounds
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._writing.folder import changed_files
 from speechlab.evaluate._writing.held import digest_of, read_report, seal_of
@@ -88,8 +89,9 @@ def verify(path: str | os.PathLike[str], *, store: str | os.PathLike[str] | None
     """Compute every number of a saved report again from the rows in it, without a network, and compare.
 
     Texts are scored and classed again; rates, intervals, tests, rankings, attribution, findings and the answer follow
-    from them as in the study. Of a folder the tables, the record and the page are compared; of a page its words, its
-    rows, the hashes of its figures and its own. Measures of sound and times of calls are taken as they are.
+    from them as in the study. Of a folder the tables, the record and the page are compared, and the sounds of voices
+    measured again; of a page its words, its rows, the hashes of its figures and its own. Times of calls are taken as
+    they are, and so are the measures of sound of a page and those of the user.
 
     Args:
         path: A folder or a page that ``report.save`` wrote.
@@ -107,10 +109,13 @@ def verify(path: str | os.PathLike[str], *, store: str | os.PathLike[str] | None
     """
     where = user_path(path)
     compared = NumberCheck()
+    further = []
     if where.is_dir():
         stands: Contents = Report.load(where)
         anew = made_anew(stands)
         compared.contents(stands, anew)
+        if stands.study == "voices":
+            further.append(compare_sounds(compared, stands))
         page = where / "report.html"
         if page.is_file():
             text = _text_of(page)
@@ -125,7 +130,10 @@ def verify(path: str | os.PathLike[str], *, store: str | os.PathLike[str] | None
         _compare_page(compared, text, held, Report.of(made_anew(stands)))
         told, digest = seal_of(text)
         compared.digest("page, sha256", told, digest)
-    further = [] if store is None else [compare_kept(compared, stands, store)]
+        if stands.study == "voices":
+            further.append("Measures of sound were taken as they are; a folder has the sounds.")
+    if store is not None:
+        further.append(compare_kept(compared, stands, store))
     unequal = pd.DataFrame(compared.unequal, columns=["place", "stands", "follows"], dtype="string")
     notes = (*further, *_notes(stands, different=bool(len(unequal))))
     return Proof(stands.title, compared.numbers, unequal, notes, digest)
