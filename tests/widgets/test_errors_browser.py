@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from speechlab.audio import AudioClip
-from speechlab.widgets import ErrorBrowser
-from support.browser import needs_axe, violations
+from speechlab.widgets import ErrorBrowser, ReferenceBrowser
+from support.browser import needs_axe, told, violations
 
 pytestmark = pytest.mark.browser
 
@@ -165,6 +165,30 @@ def test_a_table_without_sound_has_no_player_and_its_other_keys(show_table):
     assert table.frame["rating"].iloc[1] == 3
     assert page.locator(".sl-error, .sl-failed").count() == 0
     assert page.evaluate("sent.filter(one => one.type === 'sound').length") == 0
+
+
+def test_the_keys_of_suspected_references_decide_on_each(show_table):
+    rows = ["a", "b", "c", "d"]
+    texts = {"text": [f"{row} cats" for row in rows], "suggestion": [f"{row} hats" for row in rows]}
+    browser = ReferenceBrowser(pd.DataFrame({"row": rows, **texts}))
+    page = show_table(browser)
+    page.locator(".sl-grid").focus()
+    for key in ("y", "j", "x", "j", "n"):
+        page.keyboard.press(key)
+    page.keyboard.type("c bats")
+    for key in ("Enter", "j", "y", "u"):
+        page.keyboard.press(key)
+    decided = told(page, browser).corrections(by="Ada")
+    assert decided[["row", "old", "new"]].to_numpy().tolist() == [
+        ["a", "a cats", "a hats"],
+        ["b", "b cats", "b cats"],
+        ["c", "c cats", "c bats"],
+    ]
+    assert set(decided["by"]) == {"Ada"}
+    assert page.evaluate("leaked") == []
+    # x means the reference: no other column can take its place
+    page.get_by_role("button", name="Columns").click()
+    assert page.get_by_role("group", name="Differences").count() == 0
 
 
 def test_the_saved_page_filters_lists(shown, tmp_path):

@@ -261,7 +261,8 @@ export class Narrowing {
   /** The choice of the reference from which differences are shown. @param {HTMLElement} panel */
   fillCompared(panel) {
     const texts = this.data.columns.filter((column) => column.kind === "text");
-    if (texts.length < 2 || !this.table.editable || this.table.save) return; // a page has the differences from one reference only
+    // A page has the differences from one reference only, and suggestions are for one.
+    if (texts.length < 2 || !this.table.editable || this.table.save || this.data.column("suggestion")) return;
     const compare = make(panel, "fieldset", "sl-facet");
     make(compare, "legend", "", "Differences");
     const choice = make(make(compare, "label", "sl-against", "from "), "select");
