@@ -305,7 +305,7 @@ def test_axe_finds_nothing_serious(show_table, shown, width):
 
 
 @pytest.mark.parametrize("shown", ["light", "dark"], indirect=True)
-def test_a_narrow_cell_cuts_nothing_off(show_table, request):
+def test_a_narrow_cell_cuts_nothing_off_and_high_contrast_drops_no_sign(show_table, request):
     page = show_table(made(), "margin:0;width:380px")
     page.wait_for_selector(".sl-narrow .sl-row del")
     wide = page.evaluate(
@@ -315,6 +315,16 @@ def test_a_narrow_cell_cuts_nothing_off(show_table, request):
     assert wide == 0
     paper = page.evaluate("getComputedStyle(document.querySelector('.speechlab-table')).backgroundColor")
     assert (paper == "rgb(255, 255, 255)") is (request.node.callspec.params["shown"] == "light")
+    seek, onwards = (page.locator(part).bounding_box() for part in (".sl-seek", ".sl-onwards"))
+    assert seek["y"] <= onwards["y"] < seek["y"] + seek["height"]  # no line is empty before a row is chosen
+    page.locator(".sl-row").first.click()
+    page.keyboard.press("m")
+    page.emulate_media(forced_colors="active")
+    ink = "node => getComputedStyle(node).backgroundColor"
+    forced = page.locator(".speechlab-table").evaluate(ink)
+    assert page.locator(".sl-play .sl-icon").first.evaluate(ink) != forced
+    assert page.locator(".sl-star[aria-pressed=true]").evaluate(ink) != forced
+    assert page.locator(".sl-row.sl-on").evaluate("node => getComputedStyle(node).outlineStyle") == "solid"
 
 
 def test_the_saved_page_plays_under_its_own_policy(shown, tmp_path):
