@@ -104,9 +104,9 @@ def tidy_answers(answers: Any, key: ListeningKey | None) -> pd.DataFrame:
 def _filled(frame: pd.DataFrame) -> pd.DataFrame:
     """Return a frame of answers; refuse one with missing cells, which would silently remove answers."""
     for name in _FILLED:
-        missing = frame[name].isna().to_numpy()
-        if missing.any():
-            row = int(missing.argmax())
+        blank = frame[name].isna().to_numpy()
+        if blank.any():
+            row = int(blank.argmax())
             message = f"row {row} of the frame of answers has no {name}; drop the row, or fill it in"
             raise InvalidRequestError(message, parameter="answers")
     return frame
@@ -131,8 +131,8 @@ def _each(answers: Any) -> Iterator[tuple[str, Any]]:
         else:
             yield path.name, _content(path, "answers")
     elif isinstance(answers, Iterable):
-        for one in answers:
-            yield from _each(one)
+        for item in answers:
+            yield from _each(item)
     else:
         message = f"a {type(answers).__name__} is no answers; give files, a folder of them, or a frame"
         raise InvalidRequestError(message, parameter="answers")
@@ -251,13 +251,13 @@ def _chosen(answer: Answer, trial: KeyTrial, key: ListeningKey, name: str) -> It
     first, second = systems[0], systems[-1]
     chosen = trial.sounds.get(choice, "")
     right = choice == trial.right
-    asked = [sound for sound in answer.sounds if sound in offered]
+    offered_order = [sound for sound in answer.sounds if sound in offered]
     preferred = 0.0 if not chosen else 1.0 if chosen == first else -1.0
     yield {
         "system": first,
         "other": second,
         "choice": chosen,
         "score": float(right) if key.method == "abx" else preferred,
-        "position": asked.index(choice) + 1 if choice in asked else 0,
+        "position": offered_order.index(choice) + 1 if choice in offered_order else 0,
         "attention": right if trial.role == "check" else None,
     }

@@ -51,7 +51,7 @@ def instructions_of(instructions: object, method: str, level: float, words: Mapp
     if instructions is None:
         paragraphs = [words["methods"][method][1], words["headphones"]]
     elif isinstance(instructions, Iterable) and not isinstance(instructions, str):
-        paragraphs = [checked_words("instructions", one) for one in instructions]
+        paragraphs = [checked_words("instructions", paragraph) for paragraph in instructions]
     else:
         paragraphs = [checked_words("instructions", instructions)]
     return [*paragraphs, words["own_level" if math.isnan(level) else "equal_level"]]
@@ -64,22 +64,22 @@ def inquiries_of(name: str, given: object) -> list[dict[str, Any]]:
     if not isinstance(given, Mapping):
         raise refused(name, given, "a mapping of names to questions, or to a question and its choices")
     inquiries = []
-    for key, asked in given.items():
-        text, choices = (asked, ()) if isinstance(asked, str) else (*asked, ())[:2]
+    for key, question in given.items():
+        text, choices = (question, ()) if isinstance(question, str) else (*question, ())[:2]
         inquiry = {"name": checked_words(name, key), "text": checked_words(name, text)}
-        inquiries.append({**inquiry, "choices": [checked_words(name, one) for one in choices]})
+        inquiries.append({**inquiry, "choices": [checked_words(name, choice) for choice in choices]})
     return inquiries
 
 
 def training_of(training: object, items: Iterable[str]) -> list[str]:
     """Return the practice items: the first ones, or the given ones."""
-    known = list(items)
+    names = list(items)
     if is_whole_number(training) and training >= 0:
-        return known[: int(training)]
+        return names[: int(training)]
     if isinstance(training, str) or not isinstance(training, Iterable):
         raise refused("training", training, "a number of items, or a list of them")
-    chosen = list(dict.fromkeys(_name(one) for one in training))
-    if unknown := [one for one in chosen if one not in known]:
+    chosen = list(dict.fromkeys(_name(item) for item in training))
+    if unknown := [item for item in chosen if item not in names]:
         raise refused("training", unknown[0], "an item of the table")
     return chosen
 
@@ -90,17 +90,17 @@ def chosen_pairs(pairs: object, systems: Iterable[str], method: str) -> list[tup
         return []
     if isinstance(pairs, str) or not isinstance(pairs, Iterable):
         raise refused("pairs", pairs, "a list of pairs of systems, or None for all")
-    known = set(systems)
+    names = set(systems)
     chosen: list[tuple[str, str]] = []
     for pair in pairs:
-        both = [_name(one) for one in pair] if isinstance(pair, Iterable) else []
-        if len(both) != 2 or set(both) - known or both[0] == both[1]:
-            raise refused("pairs", pair, f"two of the systems {', '.join(map(repr, sorted(known)))}")
-        if set(both) in map(set, chosen):
+        sides = [_name(side) for side in pair] if isinstance(pair, Iterable) else []
+        if len(sides) != 2 or set(sides) - names or sides[0] == sides[1]:
+            raise refused("pairs", pair, f"two of the systems {', '.join(map(repr, sorted(names)))}")
+        if set(sides) in map(set, chosen):
             raise refused(
                 "pairs", pair, "a pair that occurs once in the list; the order of its systems does not count"
             )
-        chosen.append((both[0], both[1]))
+        chosen.append((sides[0], sides[1]))
     return chosen
 
 
@@ -135,30 +135,32 @@ def material_of(
     rows: dict[tuple[str, str], int] = {}
     texts: dict[str, tuple[str, str]] = {}
     tags = frame[language].tolist() if language in list(frame.columns) else [language] * len(frame)
-    said = [""] * len(frame) if text is None else frame[text].tolist()
-    for row, (name, own) in enumerate(zip(frame[item].tolist(), frame[system].tolist(), strict=True)):
-        if is_missing(name) or is_missing(own) or not str(name) or not str(own):
+    sentences = [""] * len(frame) if text is None else frame[text].tolist()
+    for row, (name, owner) in enumerate(zip(frame[item].tolist(), frame[system].tolist(), strict=True)):
+        if is_missing(name) or is_missing(owner) or not str(name) or not str(owner):
             message = f"row {row} has no item or no system; fill the columns {item!r} and {system!r}"
             raise InvalidRequestError(message, parameter="frame")
-        place = _name(name), _name(own)
+        place = _name(name), _name(owner)
         if place in rows:
             message = f"item {place[0]!r} occurs twice for {place[1]!r}; keep one recording for each item and system"
             raise InvalidRequestError(message, parameter="frame")
         rows[place] = row
-        if not is_missing(said[row]) and said[row]:
-            shown = "" if is_missing(tags[row]) else str(tags[row])
-            texts.setdefault(place[0], (well_formed(str(said[row]), "text"), well_formed(shown, "language")))
-    items, systems = (list(dict.fromkeys(place[part] for place in rows)) for part in (0, 1))
-    taken = sorted(set(systems) & set(ANCHORS_HZ))
-    if taken:
+        if not is_missing(sentences[row]) and sentences[row]:
+            tag = "" if is_missing(tags[row]) else str(tags[row])
+            texts.setdefault(
+                place[0], (well_formed(str(sentences[row]), "text"), well_formed(tag, "language"))
+            )
+    items, systems = (list(dict.fromkeys(place[side] for place in rows)) for side in (0, 1))
+    reserved = sorted(set(systems) & set(ANCHORS_HZ))
+    if reserved:
         raise InvalidRequestError(
-            f"{taken[0]!r} is the name of an anchor; rename the system", parameter="system"
+            f"{reserved[0]!r} is the name of an anchor; rename the system", parameter="system"
         )
-    known = None if is_missing(reference) or not refers else _name(reference)
-    if refers and known not in systems:
+    refers_to = None if is_missing(reference) or not refers else _name(reference)
+    if refers and refers_to not in systems:
         what = f"the reference system of MUSHRA, one of {', '.join(map(repr, systems[:_TOLD]))}"
         raise refused("reference", reference, what + (" …" if len(systems) > _TOLD else ""))
-    return Material(rows, items, systems, texts, known)
+    return Material(rows, items, systems, texts, refers_to)
 
 
 def _name(value: object) -> str:

@@ -90,8 +90,8 @@ def asked_of(
             )
             raise InvalidRequestError(message, parameter="frame")
         return [tuple(systems)]
-    wanted = pairs or list(combinations(systems, 2))
-    return [pair for pair in wanted if all((item, system) in rows for system in pair)]
+    compared = pairs or list(combinations(systems, 2))
+    return [pair for pair in compared if all((item, system) in rows for system in pair)]
 
 
 def check_count(
@@ -112,7 +112,7 @@ def check_count(
     practised = set(training)
     counts = {item: len(asked_of(material, method, pairs, item)) for item in material.items}
     counted = sum(count for item, count in counts.items() if item not in practised)
-    asked = sum(counts.values())
+    total = sum(counts.values())
     if practised and not counted and practised.issuperset(material.items):
         message = "all items are for practice, so no answer would count; give training=0, or more items"
         raise InvalidRequestError(message, parameter="training")
@@ -123,9 +123,9 @@ def check_count(
             else "there are no questions: the frame has no rows"
         )
         raise InvalidRequestError(message, parameter="frame")
-    if asked > _MAX_QUESTIONS:
+    if total > _MAX_QUESTIONS:
         message = (
-            f"the test has {counted:,} questions and {asked - counted:,} for practice, but at most "
+            f"the test has {counted:,} questions and {total - counted:,} for practice, but at most "
             f"{_MAX_QUESTIONS:,} in all are allowed; give fewer items or systems"
         )
         more = ", or only some pairs=" if method in {"ab", "abx"} else ""
@@ -179,19 +179,19 @@ class Planner:
         Args:
             rate: Function from the row of a recording to its sample rate in Hz.
         """
-        asked = [item for item in self._material.items if item not in self._training]
+        tested = [item for item in self._material.items if item not in self._training]
         for item in self._training:
             self._ask(item, "training", rate)
-        for item in asked:
+        for item in tested:
             self._ask(item, "test", rate)
-        groups = random.Random(self.plan.order_seed).sample(range(len(asked)), len(asked))  # noqa: S311 - as above
-        places = dict(zip(asked, groups, strict=True))
+        groups = random.Random(self.plan.order_seed).sample(range(len(tested)), len(tested))  # noqa: S311 - as above
+        places = dict(zip(tested, groups, strict=True))
         for place, trial in enumerate(self.plan.key):
             group = places[trial.item] if trial.role == "test" else -1
             self.plan.key[place] = trial.model_copy(update={"group": group})
             self.plan.shown[place]["group"] = group
         for _ in range(self._checks):
-            self._check(asked)
+            self._check(tested)
         order = self._random.sample(range(len(self.plan.shown)), len(self.plan.shown))
         # Practice comes first. The position of a question does not reveal its systems.
         order.sort(key=lambda place: not self.plan.shown[place]["practice"])
@@ -235,10 +235,10 @@ class Planner:
         self._add(item, role, sounds, reference=self._sound(item, reference))
 
     def _check(self, items: Sequence[str]) -> None:
-        asked = set(items)
-        heard = {system for pair in self._pairs for system in pair} or set(self._material.systems)
+        tested = set(items)
+        audible = {system for pair in self._pairs for system in pair} or set(self._material.systems)
         item, system = self._random.choice(
-            [one for one in self._material.rows if one[0] in asked and one[1] in heard]
+            [pair for pair in self._material.rows if pair[0] in tested and pair[1] in audible]
         )
         if self._method == "mos":
             self._add(item, "check", {self._sound(item, system, "noise"): "check"})
@@ -250,14 +250,14 @@ class Planner:
     ) -> None:
         trial = self._token()
         text, lang = self._material.texts.get(item, ("", ""))
-        heard = [token for token in sounds if token != more.get("x")]
-        shown = {
+        answers = [token for token in sounds if token != more.get("x")]
+        described = {
             "id": trial,
             "practice": role == "training",
-            "sounds": sorted(heard),
+            "sounds": sorted(answers),
             "text": text,
             "lang": lang,
             "group": -1,
         }
-        self.plan.shown.append({**shown, **more})
+        self.plan.shown.append({**described, **more})
         self.plan.key.append(KeyTrial(id=trial, role=role, item=item, sounds=sounds, right=right))

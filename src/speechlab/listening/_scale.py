@@ -36,15 +36,15 @@ def strengths(wins: NDArray[np.float64]) -> NDArray[np.float64]:
     reached = np.eye(count) + (wins > 0)
     for _ in range(count.bit_length()):  # whether each system leads to each other one by wins
         reached = np.minimum(reached @ reached, 1.0)
-    known = np.asarray((reached > 0).all(axis=(-1, -2)))
+    determined = np.asarray((reached > 0).all(axis=(-1, -2)))
     scale = np.ones(won.shape)
     for _ in range(_STEPS):
         with np.errstate(divide="ignore", invalid="ignore"):
             last, scale = scale, won / (compared / (scale[..., :, None] + scale[..., None, :])).sum(axis=-1)
             scale = scale / np.exp(np.log(scale).mean(axis=-1, keepdims=True))
-        if not np.abs(np.log(scale[known]) - np.log(last[known])).max(initial=0.0) > _EXACT:
+        if not np.abs(np.log(scale[determined]) - np.log(last[determined])).max(initial=0.0) > _EXACT:
             break
-    return np.where(known[..., None], np.log(np.where(known[..., None], scale, 1.0)), np.nan)
+    return np.where(determined[..., None], np.log(np.where(determined[..., None], scale, 1.0)), np.nan)
 
 
 def pair_scale(
@@ -73,9 +73,9 @@ def pair_scale(
     low, high = np.full((2, len(names)), np.nan)
     if len(answers):
         drawn = np.concatenate(list(_drawn(first, second, share, units, len(names), draws, seed)))
-        there = drawn[~np.isnan(drawn).any(axis=1)]
-        if len(there):
-            low, high = np.quantile(there, [(1 - level) / 2, (1 + level) / 2], axis=0)
+        estimates = drawn[~np.isnan(drawn).any(axis=1)]
+        if len(estimates):
+            low, high = np.quantile(estimates, [(1 - level) / 2, (1 + level) / 2], axis=0)
     rows = {
         "system": names,
         "strength": sums,

@@ -60,6 +60,6 @@ def __getattr__(name: str) -> Any:
     classes: tuple[type, ...] = (SegmentEditor, ErrorBrowser, ListeningTest, Player, Recorder)
     classes += (ReferenceBrowser, StreamPlayer, VoiceExplorer)
     names = globals()
-    names.update({one.__name__: one for one in classes}, shown_errors=shown_errors)
+    names.update({widget.__name__: widget for widget in classes}, shown_errors=shown_errors)
     _name_after(__name__, names, __all__)
     return names[name]

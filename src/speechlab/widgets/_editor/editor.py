@@ -112,13 +112,13 @@ class SegmentEditor(RefreshedWidget, Player):
         self._lock = threading.RLock()
         self._revision = 0
         lang = lang or getattr(segments, "language", None)
-        given = _frame_of(segments)
+        edited = _frame_of(segments)
         # an empty mapping, because a player would use the segments of the transcript for None
         tiers = {} if reference is None else reference
         super().__init__(audio, tiers, lang=lang, title=title, format=format, spectrogram=spectrogram)
         self.snap_s, self.lang = float(snap_s), self._lang
         self._file = str(audio) if isinstance(audio, str | os.PathLike) else self.title
-        self._rows = EditedRows(given, self._file, self.duration)
+        self._rows = EditedRows(edited, self._file, self.duration)
 
     # -- segments
 

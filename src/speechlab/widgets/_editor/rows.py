@@ -134,13 +134,13 @@ class EditedRows:
         for value in (text, speaker):
             if not isinstance(value, str) or len(value) > _MAX_CHARACTERS:
                 raise ValueError(f"texts have at most {_MAX_CHARACTERS:,} characters")
-        known = is_whole_number(like) and 0 <= like < len(self.given)
+        copied = is_whole_number(like) and 0 <= like < len(self.given)
         # Edited times are whole microseconds, because sums and multiples in the browser end in …0001.
         begin, stop = (
             float(value) if first and value in (first.start, first.end) else round(float(value), 6)
             for value in (start, end)
         )
-        return EditedRow(begin, stop, text, speaker, int(like) if known else -1)
+        return EditedRow(begin, stop, text, speaker, int(like) if copied else -1)
 
     def _end_of(self, like: Any) -> float:
         row = self._first.get(like)
@@ -168,24 +168,24 @@ class EditedRows:
         """Return the differences from the given frame, see :attr:`SegmentEditor.changes`."""
         import pandas as pd
 
-        told: list[tuple[str, int | None, EditedRow | None, EditedRow | None]] = []
+        edits: list[tuple[str, int | None, EditedRow | None, EditedRow | None]] = []
         for number, before in self._first.items():
             now = self._rows.get(number)
             if now is None:
-                told.append(("deleted", number, before, None))
+                edits.append(("deleted", number, before, None))
             elif now[:-1] != before[:-1]:
-                told.append(("changed", number, before, now))
-        told += [
+                edits.append(("changed", number, before, now))
+        edits += [
             ("added", None, None, row) for number, row in self._rows.items() if number not in self._first
         ]
-        told.sort(key=lambda one: (one[3] or one[2] or ())[:2])
+        edits.sort(key=lambda edit: (edit[3] or edit[2] or ())[:2])
         table: dict[str, Any] = {
-            "change": pd.Series([one[0] for one in told], dtype=text_dtype()),
-            "row": pd.array([one[1] for one in told], dtype="Int64"),
+            "change": pd.Series([edit[0] for edit in edits], dtype=text_dtype()),
+            "row": pd.array([edit[1] for edit in edits], dtype="Int64"),
         }
         for suffix, place in (("_before", 2), ("", 3)):
             for name in _SHOWN:
-                values = [getattr(one[place], name) if one[place] else None for one in told]
+                values = [getattr(edit[place], name) if edit[place] else None for edit in edits]
                 kind = "float64" if name in {"start", "end"} else "str"
                 table[f"{name}{suffix}"] = pd.Series(values, dtype=kind)
         return pd.DataFrame(table)

@@ -68,20 +68,20 @@ class ReferenceBrowser(AudioTable):
         from speechlab.widgets._table.shown import ShownTable
 
         require_columns(suspects, "row", reference, "suggestion", argument="suspects", hint=_HINT)
-        heard = [name for name in suspects.columns if str(name).startswith("hypothesis_")]
-        shown = [
+        hypotheses = [name for name in suspects.columns if str(name).startswith("hypothesis_")]
+        visible = [
             reference,
             "suggestion",
-            *heard,
+            *hypotheses,
             *(name for name in ("why", "certainty") if name in suspects),
         ]
-        roles: dict[str, Any] = {"reference": reference, "hypotheses": ["suggestion", *heard]}
+        roles: dict[str, Any] = {"reference": reference, "hypotheses": ["suggestion", *hypotheses]}
         roles |= {"language": language if language in suspects.columns else None, "max_rating": 0}
         frame = suspects.drop(columns=[name for name in ("mark", "rating", "note") if name in suspects])
         table = ShownTable(
             frame,
             title="Suspected references",
-            columns=shown if columns is None else columns,
+            columns=visible if columns is None else columns,
             **(roles | options),
         )
         self._reference = reference

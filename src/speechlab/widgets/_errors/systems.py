@@ -89,8 +89,8 @@ def _table_of(
         if names is not None:
             raise InvalidRequestError("names are for two systems; leave them out for one", parameter="names")
         return errors_of_one(scored, reference, columns[0], language)
-    usual: list[Any] = columns if other is None else ["a", "b"]
-    called: tuple[Any, ...] = tuple(map(str, usual)) if names is None else tuple(names)
+    defaults: list[Any] = columns if other is None else ["a", "b"]
+    called: tuple[Any, ...] = tuple(map(str, defaults)) if names is None else tuple(names)
     if len(called) != 2 or not all(isinstance(name, str) and name for name in called) or len(set(called)) < 2:
         message = f"names={called!r:.60} are not names of two systems; give two different texts"
         raise InvalidRequestError(message, parameter="names")
@@ -118,13 +118,22 @@ def errors_of_one(scored: pd.DataFrame, reference: Any, hypothesis: Any, languag
         InvalidRequestError: A column is missing.
     """
     frame = with_errors(scored, reference, hypothesis, language)
-    said = reference if reference in frame.columns else "reference_normalized"
-    heard = hypothesis if hypothesis in frame.columns else "hypothesis_normalized"
+    references = reference if reference in frame.columns else "reference_normalized"
+    hypotheses = hypothesis if hypothesis in frame.columns else "hypothesis_normalized"
     ordered = frame.iloc[_by_rate(frame)]
     groups = _groups(frame, language)
     readings = [_READING] if _READING in frame.columns and frame[_READING].notna().any() else []
-    shown = [said, heard, *readings, "error_rate", "errors", "error_classes", *_faults(frame), *groups]
-    return ErrorTable(_lists_first(ordered), said, (heard,), shown, groups)
+    visible = [
+        references,
+        hypotheses,
+        *readings,
+        "error_rate",
+        "errors",
+        "error_classes",
+        *_faults(frame),
+        *groups,
+    ]
+    return ErrorTable(_lists_first(ordered), references, (hypotheses,), visible, groups)
 
 
 def errors_of_two(
@@ -151,22 +160,30 @@ def errors_of_two(
     _check_rows(first, second)
     second = second.reindex(first.index)
     _check_scores(first, second)
-    said = reference if reference in first.columns else "reference_normalized"
-    heard = tuple(
+    references = reference if reference in first.columns else "reference_normalized"
+    columns = tuple(
         name if name in table.columns else "hypothesis_normalized"
         for name, table in zip(hypotheses, (first, second), strict=True)
     )
-    own = {*_RATED, *(heard if heard[0] == heard[1] else ())}
-    frame = _joined(first, second, names, said, own)
-    seen = tuple(
+    separate = {*_RATED, *(columns if columns[0] == columns[1] else ())}
+    frame = _joined(first, second, names, references, separate)
+    titles = tuple(
         name if name in frame.columns else f"{name}_{system}"
-        for name, system in zip(heard, names, strict=True)
+        for name, system in zip(columns, names, strict=True)
     )
     rates = [f"error_rate_{name}" for name in names]
     groups = _groups(frame, language)
-    shown = [said, *seen, "fewer_errors", "error_difference", *rates, *_faults(frame, names), *groups]
+    visible = [
+        references,
+        *titles,
+        "fewer_errors",
+        "error_difference",
+        *rates,
+        *_faults(frame, names),
+        *groups,
+    ]
     ordered = frame.iloc[_by_difference(first, second)]
-    return ErrorTable(_lists_first(ordered), said, seen, shown, groups, names)
+    return ErrorTable(_lists_first(ordered), references, titles, visible, groups, names)
 
 
 def with_errors(table: pd.DataFrame, reference: Any, hypothesis: Any, language: Any) -> pd.DataFrame:
@@ -185,9 +202,11 @@ def with_errors(table: pd.DataFrame, reference: Any, hypothesis: Any, language: 
     # by position, because an index may contain a label twice; without the original texts, which are not needed
     bare = table[["errors", *_NEEDED]].reset_index(drop=True)
     confusions: list[list[str]] = [[] for _ in range(len(bare))]
-    found = edits(bare)
-    for row, one, other in zip(found["utterance"], found["reference"], found["hypothesis"], strict=True):
-        pair = f"{_NOTHING if pd.isna(one) else one} → {_NOTHING if pd.isna(other) else other}"
+    differences = edits(bare)
+    for row, expected, recognized in zip(
+        differences["utterance"], differences["reference"], differences["hypothesis"], strict=True
+    ):
+        pair = f"{_NOTHING if pd.isna(expected) else expected} → {_NOTHING if pd.isna(recognized) else recognized}"
         if pair not in confusions[row]:
             confusions[row].append(pair)
     lists: dict[str, Any] = {"error_classes": _classes(bare, table), "confusions": confusions}
@@ -195,19 +214,19 @@ def with_errors(table: pd.DataFrame, reference: Any, hypothesis: Any, language: 
 
 
 def _joined(
-    first: pd.DataFrame, second: pd.DataFrame, names: tuple[str, str], said: Any, own: set[Any]
+    first: pd.DataFrame, second: pd.DataFrame, names: tuple[str, str], references: Any, separate: set[Any]
 ) -> pd.DataFrame:
     """Join two tables. Columns that differ and those of ``own`` occur for each system, and the other columns once."""
     import pandas as pd
 
     columns: dict[Any, Any] = {}
     for name in dict.fromkeys([*first.columns, *second.columns]):
-        one, other = first.get(name), second.get(name)
-        both = one is not None and other is not None
-        if name in own or (both and name != said and not _alike(one, other)):
-            columns |= {f"{name}_{names[0]}": one, f"{name}_{names[1]}": other}
+        left, right = first.get(name), second.get(name)
+        common = left is not None and right is not None
+        if name in separate or (common and name != references and not _alike(left, right)):
+            columns |= {f"{name}_{names[0]}": left, f"{name}_{names[1]}": right}
         else:
-            columns[name] = other if one is None else one
+            columns[name] = right if left is None else left
     more = (second["errors"] - first["errors"]).astype("Int64")
     differences: list[Any] = more.tolist()
     fewer = [
@@ -250,34 +269,34 @@ def _by_difference(first: pd.DataFrame, second: pd.DataFrame) -> Any:
 def _lists_first(frame: pd.DataFrame) -> pd.DataFrame:
     """The table with its columns of lists before the scores, because filters have the order of the columns."""
     lists = [name for name in frame.columns if str(name).startswith(("error_classes", "confusions"))]
-    rest = [name for name in frame.columns if name not in lists]
-    place = rest.index("unit") if "unit" in rest else len(rest)
-    return frame[[*rest[:place], *lists, *rest[place:]]]
+    single = [name for name in frame.columns if name not in lists]
+    place = single.index("unit") if "unit" in single else len(single)
+    return frame[[*single[:place], *lists, *single[place:]]]
 
 
 def _classes(bare: pd.DataFrame, table: pd.DataFrame) -> list[list[str]]:
     """The errors of each row: its operations, and its classes of differences if the language has some."""
-    named = [(name, _OPERATIONS[name]) for name in _OPERATIONS]
-    named += [(f"{kind}_differences", kind) for kind in _CLASSES if f"{kind}_differences" in table.columns]
-    classes: list[list[str]] = [[] if done else [_NOT_SCORED] for done in bare["errors"].notna()]
-    for column, word in named:
-        for row, there in enumerate(table[column].fillna(0).to_numpy() > 0):
-            if there:
+    words = [(name, _OPERATIONS[name]) for name in _OPERATIONS]
+    words += [(f"{kind}_differences", kind) for kind in _CLASSES if f"{kind}_differences" in table.columns]
+    classes: list[list[str]] = [[] if scored else [_NOT_SCORED] for scored in bare["errors"].notna()]
+    for column, word in words:
+        for row, occurs in enumerate(table[column].fillna(0).to_numpy() > 0):
+            if occurs:
                 classes[row].append(word)
     return classes
 
 
 def _groups(frame: pd.DataFrame, language: Any) -> list[Any]:
     """The existing columns of categories for filters."""
-    named = "voice_name" in frame.columns and frame["voice_name"].fillna("").ne("").any()
-    voice = "voice_name" if named else "voice"  # a name is more helpful than an id
+    with_names = "voice_name" in frame.columns and frame["voice_name"].fillna("").ne("").any()
+    voice = "voice_name" if with_names else "voice"  # a name is more helpful than an id
     return [name for name in dict.fromkeys([language, "language", "system", voice]) if name in frame.columns]
 
 
 def _faults(frame: pd.DataFrame, names: Sequence[str] = ()) -> list[Any]:
     """The columns with the reasons for failed rows and for rows without a score, if there are such rows."""
-    told = ["score_error", "error", *(f"error_{name}" for name in names)]
-    return [name for name in told if name in frame.columns and frame[name].notna().any()]
+    reasons = ["score_error", "error", *(f"error_{name}" for name in names)]
+    return [name for name in reasons if name in frame.columns and frame[name].notna().any()]
 
 
 def _alike(one: pd.Series[Any], other: pd.Series[Any]) -> bool:
@@ -299,11 +318,11 @@ def _check_rows(first: pd.DataFrame, second: pd.DataFrame) -> None:
             label = table.index[table.index.duplicated()][0]
             message = f"two rows of {argument} have the index label {label!r}; index labels must be unique"
             raise InvalidRequestError(message, parameter=argument)
-    for here, there, argument in ((first, second, "other"), (second, first, "scored")):
-        missing = here.index.difference(there.index, sort=False)
-        if len(missing):
+    for complete, partial, argument in ((first, second, "other"), (second, first, "scored")):
+        absent = complete.index.difference(partial.index, sort=False)
+        if len(absent):
             message = (
-                f"{argument} lacks {len(missing):,} of the rows, such as {missing[0]!r}; give two tables with the "
+                f"{argument} lacks {len(absent):,} of the rows, such as {absent[0]!r}; give two tables with the "
                 "same index, as in scored.loc[scored.index.intersection(other.index)]"
             )
             raise InvalidRequestError(message, parameter=argument)
@@ -314,11 +333,11 @@ def _check_scores(first: pd.DataFrame, second: pd.DataFrame) -> None:
         ("signature", "were scored in different ways"),
         ("reference_normalized", "have other references"),
     ):
-        one, other = first[column].astype("string"), second[column].astype("string")
-        differs = ((one != other) & one.notna() & other.notna()).fillna(value=False).to_numpy(dtype=bool)
+        left, right = first[column].astype("string"), second[column].astype("string")
+        differs = ((left != right) & left.notna() & right.notna()).fillna(value=False).to_numpy(dtype=bool)
         if differs.any():
             label = first.index[differs][0]
             message = (
-                f"the two tables {what}, as in row {label!r}: {one[label]!r:.200} and {other[label]!r:.200}"
+                f"the two tables {what}, as in row {label!r}: {left[label]!r:.200} and {right[label]!r:.200}"
             )
             raise InvalidRequestError(message, parameter="other")

@@ -62,13 +62,13 @@ def write_files(
 def _keep_other_key(beside: Path, key: ListeningKey) -> None:
     """Refuse to replace the key of another test, because its answers cannot be read without it."""
     try:
-        found = orjson.loads(beside.read_bytes())
+        earlier = orjson.loads(beside.read_bytes())
     except orjson.JSONDecodeError:
-        found = None
-    if not isinstance(found, dict) or found.get("format") != key.format:
+        earlier = None
+    if not isinstance(earlier, dict) or earlier.get("format") != key.format:
         message = f"{beside.name} exists and is not the key of a listening test; give the page another name"
         raise InvalidRequestError(message, parameter="path")
-    if found.get("test") != key.test:
+    if earlier.get("test") != key.test:
         message = (
             f"{beside.name} is the key of another test, whose page may be with listeners; their answers cannot be "
             "read without it. Give this page another name, or move that key. To make that test again, give "
@@ -91,29 +91,29 @@ def encoded_sounds(
             clear), or the file of a recording is gone.
     """
     names = sorted(sounds)
-    made = {} if encoded is None else encoded
+    texts = {} if encoded is None else encoded
 
     def encode(some: list[str]) -> None:
         for name in some:
-            if name not in made:
-                made[name] = base64_text(stimuli.data(sounds[name]))
+            if name not in texts:
+                texts[name] = base64_text(stimuli.data(sounds[name]))
 
     tried = names[:: max(len(names) // _TRIED, 1)]
     encode(tried)
     raw = sum(stimuli.size(sounds[name]) for name in tried)
-    whole = sum(stimuli.size(sounds[name]) for name in names)
-    expected = sum(len(made[name]) for name in tried) / max(raw, 1) * whole
+    size = sum(stimuli.size(sounds[name]) for name in names)
+    expected = sum(len(texts[name]) for name in tried) / max(raw, 1) * size
     if expected > _DOUBT * _MAX_PAGE_BYTES:
         raise _too_large(len(names), f"about {expected / 1e6:,.0f} MB")
-    taken = 0
+    length = 0
     with counted(progress, len(names), "sounds of the page", unit="sound", delay_s=1.0) as tell:
         for name in names:
             encode([name])
-            taken += len(made[name])
-            if taken > _MAX_PAGE_BYTES:
+            length += len(texts[name])
+            if length > _MAX_PAGE_BYTES:
                 raise _too_large(len(names), f"more than {_MAX_PAGE_BYTES / 1e6:.0f} MB")
             tell()
-    return {name: made[name] for name in names}
+    return {name: texts[name] for name in names}
 
 
 def _too_large(count: int, size: str) -> InvalidRequestError:
@@ -133,8 +133,8 @@ def joined_sessions(kept: AnswerFile | None, given: AnswerFile) -> AnswerFile:
     """Return a listener's answers joined with those of another window; kept answers are never lost or replaced."""
     if kept is None:
         return given
-    known = {answer.trial for answer in kept.answers}
-    answers = [*kept.answers, *(answer for answer in given.answers if answer.trial not in known)]
+    answered = {answer.trial for answer in kept.answers}
+    answers = [*kept.answers, *(answer for answer in given.answers if answer.trial not in answered)]
     about = {**given.about, **kept.about}
     finished = kept.finished or given.finished
     return kept.model_copy(update={"finished": finished, "answers": answers, "about": about})

@@ -61,10 +61,10 @@ class Stimuli:
                     room[row] = 20 * math.log10(PEAK / clip.peak) if clip.peak else np.nan
                 tell()
         self.digest = digest.hexdigest()
-        known = np.isfinite(levels)
-        if known.any():  # gains for equal loudness without clipping
-            self.level_lufs = min(LEVEL_LUFS, float((levels + room)[known].min()))
-            self._gains[known] = 10 ** ((self.level_lufs - levels[known]) / 20)
+        measured = np.isfinite(levels)
+        if measured.any():  # gains for equal loudness without clipping
+            self.level_lufs = min(LEVEL_LUFS, float((levels + room)[measured].min()))
+            self._gains[measured] = 10 ** ((self.level_lufs - levels[measured]) / 20)
 
     def _clip(self, row: int) -> AudioClip:
         try:
@@ -75,8 +75,8 @@ class Stimuli:
         clip = clip if clip.channels <= 2 else clip.to_mono()
         size = 2 * clip.samples.size
         if clip.duration_s > _MAX_S or size > _MAX_BYTES:
-            taken = f"{self._names[row]} takes {clip.duration_s:.0f} s, {size / 1e6:.1f} MB at 16 bits"
-            message = f"{taken}; the maximum for a test is {_MAX_S:.0f} s and {_MAX_BYTES / 1e6} MB"
+            length = f"{self._names[row]} takes {clip.duration_s:.0f} s, {size / 1e6:.1f} MB at 16 bits"
+            message = f"{length}; the maximum for a test is {_MAX_S:.0f} s and {_MAX_BYTES / 1e6} MB"
             raise InvalidRequestError(message, parameter="audio")
         return clip
 
@@ -106,8 +106,8 @@ class Stimuli:
             samples = _noisy(samples, random)
         shape = samples.shape
         dither = (random.random(shape, np.float32) - random.random(shape, np.float32)) * np.float32(_STEP)
-        made = np.clip(samples + dither, -1.0, 1.0).astype(np.float32)
-        return AudioClip(made, clip.sample_rate).encode("flac")
+        dithered = np.clip(samples + dither, -1.0, 1.0).astype(np.float32)
+        return AudioClip(dithered, clip.sample_rate).encode("flac")
 
 
 def _noisy(samples: NDArray[np.float32], random: np.random.Generator) -> NDArray[np.float32]:

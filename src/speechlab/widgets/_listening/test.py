@@ -171,26 +171,26 @@ class ListeningTest(LiveWidget):
         if seed is not None and (not is_whole_number(seed) or not 0 <= seed < 2**63):
             raise refused("seed", seed, "a whole number from 0 to 2**63 - 1, or None")
         words = page_words(page_language)
-        asked = checked_words("question", words["methods"][method][0] if question is None else question)
+        prompt = checked_words("question", words["methods"][method][0] if question is None else question)
         material = material_of(
             frame, audio, system, item, text, language, reference, refers=method == "mushra"
         )
         chosen = chosen_pairs(pairs, material.systems, method)
         practised = training_of(training, material.items)
-        named = checked_words("title", title)
+        heading = checked_words("title", title)
         check_count(material, method, chosen, practised)  # before minutes of reading
         design = _design(
             set(material.items) - set(practised), items_per_listener, before, after, completion_code
         )
-        own = secrets.randbits(62) if seed is None else int(seed)
-        names = [f"item {one!r} of {other!r}" for one, other in material.rows]
+        drawn = secrets.randbits(62) if seed is None else int(seed)
+        names = [f"item {label!r} of {source!r}" for label, source in material.rows]
         self._stimuli = Stimuli(
             frame[audio].tolist(), names, equal_level=bool(equal_level), progress=progress
         )
         planner = Planner(
             material,
             method,
-            (own, asked, bool(no_preference), bool(equal_level), self._stimuli.digest),
+            (drawn, prompt, bool(no_preference), bool(equal_level), self._stimuli.digest),
             pairs=chosen,
             training=practised,
             checks=0 if method == "mushra" else int(checks),
@@ -199,10 +199,10 @@ class ListeningTest(LiveWidget):
         self._key = ListeningKey(
             format="speechlab listening key 1",
             test=self._plan.test,
-            title=named,
+            title=heading,
             method=method,  # type: ignore[arg-type]  # a key of METHODS
-            question=asked,
-            seed=own,
+            question=prompt,
+            seed=drawn,
             systems=list(material.systems),
             reference=material.reference,
             anchors=list(ANCHORS_HZ),
@@ -215,8 +215,8 @@ class ListeningTest(LiveWidget):
         super().__init__(
             test=self._plan.test,
             method=method,
-            title=named,
-            question=asked,
+            title=heading,
+            question=prompt,
             instructions=instructions_of(instructions, method, self._stimuli.level_lufs, words),
             trials=self._plan.shown,
             order_seed=self._plan.order_seed,
@@ -230,7 +230,7 @@ class ListeningTest(LiveWidget):
 
     def _facts(self) -> list[str]:
         count = sum(not trial["practice"] for trial in self.trials)
-        finished = sum(one.finished is not None for one in self._sessions.values())
+        finished = sum(session.finished is not None for session in self._sessions.values())
         systems = len(self._key.systems)
         listeners = f"{finished} of {len(self._sessions)} listeners finished"
         return [self.method, _counted(count, "question"), _counted(systems, "system"), listeners]
@@ -305,7 +305,7 @@ class ListeningTest(LiveWidget):
         if isinstance(listeners, int):
             names = [f"{number:0{len(str(listeners))}d}" for number in range(1, listeners + 1)]
         else:
-            names = [checked_words("listeners", one) for one in listeners]
+            names = [checked_words("listeners", listener) for listener in listeners]
         files = [f"test-{_UNNAMED.sub('-', name)[:40]}.html" for name in names]
         if not names or len(set(files)) < len(files):
             raise refused("listeners", listeners, "a number from 1, or names that differ in their letters")
@@ -313,8 +313,8 @@ class ListeningTest(LiveWidget):
         place.mkdir(parents=True, exist_ok=True)
         encoded: dict[str, str] = {}
         return [
-            write_files(place / file, self._key, partial(self._page, part, name, encoded), "test.key.json")
-            for part, (file, name) in enumerate(zip(files, names, strict=True))
+            write_files(place / file, self._key, partial(self._page, at, name, encoded), "test.key.json")
+            for at, (file, name) in enumerate(zip(files, names, strict=True))
         ]
 
     def _page(
@@ -323,7 +323,9 @@ class ListeningTest(LiveWidget):
         """The page for all listeners, or for one with a part; sounds in ``encoded`` are taken from there."""
         mine = {trial.id for trial in (self._key.trials if part is None else self._key.of_part(part))}
         trials = [trial for trial in self.trials if trial["id"] in mine]
-        played = {token for one in trials for token in (*one["sounds"], one.get("x"), one.get("reference"))}
+        played = {
+            token for trial in trials for token in (*trial["sounds"], trial.get("x"), trial.get("reference"))
+        }
         sounds = {token: sound for token, sound in self._plan.sounds.items() if token in played}
         names = "test method title question instructions order_seed no_preference words"
         state = {name: getattr(self, name) for name in names.split()}
@@ -381,12 +383,12 @@ class ListeningTest(LiveWidget):
 
 def _design(items: set[str], each: object, before: object, after: object, code: str | None) -> dict[str, Any]:
     """What is asked of a listener, for the browser."""
-    part = len(items) if each is None else each
-    if not is_whole_number(part) or not 1 <= part <= max(len(items), 1):
-        raise refused("items_per_listener", part, f"1 to {len(items)}, the items that count, or None")
+    count = len(items) if each is None else each
+    if not is_whole_number(count) or not 1 <= count <= max(len(items), 1):
+        raise refused("items_per_listener", count, f"1 to {len(items)}, the items that count, or None")
     return {
         "groups": len(items),
-        "each": part,
+        "each": count,
         "listener": "",
         "part": None,
         "before": inquiries_of("before", before),

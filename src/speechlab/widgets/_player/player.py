@@ -128,9 +128,9 @@ class Player(LiveWidget):
         format: AudioFormat | str = "flac",  # noqa: A002 - the contract's name
         spectrogram: bool = False,
     ) -> None:
-        for name, given in (("title", title), ("lang", lang)):
-            if given is not None and not isinstance(given, str):
-                raise InvalidRequestError(f"{name} {given!r} must be a text, or None", parameter=name)
+        for name, value in (("title", title), ("lang", lang)):
+            if value is not None and not isinstance(value, str):
+                raise InvalidRequestError(f"{name} {value!r} must be a text, or None", parameter=name)
         if segments is None and hasattr(audio, "segments"):
             segments = audio.segments
         self._format = str(format)
@@ -144,7 +144,9 @@ class Player(LiveWidget):
         alone = next(iter(self._readers)) if len(self._sounds) == 1 else ""
         super().__init__(
             clips=described(self._readers, self._format),
-            peaks=b"".join(small_peaks(one.outline(0.0, one.duration_s, OVERVIEW)) for one in self._sounds),
+            peaks=b"".join(
+                small_peaks(reader.outline(0.0, reader.duration_s, OVERVIEW)) for reader in self._sounds
+            ),
             duration=duration,
             layers=tiers_of(segments, duration, self._lang),
             title=title or alone,
@@ -157,7 +159,7 @@ class Player(LiveWidget):
         if self._figures is None:
             self._figures = figures_of(self._readers, [clip["facts"] for clip in self.clips])
         return element(
-            "div", *self._figures, *[part for tier in self._all_tiers() for part in tier_html(tier)]
+            "div", *self._figures, *[block for tier in self._all_tiers() for block in tier_html(tier)]
         )
 
     def __repr__(self) -> str:
@@ -202,8 +204,8 @@ class Player(LiveWidget):
             InvalidRequestError: A time is not a number, or the end is before the start.
         """
         first, last = (
-            None if given is None else _seconds(name, given)
-            for name, given in (("start", start), ("end", end))
+            None if seconds is None else _seconds(name, seconds)
+            for name, seconds in (("start", start), ("end", end))
         )
         if first is not None and last is not None and last < first:
             raise InvalidRequestError(f"end {last!r} is before start {first!r}", parameter="end")

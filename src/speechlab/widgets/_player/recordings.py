@@ -62,7 +62,7 @@ def readers_of(audio: Any, title: str | None) -> dict[str, SoundReader]:
     if isinstance(audio, Mapping):
         if not audio:
             raise AudioError("the mapping of clips is empty; give at least one name with its clip")
-        return {str(name): _reader(one) for name, one in audio.items()}
+        return {str(name): _reader(recording) for name, recording in audio.items()}
     reader = _reader(audio)
     return {title or reader.title or "": reader}
 
@@ -106,8 +106,10 @@ def _length(reader: SoundReader) -> str:
     seconds = reader.duration_s
     if seconds < 60:
         return f"{seconds:.2f} s"
-    hours, rest = divmod(round(seconds), 3600)
-    return f"{hours} h {rest // 60:02d} min" if hours else f"{rest // 60} min {rest % 60:02d} s"
+    hours, remainder = divmod(round(seconds), 3600)
+    return (
+        f"{hours} h {remainder // 60:02d} min" if hours else f"{remainder // 60} min {remainder % 60:02d} s"
+    )
 
 
 def piece_of(reader: SoundReader, number: int, sound_format: str) -> SentPiece:

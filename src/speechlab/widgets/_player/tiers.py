@@ -32,7 +32,7 @@ def tiers_of(segments: Any, duration_s: float, lang: str) -> list[Tier]:
         return []
     if not isinstance(segments, Mapping) or set(segments) & {"start", "end"}:
         return [_tier("", segments, duration_s, lang)]
-    return [_tier(str(name), one, duration_s, lang) for name, one in segments.items()]
+    return [_tier(str(name), timed, duration_s, lang) for name, timed in segments.items()]
 
 
 def _tier(name: str, given: Any, duration_s: float, lang: str) -> Tier:
@@ -61,8 +61,8 @@ def _segment(item: Any, duration_s: float) -> dict[str, Any]:
         elif hasattr(item, "start"):
             start, end, text = item.start, item.end, getattr(item, "text", "")
         else:
-            start, end, *rest = item
-            (text,) = rest or ("",)
+            start, end, *texts = item
+            (text,) = texts or ("",)
         first, last = float(start), float(end)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise AudioError(f"{item!r} is not a segment; it needs start and end in seconds, and text") from error
@@ -70,24 +70,29 @@ def _segment(item: Any, duration_s: float) -> dict[str, Any]:
         raise AudioError(f"segment from {first!r} to {last!r} s; give 0 <= start <= end, in seconds")
     # Recognisers round: the last segment often ends a few milliseconds after the recording.
     limit = duration_s
-    missing = text is None or (isinstance(text, float) and math.isnan(text))
-    return {"start": min(first, limit), "end": min(last, limit), "text": "" if missing else str(text)}
+    empty = text is None or (isinstance(text, float) and math.isnan(text))
+    return {"start": min(first, limit), "end": min(last, limit), "text": "" if empty else str(text)}
 
 
 def tier_html(tier: Tier) -> list[Html | str | None]:
     """Return the first segments of a tier for the saved notebook."""
     segments = tier["segments"]
-    shown = segments[:_MAX_SEGMENTS]
-    if not shown:
+    listed = segments[:_MAX_SEGMENTS]
+    if not listed:
         return []
-    speakers = any(one.get("speaker") for one in segments)
+    speakers = any(segment.get("speaker") for segment in segments)
     rows = [
-        (f"{one['start']:.2f}", f"{one['end']:.2f}", *([one["speaker"]] if speakers else []), one["text"])
-        for one in shown
+        (
+            f"{segment['start']:.2f}",
+            f"{segment['end']:.2f}",
+            *([segment["speaker"]] if speakers else []),
+            segment["text"],
+        )
+        for segment in listed
     ]
     heads = ["start (s)", "end (s)", *(["speaker"] if speakers else []), "text"]
     langs = [None] * (len(heads) - 1) + [tier["lang"] or None]
-    more = len(segments) - len(shown)
+    more = len(segments) - len(listed)
     return [
         element("p", element("strong", tier["name"], dir="auto")) if tier["name"] else None,
         table(heads, rows, langs=langs, right=(0, 1)),

@@ -67,8 +67,8 @@ class BatchPreview(RefreshedWidget):
     earlier = traitlets.List(traitlets.Dict()).tag(sync=True)
 
     def __init__(self, rows: int = 5) -> None:
-        given: object = rows
-        if not isinstance(given, int) or isinstance(given, bool) or not 1 <= given <= _MAX_ROWS:
+        count: object = rows
+        if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= _MAX_ROWS:
             message = f"rows {rows!r} must be a whole number from 1 to {_MAX_ROWS}"
             raise InvalidRequestError(message, parameter="rows")
         super().__init__()
@@ -118,7 +118,7 @@ class BatchPreview(RefreshedWidget):
         """Show the calls that ended; called by the batch. The browser is updated at most five times a second."""
         self._last.extend(_entry(outcome) for outcome in outcomes)
         self._counts = counts
-        self._reasons.update(_entry(one)["text"] for one in outcomes if one.status == "error")
+        self._reasons.update(_entry(outcome)["text"] for outcome in outcomes if outcome.status == "error")
         if time.monotonic() - self._pushed >= _EVERY_S:
             self._push(running=True)
             if self._pushed - self._kept >= _KEPT_EVERY_S:  # a kernel may die before the end
@@ -136,10 +136,10 @@ class BatchPreview(RefreshedWidget):
             self.running = running
             self.recent = list(self._last)
             self.done, self.total = (counts.done, counts.total) if counts else (0, 0)
-            told = _summary(counts, running=running) if counts else "begins"
+            text = _summary(counts, running=running) if counts else "begins"
             if reason := next(iter(self._reasons.most_common(1)), None):
-                told = f"{told} · most often: {reason[0][:_MAX_REASON]}"
-            self.summary = told
+                text = f"{text} · most often: {reason[0][:_MAX_REASON]}"
+            self.summary = text
         self._pushed = time.monotonic()
 
 
@@ -170,28 +170,28 @@ def _static_row(row: dict[str, str]) -> tuple[Html, ...]:
 
 
 def _summary(counts: Counts, *, running: bool) -> str:
-    parts = ["no calls to make"]
+    facts = ["no calls to make"]
     if counts.total:
-        parts = [f"{counts.done:,} of {counts.total:,} calls"]
-    parts += [f"{counts.errors + counts.invalid:,} failed", f"{counts.cached:,} cached"]
+        facts = [f"{counts.done:,} of {counts.total:,} calls"]
+    facts += [f"{counts.errors + counts.invalid:,} failed", f"{counts.cached:,} cached"]
     rate = counts.done / counts.elapsed_s if counts.elapsed_s > 0 else 0.0
     if running and counts.waiting:
-        return " · ".join([*parts, counts.waiting])
+        return " · ".join([*facts, counts.waiting])
     if rate:
-        parts.append(f"{rate:.1f} calls/s")
+        facts.append(f"{rate:.1f} calls/s")
     if not running:
-        parts.append(
+        facts.append(
             f"{'ended' if counts.done >= counts.total else 'stopped'} after {_time(counts.elapsed_s)}"
         )
     elif rate:
-        parts.append(f"{_time((counts.total - counts.done) / rate)} left")
-    return " · ".join(parts)
+        facts.append(f"{_time((counts.total - counts.done) / rate)} left")
+    return " · ".join(facts)
 
 
 def _time(seconds: float) -> str:
-    whole = round(max(seconds, 0.0))
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
+    rounded = round(max(seconds, 0.0))
+    if rounded < 60:
+        return f"{rounded} s"
+    if rounded < 3600:
+        return f"{rounded // 60} min {rounded % 60} s"
+    return f"{rounded // 3600} h {rounded % 3600 // 60} min"

@@ -121,13 +121,13 @@ class Recorder(RefreshedWidget):
     def static_html(self) -> Html:
         """Return the figures of the last takes."""
         with self._lock:
-            shown = list(self._clips.items())[-_MAX_STATIC:]
-            for name, clip in shown:
+            last = list(self._clips.items())[-_MAX_STATIC:]
+            for name, clip in last:
                 if name not in self._figures:
                     self._figures[name] = clip_figure(clip, title=clip.title)
-            more = len(self._clips) - len(shown)
-            figures = [self._figures[name] for name, _ in shown]
-        head = element("p", element("strong", self.title, dir="auto"), "" if shown else " · no take yet")
+            more = len(self._clips) - len(last)
+            figures = [self._figures[name] for name, _ in last]
+        head = element("p", element("strong", self.title, dir="auto"), "" if last else " · no take yet")
         return element("div", head, f"Earlier takes that are not shown: {more}" if more else None, *figures)
 
     @traitlets.validate("max_s")

@@ -108,12 +108,12 @@ class RefreshedWidget(LiveWidget):
             self._wait()
 
     def _wait(self) -> None:
-        left = self._due - time.monotonic()
-        if left <= 0.01:
+        remaining_s = self._due - time.monotonic()
+        if remaining_s <= 0.01:
             self._later = None
             self._show_again()
             return
-        self._later = threading.Timer(left, self._wait)
+        self._later = threading.Timer(remaining_s, self._wait)
         self._later.daemon = True
         self._later.start()
 

@@ -107,11 +107,11 @@ class Sounds:
     def replace(self, row: int, cell: Any) -> None:
         """Put another sound into a row."""
         self._cells[row] = cell
-        kept: Any
-        for kept in (self._outlines, self._previews):
-            for key in list(kept):  # other threads may draw at the same time
+        cache: Any
+        for cache in (self._outlines, self._previews):
+            for key in list(cache):  # other threads may draw at the same time
                 if key[0] == row:
-                    kept.pop(key, None)
+                    cache.pop(key, None)
 
     def sound(self, row: int, *, preview: bool = False) -> Sound:
         """Return the sound of a row.

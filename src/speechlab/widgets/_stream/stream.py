@@ -143,8 +143,8 @@ class StreamPlayer(RefreshedWidget):
 
     def settle(self) -> bool:
         """Return whether a browser has begun to play the sound. If not, none does so by itself any more."""
-        heard, self._heard = self._heard, True
-        return heard
+        began, self._heard = self._heard, True
+        return began
 
     def show(self) -> StreamPlayer:
         """Show the player in the cell that runs. As the last line of that cell it is not shown again."""

@@ -160,18 +160,21 @@ def layout_of(
     """
     _check_names(frame)
     sound = _audio_column(frame, audio, silent=silent)
-    wanted = None if columns is None else column_names(columns, "columns")
+    visible = None if columns is None else column_names(columns, "columns")
     compared = None if hypotheses is None else column_names(hypotheses, "hypotheses")
     texts = [*(compared or ()), *(() if reference is None else (reference,))]
-    require_columns(frame, *(wanted or ()), *texts)
-    spoken, lang = _language(frame, language)
-    rest = [name for name in frame.columns if (sound is None or name != sound) and name not in set(aside)]
-    if wanted is not None:
-        rest = [*(name for name in wanted if name in rest), *(name for name in rest if name not in wanted)]
-    known: dict[Any, Kind] = dict.fromkeys(categories, "category")
-    known.update(dict.fromkeys(texts, "text"))
-    made = [_column(frame[name], name, wanted, compared, known.get(name)) for name in rest]
-    return Layout(sound, tuple(made), _reference(made, reference), spoken, lang)
+    require_columns(frame, *(visible or ()), *texts)
+    languages, lang = _language(frame, language)
+    names = [name for name in frame.columns if (sound is None or name != sound) and name not in set(aside)]
+    if visible is not None:
+        names = [
+            *(name for name in visible if name in names),
+            *(name for name in names if name not in visible),
+        ]
+    kinds: dict[Any, Kind] = dict.fromkeys(categories, "category")
+    kinds.update(dict.fromkeys(texts, "text"))
+    described = [_column(frame[name], name, visible, compared, kinds.get(name)) for name in names]
+    return Layout(sound, tuple(described), _reference(described, reference), languages, lang)
 
 
 def _check_names(frame: pd.DataFrame) -> None:
@@ -192,7 +195,7 @@ def _check_names(frame: pd.DataFrame) -> None:
 def _column(
     series: pd.Series[Any],
     name: Any,
-    wanted: list[Any] | None,
+    visible: list[Any] | None,
     compared: list[Any] | None,
     known: Kind | None,
 ) -> ShownColumn:
@@ -204,14 +207,14 @@ def _column(
     if known is not None and kind not in {"number", "list"}:
         kind = known
     chosen = not _FOLDED.match(title) and not series.isna().all()
-    named = bool(_HYPOTHESIS.match(title)) if compared is None else name in compared
+    matches = bool(_HYPOTHESIS.match(title)) if compared is None else name in compared
     return ShownColumn(
         name,
         title,
         kind,
-        shown=chosen if wanted is None else name in wanted,
+        shown=chosen if visible is None else name in visible,
         lang=_lang_of(name) if kind == "text" else "",
-        compared=kind == "text" and named,
+        compared=kind == "text" and matches,
         decimals=decimals,
     )
 
@@ -228,7 +231,7 @@ def _language(frame: pd.DataFrame, given: Any) -> tuple[Any, str]:
 def cell_value(value: Any, kind: Kind) -> Any:
     """Return a cell as JSON: a text, a number, a list of texts, or None; infinities are ``∞`` and ``-∞``."""
     if kind == "list" and _is_list(value):
-        return [cell_value(str(one), "text") for one in list(value)[:_MAX_LISTED]]
+        return [cell_value(str(item), "text") for item in list(value)[:_MAX_LISTED]]
     if is_missing(value):
         return None
     if kind == "number":
@@ -245,16 +248,16 @@ def _audio_column(frame: pd.DataFrame, given: Any, *, silent: bool) -> Any:
     if given is not None:
         require_columns(frame, given, argument="frame", hint="Name the column of sound, as in audio='path'")
         return given
-    named = [name for name in frame.columns if str(name).lower() in {"audio", "clip", "sound", "wav"}]
-    for name in [*named, *frame.columns]:
+    likely = [name for name in frame.columns if str(name).lower() in {"audio", "clip", "sound", "wav"}]
+    for name in [*likely, *frame.columns]:
         if _holds_sound(frame[name]):
             return name
-    for name in named:  # its rows have the reasons for missing recordings
+    for name in likely:  # its rows have the reasons for missing recordings
         if any(_is_sound(value) for value in frame[name].head(_LOOKED_AT)):
             return name
     if silent:
         return None
-    for name in named:  # if all rows failed, or there are no rows
+    for name in likely:  # if all rows failed, or there are no rows
         if frame[name].isna().all():
             return name
     have = ", ".join(repr(str(name)) for name in frame.columns) or "none"
@@ -309,7 +312,7 @@ def _kind(series: pd.Series[Any]) -> tuple[Kind, int]:
 
 def _is_list(value: object) -> bool:
     """Whether a cell is a list of texts for a filter, or such an array, which Parquet returns for a list."""
-    return isinstance(value, list | tuple | np.ndarray) and all(isinstance(one, str) for one in value)
+    return isinstance(value, list | tuple | np.ndarray) and all(isinstance(item, str) for item in value)
 
 
 def _decimals(numbers: list[float]) -> int:
@@ -333,5 +336,5 @@ def _reference(columns: list[ShownColumn], given: Any) -> str:
         return str(given)
     if not any(column.compared for column in texts):
         return ""
-    named = {column.title.lower(): column.title for column in texts if not column.compared}
-    return next((named[name] for name in _REFERENCES if name in named), "")
+    titles = {column.title.lower(): column.title for column in texts if not column.compared}
+    return next((titles[name] for name in _REFERENCES if name in titles), "")

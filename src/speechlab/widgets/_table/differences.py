@@ -37,20 +37,20 @@ def differences(
     Returns:
         The pieces of each pair, or None where a text is missing.
     """
-    found: list[list[Piece] | None] = []
+    results: list[list[Piece] | None] = []
     # pairs with the same settings are compared together, because each comparison makes a table
-    alike: dict[tuple[bool, str | None], list[tuple[int, str, str]]] = defaultdict(list)
-    for number, (said, heard, lang) in enumerate(texts):
-        found.append(None)
-        if said is not None and heard is not None:
+    groups: dict[tuple[bool, str | None], list[tuple[int, str, str]]] = defaultdict(list)
+    for number, (reference, hypothesis, lang) in enumerate(texts):
+        results.append(None)
+        if reference is not None and hypothesis is not None:
             language = _language(lang)
-            by_characters = writes_without_spaces(language) if language else _unspaced(said + heard)
-            alike[by_characters, language].append((number, said, heard))
-    for (by_characters, language), pairs in alike.items():
+            by_characters = writes_without_spaces(language) if language else _unspaced(reference + hypothesis)
+            groups[by_characters, language].append((number, reference, hypothesis))
+    for (by_characters, language), pairs in groups.items():
         pieces = _compared(pairs, "char" if by_characters else "word", language, classes=classes)
-        for (number, _, _), one in zip(pairs, pieces, strict=True):
-            found[number] = one
-    return found
+        for (number, _, _), result in zip(pairs, pieces, strict=True):
+            results[number] = result
+    return results
 
 
 def _compared(
@@ -69,14 +69,14 @@ def _compared(
         _whole(steps["hypothesis_end"]),
         strict=True,
     )
-    for said, heard, alignment in zip(references, hypotheses, compared.alignments, strict=True):
+    for reference, hypothesis, alignment in zip(references, hypotheses, compared.alignments, strict=True):
         # each step of an alignment has its row, pair after pair
         placed = [(*next(places), edit.reference_index) for edit in alignment]
         if alignment.reference == alignment.hypothesis:
-            yield [("equal", heard, "")] if heard else []
+            yield [("equal", hypothesis, "")] if hypothesis else []
         else:
-            spans = _class_spans(said, heard, language) if classes else []
-            yield _spaced(list(_pieces(said, heard, placed, spans, language)))
+            spans = _class_spans(reference, hypothesis, language) if classes else []
+            yield _spaced(list(_pieces(reference, hypothesis, placed, spans, language)))
 
 
 def _language(code: str) -> str | None:
@@ -93,57 +93,57 @@ def _spaced(pieces: list[Piece]) -> list[Piece]:
         before = pieces[number - 1][1] if number else ""
         after = pieces[number + 1] if number + 1 < len(pieces) else ("equal", "", "")
         if kind == "delete" and after[0] != "insert":
-            left = " " if _ENDS.search(before) and _BEGINS.match(text) else ""
-            right = " " if _ENDS.search(text) and _BEGINS.match(after[1]) else ""
-            text = left + text + right  # noqa: PLW2901 - the same word, with its spaces
+            lead = " " if _ENDS.search(before) and _BEGINS.match(text) else ""
+            trail = " " if _ENDS.search(text) and _BEGINS.match(after[1]) else ""
+            text = lead + text + trail  # noqa: PLW2901 - the same word, with its spaces
         spaced.append((kind, text, name))
     return spaced
 
 
 def _pieces(
-    said: str,
-    heard: str,
+    reference: str,
+    hypothesis: str,
     steps: Sequence[tuple[Any, ...]],
     spans: list[tuple[int, int, str]],
     language: str | None,
 ) -> Iterator[Piece]:
-    gone: list[tuple[int, int]] = []
-    come: list[tuple[int, int]] = []
+    deleted: list[tuple[int, int]] = []
+    inserted: list[tuple[int, int]] = []
     kind = ""
-    done = 0  # length of the hypothesis already returned
+    returned = 0  # length of the hypothesis already returned
 
     def changed() -> Iterator[Piece]:
-        if gone:
-            yield "delete", said[gone[0][0] : gone[-1][1]], kind
-        if come:
-            yield "insert", heard[come[0][0] : come[-1][1]], kind
-        gone.clear()
-        come.clear()
+        if deleted:
+            yield "delete", reference[deleted[0][0] : deleted[-1][1]], kind
+        if inserted:
+            yield "insert", hypothesis[inserted[0][0] : inserted[-1][1]], kind
+        deleted.clear()
+        inserted.clear()
 
     for step, (operation, i0, i1, j0, j1, _) in enumerate(steps):
         if operation == "equal":
-            if gone or come:
-                end = come[-1][1] if come else done
+            if deleted or inserted:
+                end = inserted[-1][1] if inserted else returned
                 yield from changed()
-                done = end
+                returned = end
             continue
-        if not (gone or come):
+        if not (deleted or inserted):
             # equal text up to here; missing text comes before the next token of the hypothesis
-            until = next((start for *_, start, _, _ in steps[step:] if start is not None), len(heard))
-            if until > done:
-                yield "equal", heard[done:until], ""
-                done = until
+            until = next((start for *_, start, _, _ in steps[step:] if start is not None), len(hypothesis))
+            if until > returned:
+                yield "equal", hypothesis[returned:until], ""
+                returned = until
             begin, end = _range(steps[step:], language)
             kinds = {name for first, last, name in spans if first <= end and begin <= last}
             kind = next((name for name in _WORST_FIRST if name in kinds), "")
         if i0 is not None:
-            gone.append((i0, i1))
+            deleted.append((i0, i1))
         if j0 is not None:
-            come.append((j0, j1))
-            done = j1
+            inserted.append((j0, j1))
+            returned = j1
     yield from changed()
-    if done < len(heard):
-        yield "equal", heard[done:], ""
+    if returned < len(hypothesis):
+        yield "equal", hypothesis[returned:], ""
 
 
 def _range(steps: Sequence[tuple[Any, ...]], language: str | None) -> tuple[int, int]:
@@ -156,21 +156,24 @@ def _range(steps: Sequence[tuple[Any, ...]], language: str | None) -> tuple[int,
 
 
 def _whole(column: pd.Series[Any]) -> list[int | None]:
-    return [int(value) if there else None for value, there in zip(column, column.notna(), strict=True)]
+    return [int(value) if exists else None for value, exists in zip(column, column.notna(), strict=True)]
 
 
 def _unspaced(text: str) -> bool:
     return any("\u3040" <= character <= "\u30ff" or "\u4e00" <= character <= "\u9fff" for character in text)
 
 
-def _class_spans(said: str, heard: str, language: str | None) -> list[tuple[int, int, str]]:
+def _class_spans(reference: str, hypothesis: str, language: str | None) -> list[tuple[int, int, str]]:
     """First and last character of the compared reference that a difference covers, and its class."""
     if language not in {"en", "ja", "zh"}:
         return []
     try:
         from speechlab.metrics import classify_differences
 
-        found = classify_differences(said, heard, language).differences
+        classified = classify_differences(reference, hypothesis, language).differences
     except MissingDependencyError:
         return []
-    return [(one.start, one.start + max(len(one.reference) - 1, 0), one.kind) for one in found]
+    return [
+        (difference.start, difference.start + max(len(difference.reference) - 1, 0), difference.kind)
+        for difference in classified
+    ]

@@ -40,13 +40,13 @@ def marks_text(rows: Rows) -> tuple[str, int]:
     for share in (1.0, 0.5, 0.2, 0.05, 0.0):  # the first notes stay
         notes = round(share * len(noted))
         text = _written(
-            rows, [(*one[:3], one[3] if place < notes else "") for place, one in enumerate(noted)]
+            rows, [(*line[:3], line[3] if place < notes else "") for place, line in enumerate(noted)]
         )
         if len(text) > _MAX_PLAIN:
             text = _PACKED + base64.b64encode(zlib.compress(text.encode("utf-8"), 9)).decode("ascii")
         if len(text) <= _MAX_PACKED:
-            return text, sum(bool(one[3]) for one in noted[notes:])
-    return "", sum(bool(one[3]) for one in noted)
+            return text, sum(bool(line[3]) for line in noted[notes:])
+    return "", sum(bool(line[3]) for line in noted)
 
 
 def _written(rows: Rows, noted: list[Any]) -> str:
@@ -71,22 +71,22 @@ def take_marks(rows: Rows, path: str | os.PathLike[str]) -> None:
         OSError: The file cannot be read.
     """
     file = user_path(path)
-    given = _lines(file.read_bytes(), file.name)
+    lines = _lines(file.read_bytes(), file.name)
     places = {key: row for row, key in enumerate(rows.keys())}
-    strangers = [line["key"] for line in given if line["key"] not in places]
-    others = [line for line in given if line["key"] in places and _differs(rows, places[line["key"]], line)]
-    if strangers or others:
+    strangers = [line["key"] for line in lines if line["key"] not in places]
+    changed = [line for line in lines if line["key"] in places and _differs(rows, places[line["key"]], line)]
+    if strangers or changed:
         what = f"are not in this table ({', '.join(repr(key[:40]) for key in strangers[:3])})"
-        if others:
-            key, text = others[0]["key"], others[0]["text"]
-            here = rows.named(places[key])
-            what = f"have another text here (row {key[:40]}: {text!r} in the file, {here!r} here)"
+        if changed:
+            key, text = changed[0]["key"], changed[0]["text"]
+            present = rows.named(places[key])
+            what = f"have another text here (row {key[:40]}: {text!r} in the file, {present!r} here)"
         message = (
-            f"{file.name} was made of another table: {len(others or strangers):,} of its {len(given):,} rows "
+            f"{file.name} was made of another table: {len(changed or strangers):,} of its {len(lines):,} rows "
             f"{what}. Give the table from which the page was saved"
         )
         raise InvalidRequestError(message, parameter="marks")
-    for line in given:
+    for line in lines:
         row, note, rating = places[line["key"]], line["note"], line["rating"].strip()
         values = {
             "mark": line["mark"].strip() == "1",

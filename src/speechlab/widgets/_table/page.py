@@ -79,20 +79,20 @@ def table_page(
 
     most = _MAX_BYTES if max_bytes is None else max_bytes
     sounds = _sounds(rows, most - len(page(above, ()).encode("utf-8")) - _MARGIN)
-    rest = range(len(sounds), len(rows))
-    if rest and max_bytes is None:
+    silent = range(len(sounds), len(rows))
+    if silent and max_bytes is None:
         message = (
             f"the sounds up to row {len(sounds):,} are all that a page can hold; save a part of the table"
         )
         raise InvalidRequestError(message, parameter="frame")
-    if rest:
-        left_out = sum(not rows.sounds.outline(row, _BINS).error for row in rest)
-        told = (
+    if silent:
+        left_out = sum(not rows.sounds.outline(row, _BINS).error for row in silent)
+        warning = (
             f"The sound of {left_out:,} of {len(rows):,} rows is not in this page: it would be larger than "
             f"{most / 1e6:,.0f} MB."
         )
-        above = (above or Html()) + element("p", element("strong", told))
-    return page(above, [*sounds, *[("", _NO_ROOM)] * len(rest)])
+        above = (above or Html()) + element("p", element("strong", warning))
+    return page(above, [*sounds, *[("", _NO_ROOM)] * len(silent)])
 
 
 def _held(rows: Rows) -> dict[str, Any]:
@@ -112,14 +112,14 @@ def _held(rows: Rows) -> dict[str, Any]:
 
 def _sounds(rows: Rows, room: int) -> list[tuple[str, str]]:
     """Return the sound and the note of each row. Rows whose sound does not fit have a note only."""
-    found: list[tuple[str, str]] = []
+    sounds: list[tuple[str, str]] = []
     room -= (len(_NO_ROOM) + 8) * len(rows)
     for data, note in _encoded(rows):
         room -= len(data) + 3 * len(note)
         if data and room < 0:
             break
-        found.append((data, note))
-    return found
+        sounds.append((data, note))
+    return sounds
 
 
 def _encoded(rows: Rows) -> Iterator[tuple[str, str]]:

@@ -68,8 +68,8 @@ class Rows:
         names = set(map(str, self.frame.columns))
         steps = (name.removesuffix("status") for name in names if name.endswith("status"))
         prefixes = [step for step in steps if {f"{step}error_type", f"{step}error"} <= names]
-        wrong = [(self.frame[f"{step}status"] == "error").to_numpy() for step in prefixes]
-        return np.flatnonzero(np.logical_or.reduce(wrong)).tolist() if wrong else []
+        failures = [(self.frame[f"{step}status"] == "error").to_numpy() for step in prefixes]
+        return np.flatnonzero(np.logical_or.reduce(failures)).tolist() if failures else []
 
     def keys(self) -> list[str]:
         """Return the key of each row: its index label as text, or its position if labels occur twice."""
@@ -78,7 +78,7 @@ class Rows:
 
     def named(self, row: int) -> str:
         """Return the beginning of a row's first text, by which a file of marks is compared with the table."""
-        column = next((one for one in self.layout.columns if one.kind == "text"), None)
+        column = next((column for column in self.layout.columns if column.kind == "text"), None)
         text = " ".join((self.text(row, column.title) or "").split()) if column else ""
         return text.lstrip("=+-@")[:80]
 
@@ -98,13 +98,15 @@ class Rows:
         for name, value in cells.items():
             self.frame.iat[row, list(self.frame.columns).index(name)] = value
         columns = {name: self.layout.by_title.get(str(name)) for name in cells}
-        return {one.title: cell_value(cells[name], one.kind) for name, one in columns.items() if one}
+        return {
+            column.title: cell_value(cells[name], column.kind) for name, column in columns.items() if column
+        }
 
     def piece(self, start: int, end: int) -> dict[str, list[Any]]:
         """Return the cells of some rows, by column, as plain JSON."""
-        part = self.frame.iloc[start:end]
+        frame = self.frame.iloc[start:end]
         cells = {
-            f"c:{column.title}": [cell_value(value, column.kind) for value in part[column.name].tolist()]
+            f"c:{column.title}": [cell_value(value, column.kind) for value in frame[column.name].tolist()]
             for column in self.layout.columns
         }
         noted = {f"n:{name}": values[start:end] for name, values in self.noted.items()}
@@ -162,10 +164,10 @@ class Rows:
         """Return the table with the columns ``mark``, ``rating`` and ``note``."""
         import pandas as pd
 
-        kept = self.frame.drop(columns=[name for name in NOTED if name in self.frame.columns])
+        frame = self.frame.drop(columns=[name for name in NOTED if name in self.frame.columns])
         text = text_dtype()
-        return kept.assign(
-            mark=pd.Series(self.noted["mark"], index=kept.index, dtype="bool"),
-            rating=pd.Series(pd.array(self.noted["rating"], dtype="Int64"), index=kept.index),
-            note=pd.Series([note or None for note in self.noted["note"]], index=kept.index, dtype=text),
+        return frame.assign(
+            mark=pd.Series(self.noted["mark"], index=frame.index, dtype="bool"),
+            rating=pd.Series(pd.array(self.noted["rating"], dtype="Int64"), index=frame.index),
+            note=pd.Series([note or None for note in self.noted["note"]], index=frame.index, dtype=text),
         )

@@ -45,16 +45,15 @@ def naming(source: Callable[..., Any], names: str = "") -> Callable[[F], F]:
     """Show keyword arguments of another function behind ``**options``, in ``help`` and in tab completion."""
 
     def show(function: F) -> F:
-        signature = inspect.signature(function)
-        given = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
-        theirs = {
-            name: one
-            for name, one in inspect.signature(source).parameters.items()
-            if one.kind is one.KEYWORD_ONLY
-        }
-        taken = [theirs[name] for name in names.split() or theirs]
-        parameters = [*(one for one in given if one.kind is not one.KEYWORD_ONLY), *taken]
-        parameters += [one for one in given if one.kind is one.KEYWORD_ONLY]
+        signature, options = inspect.signature(function), inspect.signature(source).parameters
+        fixed = [item for item in signature.parameters.values() if item.kind is not item.VAR_KEYWORD]
+        keywords = [item for item in fixed if item.kind is item.KEYWORD_ONLY]
+        added = [
+            item
+            for name, item in options.items()
+            if item.kind is item.KEYWORD_ONLY and name in (names.split() or options)
+        ]
+        parameters = [*(item for item in fixed if item not in keywords), *added, *keywords]
         function.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]  # help() reads it
         return function
 
@@ -108,8 +107,8 @@ class ShownTable:
         """Return the rows of a frame, whose columns have the roles of this table."""
         if not is_frame(frame):
             kind = f"{type(frame).__module__.partition('.')[0]}.{type(frame).__name__}"
-            way = "frame.to_pandas()" if hasattr(frame, "to_pandas") else "one"
-            message = f"a {kind} is not a pandas DataFrame; give {way}"
+            remedy = "frame.to_pandas()" if hasattr(frame, "to_pandas") else "one"
+            message = f"a {kind} is not a pandas DataFrame; give {remedy}"
             raise InvalidRequestError(message, parameter="frame")
         if len(frame) > _MAX_ROWS:
             message = f"{len(frame):,} rows are more than the {_MAX_ROWS:,} that a page can hold; give a part of them"

@@ -60,7 +60,7 @@ def static_table(
         view: The order and the filters of the browser: ``rows`` (the first positions), ``count`` and ``words``.
         max_bytes: Maximum size of all sounds.
     """
-    shown = [column for column in rows.layout.columns if column.shown][:_MAX_COLUMNS]
+    columns = [column for column in rows.layout.columns if column.shown][:_MAX_COLUMNS]
     room = max_bytes
     lines = []
     if view and view.get("words"):
@@ -73,14 +73,14 @@ def static_table(
         first = first or list(islice(noted, count))
         order = [*first, *(row for row in range(min(count, len(rows))) if row not in set(first))]
         view = None
-    differences = _differences(rows, order[:count], shown)
+    differences = _differences(rows, order[:count], columns)
     for row in order[:count]:
-        texts = _texts(rows, row, shown, differences)
+        texts = _texts(rows, row, columns, differences)
         if rows.layout.audio is None:
             lines.append(element("div", texts, style=_ROW))
             continue
-        sound, taken = _sound(rows, row, min(room, _MAX_CLIP_BYTES))
-        room -= taken
+        sound, size = _sound(rows, row, min(room, _MAX_CLIP_BYTES))
+        room -= size
         lines.append(element("div", element("div", sound, style=_SOUND), texts, style=_ROW))
     facts = [f"{view['count']:,} of {len(rows):,} rows" if view else f"{len(rows):,} rows"]
     facts += [str(words) for words in view["words"]] if view else []
@@ -100,13 +100,13 @@ def _all_noted(rows: Rows) -> Html | None:
     if not text:
         return None
     count = sum(any(values) for values in zip(*(rows.noted[name] for name in NOTED), strict=True))
-    told = f"Marks, ratings and notes of {count:,} rows, as a file for sl.show(frame, marks=file)"
+    summary = f"Marks, ratings and notes of {count:,} rows, as a file for sl.show(frame, marks=file)"
     if left_out:
-        told += f"; {left_out:,} notes have no room here and are in table.frame only"
+        summary += f"; {left_out:,} notes have no room here and are in table.frame only"
     block = element(
         "pre", text, style="white-space:pre-wrap;overflow-wrap:anywhere;max-height:200px;overflow:auto"
     )
-    return element("details", element("summary", told), block)
+    return element("details", element("summary", summary), block)
 
 
 def _sound(rows: Rows, row: int, room: int) -> tuple[object, int]:
@@ -149,12 +149,12 @@ def _texts(rows: Rows, row: int, columns: list[ShownColumn], differences: _Diffe
 def _judged(rows: Rows, row: int) -> Html | None:
     """Return the mark, the rating and the note of a row, or None without any."""
     mark, rating, note = (rows.noted[name][row] for name in NOTED)
-    parts = ["★ marked" if mark else "", f"rated {rating}" if rating else ""]
-    told = " · ".join(part for part in parts if part)
-    if not (told or note):
+    judgements = ["★ marked" if mark else "", f"rated {rating}" if rating else ""]
+    judged = " · ".join(judgement for judgement in judgements if judgement)
+    if not (judged or note):
         return None
     words = element("span", f" “{note}”", dir="auto", style="unicode-bidi:isolate") if note else None
-    return element("strong", told, words)
+    return element("strong", judged, words)
 
 
 def _named(rows: Rows, row: int, column: ShownColumn, differences: _Differences) -> Html | None:
@@ -169,7 +169,7 @@ def _cell(rows: Rows, row: int, column: ShownColumn, pieces: list[Piece] | None)
     if column.kind == "number":
         return value if isinstance(value, str) else _number(value, column.decimals)
     if column.kind == "list":
-        each = [element("span", one, dir="auto", style="unicode-bidi:isolate") for one in value]
+        each = [element("span", text, dir="auto", style="unicode-bidi:isolate") for text in value]
         return join(", ", each) if each else None
     lang = column.lang or rows.lang_of(row)
     if pieces is not None:
@@ -179,8 +179,8 @@ def _cell(rows: Rows, row: int, column: ShownColumn, pieces: list[Piece] | None)
 
 def _number(value: float, decimals: int) -> str:
     """Format a number with its decimals, or with three significant digits if those would mislead."""
-    plain = value == 0 or 0.5 * 10**-decimals <= abs(value) <= MAX_WHOLE
-    return f"{value:.{decimals}f}" if plain else f"{value:.3g}"
+    fixed = value == 0 or 0.5 * 10**-decimals <= abs(value) <= MAX_WHOLE
+    return f"{value:.{decimals}f}" if fixed else f"{value:.3g}"
 
 
 def _difference(pieces: list[Piece], lang: str) -> Html:

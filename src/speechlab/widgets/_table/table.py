@@ -276,9 +276,9 @@ class AudioTable(RefreshedWidget):
 
     def _on_sound(self, asked: dict[str, Any]) -> dict[str, Any] | tuple[dict[str, Any], bytes]:
         row = int(asked["row"])
-        missing = self._rows.sounds.missing(row)
-        if missing is not None:
-            return {"error": missing.words, "makeable": missing.makeable, "coming": missing.coming}
+        silence = self._rows.sounds.missing(row)
+        if silence is not None:
+            return {"error": silence.words, "makeable": silence.makeable, "coming": silence.coming}
         sound = self._rows.sounds.sound(row, preview=bool(asked.get("preview")))
         return {"content_type": sound.content_type, "note": sound.note}, sound.data
 

@@ -29,9 +29,11 @@ SAMPLES: Mapping[str, str] = {
 
 def languages_of(voice: Voice) -> list[str]:
     """Return the codes of a voice's languages, in the order in which the catalogue names them."""
-    named = voice.language.casefold()
-    codes = [code for code in languages_in(voice.language) if len(code) <= 3 and named != ANY_LANGUAGE]
-    return sorted(codes, key=lambda code: (named.find(code) < 0, named.find(code), code)) or [voice.language]
+    language = voice.language.casefold()
+    codes = [code for code in languages_in(voice.language) if len(code) <= 3 and language != ANY_LANGUAGE]
+    return sorted(codes, key=lambda code: (language.find(code) < 0, language.find(code), code)) or [
+        voice.language
+    ]
 
 
 def sample_of(voice: Voice) -> str:
@@ -112,7 +114,7 @@ def spoken_so_far(voices: int, failed: int, characters: int) -> str:
     """Return a sentence with the numbers of voices asked, failures and characters sent."""
     if not voices:
         return _COST
-    parts = [f"{voices - failed} spoken.", f"{characters:,} characters in all.", _COST]
+    sentences = [f"{voices - failed} spoken.", f"{characters:,} characters in all.", _COST]
     if failed:
-        parts.insert(1, f"{failed} failed: their rows say why.")
-    return " ".join(parts)
+        sentences.insert(1, f"{failed} failed: their rows say why.")
+    return " ".join(sentences)

@@ -106,7 +106,7 @@ class VoiceExplorer(AudioTable):
         self._stopping = False
         self._asked_for = 0
         frame = frame_of(self._catalogue)
-        shown = ShownTable(
+        table = ShownTable(
             frame,
             audio="audio",
             columns=seen_at_first(frame),
@@ -116,22 +116,22 @@ class VoiceExplorer(AudioTable):
             categories=("voice",),
         )
         for row in range(len(frame)):
-            shown.rows.replace(row, {}, _UNSPOKEN)
-        super().__init__(shown)
-        self._shown_table = shown
+            table.rows.replace(row, {}, _UNSPOKEN)
+        super().__init__(table)
+        self._shown_table = table
         self._make_controls(equal_level=equal_level)
         self.text = text
         self._tell()
 
     def __repr__(self) -> str:
-        spoken = sum(one is not None and one.clip is not None for one in self._now)
-        return f"VoiceExplorer({len(self._catalogue)} voices, {spoken} spoken, {len(self.voices)} marked)"
+        count = sum(result is not None and result.clip is not None for result in self._now)
+        return f"VoiceExplorer({len(self._catalogue)} voices, {count} spoken, {len(self.voices)} marked)"
 
     def static_html(self) -> Html:
         """Return the first rows as plain HTML; voices that have spoken, failed or are marked come first."""
-        answered = [(one.clip is None, row) for row, one in enumerate(self._now) if one is not None]
-        spoken = [row for _, row in sorted(answered)]
-        first = [*spoken, *(row for row in self.marked if row not in spoken)]
+        answered = [(result.clip is None, row) for row, result in enumerate(self._now) if result is not None]
+        answered_rows = [row for _, row in sorted(answered)]
+        first = [*answered_rows, *(row for row in self.marked if row not in answered_rows)]
         title = f"{self.title}: {self.text}" if self.text else self.title
         return self._shown_table.static(self._shown_table.static_rows, title=title, first=first)
 
@@ -224,28 +224,28 @@ class VoiceExplorer(AudioTable):
 
     def stop(self) -> None:
         """Stop the voices that have not finished."""
-        left = self._left(stop=True)
+        waiting = self._left(stop=True)
         if self._player is not None:
             self._player.stop()
-        for row, _ in left:
+        for row, _ in waiting:
             self._show_row(row, None, _STOPPED)
 
     def _left(self, *, stop: bool = False) -> list[tuple[int, str]]:
         """Remove voices that have not begun from the queue. The stop is set in the same step, so that none begins."""
         with self._turns:
             self._stopping |= stop
-            left, self._queue = list(self._queue), deque()
-        return left
+            waiting, self._queue = list(self._queue), deque()
+        return waiting
 
     def _meant(self) -> list[int]:
         return self.marked or ([self.chosen] if self.chosen >= 0 else [])
 
     def _row_of(self, voice: Voice | str) -> int:
-        wanted = voice if isinstance(voice, Voice) else self._catalogue.one(voice)
-        for row, one in enumerate(self._catalogue):
-            if one.id == wanted.id:
+        searched = voice if isinstance(voice, Voice) else self._catalogue.one(voice)
+        for row, candidate in enumerate(self._catalogue):
+            if candidate.id == searched.id:
                 return row
-        message = f"voice {wanted.short_name!r} is not among the displayed voices"
+        message = f"voice {searched.short_name!r} is not among the displayed voices"
         raise InvalidRequestError(message, parameter="voice")
 
     def _sentence_of(self, row: int) -> str:
@@ -253,15 +253,15 @@ class VoiceExplorer(AudioTable):
 
     def _start(self, rows: Iterable[int]) -> None:
         """Have the voices of some rows speak, in a separate thread."""
-        wanted = [(row, self._sentence_of(row)) for row in rows]
+        pairs = [(row, self._sentence_of(row)) for row in rows]
         with self._turns:
-            wanted = [one for one in wanted if one not in self._done and one not in self._queue]
-            self._queue.extend(wanted)
-            self._asked_for = len(wanted) if self._idle.is_set() else self._asked_for + len(wanted)
+            pairs = [pair for pair in pairs if pair not in self._done and pair not in self._queue]
+            self._queue.extend(pairs)
+            self._asked_for = len(pairs) if self._idle.is_set() else self._asked_for + len(pairs)
             begins = bool(self._queue) and self._idle.is_set()
             if begins:
                 self._idle.clear()
-        for row, _ in wanted:
+        for row, _ in pairs:
             self._show_row(row, None, _COMING)
         if begins:
             threading.Thread(target=self._work, name="speechlab-voices", daemon=True).start()
@@ -298,8 +298,8 @@ class VoiceExplorer(AudioTable):
         else:
             self._finish(row, spoken)
             if spoken.gone:  # each further voice would wait as long
-                for other, sentence in self._left():
-                    self._finish(other, replace(spoken, text=sentence))
+                for waiting_row, sentence in self._left():
+                    self._finish(waiting_row, replace(spoken, text=sentence))
 
     def _play(self, stream: SpeechStream) -> StreamPlayer:
         """Show a player of a voice that speaks, in place of the last one."""
@@ -324,8 +324,8 @@ class VoiceExplorer(AudioTable):
             sound = spoken.sound(level=self.equal_level) or NoSound(spoken.words, makeable=True)
         if instead is not _COMING:
             self._aloud.discard(row)
-        heard = spoken is not None and spoken.heard and self._player is not None and self._player.settle()
-        self.update(row, cells_of(spoken), sound=sound, heard=heard)
+        played = spoken is not None and spoken.heard and self._player is not None and self._player.settle()
+        self.update(row, cells_of(spoken), sound=sound, heard=played)
 
     # -- the form
 
@@ -349,10 +349,10 @@ class VoiceExplorer(AudioTable):
     def _tell(self) -> None:
         """Update the label of the button and the progress."""
         with self._telling:  # otherwise an older state could overwrite a newer one
-            meant = [(row, self._sentence_of(row)) for row in self._meant()]
-            left = [one for one in meant if one not in self._done]
-            self._speak.description = asked_for(left, any_meant=bool(meant))
-            self._speak.disabled = not left
+            pairs = [(row, self._sentence_of(row)) for row in self._meant()]
+            open_pairs = [pair for pair in pairs if pair not in self._done]
+            self._speak.description = asked_for(open_pairs, any_meant=bool(pairs))
+            self._speak.disabled = not open_pairs
             working = not self._idle.is_set()
             self._stop.disabled = not working
             ended = max(self._asked_for - len(self._queue) - 1, 0)
@@ -360,9 +360,9 @@ class VoiceExplorer(AudioTable):
             self._status.value = doing if working else self._spoken_so_far()
 
     def _spoken_so_far(self) -> str:
-        spoken = [one for one in self._now if one is not None]
+        results = [result for result in self._now if result is not None]
         characters = sum(len(text) for _, text in list(self._done))  # others may speak meanwhile
-        return spoken_so_far(len(spoken), sum(one.clip is None for one in spoken), characters)
+        return spoken_so_far(len(results), sum(result.clip is None for result in results), characters)
 
     def _another_sentence(self) -> None:
         with self._turns:
@@ -371,9 +371,9 @@ class VoiceExplorer(AudioTable):
             text = self._sentence_of(row)
             if row in coming or (now is not None and now.text == text):
                 continue
-            spoken = self._done.get((row, text))
-            if now is not None or spoken is not None:
-                self._show_row(row, spoken)
+            result = self._done.get((row, text))
+            if now is not None or result is not None:
+                self._show_row(row, result)
         self._tell()
 
     def _another_level(self) -> None:

@@ -95,7 +95,7 @@ def speak(
         StoppedError: The call was stopped.
     """
     formats = set(map(str, voice.formats))
-    streamed = next((one for one in _IN_PIECES if one in formats), None) if voice.streaming else None
+    streamed = next((name for name in _IN_PIECES if name in formats), None) if voice.streaming else None
     options: dict[str, Any] = {"voice": voice, "timeout": _TIMEOUT_S}
 
     def after_each() -> None:
@@ -110,7 +110,9 @@ def speak(
                 lab.stream_speech(text, format=streamed, **options) as stream,
             ):
                 return arrivals.listen(stream, after_each)
-        return lab.synthesize(text, format=next((one for one in _WHOLE if one in formats), "wav"), **options)
+        return lab.synthesize(
+            text, format=next((name for name in _WHOLE if name in formats), "wav"), **options
+        )
 
     if play is not None and streamed is not None:
         player = play(lab.stream_speech(text, format=streamed, **options))
@@ -141,8 +143,8 @@ def _spoken(text: str, clip: AudioClip, times: dict[str, Any], *, heard: bool = 
 
 def _failed(text: str, error: Exception | None) -> Spoken:
     alone = str(error.args[0]) if isinstance(error, APIError) and error.args else str(error)
-    gone = type(error) is APIConnectionError and not error.possibly_metered
-    return Spoken(text, error=_short(str(error)), words=_short(alone), gone=gone)
+    unreachable = type(error) is APIConnectionError and not error.possibly_metered
+    return Spoken(text, error=_short(str(error)), words=_short(alone), gone=unreachable)
 
 
 def _short(words: str) -> str:
