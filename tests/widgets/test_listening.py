@@ -142,10 +142,10 @@ def test_all_sounds_have_one_loudness_unless_it_is_switched_off(frame, sent):
     assert test.level_lufs == pytest.approx(-23.0)
     assert test.instructions[-1] == "All sounds are played at the same loudness."
     for token in shown_sounds(test)[:4]:
-        test._asked(test, {"type": "sound", "token": token}, [])
+        test._asked(test, {"type": "sound", "token": token, "ask": token}, [])
     found = [AudioClip.from_bytes(buffers[0]) for _, buffers in sent]
     checks = {token for trial in test.key["trials"] if trial["role"] == "check" for token in trial["sounds"]}
-    heard = [clip for clip, (told, _) in zip(found, sent, strict=True) if told["token"] not in checks]
+    heard = [clip for clip, (told, _) in zip(found, sent, strict=True) if told["ask"] not in checks]
     assert [loudness(clip) for clip in heard] == pytest.approx([-23] * len(heard), abs=0.1)
     assert all(bytes(buffers[0][:4]) == b"fLaC" for _, buffers in sent)
     off = ListeningTest(frame, equal_level=False)

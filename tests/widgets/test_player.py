@@ -39,7 +39,7 @@ def test_the_sound_travels_in_pieces_and_exactly_unless_another_format_is_asked_
     player = Player(sound, format=form)
     for piece, (start, end) in enumerate([(0, 10), (10, 20), (20, 25)]):
         [(told, data)] = asked(player, type="sound", clip=0, piece=piece)
-        assert (told["start"], told["end"]) == (start, end)
+        assert told["start"] == start
         assert sniff(data) == form
         if form in {"flac", "wav"}:
             assert "lossy" not in player.clips[0]["facts"]

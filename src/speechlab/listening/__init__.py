@@ -7,60 +7,24 @@ nothing. People reach it through :class:`speechlab.widgets.ListeningTest` and :f
 
 from __future__ import annotations
 
-from speechlab.listening._answers import (
-    COLUMNS as COLUMNS,
-)
-from speechlab.listening._answers import (
-    HIDDEN_REFERENCE_LEAST as HIDDEN_REFERENCE_LEAST,
-)
-from speechlab.listening._answers import (
-    read_key as read_key,
-)
-from speechlab.listening._answers import (
-    tidy_answers as tidy_answers,
-)
-from speechlab.listening._files import (
-    AnswerFile as AnswerFile,
-)
-from speechlab.listening._files import (
-    KeyTrial as KeyTrial,
-)
-from speechlab.listening._files import (
-    ListeningKey as ListeningKey,
-)
-from speechlab.listening._files import (
-    parse as parse,
-)
-from speechlab.listening._material import (
-    checked_words as checked_words,
-)
-from speechlab.listening._material import (
-    chosen_pairs as chosen_pairs,
-)
-from speechlab.listening._material import (
-    inquiries_of as inquiries_of,
-)
-from speechlab.listening._material import (
-    instructions_of as instructions_of,
-)
-from speechlab.listening._material import (
-    material_of as material_of,
-)
-from speechlab.listening._material import (
-    page_words as page_words,
-)
-from speechlab.listening._material import (
-    training_of as training_of,
-)
+from speechlab.listening._answers import COLUMNS as COLUMNS
+from speechlab.listening._answers import HIDDEN_REFERENCE_LEAST as HIDDEN_REFERENCE_LEAST
+from speechlab.listening._answers import read_key as read_key
+from speechlab.listening._answers import tidy_answers as tidy_answers
+from speechlab.listening._files import AnswerFile as AnswerFile
+from speechlab.listening._files import KeyTrial as KeyTrial
+from speechlab.listening._files import ListeningKey as ListeningKey
+from speechlab.listening._files import parse as parse
+from speechlab.listening._material import checked_words as checked_words
+from speechlab.listening._material import chosen_pairs as chosen_pairs
+from speechlab.listening._material import inquiries_of as inquiries_of
+from speechlab.listening._material import instructions_of as instructions_of
+from speechlab.listening._material import material_of as material_of
+from speechlab.listening._material import page_words as page_words
+from speechlab.listening._material import training_of as training_of
 from speechlab.listening._methods import ANCHORS_HZ as ANCHORS_HZ
 from speechlab.listening._methods import METHODS as METHODS
-from speechlab.listening._questions import (
-    Planner as Planner,
-)
-from speechlab.listening._questions import (
-    Stimulus as Stimulus,
-)
-from speechlab.listening._questions import (
-    check_count as check_count,
-)
+from speechlab.listening._questions import Planner as Planner
+from speechlab.listening._questions import Stimulus as Stimulus
+from speechlab.listening._questions import check_count as check_count
 from speechlab.listening._scale import pair_scale as pair_scale

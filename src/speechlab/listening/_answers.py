@@ -51,11 +51,7 @@ _WORST_MOS = 2.0
 
 
 def read_key(key: Any) -> ListeningKey | None:
-    """Return the key from a file, a mapping or a test.
-
-    Raises:
-        InvalidRequestError: The value is not a key, or the file cannot be read.
-    """
+    """Return the key from a file, a mapping or a test."""
     inner = getattr(key, "key", key)
     if inner is None or isinstance(inner, ListeningKey):
         return inner
@@ -69,11 +65,7 @@ def read_key(key: Any) -> ListeningKey | None:
 
 
 def tidy_answers(answers: Any, key: ListeningKey | None) -> pd.DataFrame:
-    """Return the answers as one table; see :func:`speechlab.evaluate.listening` for the allowed values.
-
-    Raises:
-        InvalidRequestError: A value is not a set of answers, does not match the key, or cannot be read.
-    """
+    """Return the answers as one table; see :func:`speechlab.evaluate.listening` for the allowed values."""
     frames = []
     for name, one in _each(answers):
         if is_frame(one):

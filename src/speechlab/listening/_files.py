@@ -22,41 +22,18 @@ class _Read(BaseModel):
 
 
 class KeyTrial(_Read):
-    """One question, with the systems behind its sounds.
-
-    Attributes:
-        id: Random name of the question in the page.
-        role: Role of the question: test, practice, or attention check.
-        item: The item, such as a sentence; the same for all systems.
-        sounds: System of each sound.
-        right: The sound that is the right answer, for ABX and for checks with a choice.
-        group: Number of the item in the order in which listeners get parts of them; -1 for questions to everybody.
-    """
+    """One question, with the systems behind its sounds."""
 
     id: _Token
     role: Role
     item: _Name
     sounds: Annotated[dict[_Token, _Name], Field(min_length=1)]
-    right: _Token | None = None
-    group: int = -1
+    right: _Token | None = None  # for ABX and for checks with a choice
+    group: int = -1  # number of the item in the order of parts; -1 for everybody
 
 
 class ListeningKey(_Read):
-    """The key of a listening test, for its author alone: the system of each sound.
-
-    Attributes:
-        format: Name and version of the file format.
-        test: Random name of the test.
-        title: Title of the page.
-        method: Method of the test.
-        question: The question to the listeners.
-        seed: Seed of the order.
-        systems: Names of the systems, in the author's order.
-        reference: Name of the hidden reference (MUSHRA).
-        anchors: Names of the anchors (MUSHRA), the lowest first.
-        trials: The questions.
-        items_per_listener: Number of items of a listener's part; 0 for all.
-    """
+    """The key of a listening test, for its author alone: the system of each sound."""
 
     format: Literal["speechlab listening key 1"]
     test: _Token
@@ -64,11 +41,11 @@ class ListeningKey(_Read):
     method: Literal["mos", "ab", "abx", "mushra"]
     question: str
     seed: int
-    systems: list[_Name]
+    systems: list[_Name]  # in the author's order
     reference: str | None = None
-    anchors: list[str] = []
+    anchors: list[str] = []  # the lowest first
     trials: list[KeyTrial]
-    items_per_listener: int = 0
+    items_per_listener: int = 0  # 0 for all
 
     def of_part(self, part: int) -> list[KeyTrial]:
         """Return the questions of a listener with a part of the items, and those to everybody.
@@ -112,16 +89,7 @@ _Model = TypeVar("_Model", bound=_Read)
 
 
 def parse(model: type[_Model], data: object, what: str) -> _Model:
-    """Read a file or a mapping.
-
-    Args:
-        model: :class:`ListeningKey` or :class:`AnswerFile`.
-        data: Bytes of JSON, or their content.
-        what: Name of the file, for messages.
-
-    Raises:
-        InvalidRequestError: The file is not of this kind; the message names the first wrong place.
-    """
+    """Read JSON or its content; a message names ``what`` it was and the first wrong place."""
     try:
         return (
             model.model_validate_json(_plain(data)) if isinstance(data, bytes) else model.model_validate(data)

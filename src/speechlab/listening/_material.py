@@ -115,21 +115,7 @@ def material_of(
     *,
     refers: bool,
 ) -> Material:
-    """Read the material from the table.
-
-    Args:
-        frame: The table.
-        audio: Column of the recordings.
-        system: Column of the systems.
-        item: Column of the items.
-        text: Column of a text that listeners see, or None.
-        language: Column of the language of that text, or a tag.
-        reference: The reference system, with which others are compared.
-        refers: Whether the method has a reference.
-
-    Raises:
-        InvalidRequestError: A column or a name is missing, or a system has two recordings of an item.
-    """
+    """Read the material from the columns of a table; ``refers`` for a method with a reference."""
     hint = "Name the columns with audio=, system= and item="
     require_columns(frame, audio, system, item, *([] if text is None else [text]), hint=hint)
     rows: dict[tuple[str, str], int] = {}

@@ -9,37 +9,19 @@ ANCHORS_HZ = {"anchor 3.5 kHz": 3_500.0, "anchor 7 kHz": 7_000.0}
 
 
 class Method(NamedTuple):
-    """A method of a listening test.
+    """A method of a listening test."""
 
-    Attributes:
-        measure: Name of a system's mean.
-        difference: Name of a pair's difference.
-        scale: Scale of the answers, for the agreement.
-        digits: Number of displayed decimals.
-        smallest: Default of the smallest difference that matters.
-        largest: Largest possible difference.
-        ratings: Lowest and highest rating; None for a choice instead of a rating.
-    """
-
-    measure: str
-    difference: str
-    scale: str
+    measure: str  # name of a system's mean
+    difference: str  # name of a pair's difference
+    scale: str  # of the answers, for their agreement
     digits: int
-    smallest: float
-    largest: float
-    ratings: tuple[int, int] | None = None
+    smallest: float  # difference that matters, by default
+    largest: float  # possible difference
+    ratings: tuple[int, int] | None = None  # lowest and highest; None for a choice
 
 
 METHODS = {
-    "mos": Method(
-        "mean opinion score",
-        "difference of means",
-        "ordinal",
-        2,
-        0.2,
-        4.0,
-        (1, 5),
-    ),
+    "mos": Method("mean opinion score", "difference of means", "ordinal", 2, 0.2, 4.0, (1, 5)),
     "ab": Method(
         "share preferred",
         "share preferring the first less share preferring the second",
@@ -48,21 +30,6 @@ METHODS = {
         0.2,
         1.0,
     ),
-    "abx": Method(
-        "share right",
-        "share right less 0.5",
-        "nominal",
-        2,
-        0.15,
-        0.5,
-    ),
-    "mushra": Method(
-        "MUSHRA score",
-        "difference of means",
-        "interval",
-        1,
-        5.0,
-        100.0,
-        (0, 100),
-    ),
+    "abx": Method("share right", "share right less 0.5", "nominal", 2, 0.15, 0.5),
+    "mushra": Method("MUSHRA score", "difference of means", "interval", 1, 5.0, 100.0, (0, 100)),
 }

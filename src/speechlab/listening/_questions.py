@@ -20,65 +20,39 @@ _MAX_QUESTIONS = 2_000
 
 
 class Stimulus(NamedTuple):
-    """The recording of a sound, and its treatment.
-
-    Attributes:
-        row: Row of the recording in the table.
-        kind: ``"clip"`` for no treatment, ``"noise"`` for added noise, or the name of an anchor.
-        seed: Seed of the dither and the noise.
-    """
+    """The recording of a sound, and its treatment."""
 
     row: int
-    kind: str
-    seed: int
+    kind: str  # ``"clip"``, ``"noise"`` for added noise, or the name of an anchor
+    seed: int  # of the dither and the noise
 
 
 @dataclass(frozen=True)
 class Material:
-    """The recordings and texts of a test.
+    """The recordings and texts of a test."""
 
-    Attributes:
-        rows: Row of the table by item and system.
-        items: Names of the items, in order.
-        systems: Names of the systems, in order.
-        texts: Text of an item and its language, if listeners see it.
-        reference: The reference system (MUSHRA).
-    """
-
-    rows: Mapping[tuple[str, str], int]
+    rows: Mapping[tuple[str, str], int]  # of the table, by item and system
     items: Sequence[str]
     systems: Sequence[str]
-    texts: Mapping[str, tuple[str, str]]
+    texts: Mapping[str, tuple[str, str]]  # text of an item and its language, if listeners see it
     reference: str | None
 
 
 @dataclass
 class Questions:
-    """The questions.
-
-    Attributes:
-        test: Name of the test.
-        order_seed: Seed of each listener's order.
-        shown: The questions for the browser.
-        key: The questions for the author, with the systems.
-        sounds: Recording and treatment of each sound.
-    """
+    """The questions."""
 
     test: str
-    order_seed: str
-    shown: list[dict[str, Any]] = field(default_factory=list)
-    key: list[KeyTrial] = field(default_factory=list)
+    order_seed: str  # of each listener's order
+    shown: list[dict[str, Any]] = field(default_factory=list)  # for the browser
+    key: list[KeyTrial] = field(default_factory=list)  # for the author
     sounds: dict[str, Stimulus] = field(default_factory=dict)
 
 
 def asked_of(
     material: Material, method: str, pairs: Sequence[tuple[str, str]], item: str
 ) -> list[tuple[str, ...]]:
-    """Return the systems of each question about an item.
-
-    Raises:
-        InvalidRequestError: An item lacks a recording for MUSHRA.
-    """
+    """Return the systems of each question about an item."""
     rows, systems = material.rows, material.systems
     if method == "mos":
         return [(system,) for system in systems if (item, system) in rows]
@@ -97,11 +71,7 @@ def asked_of(
 def check_count(
     material: Material, method: str, pairs: Sequence[tuple[str, str]], training: Sequence[str]
 ) -> None:
-    """Check the number of questions before the recordings are read.
-
-    Raises:
-        InvalidRequestError: No question would count, there are too many questions, or MUSHRA lacks a recording.
-    """
+    """Refuse too many questions, or none that counts, before the recordings are read."""
     systems = material.systems
     if method != "mos" and len(systems) == 1:
         message = (
@@ -133,16 +103,7 @@ def check_count(
 
 
 class Planner:
-    """Makes the questions of a test; all names are random, drawn from the seed.
-
-    Args:
-        material: The recordings and texts.
-        method: Method of the test.
-        seed: A whole number that listeners do not know, and other values that distinguish this test from others.
-        pairs: Pairs of systems to compare; none for all.
-        training: Practice items.
-        checks: Number of attention checks.
-    """
+    """Makes the questions of a test; all names are random, drawn from a seed that listeners do not know."""
 
     def __init__(
         self,
@@ -174,11 +135,7 @@ class Planner:
         return token
 
     def make(self, rate: Callable[[int], int]) -> Questions:
-        """Make the questions of all items.
-
-        Args:
-            rate: Function from the row of a recording to its sample rate in Hz.
-        """
+        """Make the questions of all items; ``rate`` gives the sample rate in Hz of a row."""
         tested = [item for item in self._material.items if item not in self._training]
         for item in self._training:
             self._ask(item, "training", rate)

@@ -16,8 +16,7 @@ from speechlab.widgets._table.table import AudioTable, show
 
 if TYPE_CHECKING:
     from speechlab.widgets._editor.editor import SegmentEditor
-    from speechlab.widgets._errors.browser import ErrorBrowser
-    from speechlab.widgets._errors.references import ReferenceBrowser
+    from speechlab.widgets._errors.browser import ErrorBrowser, ReferenceBrowser
     from speechlab.widgets._errors.systems import shown_errors as shown_errors
     from speechlab.widgets._listening.test import ListeningTest
     from speechlab.widgets._player.player import Player
@@ -48,8 +47,7 @@ def __getattr__(name: str) -> Any:
     if name not in __all__ and name != "shown_errors":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from speechlab.widgets._editor.editor import SegmentEditor
-    from speechlab.widgets._errors.browser import ErrorBrowser
-    from speechlab.widgets._errors.references import ReferenceBrowser
+    from speechlab.widgets._errors.browser import ErrorBrowser, ReferenceBrowser
     from speechlab.widgets._errors.systems import shown_errors
     from speechlab.widgets._listening.test import ListeningTest
     from speechlab.widgets._player.player import Player

@@ -27,34 +27,17 @@ _SHOWN = ("start", "end", "text", "speaker")
 
 
 class EditedRow(NamedTuple):
-    """One segment in the form of the browser.
-
-    Attributes:
-        start: Start in seconds.
-        end: End in seconds, not before the start.
-        text: Text of the segment.
-        speaker: Name of the speaker; empty if unknown.
-        like: Position in the given frame of the row whose other columns it has; -1 for none.
-    """
+    """One segment in the form of the browser, in seconds."""
 
     start: float
     end: float
     text: str
     speaker: str
-    like: int
+    like: int  # position in the given frame of the row whose other columns it has; -1 for none
 
 
 class EditedRows:
-    """Segments with ids that do not change when segments are moved; ids of given segments are their positions.
-
-    Args:
-        given: A segment frame of one recording.
-        file: Name of the recording for added rows, if the frame has none.
-        duration_s: Duration of the recording in seconds; no segment can be moved beyond it.
-
-    Raises:
-        InvalidRequestError: The frame has several recordings, or too many rows.
-    """
+    """The segments of one recording, with ids that they keep when moved; of given ones, the positions."""
 
     def __init__(self, given: pd.DataFrame, file: str, duration_s: float) -> None:
         files = [name for name in given["file"].unique() if name]
@@ -95,15 +78,7 @@ class EditedRows:
         return sorted(self._rows.items(), key=lambda item: (item[1].start, item[1].end))
 
     def edit(self, put: Iterable[Any], removed: Iterable[Any]) -> None:
-        """Apply edits of the browser: all of them or none.
-
-        Args:
-            put: ``[id, start, end, text, speaker, like]`` of each new or changed row.
-            removed: Ids of the removed rows.
-
-        Raises:
-            ValueError: A row does not exist, or its values are not valid.
-        """
+        """Apply rows ``[id, start, end, text, speaker, like]`` and removals by id: all, or none (ValueError)."""
         rows = dict(self._rows)
         for number in removed:
             rows.pop(number, None)

@@ -28,23 +28,14 @@ _RATED = ("error_rate", "errors", "error_classes", "confusions")
 
 
 class ErrorTable(NamedTuple):
-    """A table of errors, the worst rows first.
-
-    Attributes:
-        frame: The table.
-        reference: Column of references.
-        hypotheses: Columns of hypotheses.
-        shown: Columns that are visible at first.
-        categories: Columns whose texts are categories.
-        names: Names of the two systems; empty for one system.
-    """
+    """A table of errors, the worst rows first."""
 
     frame: pd.DataFrame
     reference: Any
     hypotheses: tuple[Any, ...]
     shown: list[Any]
     categories: list[Any]
-    names: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()  # of the two systems
 
 
 def shown_errors(
@@ -106,17 +97,7 @@ def _table_of(
 
 
 def errors_of_one(scored: pd.DataFrame, reference: Any, hypothesis: Any, language: Any) -> ErrorTable:
-    """Return the errors of a system.
-
-    Args:
-        scored: A scored table; a table without scores is scored first.
-        reference: Column of references; a scored table without it uses its normalised references.
-        hypothesis: Column of hypotheses; a scored table without it uses its normalised hypotheses.
-        language: Column with the language of each row, or the language of all.
-
-    Raises:
-        InvalidRequestError: A column is missing.
-    """
+    """Return the errors of a system; columns that a scored table lacks are replaced by its normalised texts."""
     frame = with_errors(scored, reference, hypothesis, language)
     references = reference if reference in frame.columns else "reference_normalized"
     hypotheses = hypothesis if hypothesis in frame.columns else "hypothesis_normalized"
@@ -143,18 +124,7 @@ def errors_of_two(
     hypotheses: tuple[Any, Any],
     language: Any,
 ) -> ErrorTable:
-    """Return the errors of two systems, the rows first in which they differ most.
-
-    Args:
-        tables: A table for each system, with the same rows by their index; scored, or to be scored.
-        names: Names of the systems.
-        reference: Column of references.
-        hypotheses: Column of hypotheses of each system.
-        language: Column with the language of each row, or the language of all.
-
-    Raises:
-        InvalidRequestError: A column is missing, or the tables do not belong together.
-    """
+    """Return the errors of two systems, whose tables have one index; the rows first in which they differ most."""
     first = with_errors(tables[0], reference, hypotheses[0], language)
     second = with_errors(tables[1], reference, hypotheses[1], language)
     _check_rows(first, second)

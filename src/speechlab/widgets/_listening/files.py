@@ -28,22 +28,7 @@ _DOUBT = 1.25
 def write_files(
     path: str | os.PathLike[str], key: ListeningKey, make_page: Callable[[], str], key_name: str | None = None
 ) -> Path:
-    """Write the page of a test and its key.
-
-    Args:
-        path: The page.
-        key: The key, which is written to the folder of the page.
-        make_page: Function that makes the page. It is called after the check that no other test's key is lost.
-        key_name: Name of the file of the key; None for that of the page.
-
-    Returns:
-        The path of the page.
-
-    Raises:
-        InvalidRequestError: A file with the name of the key is the key of another test, or is not a key; or the path
-            is a folder.
-        OSError: A file cannot be read or written.
-    """
+    """Write the page, which is made once the key of no other test would be lost, and the key to its folder."""
     file = user_path(path)
     beside = file.with_name(key_name or f"{file.stem}.key.json")
     if file.is_dir():
@@ -84,12 +69,7 @@ def encoded_sounds(
     *,
     progress: bool = False,
 ) -> dict[str, str]:
-    """Return the sounds of a page as base64 of FLAC, by their names in order. Those in ``encoded`` are made already.
-
-    Raises:
-        InvalidRequestError: The sounds exceed the size of a page (estimated from a few of them if the result is
-            clear), or the file of a recording is gone.
-    """
+    """Return the sounds of a page as base64 of FLAC, by their names in order; those in ``encoded`` exist already."""
     names = sorted(sounds)
     texts = {} if encoded is None else encoded
 

@@ -33,12 +33,7 @@ _STOP_DB = 60.0
 
 
 class Stimuli:
-    """The recordings of a test, at one loudness.
-
-    Attributes:
-        level_lufs: The common loudness in LUFS; NaN if the recordings keep their own levels.
-        digest: Digest that identifies the recordings.
-    """
+    """The recordings of a test at one loudness, and a digest that identifies them."""
 
     def __init__(
         self, cells: Sequence[Any], names: Sequence[str], *, equal_level: bool, progress: bool = False
@@ -89,14 +84,7 @@ class Stimuli:
         return int(self._sizes[sound.row])
 
     def data(self, sound: Stimulus) -> bytes:
-        """Return a sound as FLAC with 16 bits.
-
-        Dither of one step gives equal recordings different bytes, so that the hidden reference cannot be found by a
-        comparison of bytes.
-
-        Raises:
-            InvalidRequestError: The file of the recording is gone.
-        """
+        """Return a sound as FLAC with 16 bits."""
         clip = self._clip(sound.row)
         random = np.random.default_rng(sound.seed)
         samples = clip.samples * self._gains[sound.row]
@@ -104,6 +92,7 @@ class Stimuli:
             samples = _low_passed(samples, clip.sample_rate, ANCHORS_HZ[sound.kind])
         elif sound.kind == "noise":
             samples = _noisy(samples, random)
+        # equal recordings get different bytes, so that no comparison of them tells the hidden reference
         shape = samples.shape
         dither = (random.random(shape, np.float32) - random.random(shape, np.float32)) * np.float32(_STEP)
         dithered = np.clip(samples + dither, -1.0, 1.0).astype(np.float32)
@@ -120,15 +109,10 @@ def _noisy(samples: NDArray[np.float32], random: np.random.Generator) -> NDArray
 
 
 def _low_passed(samples: NDArray[np.float32], rate: int, cutoff_hz: float) -> NDArray[np.float32]:
-    """Return low-passed samples, without a delay.
+    """Return samples, shape (frames,) or (frames, channels), low-passed without a delay.
 
     The response is flat within 0.1 dB up to the cutoff, and 60 dB down from 500 Hz above it. ITU-R BS.1534-3 requires
     25 dB there, and 50 dB another 500 Hz above. The filter is a sinc with Kaiser's window (J. F. Kaiser, 1974).
-
-    Args:
-        samples: Shape (frames,) or (frames, channels).
-        rate: Sample rate in Hz, above twice the start of the stop band.
-        cutoff_hz: End of the pass band in Hz.
     """
     width = _STOP_HZ / rate
     half = math.ceil((_STOP_DB - 7.95) / (14.36 * width) / 2)

@@ -345,7 +345,7 @@ class ListeningTest(LiveWidget):
         if stimulus is None:
             return None
         try:
-            return {"type": "sound", "token": token, "error": None}, self._stimuli.data(stimulus)
+            return {}, self._stimuli.data(stimulus)
         except InvalidRequestError:  # whose message names the system
             return {"error": "The recording can no longer be read. Please tell the author of this test."}
 

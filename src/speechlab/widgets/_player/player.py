@@ -257,8 +257,7 @@ class Player(LiveWidget):
     # -- from the browser
 
     def _on_sound(self, asked: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
-        piece = piece_of(self._sounds[asked["clip"]], int(asked["piece"]), self._format)
-        return {"start": piece.start_s, "end": piece.end_s, "lead": piece.lead_s}, piece.data
+        return piece_of(self._sounds[asked["clip"]], int(asked["piece"]), self._format)
 
     def _on_peaks(self, asked: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
         reader, start_s, end_s, count = self._part(asked)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -39,26 +39,8 @@ _BEGINNING_S = 30.0
 _WIDTH = 480
 
 
-class SentPiece(NamedTuple):
-    """Sound for a browser: a file, and the beginning of its played part in the recording and in the file."""
-
-    data: bytes
-    start_s: float
-    end_s: float
-    lead_s: float
-
-
 def readers_of(audio: Any, title: str | None) -> dict[str, SoundReader]:
-    """Return the recordings by their names.
-
-    Args:
-        audio: A clip, a path, bytes, a transcript with its audio; or a mapping of names to these.
-        title: Name of a single recording.
-
-    Raises:
-        AudioError: A value is not a recording, or is empty.
-        FileNotFoundError: A file does not exist.
-    """
+    """Return the recordings by their names; ``title`` names a single one."""
     if isinstance(audio, Mapping):
         if not audio:
             raise AudioError("the mapping of clips is empty; give at least one name with its clip")
@@ -76,10 +58,7 @@ def _reader(audio: Any) -> SoundReader:
 
 
 def described(readers: Mapping[str, SoundReader], sound_format: str) -> list[dict[str, Any]]:
-    """Return the description of each recording for the browser.
-
-    The ``gain`` of a recording gives it the level of the quietest recording that is not silent.
-    """
+    """Describe each recording for the browser; its ``gain`` leads to the level of the quietest that is not silent."""
     levels = [reader.rms_dbfs() for reader in readers.values()]
     quietest = min((level for level in levels if math.isfinite(level)), default=0.0)
     descriptions = []
@@ -112,13 +91,8 @@ def _length(reader: SoundReader) -> str:
     )
 
 
-def piece_of(reader: SoundReader, number: int, sound_format: str) -> SentPiece:
-    """Return one of the pieces of ten seconds in which a recording is sent.
-
-    Raises:
-        AudioError: The piece does not exist, or can no longer be read.
-        OSError: The file is gone.
-    """
+def piece_of(reader: SoundReader, number: int, sound_format: str) -> tuple[dict[str, float], bytes]:
+    """Return a file of ten seconds, and where its played part begins in the recording and in the file, in seconds."""
     start, end = number * PIECE_S, min((number + 1) * PIECE_S, reader.duration_s)
     if not 0 <= start < end:
         raise AudioError(f"there is no piece {number}")
@@ -126,21 +100,11 @@ def piece_of(reader: SoundReader, number: int, sound_format: str) -> SentPiece:
     clip = reader.read(start - lead, end + lead)
     clip = clip if clip.channels <= 2 else clip.to_mono()
     data = sound_preview(clip).data if sound_format == "ogg" else clip.encode(sound_format)
-    return SentPiece(data, start, end, lead)
+    return {"start": start, "lead": lead}, data
 
 
 def spectrogram_of(reader: SoundReader, start_s: float, end_s: float, columns: int) -> tuple[bytes, float]:
-    """Draw a spectrogram of the upper 65 dB, dark for high energy, on a transparent background.
-
-    Each column is one Hann window of 20 ms around its time.
-
-    Returns:
-        The bytes of a PNG, and its highest frequency in Hz.
-
-    Raises:
-        AudioError: The section is too long, or cannot be read.
-        OSError: The file is gone.
-    """
+    """Return a PNG of the upper 65 dB, dark on transparent, a Hann window of 20 ms a column; and its top in Hz."""
     if end_s - start_s > MAX_SPECTROGRAM_S:
         raise AudioError(f"zoom in: a spectrogram shows at most {MAX_SPECTROGRAM_S / 60:.0f} minutes")
     rate = reader.sample_rate

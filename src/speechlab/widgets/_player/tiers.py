@@ -18,16 +18,7 @@ Tier = dict[str, Any]
 
 
 def tiers_of(segments: Any, duration_s: float, lang: str) -> list[Tier]:
-    """Return tiers of segments: one for each name of a mapping, or a single one without a name.
-
-    Args:
-        segments: A DataFrame, a transcript, an iterable of segments; or a mapping of names to these.
-        duration_s: Duration of the recording in seconds; segments that end later are cut there.
-        lang: Language of tiers without their own.
-
-    Raises:
-        AudioError: A value is not a segment.
-    """
+    """Return a tier for each name of a mapping, or one without a name; segments end with the recording."""
     if segments is None:
         return []
     if not isinstance(segments, Mapping) or set(segments) & {"start", "end"}:

@@ -202,11 +202,7 @@ class Recorder(RefreshedWidget):
 
 
 class IncomingTake:
-    """The received part of a take.
-
-    Args:
-        max_s: Maximum length of a take in seconds.
-    """
+    """The received part of a take of at most ``max_s`` seconds."""
 
     def __init__(self, max_s: float) -> None:
         self._max_s = max_s
@@ -214,11 +210,7 @@ class IncomingTake:
         self._bytes = 0
 
     def add(self, number: Any, rate: Any, data: bytes) -> None:
-        """Keep a chunk of 16-bit samples. A chunk that was received before is not replaced.
-
-        Raises:
-            ValueError: The values are not a chunk, or the take would be too long.
-        """
+        """Keep a chunk of 16-bit samples, unless it was received before. ValueError: it is not valid."""
         if not is_whole_number(number) or not 0 <= number < 1_000_000:
             raise ValueError(f"{number!r} is not the number of a chunk")
         if not data or len(data) % 2 or len(data) > _MAX_CHUNK_BYTES:
@@ -240,11 +232,7 @@ class IncomingTake:
 
 
 def checked_rate(rate: Any) -> int:
-    """Check a sample rate in Hz, and return it.
-
-    Raises:
-        ValueError: No microphone has this rate.
-    """
+    """Return a sample rate in Hz. ValueError: no microphone has it."""
     slowest, fastest = _RATES
     if not is_whole_number(rate) or not slowest <= rate <= fastest:
         raise ValueError(f"{rate!r} is not a sample rate of a microphone")
@@ -258,11 +246,7 @@ def _id_in(message: dict[str, Any]) -> str:
 
 
 def _take_s(given: object) -> float:
-    """Check the maximum length of a take in seconds, and return it.
-
-    Raises:
-        InvalidRequestError: The value is not a number of seconds within the limits.
-    """
+    """Return the maximum length of a take in seconds, or refuse it."""
     if not is_number(given) or not 0 < given <= _LONGEST_S:
         raise refused("max_s", given, f"more than 0 and at most {_LONGEST_S:.0f} seconds")
     return float(given)

@@ -88,30 +88,17 @@ def style_sheet(*sheets: Path) -> str:
 def page_of(
     title: str,
     module: str,
-    stand_in: Path,
+    stand_in: Path,  # a module that replaces the kernel
     style: str,
-    held: Mapping[str, str],
+    held: Mapping[str, str],  # data of the stand-in by the id of its element, of json_text
     *,
     lang: str = "en",
-    later: Mapping[str, str] | None = None,
+    later: Mapping[str, str] | None = None,  # as held, but large: read after the widget is shown
     noscript: str = "This page needs JavaScript, which it holds itself.",
     above: Html | None = None,
     below: Html | None = None,
 ) -> str:
-    """Return the page, whose content security policy forbids all requests.
-
-    Args:
-        title: Title of the page.
-        module: Source of the widget.
-        stand_in: Module that replaces the kernel and shows the widget in the element ``widget``.
-        style: Style sheet of the widget.
-        held: Data of the stand-in by the id of its element, as JSON that :func:`json_text` wrote.
-        lang: Language of the page.
-        later: Further, large data in the same form, which is read after the widget is shown.
-        noscript: Text for browsers without scripts.
-        above: Markup before the widget, for a page with more than the widget.
-        below: Markup after the widget.
-    """
+    """Return the page, whose content security policy forbids all requests."""
     script = module.replace("export default ", "const widget = ") + "\n" + module_source(stand_in)
     css = _STYLE + style if above is None else f"{page_style()}{_WIDE}{style}"  # none of it is escaped
     return _PAGE.format(

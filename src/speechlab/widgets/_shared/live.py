@@ -118,12 +118,7 @@ class RefreshedWidget(LiveWidget):
         self._later.start()
 
     def _show_again(self, *, with_view: bool = False) -> None:
-        """Replace the HTML in the notebook by the current HTML. The live view continues.
-
-        Args:
-            with_view: Also update in notebooks that show the widget itself. Their view ends, and begins again if the
-                widget is still to be shown.
-        """
+        """Replace the HTML in the notebook; ``with_view`` also where the host shows the widget, which begins anew."""
         if self._shown is not None and (with_view or _output_form() != "live"):
             bundle, metadata = self._output()
             self._shown.update(bundle, raw=True, **({"metadata": metadata} if metadata else {}))

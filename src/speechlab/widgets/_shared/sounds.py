@@ -57,11 +57,7 @@ class Outline(NamedTuple):
 
 
 def recording_in(cell: Any) -> AudioClip | bytes | Path:
-    """Return the clip, the bytes or the path in a cell; of a transcript, its audio.
-
-    Raises:
-        AudioError: The cell is empty, or the value is not a recording.
-    """
+    """Return the clip, the bytes or the path in a cell, of a transcript its audio. AudioError: it has none."""
     inner = getattr(cell, "audio", cell)
     if isinstance(inner, AudioClip):
         return inner
@@ -114,16 +110,7 @@ class Sounds:
                     cache.pop(key, None)
 
     def sound(self, row: int, *, preview: bool = False) -> Sound:
-        """Return the sound of a row.
-
-        Args:
-            row: Position of the row.
-            preview: Return the preview also for a small sound.
-
-        Raises:
-            AudioError: The row has no sound, or the value is not a recording.
-            OSError: The file cannot be read.
-        """
+        """Return the sound of a row, or its preview. AudioError, OSError: it has none, or it cannot be read."""
         exact = None if preview else _exact(recording_in(self._cells[row]))
         if exact is not None and len(exact.data) <= _MAX_EXACT_BYTES:
             return exact
@@ -135,12 +122,7 @@ class Sounds:
         return Sound(data, CONTENT_TYPES[AudioFormat.OGG], note)
 
     def preview_url(self, row: int, max_bytes: int) -> str:
-        """Return the preview of a row as a data URL, which is kept for the next HTML of a notebook.
-
-        Raises:
-            AudioError: The row has no sound, or the value is not a recording.
-            OSError: The file cannot be read.
-        """
+        """Return the preview of a row as a data URL, which is kept for the next HTML of a notebook."""
         key = row, max_bytes
         url = self._previews.get(key)
         if url is None:
@@ -150,12 +132,7 @@ class Sounds:
         return url
 
     def clip(self, row: int, limits: DecodeLimits | None = None) -> AudioClip:
-        """Return the sound of a row as a clip.
-
-        Raises:
-            AudioError: The row has no sound, or the value is not a recording.
-            OSError: The file cannot be read.
-        """
+        """Return the sound of a row as a clip. AudioError, OSError: it has none, or it cannot be read."""
         recording = recording_in(self._cells[row])
         if isinstance(recording, bytes):
             clip = AudioClip.from_bytes(recording, limits)

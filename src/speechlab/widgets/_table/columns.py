@@ -60,24 +60,14 @@ _LOOKED_AT = 50
 
 @dataclass(frozen=True)
 class ShownColumn:
-    """A column of the widget.
-
-    Attributes:
-        name: Name of the column in the table.
-        title: The name as text.
-        kind: Kind of the column, which determines sorting, filters and display.
-        shown: Whether the column is visible at first.
-        lang: Language code of all texts; empty if each row has its own, or the language is unknown.
-        compared: Whether the texts are shown as differences from those of the reference.
-        decimals: Number of decimals, for numbers.
-    """
+    """A column of the widget."""
 
     name: Any
     title: str
     kind: Kind
     shown: bool = True
-    lang: str = ""
-    compared: bool = False
+    lang: str = ""  # of all texts; empty if each row has its own
+    compared: bool = False  # whether it is shown as differences from the reference
     decimals: int = 0
 
     def described(self) -> dict[str, Any]:
@@ -99,21 +89,13 @@ class ShownColumn:
 
 @dataclass(frozen=True)
 class Layout:
-    """The columns of a table by their roles.
+    """The columns of a table by their roles."""
 
-    Attributes:
-        audio: Name of the column of recordings, or None for a table without recordings.
-        columns: The other columns, in order.
-        reference: Title of the column of references; empty for none.
-        language: Name of the column with the language of each row, or None.
-        lang: Language code of all rows, or empty.
-    """
-
-    audio: Any
+    audio: Any  # name of the column of recordings, or None
     columns: tuple[ShownColumn, ...]
-    reference: str = ""
-    language: Any = None
-    lang: str = ""
+    reference: str = ""  # title of the column
+    language: Any = None  # name of the column with the language of each row
+    lang: str = ""  # language of all rows
     by_title: Mapping[str, ShownColumn] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -142,22 +124,7 @@ def layout_of(
     aside: Iterable[str] = (),
     silent: bool = False,
 ) -> Layout:
-    """Determine the roles of the columns of a table.
-
-    Args:
-        frame: The table.
-        audio: Name of the column of recordings; None to detect it.
-        columns: Names of the columns that are visible at first, in order; None for a default choice.
-        reference: Name of the column of references; None to detect it, if there are columns of hypotheses.
-        hypotheses: Name or names of the columns of hypotheses; None to detect them by name.
-        language: Name of a column with languages, or the language of all rows; None for a column ``language``.
-        categories: Names of columns that are categories, for any number of distinct texts.
-        aside: Names of columns that are shown in another form.
-        silent: Whether a table without recordings is allowed.
-
-    Raises:
-        InvalidRequestError: A column is missing, or no column has recordings.
-    """
+    """Determine the roles of the columns; ``categories`` have any number of texts, ``aside`` are left out."""
     _check_names(frame)
     sound = _audio_column(frame, audio, silent=silent)
     visible = None if columns is None else column_names(columns, "columns")

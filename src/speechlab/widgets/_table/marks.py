@@ -28,10 +28,7 @@ _FORMULA = re.compile(r"[=+\-@\t\r]")
 
 
 def marks_text(rows: Rows) -> tuple[str, int]:
-    """Return the marked, rated and noted rows as CSV of at most 50 kB, and the number of notes left out.
-
-    A text of more than 20 kB is packed (zlib, base64). :func:`take_marks` reads both.
-    """
+    """Return what is noted as CSV of at most 50 kB, packed above 20 kB; and the number of notes left out."""
     noted = [
         (row, *values)
         for row, values in enumerate(zip(*(rows.noted[name] for name in NOTED), strict=True))
@@ -64,12 +61,7 @@ def _written(rows: Rows, noted: list[Any]) -> str:
 
 
 def take_marks(rows: Rows, path: str | os.PathLike[str]) -> None:
-    """Put the marks, ratings and notes of a file into the rows with the same keys.
-
-    Raises:
-        InvalidRequestError: The file is not one of marks, or has rows that the table has not.
-        OSError: The file cannot be read.
-    """
+    """Put the marks, ratings and notes of a file into the rows with the same keys, or refuse all of them."""
     file = user_path(path)
     lines = _lines(file.read_bytes(), file.name)
     places = {key: row for row, key in enumerate(rows.keys())}

@@ -40,22 +40,7 @@ def table_page(
     max_bytes: int | None = None,
     editable: bool = False,
 ) -> str:
-    """Return the page.
-
-    Args:
-        rows: The table.
-        described: Traits of the widget for the browser.
-        module: Source of the widget.
-        style: Style sheet of the widget.
-        above: Markup before the table, for a page with more than the table.
-        below: Markup after the table.
-        max_bytes: Maximum size of the page in bytes. Sounds that do not fit are left out, with a note. None for the
-            largest possible page, into which all sounds must fit.
-        editable: Whether the reader can mark, rate and note rows, and save that as a file.
-
-    Raises:
-        InvalidRequestError: The sounds do not fit into the largest possible page.
-    """
+    """Return the page, see :meth:`ShownTable.page`; ``described`` are the traits of the widget."""
     state = {**described, "max_rating": rows.max_rating, "editable": editable}
     data: dict[str, Any] = {"state": state, **_held(rows)}
     if editable:

@@ -29,13 +29,7 @@ NOTHING: dict[str, Any] = {"mark": False, "rating": None, "note": ""}
 
 
 class Rows:
-    """A frame addressed by the positions of its rows.
-
-    Args:
-        frame: The table. Values in its columns ``mark``, ``rating`` and ``note`` are kept.
-        layout: Roles of the columns.
-        max_rating: The best rating; 0 for no ratings.
-    """
+    """A frame addressed by the positions of its rows; values in ``mark``, ``rating`` and ``note`` are taken over."""
 
     def __init__(self, frame: pd.DataFrame, layout: Layout, max_rating: int) -> None:
         self.frame = frame
@@ -121,14 +115,7 @@ class Rows:
     def differences(
         self, rows: Iterable[int], reference: str, title: str, *, classes: bool = True
     ) -> list[list[Piece] | None]:
-        """Return texts of a column as differences from those of another column, with None for missing ones.
-
-        Args:
-            rows: Positions of the rows.
-            reference: Title of the column of references.
-            title: Title of the column of hypotheses.
-            classes: Also classify each difference, which loads dictionaries.
-        """
+        """Return texts of a column as differences from another; ``classes`` loads dictionaries to classify them."""
         column = self.layout.by_title.get(title)
         lang = "" if column is None else column.lang
         texts = (
@@ -137,15 +124,7 @@ class Rows:
         return differences(texts, classes=classes)
 
     def checked(self, name: str, value: Any) -> Any:
-        """Convert a mark, rating or note to the form in which it is kept.
-
-        Args:
-            name: ``mark``, ``rating`` or ``note``.
-            value: A bool, a whole number from 1, or a text; a missing or empty value for none.
-
-        Raises:
-            InvalidRequestError: The value is not allowed.
-        """
+        """Return a mark, a rating (a whole number from 1) or a note in the form in which it is kept."""
         if is_missing(value):
             return NOTHING[name]
         if name == "mark":

@@ -47,18 +47,10 @@ def static_table(
     view: Mapping[str, Any] | None = None,
     max_bytes: int = _MAX_BYTES,
 ) -> Html:
-    """Return the first rows, with at most half a megabyte of sound, and all marks, ratings and notes.
+    """Return the first rows, by default what failed or is noted first, and all marks, ratings and notes.
 
-    A row is a line with breaks, because a table in a narrow cell would be cut off.
-
-    Args:
-        rows: The table.
-        count: Number of rows.
-        title: Title above the rows.
-        first: Positions of rows that come before the others; by default those that failed, or have a mark, a rating
-            or a note.
-        view: The order and the filters of the browser: ``rows`` (the first positions), ``count`` and ``words``.
-        max_bytes: Maximum size of all sounds.
+    A row is a line with breaks, because a table in a narrow cell would be cut off. ``view`` is that of the browser:
+    ``rows`` (the first positions), ``count`` and ``words``.
     """
     columns = [column for column in rows.layout.columns if column.shown][:_MAX_COLUMNS]
     room = max_bytes

@@ -98,12 +98,7 @@ _NOTHING: dict[str, Any] = {
 
 
 def asked_for(left: Sequence[tuple[int, str]], *, any_meant: bool) -> str:
-    """Label of the button: the effect of a press.
-
-    Args:
-        left: Row and sentence of each voice that has not spoken it yet.
-        any_meant: Whether any voice is selected.
-    """
+    """Label of the button, from the row and sentence of each voice that is still to speak."""
     if not left:
         return "Spoken already" if any_meant else "Speak: mark voices first"
     characters = sum(len(text) for _, text in left)

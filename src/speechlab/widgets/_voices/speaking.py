@@ -30,32 +30,18 @@ _MAX_WORDS = 300
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """The result of a call to a voice.
-
-    Attributes:
-        text: The sentence.
-        clip: The clip as received from the service; None after an error.
-        first_audible_s: Seconds from the call until a player that starts with the first samples reaches the first
-            sound above the silence; NaN without any sound.
-        total_s: Seconds from the call to the end.
-        loudness_lufs: Integrated loudness in LUFS (ITU-R BS.1770-4); NaN for silence and for less than 0.4 s.
-        gain_db: Gain of the clip to ``LEVEL_LUFS`` without clipping, in dB; 0 if the loudness is unknown.
-        error: Reason for a missing clip; empty if there is one.
-        words: The reason in the words of the service alone.
-        gone: Whether the service could not be reached, so that its other voices would fail too.
-        heard: Whether a player of the stream played it while it was made.
-    """
+    """The result of a call to a voice."""
 
     text: str
-    clip: AudioClip | None = None
-    first_audible_s: float = math.nan
+    clip: AudioClip | None = None  # as received; None after an error
+    first_audible_s: float = math.nan  # from the call until a player reaches the first sound
     total_s: float = math.nan
-    loudness_lufs: float = math.nan
-    gain_db: float = math.nan
+    loudness_lufs: float = math.nan  # ITU-R BS.1770-4; NaN for silence and for less than 0.4 s
+    gain_db: float = math.nan  # to ``LEVEL_LUFS`` without clipping; 0 if the loudness is unknown
     error: str = ""
-    words: str = ""
-    gone: bool = False
-    heard: bool = False
+    words: str = ""  # the error in the words of the service alone
+    gone: bool = False  # the service could not be reached, so that its other voices would fail too
+    heard: bool = False  # a player of the stream played it while it was made
 
     @property
     def characters(self) -> int | None:
@@ -82,18 +68,7 @@ def speak(
     stopped: Callable[[], bool],
     play: Callable[[SpeechStream], StreamPlayer] | None = None,
 ) -> Spoken:
-    """Have a sentence spoken. Errors of the service become texts of the result.
-
-    Args:
-        lab: The service.
-        voice: The voice.
-        text: The sentence.
-        stopped: Whether to stop; called between the pieces of the sound.
-        play: Shows a player of the stream, if the voice has one; None for a sentence that is not heard at once.
-
-    Raises:
-        StoppedError: The call was stopped.
-    """
+    """Have a sentence spoken, with a player if ``play`` makes one. Errors of the service are texts of the result."""
     formats = set(map(str, voice.formats))
     streamed = next((name for name in _IN_PIECES if name in formats), None) if voice.streaming else None
     options: dict[str, Any] = {"voice": voice, "timeout": _TIMEOUT_S}
