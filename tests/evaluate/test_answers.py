@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -80,9 +82,9 @@ def test_equal_voices_seldom_differ_by_more_than_chance():
     rng = np.random.default_rng(1)
     said = [
         "more than chance" in scored({name: rng.binomial(6, 0.2, 10).tolist() for name in "abc"}).answer
-        for _ in range(60)
+        for _ in range(20)
     ]
-    assert sum(said) <= 7  # at 0.05 more happens once in 100 times
+    assert sum(said) <= 3  # at 0.05 more happens once in 60 times; benchmarks/verdicts.py has 1,000
 
 
 @pytest.mark.slow
@@ -90,7 +92,7 @@ def test_voices_of_both_languages_say_texts_in_both(tmp_path):
     frame = pd.DataFrame({"text": ["Good morning 皆さん", "Good evening 皆さん"]})
     how = {"store": tmp_path / "store", "progress": False}
     with serving(languages=("ja", "en")) as staged:
-        for study in (evaluate.round_trip, evaluate.voices):
+        for study in (evaluate.round_trip, partial(evaluate.voices, dnsmos=0)):
             report = study(staged.lab, frame, language="ja+en", speed=0, **how)
             assert report.table["status"].isin(["ok", "cached"]).all(), report.table["error"].tolist()
             assert report.summary["language"].tolist() == ["ja+en"] * 2
