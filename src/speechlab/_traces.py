@@ -25,6 +25,8 @@ _OURS = (
 _INSTALLED = tuple(
     f"{Path('/').anchor}{name}{Path('/').anchor}" for name in ("site-packages", "dist-packages")
 )
+_SHOWN, _LONGEST = 3, 200
+"""Errors of a group that are shown, and characters of each."""
 _ATTRIBUTE = "_render_traceback_"
 """Method by which IPython asks an error for its lines."""
 
@@ -55,18 +57,23 @@ def without_ours(trace: TracebackType | None, *, inside: bool = False) -> Traceb
     return shortened
 
 
+def _calling_shell() -> Any:
+    """The shell of IPython that runs this code, of which a process may have several."""
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - the callers of this function
+    while frame is not None and not hasattr(frame.f_locals.get("self"), "InteractiveTB"):
+        frame = frame.f_back
+    return None if frame is None else frame.f_locals["self"]
+
+
 def rendered(error: BaseException) -> list[str]:
     """The lines that IPython shows of an error. Its causes are in its message."""
     shortened = without_ours(error.__traceback__)
-    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - a process may have several shells
-    while frame is not None and not hasattr(frame.f_locals.get("self"), "InteractiveTB"):
-        frame = frame.f_back
-    if frame is None:
+    shell = _calling_shell()
+    if shell is None:
         return traceback.format_exception(type(error), error, shortened, chain=False)
     causes = error.__cause__, error.__context__, error.__suppress_context__
     error.__cause__ = error.__context__ = None
     try:
-        shell = frame.f_locals["self"]
         lines: list[str] = shell.InteractiveTB.structured_traceback(type(error), error, shortened)
     finally:
         error.__cause__, error.__context__, error.__suppress_context__ = causes
@@ -80,7 +87,32 @@ def _rendered_last() -> list[str]:
 def show_briefly(error: BaseException) -> None:
     """Let an error that is not of this package be shown as briefly as ours are."""
     setattr(error, _ATTRIBUTE, _rendered_last)
+    if isinstance(error, ExceptionGroup):
+        _hook_groups()
     hook_scripts()
+
+
+def _hook_groups() -> None:
+    """Let IPython show groups of errors briefly, which it does not ask for their lines. A hook of the user stays."""
+    if (ipython := sys.modules.get("IPython")) is None:
+        return
+    shell = _calling_shell() or ipython.get_ipython()
+    if shell is not None and not shell.custom_exceptions:
+        shell.set_custom_exc((ExceptionGroup,), _show_group)
+
+
+def _show_group(
+    shell: Any, kind: type[ExceptionGroup[Any]], error: ExceptionGroup[Any], trace: TracebackType, **_: Any
+) -> None:
+    """Show a group of ours with its first errors, and any other group as IPython does."""
+    if not hasattr(error, _ATTRIBUTE):
+        shell.showtraceback((kind, error, trace), running_compiled_code=True)
+        return
+    sys.last_type, sys.last_value, sys.last_traceback = kind, error, trace
+    first = [f"  {type(one).__name__}: {one}"[:_LONGEST] for one in error.exceptions[:_SHOWN]]
+    more = len(error.exceptions) - len(first)
+    lines = [*first, *([f"  and {more:,} more in its .exceptions"] if more else [])]
+    shell._showtraceback(kind, error, [*rendered(error), *lines])  # noqa: SLF001 - what IPython itself calls
 
 
 def hook_scripts() -> None:

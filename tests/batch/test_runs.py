@@ -15,6 +15,7 @@ import pytest
 from speechlab import batch
 from speechlab.errors import InvalidRequestError
 from support.batches import EN_JA, quiet, texts
+from support.cells import cells
 from support.stores import kept
 
 
@@ -91,6 +92,20 @@ def test_errors_can_be_raised_at_the_end(reverser, translator, store):
         batch.translate(texts(3), reverser, **quiet(store, on_error="ignore"))
     with pytest.raises(InvalidRequestError, match="'speed' is no option of transcribe"):
         batch.transcribe(pd.DataFrame({"audio": []}), reverser, store=store, speed=3)
+
+
+def test_errors_of_many_rows_are_a_few_lines_in_a_cell(reverser, store, tmp_path):
+    options = quiet(store, on_error="raise")
+    frame = pd.DataFrame({"text": [None] * 20})
+    with cells(tmp_path, batch=batch, frame=frame, lab=reverser, options=options) as run:
+        shown, error = run("batch.translate(frame, lab, **options)")
+        assert isinstance(error, ExceptionGroup)
+        assert len(shown.splitlines()) <= 12, shown
+        assert "speechlab" not in shown
+        assert "InvalidRequestError: column 'text' is empty in this row" in shown
+        assert "and 17 more in its .exceptions" in shown
+        shown, _ = run("raise ExceptionGroup('of the user', [ValueError('their own')])")
+        assert "ValueError: their own" in shown  # as IPython shows it
 
 
 @pytest.mark.slow
