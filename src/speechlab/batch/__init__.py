@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from speechlab._door import name_after as _name_after
 from speechlab._door import old_names as _old_names
+from speechlab.batch._arguments import DEFAULT_CONCURRENCY as DEFAULT_CONCURRENCY
 from speechlab.batch._history.run import Run, failures, load, runs
 from speechlab.batch._history.verify import Verification
 from speechlab.batch._long import PIECE_S, transcribe_long
@@ -26,7 +27,6 @@ from speechlab.batch._outcome import Outcome
 from speechlab.batch._plan.columns import STATUSES
 from speechlab.batch._plan.parameters import Column, Value
 from speechlab.batch._plan.plan import S_PER_CHARACTER, Plan
-from speechlab.batch._run.options import DEFAULT_CONCURRENCY as DEFAULT_CONCURRENCY
 from speechlab.batch._run.progress import BAR as BAR
 from speechlab.batch._run.progress import Counts, Watcher, announce, counted
 from speechlab.batch._run.progress import Progress as Progress

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, TypeVar
 
 from speechlab._arguments import is_bool, is_number, is_whole_number, refused
 from speechlab._brief import briefly
@@ -16,7 +16,6 @@ from speechlab.batch._plan.parameters import (
     TranslationParameters,
     types_of,
 )
-from speechlab.batch._run.options import DEFAULT_CONCURRENCY, RunOptions, WaitingOptions
 from speechlab.batch._run.progress import BAR, Watcher
 from speechlab.batch._run.rules import Budget
 from speechlab.errors import InvalidRequestError
@@ -24,7 +23,11 @@ from speechlab.errors import InvalidRequestError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from speechlab.batch._run.progress import Progress
+
 F = TypeVar("F", bound="Callable[..., Any]")
+DEFAULT_CONCURRENCY = 16
+"""Maximum number of concurrent attempts. The client's scheduler begins with fewer, and may stay below it."""
 _NEEDED = re.compile(r"Required\[(.*)\]")
 
 
@@ -90,6 +93,25 @@ _OF_CLIENT = frozenset(
     }
 )
 """Options of the client that also apply to batches."""
+
+
+class WaitingOptions(TypedDict, total=False):
+    """The maximum wait for a service that cannot be reached or asks to wait, and the display of the wait."""
+
+    progress: Progress
+    give_up_after_s: float | None
+
+
+class RunOptions(WaitingOptions, total=False):
+    """Options of a run; none of them can change a result."""
+
+    concurrency: int
+    on_error: Literal["row", "raise"]
+    retry_failed: bool
+    max_error_share: float | None
+    budget: Budget | None
+    executor: Any
+    rate: float | None
 
 
 class SynthesisPlanOptions(SynthesisParameters, KeepingOptions, WaitingOptions, total=False):

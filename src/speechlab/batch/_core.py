@@ -12,18 +12,16 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from speechlab.batch._arguments import sort_options
+from speechlab.batch._arguments import RunOptions, WaitingOptions, sort_options
 from speechlab.batch._history.run import Run
 from speechlab.batch._keeping import KeepingOptions, is_there, opened
 from speechlab.batch._outcome import advise
 from speechlab.batch._plan.plan import check_plan, make_plan
 from speechlab.batch._plan.source import Partitions, open_source
 from speechlab.batch._run.execution import Execution
-from speechlab.batch._run.options import RunOptions, WaitingOptions
 from speechlab.batch._run.progress import BAR, Display, Tally, counted, shown_as
 from speechlab.batch._run.window import GRACE_S, LAST_S, Window, Writer
-from speechlab.batch._table.assemble import as_asked, join_frames
-from speechlab.batch._table.digest import RUN_ATTRIBUTE
+from speechlab.batch._table.assemble import RUN_ATTRIBUTE, as_asked, join_frames
 from speechlab.client import (
     AsyncClient,
     Client,
@@ -44,9 +42,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from speechlab.batch._plan.plan import Plan
-    from speechlab.batch._plan.rows import RowStep
     from speechlab.batch._plan.source import Table
-    from speechlab.batch._run.rules import Rules
+    from speechlab.batch._plan.steps import RowStep
     from speechlab.client import CallGroup, VoiceCatalogue
     from speechlab.store import Store
 
@@ -83,16 +80,19 @@ class Caller:
         if self._grouped is not None:
             self._grouped[1].end()
 
-    def grouped(self, lab: AsyncClient) -> tuple[AsyncClient, CallGroup]:
+    def grouped(self, lab: AsyncClient, tally: Tally) -> tuple[AsyncClient, CallGroup]:
         """The one copy of the client whose calls are those of the batch, and their group; for the client's loop."""
         if self._grouped is None:
             options = {name: self._options[name] for name in ("concurrency", "rate", "give_up_after_s")}
             self._grouped = grouped(lab, **options)
+        tally.paused = self._grouped[1].paused
         return self._grouped
 
-    def ask(self, question: Callable[[AsyncClient], Coroutine[Any, Any, T]], display: Display) -> T:
-        """Request something from the service."""
-        future = begin(self.lab, question)
+    def ask(self, question: Callable[[AsyncClient, Tally], Coroutine[Any, Any, T]], label: str) -> T:
+        """Request something from the service, and show the wait for it."""
+        tally = Tally()
+        display = Display(tally, self.progress, label)
+        future = begin(self.lab, lambda lab: question(lab, tally))
         try:
             while wait([future], _LOOK_S).not_done:
                 display.show()
@@ -133,30 +133,21 @@ class Caller:
                 "sl.batch.assemble(plan) makes a table of the stored results"
             )
             raise StoreError(message)
-        mine, group = self.grouped(replaying_from(lab, store))
-        execution.tally.paused = group.paused
+        mine, group = self.grouped(replaying_from(lab, store), execution.tally)
 
-        async def ready() -> None:
-            await remember_service(mine, store, execution.plan.service)
-
-        tally, writer = execution.tally, Writer(store, step.operation)
+        tally, ready = execution.tally, partial(remember_service, mine, store, execution.plan.service)
         if options["executor"] is None:
-
-            def window(rules: Rules) -> Window:
-                return Window(
-                    lambda call: step.send(call, mine), writer, rules, tally, group, group.concurrency
-                )
-
-            await execution.run(store, window, ready)
+            send = partial(step.send, lab=mine)
+            await execution.run(
+                store, partial(Window, send, Writer(store, step.operation), tally, group), ready
+            )
             return
         from speechlab.batch._run.cluster import Leases, crew
 
-        given = replaying_from(self.lab, store)
-        async with crew(options["executor"], step, given, store, execution.record.id, options) as there:
-            tally.paused = there.paused
-            await execution.run(
-                store, lambda rules: Leases(there, store, step.operation, rules, tally), ready
-            )
+        replaying = replaying_from(self.lab, store)
+        async with crew(options["executor"], step, replaying, store, execution.record.id, options) as workers:
+            tally.paused = workers.paused
+            await execution.run(store, partial(Leases, workers, store, step.operation, tally), ready)
 
 
 def _named(lab: object) -> str:
@@ -226,14 +217,13 @@ def _planned(
     if source.series and parameters[kind.works_on] == kind.works_on:
         parameters = {**parameters, kind.works_on: source.columns[0]}
 
-    progress, tally = patience["progress"], Tally()
+    progress = patience["progress"]
     with ExitStack() as stack:
         store = stack.enter_context(opened(keeping["store"])) if is_there(keeping["store"]) else None
 
-        async def ask(lab: AsyncClient) -> tuple[str, VoiceCatalogue | None]:
+        async def ask(lab: AsyncClient, tally: Tally) -> tuple[str, VoiceCatalogue | None]:
             lab = replaying_from(lab, keeping["store"])
-            mine, group = caller.grouped(lab)
-            tally.paused = group.paused
+            mine, _ = caller.grouped(lab, tally)
             try:
                 return await ask_service(lab, mine, store, voices=kind.wants_voices)
             except SpeechLabError as error:
@@ -242,7 +232,7 @@ def _planned(
                     advise(error, told)
                 raise
 
-        service, voices = caller.ask(ask, Display(tally, caller.progress, kind.operation))
+        service, voices = caller.ask(ask, kind.operation)
         fit = partial(fitted_to, caller.lab)
         step = kind(parameters, source.columns, service=service, voices=voices, fit=fit)
         store = store or stack.enter_context(opened(keeping["store"]))

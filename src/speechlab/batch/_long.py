@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from speechlab._arguments import is_missing, is_number, no_column, refused
 from speechlab.audio import AudioClip, cut_at_silences
-from speechlab.batch._arguments import TranscriptionOptions, explicit
+from speechlab.batch._arguments import RunOptions, TranscriptionOptions, WaitingOptions, explicit
 from speechlab.batch._core import plan_table, run_plan
 from speechlab.batch._keeping import CHUNK_ROWS, opened
 from speechlab.batch._outcome import calls_from_outside
+from speechlab.batch._plan.parameters import is_path
 from speechlab.batch._plan.source import open_source
-from speechlab.batch._plan.steps import TranscriptionStep, is_path
-from speechlab.batch._run.options import RunOptions, WaitingOptions
+from speechlab.batch._plan.steps import TranscriptionStep
 from speechlab.batch._table.failures import failures_told_elsewhere
 from speechlab.batch._table.timed import FAULTS_ATTRIBUTE, listed, timed_pieces
 from speechlab.errors import AudioDecodeError, AudioError, InvalidRequestError

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Unpack
 
 from speechlab.batch._arguments import (
+    RunOptions,
     SynthesisOptions,
     SynthesisPlanOptions,
     TranscriptionOptions,
@@ -15,7 +16,6 @@ from speechlab.batch._arguments import (
 )
 from speechlab.batch._core import make_table, plan_table, run_plan
 from speechlab.batch._plan.steps import SynthesisStep, TranscriptionStep, TranslationStep
-from speechlab.batch._run.options import RunOptions
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,14 +1,55 @@
-"""The outcome of a call with its usage, and helpers for warnings and errors about it."""
+"""A planned call, its result and its outcome, and helpers for warnings and errors about them."""
 
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from speechlab.client import Operation, Timing
     from speechlab.errors import SpeechLabError
-    from speechlab.store import Attempt, Stored
+    from speechlab.store import Attempt, Blob, Stored
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedCall:
+    """A call to make for a row, or for several equal rows.
+
+    Attributes:
+        key: Key of the result.
+        operation: The operation of the call. It has the path of a recording, not its audio.
+        options: The canonical parameters other than the text or recording; calls with equal ones share them.
+        content: The text, or the digest of the recording.
+        characters: Length of the text in code points.
+        audio_s: Duration of the recording in seconds, from its header; 0 if the header does not have it.
+    """
+
+    key: str
+    operation: Operation[Any] = field(repr=False)
+    options: dict[str, Any]
+    content: dict[str, Any] = field(repr=False)
+    characters: int = 0
+    audio_s: float = 0.0
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """All parameters that can change the result."""
+        return {**self.options, **self.content}
+
+
+@dataclass(frozen=True, slots=True)
+class CallResult:
+    """The result of a call, as the store keeps it."""
+
+    request: dict[str, Any]
+    response: dict[str, Any]
+    timing: Timing
+    files: Mapping[str, tuple[bytes, str] | Blob]
+    audio_s: float = 0.0
+    tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)

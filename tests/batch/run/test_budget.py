@@ -106,7 +106,7 @@ def test_speech_and_recordings_by_the_second(lab, store):
 def test_a_budget_is_passed_by_no_more_than_the_estimates_of_the_calls_under_way(lengths, real, limit, width):
     """Calls of speech that lasts ``real`` seconds for a character, some of them under way at once."""
     from speechlab.batch import Outcome
-    from speechlab.batch._plan.rows import PlannedCall
+    from speechlab.batch._outcome import PlannedCall
     from speechlab.batch._run.rules import Spending
     from speechlab.client import Synthesize
 

@@ -18,8 +18,7 @@ from speechlab.batch._keeping import is_there, opened, opened_if_there
 from speechlab.batch._plan.columns import label, make_column
 from speechlab.batch._plan.source import as_frame
 from speechlab.batch._plan.steps import STEPS
-from speechlab.batch._table.assemble import join_frames, without_bookkeeping
-from speechlab.batch._table.digest import RUN_ATTRIBUTE
+from speechlab.batch._table.assemble import RUN_ATTRIBUTE, join_frames, without_bookkeeping
 from speechlab.batch._table.failures import Failures
 from speechlab.batch._table.timed import as_label, write_segments
 from speechlab.errors import InvalidRequestError, StoreError

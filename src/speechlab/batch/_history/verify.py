@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from speechlab.batch._plan.steps import STEPS
-from speechlab.batch._table.digest import ResultDigest, row_text
+from speechlab.batch._table.assemble import ResultDigest, row_text
 from speechlab.batch._table.timed import as_label
 from speechlab.store import PART_SUFFIX
 from speechlab.tables import read_table

@@ -10,7 +10,7 @@ from speechlab._platform import text_dtype
 if TYPE_CHECKING:
     import pandas as pd
 
-    from speechlab.batch._plan.rows import RowStep
+    from speechlab.batch._plan.steps import RowStep
 
 STATUSES = ("ok", "cached", "error", "skipped", "cancelled")
 """The statuses of a row: asked in this run; answered by the store; failed; failed earlier and not retried; not asked,

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from speechlab.batch._plan.rows import PlannedCall, RowStep
+    from speechlab.batch._outcome import PlannedCall
     from speechlab.batch._plan.source import TableSource
+    from speechlab.batch._plan.steps import RowStep
     from speechlab.store import Stored
 
 

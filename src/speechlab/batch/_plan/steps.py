@@ -1,36 +1,165 @@
-"""The steps of batches: the call for each row, and the result columns."""
+"""Rows of a table as calls: a step reads the parameters of each row, and makes its call and its result columns."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import re
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
-from io import BytesIO
-from typing import TYPE_CHECKING, Any, ClassVar, TypeGuard, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from speechlab._arguments import is_missing, no_column
-from speechlab._files import user_path
+from speechlab._arguments import no_column, refused
 from speechlab.audio import AudioClip
+from speechlab.batch._outcome import CallResult, PlannedCall
 from speechlab.batch._plan.parameters import (
+    Column,
     SynthesisParameters,
     TranscriptionParameters,
     TranslationParameters,
+    is_path,
+    read_parameters,
+    recording_of,
+    seconds_of,
     text_cell,
+    types_of,
 )
-from speechlab.batch._plan.rows import PlannedCall, RowStep
 from speechlab.client import Synthesize, Transcribe, Translate
-from speechlab.contract import AudioFormat, VadMode, Voice
+from speechlab.contract import AudioFormat, VadMode, Voice, request_key
 from speechlab.errors import AudioDecodeError, InvalidRequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Sequence
 
-    from speechlab.client import SpeechClip, Transcript, Translation
+    from speechlab.batch._plan.parameters import Row
+    from speechlab.client import AsyncClient, Operation, SpeechClip, Transcript, Translation, VoiceCatalogue
+    from speechlab.contract import OperationName
     from speechlab.store import Stored
 
 _FORMATS = frozenset(AudioFormat) - {AudioFormat.PCM}
 _ANY_VOICE = "00000000-0000-0000-0000-000000000000"
+_MAX_OPTIONS = 1_000
+"""Maximum number of combinations of options that are cached."""
+_NUMBER = re.compile(r"(int|float)\b")
+"""Beginning of the type of a parameter that takes numbers, where a text can only be the name of a column."""
+
+
+class RowStep(ABC):
+    """An operation over the rows of a table."""
+
+    operation: ClassVar[OperationName]
+    parameters: ClassVar[type]
+    works_on: ClassVar[str]
+    wants_voices: ClassVar[bool] = False
+    columns: ClassVar[Mapping[str, str]]
+    content: ClassVar[tuple[str, ...]]
+    files: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(
+        self,
+        given: Mapping[str, Any],
+        have: Sequence[Any],
+        *,
+        service: str,
+        voices: VoiceCatalogue | None = None,
+        fit: Callable[[Any], Any] = lambda operation: operation,
+    ) -> None:
+        values = dict(given)
+        self._have, self._service, self._voices, self._fit = have, service, voices, fit
+        self._column = _column(values.pop(self.works_on), self.works_on)
+        self._repeat = int(values.pop("repeat"))
+        types = types_of(self.parameters)
+        numbers = {name for name, kind in types.items() if _NUMBER.match(kind)}
+        self._parameters = read_parameters(values, have, numbers)
+        self._options: dict[str, dict[str, Any]] = {}
+        self.needs = (self._column, *self._parameters.columns.values())
+        texts = (at for name, at in self._parameters.columns.items() if name not in numbers)
+        self.texts = frozenset({self._column, *texts})
+        self.settings = self._settings()
+        # a value that is invalid for every row is refused before any work
+        self._check(dict(self._parameters.same))
+
+    @abstractmethod
+    def _check(self, same: dict[str, Any]) -> None:
+        """Refuse values for all rows that would make every row invalid."""
+
+    def call(self, row: Row) -> PlannedCall:
+        """Return the call for a row."""
+        values = self._parameters.of(row)
+        alike = repr([values.get(name) for name in self._parameters.columns])
+        return self._call(row[self._column], values, alike)
+
+    @abstractmethod
+    def _call(self, cell: Any, given: dict[str, Any], alike: str) -> PlannedCall:
+        """The call for a text or recording."""
+
+    def _planned(self, operation: Operation[Any], alike: str, **amounts: Any) -> PlannedCall:
+        """Check an operation and return its call. Equal options are checked once for all their rows."""
+        options = self._options.get(alike)
+        if options is None:
+            options = operation.parameters
+            del options[self.works_on]
+            if len(self._options) >= _MAX_OPTIONS:
+                self._options.clear()
+            self._options[alike] = options
+        content = operation.content
+        parameters = {**options, **content}
+        key = request_key(self.operation, parameters, service=self._service, repeat=self._repeat)
+        return PlannedCall(key, operation, options, content, **amounts)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_options": {}, "_fit": None}  # workers make no plans
+
+    async def send(self, call: PlannedCall, lab: AsyncClient) -> CallResult:
+        """Make a call."""
+        operation = await self._ready(call)
+        result = await lab.perform(operation)
+        amounts = self._amounts(call, result)
+        kept, files = operation.kept(result), operation.files(result)
+        return CallResult(call.parameters, kept, result.timing, files, **amounts)
+
+    async def _ready(self, call: PlannedCall) -> Operation[Any]:
+        """The operation of a call, ready to be sent."""
+        return call.operation
+
+    @staticmethod
+    @abstractmethod
+    def _amounts(call: PlannedCall, result: Any) -> dict[str, Any]:
+        """The seconds of audio and the tokens of a result."""
+
+    @staticmethod
+    @abstractmethod
+    def values(stored: Stored) -> dict[str, Any]:
+        """Return the result columns of a stored result."""
+
+    @classmethod
+    def evidence(cls, stored: Stored) -> list[Any]:
+        """Return the content of a stored result as JSON values; audio by its SHA-256."""
+        values = cls.values(stored)
+        return [values[name] for name in cls.content]
+
+    def _settings(self) -> dict[str, Any]:
+        """The parameters for the manifest: the values for all rows, and the names of columns."""
+        same = {
+            name: value.id if isinstance(value, Voice) else value
+            for name, value in self._parameters.same.items()
+            if value is not None
+        }
+        columns = {self.works_on: self._column, **self._parameters.columns}
+        for name, at in columns.items():
+            if isinstance(at, str):  # JSON does not allow half a surrogate pair
+                columns[name] = at.encode("utf-8", "replace").decode()
+        return {**same, "repeat": self._repeat, "columns": columns}
+
+
+def _column(name: object, parameter: str) -> Any:
+    """The label of the column of texts or recordings."""
+    if isinstance(name, Column):
+        return name.name
+    if name is None or not isinstance(name, Hashable):
+        raise refused(parameter, name, "the name of a column")
+    return name
 
 
 class SynthesisStep(RowStep):
@@ -211,49 +340,3 @@ STEPS: dict[str, type[RowStep]] = {
     step.operation: step for step in (SynthesisStep, TranscriptionStep, TranslationStep)
 }
 """The steps, by the names of their operations."""
-
-
-def is_path(source: object) -> TypeGuard[str | os.PathLike[str]]:
-    """Return whether a cell names a file."""
-    return isinstance(source, str | os.PathLike)
-
-
-def recording_of(source: object, column: str) -> bytes | AudioClip:
-    """Return the recording in a cell: the bytes of the named file, or the bytes or clip in the cell."""
-    if isinstance(source, bytes | AudioClip):
-        return source
-    if is_missing(source) or (isinstance(source, str) and not source.strip()):
-        raise InvalidRequestError(f"column {column!r} is empty in this row", parameter=column)
-    if not is_path(source):
-        message = (
-            f"column {column!r} holds {source!r:.40} ({type(source).__name__}) in this row, and must hold a path, "
-            "bytes or an AudioClip"
-        )
-        raise InvalidRequestError(message, parameter=column)
-    path = user_path(source)
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        message = f"there is no file {str(path)!r}"
-        if "://" in str(source):
-            message = f"{source} is a URL; download the recording and give the path of the file"
-    except IsADirectoryError:
-        message = f"{path} is a folder; give the path of a recording"
-    except (OSError, ValueError) as error:
-        message = f"{path} cannot be read: {getattr(error, 'strerror', None) or error}"
-    raise AudioDecodeError(message)
-
-
-def seconds_of(recording: bytes | AudioClip) -> float:
-    """Return the duration of a recording in seconds from its header; 0 if the header does not have it."""
-    if isinstance(recording, AudioClip):
-        return recording.duration_s
-    import soundfile
-
-    try:
-        with soundfile.SoundFile(BytesIO(recording)) as file:  # soundfile.info reads much more
-            found: float = file.frames / file.samplerate
-    except (soundfile.LibsndfileError, ValueError):
-        return 0.0
-    # the header of a streamed WAV file may have a length of days
-    return found if 0 <= found < len(recording) else 0.0

@@ -28,7 +28,8 @@ from speechlab.errors import APIConnectionError, InvalidRequestError
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 
-    from speechlab.batch._plan.rows import PlannedCall, RowStep
+    from speechlab.batch._outcome import PlannedCall
+    from speechlab.batch._plan.steps import RowStep
     from speechlab.batch._run.progress import Tally
     from speechlab.batch._run.rules import Rules
     from speechlab.client import Client
@@ -221,14 +222,9 @@ async def crew(
 class Leases:
     """Calls of a piece of the table, given out in leases: what :class:`Window` is in one process."""
 
-    def __init__(self, crew: Crew, store: Store, operation: str, rules: Rules, tally: Tally) -> None:
-        self._crew, self._store, self._operation, self._rules, self._tally = (
-            crew,
-            store,
-            operation,
-            rules,
-            tally,
-        )
+    def __init__(self, crew: Crew, store: Store, operation: str, tally: Tally, rules: Rules) -> None:
+        self._crew, self._store, self._operation = crew, store, operation
+        self._rules, self._tally = rules, tally
         self._writer = Writer(store, operation)
         self.outcomes: dict[str, Outcome] = {}
         self._feed: Iterator[PlannedCall] = iter(())
@@ -254,9 +250,9 @@ class Leases:
             while True:
                 crew.changed.clear()
                 self._give_out()
-                if not self._tasks and (stop or not self._waiting):
+                if not self._tasks and (stop.reason or not self._waiting):
                     break
-                if stop and not stop.gently:
+                if stop.reason and not stop.gently:
                     stopped_at = stopped_at or loop.time()
                     await self._stop(loop.time() - stopped_at)
                 with suppress(TimeoutError):
@@ -282,7 +278,7 @@ class Leases:
         crew, rules = self._crew, self._rules
         if crew.trouble:
             rules.stop.set(crew.trouble)
-        while not rules.stop:
+        while not rules.stop.reason:
             # looked ahead, so that the last leases are small and end together
             ahead = _AT_ONCE * crew.size * max(1, len(crew.leases))
             self._waiting.extend(islice(self._feed, max(0, ahead - len(self._waiting))))

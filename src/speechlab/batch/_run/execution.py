@@ -23,8 +23,7 @@ from speechlab.batch._plan.plan import Amounts
 from speechlab.batch._run.part import adopt_parts
 from speechlab.batch._run.progress import Tally
 from speechlab.batch._run.rules import Budget, Rules, Spending, Stop
-from speechlab.batch._table.assemble import assemble_chunk
-from speechlab.batch._table.digest import RUN_ATTRIBUTE, ResultDigest, environment, row_text
+from speechlab.batch._table.assemble import RUN_ATTRIBUTE, ResultDigest, assemble_chunk, environment, row_text
 from speechlab.batch._table.failures import Failures
 from speechlab.errors import SpeechLabError
 from speechlab.store import RunRecord, Store
@@ -35,10 +34,10 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from speechlab.batch._arguments import RunOptions
+    from speechlab.batch._outcome import PlannedCall
     from speechlab.batch._plan.plan import Chunk, Plan
-    from speechlab.batch._plan.rows import PlannedCall
     from speechlab.batch._run.cluster import Leases
-    from speechlab.batch._run.options import RunOptions
     from speechlab.batch._run.window import Window
 
 _AT_ONCE = 8
@@ -74,7 +73,7 @@ class ClaimedCalls:
 
     async def look_again(self, stop: Stop) -> None:
         """Wait a moment, then take new results of other processes; a stop ends the wait."""
-        if not stop:
+        if not stop.reason:
             await asyncio.sleep(_LOOK_S)
         await asyncio.to_thread(self._take_results, self.left)
         self.left = [call for call in self.left if call.key not in self.found]
@@ -85,10 +84,10 @@ class ClaimedCalls:
 
     def _take_results(self, calls: Sequence[PlannedCall]) -> None:
         """Take results that are in the store."""
-        found = self._store.get_many([call.key for call in calls])
-        self.found.update((key, Outcome("cached", stored)) for key, stored in found.items())
-        self._claims.give_back(found)
-        self._tally.planned(-len(found), len(found))
+        if results := self._store.get_many([call.key for call in calls]):
+            self.found.update((key, Outcome("cached", stored)) for key, stored in results.items())
+            self._claims.give_back(results)
+            self._tally.planned(-len(results), len(results))
 
 
 Begin = Callable[[Rules], "Window | Leases"]
@@ -149,7 +148,7 @@ class Execution:
                 rows = f"{there:,} of {sum(self._statuses.values()):,} rows are kept"
                 advise(error, f"{rows} in run {self.record.id}, and the same call again goes on from there")
             raise
-        if self.stop:
+        if self.stop.reason:
             self._end(store, self.stop.status, self.stop.reason)
         else:
             self._end(store, "finished", None)
@@ -178,7 +177,7 @@ class Execution:
 
     async def _is_there(self, ready: Ready, rules: Rules) -> bool:
         """Wait for the service; return False if it was given up or the run had stopped."""
-        if self.stop:
+        if self.stop.reason:
             return False
         try:
             await ready()
@@ -186,13 +185,13 @@ class Execution:
             if not error.service_lost:
                 raise
             rules.lost(error)
-        return not self.stop
+        return not self.stop.reason
 
     async def _make(self, claimed: ClaimedCalls, window: Window | Leases) -> None:
         try:
             while True:
                 await window.run(claimed.give_out(window.outcomes))
-                if self.stop or not claimed.left:
+                if self.stop.reason or not claimed.left:
                     return
                 await claimed.look_again(self.stop)
         finally:
@@ -264,7 +263,7 @@ class Execution:
 
     def finish(self) -> None:
         """Warn about failed rows and an early stop, and raise errors on request."""
-        said = [f"the batch stopped: {self.stop.reason}"] if self.stop and self.stop.reason else []
+        said = [f"the batch stopped: {self.stop.reason}"] if self.stop.reason else []
         if self.options["on_error"] != "raise" and (told := self._told()):
             said.append(told)
         if said:

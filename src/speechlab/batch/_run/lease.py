@@ -26,8 +26,7 @@ from speechlab.store import BlobFolder
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from speechlab.batch._outcome import Outcome
-    from speechlab.batch._plan.rows import PlannedCall
+    from speechlab.batch._outcome import Outcome, PlannedCall
     from speechlab.batch._run.rules import Spending
     from speechlab.client import AsyncClient
     from speechlab.store import Attempt
@@ -166,7 +165,7 @@ class _Station:
             self._mine, self.group = grouped(lab, rate=lease.rate, **shares)
         self.group.limit_rate(lease.rate)
         rules = Rules(lease.spending, options["max_error_share"], stop)
-        window = Window(self._send, writer, rules, Tally(), self.group, options["concurrency"])
+        window = Window(self._send, writer, Tally(), self.group, rules)
         returned = Returned(b"", failures=writer.failures)
         try:
             await window.run(lease.calls)

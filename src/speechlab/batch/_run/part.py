@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from speechlab.batch._plan.rows import CallResult
+from speechlab.batch._outcome import CallResult
 from speechlab.batch._run.window import GRACE_S, Made, Writer
 from speechlab.client import Timing
 from speechlab.store import Attempt, Blob, BlobFolder, Claims

@@ -9,6 +9,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
@@ -74,22 +75,21 @@ class _CellPreview:
 
     def __init__(self, make: Callable[[], Watcher]) -> None:
         self._make = make
-        self._preview: Watcher | None = None
+
+    @cached_property
+    def _preview(self) -> Watcher:
+        return self._make()
 
     def begin(self, operation: str) -> None:
         """Begin a run."""
-        if self._preview is None:
-            self._preview = self._make()
         self._preview.begin(operation)
 
     def update(self, outcomes: Sequence[Outcome], counts: Counts) -> None:
         """Show the calls that ended."""
-        assert self._preview is not None
         self._preview.update(outcomes, counts)
 
     def end(self) -> None:
         """End the run."""
-        assert self._preview is not None
         self._preview.end()
 
 
@@ -212,14 +212,7 @@ class Display:
 
     def _draw(self) -> None:
         if self._bar is None:
-            from tqdm import tqdm
-
-            cell = _Cell() if _in_notebook() else None
-            # disable=None: no bar where the output is not a terminal
-            hidden = None if cell is None else False
-            self._bar = tqdm(
-                total=self._tally.total, desc=self._label, unit="call", file=cell, disable=hidden
-            )
+            self._bar = _bar(self._tally.total, self._label, "call")
         if self._bar.disable:
             return
         self._bar.total = self._tally.total
@@ -248,6 +241,15 @@ class Display:
                 self._progress.end()
 
 
+def _bar(total: int, label: str, unit: str, **options: Any) -> Any:
+    """A bar of tqdm: as text in a notebook's cell, and none where the output is no terminal."""
+    from tqdm import tqdm
+
+    cell = _Cell() if _in_notebook() else None
+    hidden = None if cell is None else False  # None: where it is no terminal
+    return tqdm(total=total, desc=label, unit=unit, file=cell, disable=hidden, **options)
+
+
 @contextmanager
 def counted(
     progress: Progress, total: int, label: str, *, unit: str = "call", delay_s: float = 0.0
@@ -257,12 +259,7 @@ def counted(
         yield lambda _=1: None
         return
     if progress is True:
-        from tqdm import tqdm
-
-        cell = _Cell() if _in_notebook() else None
-        hidden = None if cell is None else False
-        shown: dict[str, Any] = {"desc": label, "unit": unit, "delay": delay_s, "leave": not delay_s}
-        with tqdm(total=total, file=cell, disable=hidden, **shown) as bar:
+        with _bar(total, label, unit, delay=delay_s, leave=not delay_s) as bar:
             yield bar.update
         return
     began, done = time.perf_counter(), 0

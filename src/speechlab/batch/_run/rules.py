@@ -22,8 +22,7 @@ from speechlab.errors import AudioError, BadRequestError, InvalidRequestError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from speechlab.batch._outcome import Outcome
-    from speechlab.batch._plan.rows import PlannedCall
+    from speechlab.batch._outcome import Outcome, PlannedCall
     from speechlab.errors import SpeechLabError
 
 _FEW = 20
@@ -156,7 +155,7 @@ class Spending:
 
 
 class Stop:
-    """A request of any thread to stop a run: ``gently`` if admitted calls are still made, ``hurried`` if repeated."""
+    """A request of any thread to stop a run, made once it has a ``reason``; ``gently``: admitted calls are still made."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -165,9 +164,7 @@ class Stop:
         self.status = "stopped"
         self.gently = True
         self.hurried = False
-
-    def __bool__(self) -> bool:
-        return self.reason is not None
+        """Whether an interrupt was repeated."""
 
     def set(self, reason: str, status: str = "stopped", *, gently: bool = False) -> None:
         """Request a stop. The first reason stays; a second request can only make the stop less gentle."""

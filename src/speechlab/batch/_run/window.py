@@ -15,7 +15,7 @@ from speechlab.store import Attempt, Blob
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from speechlab.batch._plan.rows import CallResult, PlannedCall
+    from speechlab.batch._outcome import CallResult, PlannedCall
     from speechlab.batch._run.progress import Tally
     from speechlab.batch._run.rules import Rules
     from speechlab.client import CallGroup
@@ -121,13 +121,12 @@ class Window:
         self,
         send: Send,
         writer: Writer,
-        rules: Rules,
         tally: Tally,
         group: CallGroup,
-        width: int,
+        rules: Rules,
     ) -> None:
         self._send, self._writer, self._rules, self._tally = send, writer, rules, tally
-        self._group, self._width = group, width
+        self._group, self._width = group, group.concurrency
         self.outcomes: dict[str, Outcome] = {}
         self._fault: BaseException | None = None
         self._feed: Iterator[PlannedCall] = iter(())
@@ -172,7 +171,7 @@ class Window:
         return most - len(self._tasks)
 
     def _begin(self) -> None:
-        while self._room() > 0 and not self._dry and not self._rules.stop:
+        while self._room() > 0 and not self._dry and not self._rules.stop.reason:
             task = asyncio.create_task(self._work())
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
@@ -192,7 +191,8 @@ class Window:
             task.cancel()
 
     async def _work(self) -> None:
-        while not self._rules.stop:
+        stop = self._rules.stop
+        while not stop.reason:
             if self._room() < 0:
                 # Before the task is done: of several calls that end together, only the surplus may go.
                 self._tasks.difference_update({asyncio.current_task()})
@@ -202,7 +202,7 @@ class Window:
                 self._dry = True
                 return
             while (reserved := self._rules.admit(call)) is None:
-                if self._rules.stop:
+                if self._rules.stop.reason:
                     return
                 await self._an_end.wait()
             outcome = None

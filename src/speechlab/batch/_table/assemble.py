@@ -1,10 +1,15 @@
-"""Assembly of tables: the input's rows in their order, with typed columns of outcomes."""
+"""Assembly of tables, the input's rows with typed columns of outcomes; and what is recorded with a run of them."""
 
 from __future__ import annotations
 
+import hashlib
+import platform
 from typing import TYPE_CHECKING, Any
 
+import orjson
+
 from speechlab._brief import briefly
+from speechlab._platform import installed_version
 from speechlab.batch._keeping import opened
 from speechlab.batch._outcome import Outcome
 from speechlab.batch._plan.columns import (
@@ -16,6 +21,7 @@ from speechlab.batch._plan.columns import (
     taken_columns,
 )
 from speechlab.batch._plan.plan import check_plan
+from speechlab.contract import CONTRACT_VERSION
 from speechlab.errors import InvalidRequestError, SpeechLabError
 
 if TYPE_CHECKING:
@@ -24,9 +30,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from speechlab.batch._plan.plan import Chunk, Plan
-    from speechlab.batch._plan.rows import RowStep
-    from speechlab.store import Store
+    from speechlab.batch._plan.steps import RowStep
+    from speechlab.store import Store, Stored
 
+RUN_ATTRIBUTE = "speechlab_run"
+"""Key of the run's id in a table's ``attrs``, and of the manifest in the metadata of an exported file."""
 _INPUT = " (input)"
 """Suffix, in the store, of a column of the input that has the name of a bookkeeping column."""
 
@@ -245,3 +253,35 @@ def _categories_agree(name: Any, frames: Sequence[pd.DataFrame]) -> bool:
         return False  # pandas has joined them
     of = {kind.categories.dtype if isinstance(kind, pd.CategoricalDtype) else None for kind in kinds}
     return len(of) == 1 and None not in of
+
+
+class ResultDigest:
+    """The SHA-256 of the results of rows, in their order."""
+
+    def __init__(self, step: type[RowStep]) -> None:
+        self._evidence_of = step.evidence
+        self._sha = hashlib.sha256()
+
+    def add(self, row: str, stored: Stored | None) -> None:
+        """Add a row."""
+        evidence = None if stored is None else self._evidence_of(stored)
+        self._sha.update(orjson.dumps([row, evidence], option=orjson.OPT_SORT_KEYS))
+
+    def hexdigest(self) -> str:
+        """The digest of the rows so far, in lower-case hexadecimal."""
+        return self._sha.hexdigest()
+
+
+def row_text(key: str | None, error: object) -> str:
+    """Text of a row in digests: its key, or the error of an invalid row."""
+    return key if key is not None else f"error: {error}"
+
+
+def environment() -> dict[str, Any]:
+    """Return the versions that a run depends on, without facts about the user or the machine."""
+    return {
+        "contract": CONTRACT_VERSION,
+        "python": platform.python_version(),
+        "system": platform.system(),
+        "versions": {name: installed_version(name) for name in ("speechlab", "pandas", "pyarrow", "numpy")},
+    }

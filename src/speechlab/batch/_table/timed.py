@@ -14,7 +14,7 @@ from speechlab.batch._keeping import opened
 from speechlab.batch._outcome import calls_from_outside
 from speechlab.batch._plan.columns import make_column
 from speechlab.batch._plan.source import as_frame
-from speechlab.batch._table.digest import RUN_ATTRIBUTE
+from speechlab.batch._table.assemble import RUN_ATTRIBUTE
 from speechlab.contract import VadMode
 from speechlab.errors import InvalidRequestError, SegmentError, StoreError
 from speechlab.tables import stand_in
