@@ -12,7 +12,7 @@ import pytest
 import speechlab.datasets
 from speechlab import errors
 from speechlab.datasets import _load, available, datasheet
-from speechlab.datasets._registry import DATASETS
+from speechlab.datasets._load import DATASETS
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 FILES = [(one, name) for one in DATASETS.values() for name in one.files]

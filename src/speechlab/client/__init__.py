@@ -9,7 +9,14 @@ from __future__ import annotations
 
 from speechlab._door import name_after as _name_after
 from speechlab.client._api.async_client import AsyncClient
-from speechlab.client._api.client import Client, connect
+from speechlab.client._api.client import (
+    Client,
+    RealtimeSession,
+    SpeechEvents,
+    SpeechStream,
+    TranslationStream,
+    connect,
+)
 from speechlab.client._api.for_batches import address_and_key as address_and_key
 from speechlab.client._api.for_batches import ask_service as ask_service
 from speechlab.client._api.for_batches import asking_afresh as asking_afresh
@@ -20,15 +27,9 @@ from speechlab.client._api.for_batches import grouped as grouped
 from speechlab.client._api.for_batches import remember_service as remember_service
 from speechlab.client._api.for_batches import replaying_from as replaying_from
 from speechlab.client._api.for_batches import result_of as result_of
-from speechlab.client._api.streams import (
-    RealtimeSession,
-    SpeechEvents,
-    SpeechStream,
-    TranslationStream,
-)
 from speechlab.client._api.system import system
 from speechlab.client._clock import Clock, Random, SystemClock
-from speechlab.client._events import CallEvent, Timing
+from speechlab.client._events import CallEvent, Timing, opentelemetry_hook
 from speechlab.client._openai import OpenAIAdapter
 from speechlab.client._operations.call import RawResponse
 from speechlab.client._operations.operation import Operation
@@ -41,13 +42,12 @@ from speechlab.client._realtime.session import AsyncRealtimeSession
 from speechlab.client._realtime.synthesis import AudioDelta
 from speechlab.client._scheduling.waiting import CallGroup as CallGroup
 from speechlab.client._secret import Secret
-from speechlab.client._settings.keys import remember_key as remember_key
-from speechlab.client._settings.keys import remembered_key as remembered_key
 from speechlab.client._settings.resolve import BASE_URL_VARIABLE as BASE_URL_VARIABLE
+from speechlab.client._settings.resolve import remember_key as remember_key
+from speechlab.client._settings.resolve import remembered_key as remembered_key
 from speechlab.client._settings.settings import plain_url as plain_url
 from speechlab.client._streams.speech import AsyncSpeechStream
 from speechlab.client._streams.translation import AsyncTranslationStream
-from speechlab.client._telemetry import opentelemetry_hook
 from speechlab.contract import AudioDone, AudioStart, Usage
 
 __all__ = [

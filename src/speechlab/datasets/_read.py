@@ -13,8 +13,15 @@ from speechlab._require import require
 from speechlab.audio import FileSegment
 from speechlab.datasets._corpora import CORPORA, Row, corpus_in, corpus_rows
 from speechlab.datasets._corrections import corrected
-from speechlab.datasets._manifests import likely, manifest_in, manifest_rows, named, recordings
-from speechlab.datasets._segments import cut, with_offsets
+from speechlab.datasets._manifests import (
+    cut,
+    likely,
+    manifest_in,
+    manifest_rows,
+    named,
+    recordings,
+    with_offsets,
+)
 from speechlab.datasets._transcripts import transcripts_in
 from speechlab.errors import InvalidRequestError, MissingDependencyError
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 import orjson
 
 from speechlab._arguments import is_missing
+from speechlab.tables._files import guarded
 from speechlab.tables._storable import arrow_table, stand_in
-from speechlab.tables._texts import guarded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

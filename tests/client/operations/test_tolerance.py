@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from speechlab.client import RawResponse, Synthesize, Transcribe, Translate
-from speechlab.client._operations.pcm import SampleReader
+from speechlab.client._operations.speech import SampleReader
 from speechlab.client._operations.translation import read_chunk
 from speechlab.client._operations.voices import read_catalogue
 from speechlab.errors import APIError, ContractError

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any
 from speechlab._require import require
 from speechlab.batch._outcome import Outcome
 from speechlab.batch._plan.plan import Amounts
-from speechlab.batch._run.lease import CallLease, Returned, Work, tell
-from speechlab.batch._run.part import parts_of, read_part, run_folder
+from speechlab.batch._run.lease import CallLease, Returned, Work, parts_of, read_part, run_folder, tell
 from speechlab.batch._run.window import GRACE_S, LAST_S, Writer, outcome_of
 from speechlab.errors import APIConnectionError, InvalidRequestError
 

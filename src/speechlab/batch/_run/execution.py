@@ -20,7 +20,7 @@ import orjson
 from speechlab.batch._keeping import is_there
 from speechlab.batch._outcome import Outcome, advise, calls_from_outside
 from speechlab.batch._plan.plan import Amounts
-from speechlab.batch._run.part import adopt_parts
+from speechlab.batch._run.lease import adopt_parts
 from speechlab.batch._run.progress import Tally
 from speechlab.batch._run.rules import Budget, Rules, Spending, Stop
 from speechlab.batch._table.assemble import RUN_ATTRIBUTE, ResultDigest, assemble_chunk, environment, row_text

@@ -155,7 +155,7 @@ class Spending:
 
 
 class Stop:
-    """A request of any thread to stop a run, made once it has a ``reason``; ``gently``: admitted calls are still made."""
+    """A request of any thread to stop a run, made once it has a ``reason``; ``gently``: admitted calls go on."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

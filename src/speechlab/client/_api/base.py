@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 from speechlab.client._closable import AsyncClosable
 from speechlab.client._events import CallTotals, RunningTotals
+from speechlab.client._memory import Memory
 from speechlab.client._secret import as_secret
 from speechlab.client._settings.resolve import configured_settings, described, settings_for, settings_from
 from speechlab.client._settings.settings import changed, check_names
-from speechlab.client._store.memory import Memory
 from speechlab.client._systems.functions import FunctionSystem
 from speechlab.client._transport.connections import ConnectionPool
 from speechlab.client._transport.sender import Sender

@@ -1,4 +1,4 @@
-"""One private event loop for all synchronous clients of the process.
+"""One private event loop for all synchronous clients of the process, and the faces ("wrappers") that use it.
 
 A kernel already runs a loop in the main thread, and widget callbacks run on further threads with loops of their
 own. So a synchronous client never uses the caller's loop: this loop runs the calls, and the caller waits.
@@ -14,14 +14,17 @@ import threading
 import time
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
 from speechlab._platform import after_fork
+from speechlab.client._closable import is_from_here, own_methods
 from speechlab.client._transport.connections import close_all
 from speechlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+    from types import TracebackType
 
 T = TypeVar("T")
 _STOP_S = 5.0
@@ -173,3 +176,134 @@ def _forget_after_fork() -> None:
     _lock = threading.Lock()
     _parents.append(_portal)
     _portal = None
+
+
+A = TypeVar("A")
+A_co = TypeVar("A_co", covariant=True)
+B = TypeVar("B")
+F = TypeVar("F", bound="Callable[..., Any]")
+P = ParamSpec("P")
+
+
+class Face(Generic[A_co]):
+    """Base of the synchronous classes: calls run on the private loop while the caller waits."""
+
+    def __init__(self, behind: A_co) -> None:
+        self._async = behind
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if is_from_here(cls):
+            own_methods(cls)
+
+    def __enter__(self) -> Self:
+        behind: Any = self._async
+        run(behind.__aenter__)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        behind: Any = self._async
+        run(behind.__aexit__, kind, error, trace)
+
+    def __repr__(self) -> str:
+        return repr(self._async).replace("Async", "")
+
+
+class StreamFace(Face[A_co]):
+    """A face with iteration; its class defines ``__next__`` by :func:`following`."""
+
+    def __iter__(self) -> Self:
+        return self
+
+
+def waited(
+    method: Callable[Concatenate[A, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[Face[A], P], T]:
+    """The same method without ``await``."""
+
+    @wraps(method)
+    def call(self: Face[A], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return run(method, self._async, *args, **kwargs)
+
+    return call
+
+
+def following(method: Callable[[A], Coroutine[Any, Any, T]]) -> Callable[[Face[A]], T]:
+    """``__next__``, from ``__anext__``."""
+
+    @wraps(method)
+    def call(self: Face[A], /) -> T:
+        try:
+            return run(method, self._async)
+        except StopAsyncIteration:
+            raise StopIteration from None
+
+    return call
+
+
+def each_of(items: AsyncIterator[T]) -> Iterator[T]:
+    """Iterate without ``await``."""
+
+    async def following_item() -> tuple[T] | None:
+        async for item in items:
+            return (item,)
+        return None
+
+    while (item := run(following_item)) is not None:
+        yield item[0]
+
+
+def faced(
+    method: Callable[Concatenate[A, P], B], face: Callable[[B], T]
+) -> Callable[Concatenate[Face[A], P], T]:
+    """The same method, returning a face of its result without waiting."""
+
+    @wraps(method)
+    def call(self: Face[A], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return face(method(self._async, *args, **kwargs))
+
+    shown: Any = call
+    gives = face.__name__ if isinstance(face, type) else inspect.signature(face).return_annotation
+    shown.__signature__ = inspect.signature(method).replace(return_annotation=gives)
+    return call
+
+
+class mirrored(property, Generic[T]):  # noqa: N801 - used as ``property`` is
+    """The same property of the object behind the face."""
+
+    def __init__(self, original: Callable[[Any], T]) -> None:
+        of_class: Any = original
+        super().__init__(lambda face: of_class.fget(face._async))  # noqa: SLF001 - a face's own
+        self.__doc__ = of_class.__doc__
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __get__(self, instance: None, owner: type | None = None) -> Self: ...
+        @overload
+        def __get__(self, instance: object, owner: type | None = None) -> T: ...
+        def __get__(self, instance: object, owner: type | None = None) -> Any: ...
+
+
+def taking_arguments_of(original: type) -> Callable[[type[T]], type[T]]:
+    """Take over the description of another class's arguments, and of the errors that they lead to."""
+
+    def describe(cls: type[T]) -> type[T]:
+        _before, found, args = (original.__doc__ or "").partition("    Args:\n")
+        if found and cls.__doc__:  # python -OO keeps no descriptions
+            cls.__doc__ = f"{cls.__doc__.rstrip()}\n\n{found}{args}"
+        return cls
+
+    return describe
+
+
+def described_as(original: Callable[..., Any] | property) -> Callable[[F], F]:
+    """Take over the description of another function."""
+
+    def describe(function: F) -> F:
+        function.__doc__ = original.__doc__
+        return function
+
+    return describe

@@ -14,7 +14,7 @@ from speechlab.client._realtime.synthesis import error_from_event, read_message
 from speechlab.client._scheduling.pressure import End, Ended
 from speechlab.client._scheduling.retry import Failure
 from speechlab.client._settings.store_mode import nothing_is_sent
-from speechlab.client._transport.progress import Progress
+from speechlab.client._transport.exchange import Progress
 from speechlab.client._transport.websocket import Socket, SocketClosedError, open_socket
 from speechlab.contract import (
     REALTIME_PATH,

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from speechlab.client._closable import AsyncClosable
 from speechlab.client._events import Timing, attach_timing
 from speechlab.client._operations.operation import TimeLeft, whole_s
-from speechlab.client._operations.pcm import SampleReader
-from speechlab.client._operations.speech import ExpectedSpeech, spent_on_speech
+from speechlab.client._operations.speech import ExpectedSpeech, SampleReader, spent_on_speech
 from speechlab.client._realtime.synthesis import AudioDelta, Phase, Synthesis
 from speechlab.contract import AudioFormat
 from speechlab.errors import APITimeoutError, ConfigurationError, SpeechLabError, StreamTruncatedError

@@ -6,8 +6,8 @@ import asyncio
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from speechlab.client._memory import Memory, StoredCall, timing_from, wait_until
 from speechlab.client._realtime.synthesis import Synthesis
-from speechlab.client._store.memory import Memory, StoredCall, timing_from, wait_until
 from speechlab.contract import SessionInfo
 
 if TYPE_CHECKING:

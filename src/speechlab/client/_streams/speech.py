@@ -8,8 +8,13 @@ from typing import TYPE_CHECKING, Self
 
 from speechlab._files import user_path, whole_file
 from speechlab.audio import OPEN_ENDED_SIZE, wav_chunks
-from speechlab.client._operations.pcm import SampleReader, what_is_missing
-from speechlab.client._operations.speech import SpeechClip, check_audio_type, spent_on_speech
+from speechlab.client._operations.speech import (
+    SampleReader,
+    SpeechClip,
+    check_audio_type,
+    spent_on_speech,
+    what_is_missing,
+)
 from speechlab.client._streams.base import Stream, first_text
 from speechlab.client._transport.http import WireError
 from speechlab.errors import (

@@ -1,10 +1,12 @@
-"""Where functions run: threads of this process, or processes of their own."""
+"""Where functions run: threads of this process, or processes of their own, with the whole of such a process."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import pickle
 import queue
+import signal
 import subprocess
 import sys
 import threading
@@ -12,7 +14,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from speechlab.client._systems.performing import Loaded
-from speechlab.errors import EngineError, SpeechLabError
+from speechlab.errors import ConfigurationError, EngineError, SpeechLabError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterator
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from speechlab.client._clock import Clock
     from speechlab.client._systems.functions import FunctionCall, FunctionSystem
 
-_CHILD = "from speechlab.client._systems.child import main; main()"
+_CHILD = "from speechlab.client._systems.workers import main; main()"
 _END = object()
 
 
@@ -178,3 +180,42 @@ class Workers:
             worker.leave()
         self._all.clear()
         self._idle.clear()
+
+
+def main() -> None:
+    """Answer calls until the input ends; what functions print goes to the error output."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C reaches all processes of a terminal; ours ends us
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    sys.path[:] = read_message(sys.stdin.buffer)
+    calls: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    loaded: Loaded | None = None
+    fault = ""
+    try:
+        loaded = Loaded(*pickle.loads(read_message(sys.stdin.buffer)))  # noqa: S301 - from our own process
+    except Exception as error:  # noqa: BLE001 - the module of the function does not load here
+        fault = f"the functions cannot be loaded in another process: {type(error).__name__}: {error}"
+    threading.Thread(target=_listen, args=(calls,), daemon=True).start()
+    while True:
+        call = calls.get()
+        try:
+            if loaded is None:
+                raise ConfigurationError(fault)
+            seconds = 0.0
+            for piece in loaded.pieces(call):
+                if isinstance(piece, float):
+                    seconds = piece
+                else:
+                    write_message(answers, ("piece", piece))
+            write_message(answers, ("end", seconds))
+        except SpeechLabError as error:
+            write_message(answers, ("error", error.with_traceback(None)))
+
+
+def _listen(calls: queue.SimpleQueue[Any]) -> None:
+    """Read calls; the end of the input ends the process, also during a call."""
+    try:
+        while True:
+            calls.put(read_message(sys.stdin.buffer))
+    except (EOFError, OSError, pickle.UnpicklingError):
+        os._exit(0)

@@ -21,8 +21,7 @@ from speechlab.client._scheduling.waiting import CallPlace, NotSentError
 from speechlab.client._secret import FreshSecret
 from speechlab.client._settings.store_mode import nothing_is_sent
 from speechlab.client._systems.functions import FunctionSystem
-from speechlab.client._transport.exchange import exchange
-from speechlab.client._transport.progress import Progress, ReplyStream, hearing_interrupts
+from speechlab.client._transport.exchange import Progress, ReplyStream, exchange, hearing_interrupts
 from speechlab.contract import CONCURRENCY_HEADER, read_concurrency
 from speechlab.errors import (
     APITimeoutError,

@@ -15,6 +15,7 @@ from speechlab.client._operations.failures import error_from_reply, retry_after_
 from speechlab.client._operations.operation import whole_s
 from speechlab.client._scheduling.retry import Failure
 from speechlab.client._secret import install_log_filter, redact
+from speechlab.client._transport.exchange import hearing_interrupts
 from speechlab.client._transport.http import (
     WireError,
     broken_proxy,
@@ -25,7 +26,6 @@ from speechlab.client._transport.http import (
     user_agent,
     without_trace,
 )
-from speechlab.client._transport.progress import hearing_interrupts
 from speechlab.contract import REALTIME_PATH, join_url
 from speechlab.errors import APIConnectionError, APITimeoutError
 

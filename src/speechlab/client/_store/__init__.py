@@ -1,1 +1,0 @@
-"""Keeping replies in a store, and replaying them."""
