@@ -141,40 +141,40 @@ class TranslationOptions(TranslationPlanOptions, RunOptions, total=False):
 def explicit(options: type, **other: object) -> Callable[[F], F]:
     """Show the keyword arguments behind a function's ``**options`` in ``help`` and in tab completion."""
     types, keyword = types_of(options), inspect.Parameter.KEYWORD_ONLY
-    shown = [
+    keywords = [
         inspect.Parameter(name, keyword, default=default, annotation=_NEEDED.sub(r"\1", types[name]))
         for name, default in {**_defaults(options), **other}.items()
     ]
 
     def show(function: F) -> F:
-        return _with_keywords(function, shown)
+        return _with_keywords(function, keywords)
 
     return show
 
 
 def _with_keywords(function: F, shown: list[inspect.Parameter]) -> F:
     signature = inspect.signature(function)
-    given = {one.name for one in shown}
-    own = [
-        one
-        for one in signature.parameters.values()
-        if one.kind is not one.VAR_KEYWORD and one.name not in given
+    names = {parameter.name for parameter in shown}
+    direct = [
+        parameter
+        for parameter in signature.parameters.values()
+        if parameter.kind is not parameter.VAR_KEYWORD and parameter.name not in names
     ]
-    function.__signature__ = signature.replace(parameters=[*own, *shown])  # type: ignore[attr-defined]  # help() and editors read it
+    function.__signature__ = signature.replace(parameters=[*direct, *shown])  # type: ignore[attr-defined]  # help() and editors read it
     return briefly(function)
 
 
 def sort_options(what: str, given: Mapping[str, Any], *lists: type) -> tuple[Any, ...]:
     """Check the options of a call, and sort them by the TypedDict that lists each."""
-    known = {name: default for options in lists for name, default in _defaults(options).items()}
-    if unknown := sorted(set(given) - set(known)):
+    defaults = {name: default for options in lists for name, default in _defaults(options).items()}
+    if unknown := sorted(set(given) - set(defaults)):
         of_client = [f"{name}=..." for name in unknown if name in _OF_CLIENT]
         hints = [f"give it to the client: lab.with_options({', '.join(of_client)})"] if of_client else []
         if len(of_client) < len(unknown):
-            hints.append(f"the options are {', '.join(sorted(known))}")
+            hints.append(f"the options are {', '.join(sorted(defaults))}")
         message = f"{', '.join(map(repr, unknown))} is no option of {what}; {'; '.join(hints)}"
         raise InvalidRequestError(message, parameter=unknown[0])
-    for name, default in known.items():
+    for name, default in defaults.items():
         if default is inspect.Parameter.empty and name not in given:
             message = f"{what} needs {name}: a value for all rows, or the name of a column"
             raise InvalidRequestError(message, parameter=name)
@@ -182,7 +182,7 @@ def sort_options(what: str, given: Mapping[str, Any], *lists: type) -> tuple[Any
         option = _OPTIONS.get(name, _Option())
         if option.allowed and not option.fits(value):
             raise refused(name, value, option.allowed)
-    complete = {**known, **given}
+    complete = {**defaults, **given}
     return tuple({name: complete[name] for name in options.__annotations__} for options in lists)
 
 

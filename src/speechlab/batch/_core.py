@@ -152,8 +152,8 @@ class Caller:
 
 def _named(lab: object) -> str:
     """The value given as a client, in one line for a message. A table is not written out."""
-    shown = repr(lab)
-    return shown if len(shown.splitlines()) == 1 else f"a {type(lab).__name__}"
+    text = repr(lab)
+    return text if len(text.splitlines()) == 1 else f"a {type(lab).__name__}"
 
 
 def plan_table(lab: Client, kind: type[RowStep], table: Table, given: Mapping[str, Any]) -> Plan:
@@ -166,9 +166,9 @@ def plan_table(lab: Client, kind: type[RowStep], table: Table, given: Mapping[st
     parameters, keeping, patience = sort_options(f"a plan to {kind.operation}", given, *lists)
     with (
         Caller(lab, patience) as caller,
-        _planned(caller, kind, table, parameters, keeping, patience) as made,
+        _planned(caller, kind, table, parameters, keeping, patience) as planned,
     ):
-        return made[0]
+        return planned[0]
 
 
 def run_plan(lab: Client, plan: Plan, given: Mapping[str, Any]) -> Run:
@@ -195,8 +195,8 @@ def make_table(lab: Client, kind: type[RowStep], table: Table, given: Mapping[st
         caller.perform(execution, store)
     execution.finish()
     if of_dask:
-        made: pd.DataFrame = Run(execution.record, store.path).dask(columns=keeping["columns"])
-        return made
+        frame: pd.DataFrame = Run(execution.record, store.path).dask(columns=keeping["columns"])
+        return frame
     joined = join_frames(execution.frames, kind, plan.prefix)
     if execution.recorded:
         joined.attrs[RUN_ATTRIBUTE] = execution.record.id
@@ -228,8 +228,8 @@ def _planned(
                 return await ask_service(lab, mine, store, voices=kind.wants_voices)
             except SpeechLabError as error:
                 if error.service_lost:
-                    told = "the batch gave the service up before it began; give_up_after_s says how long it waits"
-                    advise(error, told)
+                    advice = "the batch gave the service up before it began; give_up_after_s says how long it waits"
+                    advise(error, advice)
                 raise
 
         service, voices = caller.ask(ask, kind.operation)
@@ -237,8 +237,8 @@ def _planned(
         step = kind(parameters, source.columns, service=service, voices=voices, fit=fit)
         store = store or stack.enter_context(opened(keeping["store"]))
         rows = len(source.whole) if source.whole is not None and kind.works_on == "audio" else 0
-        shown = progress is True or progress == BAR  # only a bar shows the reading
-        with counted(shown, rows, "read recordings", unit="row", delay_s=_READING_S) as tell:
+        with_bar = progress is True or progress == BAR  # only a bar shows the reading
+        with counted(with_bar, rows, "read recordings", unit="row", delay_s=_READING_S) as tell:
             plan = make_plan(source, step, keeping, store, service=service, tell=tell)
         yield plan, store
 

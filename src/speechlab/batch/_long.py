@@ -120,29 +120,29 @@ def _told(table: pd.DataFrame) -> pd.DataFrame:
 def _transcribe(lab: Client, frame: Table, piece_s: float, options: TranscriptionOptions) -> pd.DataFrame:
     if not is_number(piece_s) or not 1 <= piece_s < float("inf"):
         raise refused("piece_s", piece_s, "a number of seconds, at least 1")
-    given: dict[str, Any] = dict(options)
+    remaining: dict[str, Any] = dict(options)
     source = open_source(frame, "audio")
-    column = given.pop("audio", source.columns[0] if source.series else "audio")
+    column = remaining.pop("audio", source.columns[0] if source.series else "audio")
     if source.columns and column not in source.columns:
         raise InvalidRequestError(no_column(source.columns, column), parameter=str(column))
-    if given.setdefault("vad", "segments") != "segments":
+    if remaining.setdefault("vad", "segments") != "segments":
         raise InvalidRequestError("long recordings are transcribed with vad='segments'", parameter="vad")
-    how = {name: given.pop(name) for name in RunOptions.__annotations__ if name in given}
-    given.setdefault("prefix", "piece_")
+    how = {name: remaining.pop(name) for name in RunOptions.__annotations__ if name in remaining}
+    remaining.setdefault("prefix", "piece_")
     rows = _Rows()
     strict = how.get("on_error") == "raise"
-    chunk_rows = given.pop("chunk_rows", CHUNK_ROWS)
+    chunk_rows = remaining.pop("chunk_rows", CHUNK_ROWS)
     pieces = _pieces(source.pieces(chunk_rows, {column}), column, float(piece_s), rows, strict=strict)
     tables = _begun(pieces)
     if tables is None:
         return _joined([], rows)
-    with opened(given.get("store")) as store:
-        given |= {"store": store, "audio": _SOUND, "columns": "all"}
+    with opened(remaining.get("store")) as store:
+        remaining |= {"store": store, "audio": _SOUND, "columns": "all"}
         patience = {name: how[name] for name in WaitingOptions.__annotations__ if name in how}
-        plan = plan_table(lab, TranscriptionStep, tables, given | patience)
+        plan = plan_table(lab, TranscriptionStep, tables, remaining | patience)
         with failures_told_elsewhere():  # the warning about recordings has the reasons of failed pieces
-            done = run_plan(lab, plan, how)
-        return _joined(_timed(done, store, given["prefix"], rows.faults), rows)
+            run = run_plan(lab, plan, how)
+        return _joined(_timed(run, store, remaining["prefix"], rows.faults), rows)
 
 
 def _begun(pieces: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame] | None:
@@ -158,17 +158,17 @@ def _pieces(
     import pandas as pd
 
     waiting: list[dict[Any, Any]] = []
-    for row, own in rows.read(frames):
-        cell, number = own.pop(column), -1
-        own |= {"_file": stand_in(cell) or "", "_row": row}
+    for row, cells in rows.read(frames):
+        cell, number = cells.pop(column), -1
+        cells |= {"_file": stand_in(cell) or "", "_row": row}
         try:
             for number, piece in enumerate(cut_at_silences(_recording(cell, column), piece_s)):
-                waiting.append({**own, "_piece": number, "_start_s": piece.start_s, _SOUND: piece.flac})
+                waiting.append({**cells, "_piece": number, "_start_s": piece.start_s, _SOUND: piece.flac})
                 if len(waiting) == _AT_ONCE:
                     yield pd.DataFrame(waiting)
                     waiting = []
             if number < 0:
-                raise AudioDecodeError(f"{own['_file']} holds no sound")
+                raise AudioDecodeError(f"{cells['_file']} holds no sound")
         except (AudioError, InvalidRequestError) as error:
             if strict:
                 raise
@@ -187,16 +187,16 @@ def _recording(cell: object, column: object) -> AudioClip | bytes | str | os.Pat
 
 def _timed(run: Run, store: Store, prefix: str, faults: _Faults) -> Iterator[pd.DataFrame]:
     """The segments of a run's pieces, with times from the beginning of each recording."""
-    for part in run.parts():
-        table, wrong = timed_pieces(part, store, prefix=prefix, audio=_SOUND)
-        of = part.iloc[table["position"]]
+    for chunk in run.parts():
+        table, reasons = timed_pieces(chunk, store, prefix=prefix, audio=_SOUND)
+        of = chunk.iloc[table["position"]]
         for name in ("start", "end"):
             table[name] = (table[name] + of["_start_s"].to_numpy()).round(6)
         for name in ("file", "row", "piece"):
             table[name] = of[f"_{name}"].to_numpy()
         yield table[["file", "start", "end", "text", "row", "piece"]]
-        for position, piece in enumerate(part.to_dict("records")):
-            reason = wrong.get(position, "").partition(": ")[2]
+        for position, piece in enumerate(chunk.to_dict("records")):
+            reason = reasons.get(position, "").partition(": ")[2]
             if piece[f"{prefix}status"] not in ("ok", "cached"):
                 reason = str(piece[f"{prefix}error"])
             if reason:
@@ -209,8 +209,8 @@ def _joined(tables: Iterable[pd.DataFrame], rows: _Rows) -> pd.DataFrame:
 
     kinds = {"row": "int64", "piece": "int64"}
     empty = segment_frame([]).assign(row=0, piece=0).astype(kinds)
-    found = [table for table in tables if len(table)]
-    result = segment_frame(pd.concat(found, ignore_index=True) if found else empty)
+    filled = [table for table in tables if len(table)]
+    result = segment_frame(pd.concat(filled, ignore_index=True) if filled else empty)
     result["doubt"] = doubts(result)
     if rows.labels:
         labels = rows.labels[0].append(rows.labels[1:])

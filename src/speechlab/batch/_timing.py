@@ -73,13 +73,13 @@ class TimedCall(Generic[T]):
         """Return the columns of the call in a table of timed calls."""
         if self.error is not None:
             return {"error": str(self.error), "refusals": self.refusals}
-        found: dict[str, Any] = {"total_s": self.total_s, "refusals": self.refusals}
+        columns: dict[str, Any] = {"total_s": self.total_s, "refusals": self.refusals}
         if self.arrivals.first_word_s is not None:
-            found["first_word_s"] = self.arrivals.first_word_s
+            columns["first_word_s"] = self.arrivals.first_word_s
         if isinstance(self.result, AudioClip):
-            found |= _played(self.arrivals.pieces or [(self.total_s, self.result.frames)], self.result)
-            found["rtf"] = self.total_s / self.result.duration_s if self.result.duration_s else None
-        return found
+            columns |= _played(self.arrivals.pieces or [(self.total_s, self.result.frames)], self.result)
+            columns["rtf"] = self.total_s / self.result.duration_s if self.result.duration_s else None
+        return columns
 
 
 def timed(call: Callable[[Arrivals], T], *, patience_s: float = _PATIENCE_S) -> TimedCall[T]:

@@ -30,7 +30,7 @@ def own_methods(cls: type[T]) -> type[T]:
     Errors about arguments then name this class, and tracebacks lack the library's frames.
     """
     for name in dir(cls):
-        value = next((vars(part)[name] for part in cls.__mro__ if name in vars(part)), None)
+        value = next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)
         function = value.__func__ if isinstance(value, classmethod) else value
         if not isinstance(function, FunctionType) or not function.__module__.startswith(_ROOM):
             continue

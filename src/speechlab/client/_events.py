@@ -50,7 +50,7 @@ class Timing:
 def server_timing_s(headers: Mapping[str, str], wanted: str) -> float | None:
     """Seconds of a part of the service's work from its ``Server-Timing`` header; None if the header lacks it."""
     for entry in headers.get("server-timing", "").split(","):
-        name, *parameters = (part.strip() for part in entry.split(";"))
+        name, *parameters = (field.strip() for field in entry.split(";"))
         for parameter in parameters:
             key, _, value = parameter.partition("=")
             if name == wanted and key.strip() == "dur":

@@ -76,19 +76,19 @@ class StoredCall:
         """Keep the call."""
         store = self.memory.store
         with store.transaction():
-            kept = store.put(
+            stored = store.put(
                 self.key, operation=self.operation, request=self.parameters, response=response, files=files
             )
-            names = {role: path.name for role, path in kept.files.items()}
-            told = {**facts, "response": dict(response), "files": names, "service": self.service}
-            store.keep_facts(self.key, told)
+            names = {role: path.name for role, path in stored.files.items()}
+            record = {**facts, "response": dict(response), "files": names, "service": self.service}
+            store.keep_facts(self.key, record)
 
     def reply(self, operation: Operation[Any]) -> RawResponse | None:
         """The kept reply of an operation; None if the call has to be made."""
-        found = self.recall()
-        if found is None:
+        recalled = self.recall()
+        if recalled is None:
             return None
-        stored, facts = found
+        stored, facts = recalled
         files = {role: path.name for role, path in stored.files.items()}
         if facts.get("response") != stored.response or facts.get("files") != files:
             facts = {}  # the result was replaced by that of another kind of call, or comes from a batch
@@ -132,20 +132,20 @@ class Memory:
 
         A separate embedded service and a system of functions are found by their own names only.
         """
-        found = self.remembered(base_url)
-        if found is None:
-            known = self.store.newest("voices", 100)
-            usual = [key for key, asked in known if not str(asked.get("base_url")).startswith(_ALONE)]
-            if not usual or base_url.startswith(_ALONE):
+        match = self.remembered(base_url)
+        if match is None:
+            catalogues = self.store.newest("voices", 100)
+            keys = [key for key, request in catalogues if not str(request.get("base_url")).startswith(_ALONE)]
+            if not keys or base_url.startswith(_ALONE):
                 raise miss(self.store, "voices", {"base_url": base_url}, "")
-            found = self._told(usual[0])
-        return found
+            match = self._told(keys[0])
+        return match
 
     def remembered(self, base_url: str) -> tuple[str, Any] | None:
         """The last known identity of the service at an address, and the body of its catalogue."""
-        known = self.store.newest("voices", 100)
-        here = [key for key, asked in known if asked.get("base_url") == base_url]
-        return self._told(here[0]) if here else None
+        catalogues = self.store.newest("voices", 100)
+        keys = [key for key, request in catalogues if request.get("base_url") == base_url]
+        return self._told(keys[0]) if keys else None
 
     def _told(self, key: str) -> tuple[str, Any]:
         facts = self.store.facts(key)
@@ -198,12 +198,12 @@ class TapedBody:
 
     async def pieces(self) -> AsyncIterator[bytes]:
         """The bytes as recorded."""
-        given = 0
+        start = 0
         for at_s, size in self._frames:
             if self._at_pace:
                 await wait_until(self._clock, self._began, at_s)
-            yield bytes(self._body[given : given + size])
-            given += size
+            yield bytes(self._body[start : start + size])
+            start += size
         self.ended = True
 
     async def close(self) -> None:
@@ -219,18 +219,18 @@ _DIGEST = re.compile("[0-9a-f]{64}")  # parameters contain recordings as digests
 
 def miss(store: Store, operation: str, parameters: dict[str, Any], service: str) -> ReplayMiss:
     """The error for a call that is not in the store; it names the parameter that differs."""
-    known = store.newest(operation, _LOOKED_AT)
+    earlier = store.newest(operation, _LOOKED_AT)
     head = f"this {operation} call is not in {store.path}"
-    if not known:
+    if not earlier:
         return ReplayMiss(f"{head}, which holds no {operation} call at all; {REMEDY}", operation=operation)
-    key, nearest = min(known, key=lambda item: _distance(parameters, item[1]))
+    key, nearest = min(earlier, key=lambda item: _distance(parameters, item[1]))
     differing = _differing(parameters, nearest)
     if not differing:
         return _miss_of_the_same(head, store.facts(key).get("service"), operation, service)
     name = differing[0]
     more = f" (and in {', '.join(differing[1:])})" if len(differing) > 1 else ""
-    here, there = _contrast(parameters.get(name, _ABSENT), nearest.get(name, _ABSENT))
-    text = f"{head}: the nearest one there differs in {name}: {here} here, {there} there{more}; {REMEDY}"
+    sought, stored = _contrast(parameters.get(name, _ABSENT), nearest.get(name, _ABSENT))
+    text = f"{head}: the nearest one there differs in {name}: {sought} here, {stored} there{more}; {REMEDY}"
     return ReplayMiss(text, operation=operation, parameter=name)
 
 
@@ -249,10 +249,10 @@ def _miss_of_the_same(head: str, asked: str | None, operation: str, service: str
 
 def _differing(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
     """Names of the parameters that differ in keys: first different values, then different spellings (1 and 1.0)."""
-    plain = {name: list(value) if isinstance(value, tuple) else value for name, value in one.items()}
-    names = [*plain, *(name for name in other if name not in plain)]
-    differing = [name for name in names if not _same(plain.get(name, _ABSENT), other.get(name, _ABSENT))]
-    return sorted(differing, key=lambda name: plain.get(name) == other.get(name))
+    values = {name: list(value) if isinstance(value, tuple) else value for name, value in one.items()}
+    names = [*values, *(name for name in other if name not in values)]
+    differing = [name for name in names if not _same(values.get(name, _ABSENT), other.get(name, _ABSENT))]
+    return sorted(differing, key=lambda name: values.get(name) == other.get(name))
 
 
 def _same(one: object, other: object) -> bool:
@@ -273,15 +273,15 @@ def _distance(one: dict[str, Any], other: dict[str, Any]) -> tuple[int, float, i
 
 def _contrast(one: object, other: object) -> tuple[str, str]:
     """Two values, shortened for display so that the difference is visible."""
-    here, there = _shown(one), _shown(other)
-    if _looks_of(here) != _looks_of(there):
-        return here, there
+    first, second = _shown(one), _shown(other)
+    if _looks_of(first) != _looks_of(second):
+        return first, second
     show = ascii if _looks_of(repr(one)) == _looks_of(repr(other)) else repr
     texts = show(one), show(other)
     parting = next((at for at, (a, b) in enumerate(zip(*texts, strict=False)) if a != b), 0)
     start = max(0, parting - _BEFORE)
-    here, there = (_cut(f"{'…' if start else ''}{text[start:]}") for text in texts)
-    return here, there
+    first, second = (_cut(f"{'…' if start else ''}{text[start:]}") for text in texts)
+    return first, second
 
 
 def _looks_of(text: str) -> str:

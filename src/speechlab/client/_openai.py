@@ -73,15 +73,17 @@ class OpenAIAdapter:
                 raise ConfigurationError(
                     f"{name} of the adapter is {getattr(self, name)!r:.40}; it must be a text"
                 )
-        given = cast("Any", self.voices)
-        if isinstance(given, Mapping):
-            options = {name: _options(name, one) for name, one in given.items() if isinstance(one, Mapping)}
-            object.__setattr__(self, "_options", options)
-            given = {
-                name: options.get(name, {}).pop("language", _LANGUAGES) if name in options else one
-                for name, one in given.items()
+        languages = cast("Any", self.voices)
+        if isinstance(languages, Mapping):
+            options = {
+                name: _options(name, value) for name, value in languages.items() if isinstance(value, Mapping)
             }
-        object.__setattr__(self, "voices", named_voices(given, _LANGUAGES))
+            object.__setattr__(self, "_options", options)
+            languages = {
+                name: options.get(name, {}).pop("language", _LANGUAGES) if name in options else value
+                for name, value in languages.items()
+            }
+        object.__setattr__(self, "voices", named_voices(languages, _LANGUAGES))
 
     @property
     def _languages(self) -> dict[str, str]:
@@ -97,8 +99,8 @@ class OpenAIAdapter:
     @property
     def catalogue(self) -> list[dict[str, Any]]:
         """The voices in the form of the contract's catalogue."""
-        found = catalogue_of(self._languages, str(self.speech))
-        return [{**one, "id": self._id(name)} for one, name in zip(found, self._languages, strict=True)]
+        voices = catalogue_of(self._languages, str(self.speech))
+        return [{**voice, "id": self._id(name)} for voice, name in zip(voices, self._languages, strict=True)]
 
     @property
     def identity(self) -> str:
@@ -121,17 +123,17 @@ class OpenAIAdapter:
         _refuse({"sample_rate": None if rate in {None, DEFAULT_SAMPLE_RATE} else rate})
         names = {self._id(name): name for name in self._languages}
         if fields["voice_id"] not in names:
-            known = ", ".join(names.values()) or "none"
-            message = f"voice {fields['voice_id']!r} is none of the adapter's, which has {known}"
+            listing = ", ".join(names.values()) or "none"
+            message = f"voice {fields['voice_id']!r} is none of the adapter's, which has {listing}"
             raise InvalidRequestError(message, parameter="voice_id")
-        asked = {
+        request = {
             "model": self._model("speech"),
             "input": fields["text"],
             "voice": names[fields["voice_id"]],
             "response_format": _FORMATS.get(fields["format"], fields["format"]),
             **self._options.get(names[fields["voice_id"]], {}),
         }
-        return replace(call, path="/audio/speech", body=json_body(asked))
+        return replace(call, path="/audio/speech", body=json_body(request))
 
     def _transcription(self, call: HttpCall, body: Body) -> HttpCall:
         from speechlab.audio import sniff  # slow to import, and most calls do not need it
@@ -143,18 +145,18 @@ class OpenAIAdapter:
         if segments not in {"off", "segments"}:
             _refuse({"vad": segments})
         verbose = segments == "segments" or self._identifies("language" in fields)
-        asked = [("model", self._model("transcription"))]
-        asked += [(name, str(fields.pop(name))) for name in ("language", "temperature") if name in fields]
+        pairs = [("model", self._model("transcription"))]
+        pairs += [(name, str(fields.pop(name))) for name in ("language", "temperature") if name in fields]
         if words := fields.pop("hotwords", None):
-            asked.append(("prompt", ", ".join(words)))
+            pairs.append(("prompt", ", ".join(words)))
         _refuse(fields)
-        asked.append(("response_format", "verbose_json" if verbose else "json"))
+        pairs.append(("response_format", "verbose_json" if verbose else "json"))
         if segments == "segments":
-            asked += [("timestamp_granularities[]", one) for one in ("segment", "word")]
+            pairs += [("timestamp_granularities[]", unit) for unit in ("segment", "word")]
         boundary = secrets.token_hex(16)
-        tail, form = form_body(asked, boundary)
-        named = f'name="file"; filename="audio.{kind}"'
-        about = f"Content-Disposition: form-data; {named}\r\nContent-Type: application/octet-stream"
+        tail, form = form_body(pairs, boundary)
+        disposition = f'name="file"; filename="audio.{kind}"'
+        about = f"Content-Disposition: form-data; {disposition}\r\nContent-Type: application/octet-stream"
         head = f"--{boundary}\r\n{about}\r\n\r\n".encode()
         return replace(
             call, path="/audio/transcriptions", body=FormBody(recording, head, b"\r\n" + tail, form)
@@ -169,8 +171,11 @@ class OpenAIAdapter:
 
         kind = call.body.content_type if call.body else ""
         fields: dict[str, list[str]] = {}
-        for part in message_from_bytes(f"Content-Type: {kind}\r\n\r\n".encode() + body).walk():
-            name, value = part.get_param("name", header="content-disposition"), part.get_payload(decode=True)
+        for section in message_from_bytes(f"Content-Type: {kind}\r\n\r\n".encode() + body).walk():
+            name, value = (
+                section.get_param("name", header="content-disposition"),
+                section.get_payload(decode=True),
+            )
             if isinstance(name, str) and isinstance(value, bytes):
                 fields.setdefault(name, []).append(value.decode())
         source, target = (language_name(fields[name][0]) for name in ("source_lang", "target_lang"))
@@ -180,7 +185,7 @@ class OpenAIAdapter:
         if context := fields.get("context"):
             rules.append(f"Context, which is not to be translated: {context[0]}")
         stream = fields.get("stream") == ["true"]
-        asked = {
+        request = {
             "model": fields["model"][0] if "model" in fields else self._model("translation"),
             "messages": [
                 {"role": "system", "content": "\n".join(rules)},
@@ -188,7 +193,7 @@ class OpenAIAdapter:
             ],
             **({"stream": True, "stream_options": {"include_usage": True}} if stream else {}),
         }
-        return replace(call, path="/chat/completions", body=json_body(asked))
+        return replace(call, path="/chat/completions", body=json_body(request))
 
     def _model(self, name: str) -> str:
         model: str | None = getattr(self, name)
@@ -251,9 +256,11 @@ def _of_events(content: bytes) -> dict[str, Any]:
     """A streamed transcript (``transcript.text.delta``, ``transcript.text.done``) as one reply."""
     lines = [line[5:].strip() for line in content.splitlines() if line.startswith(b"data:")]
     events = [orjson.loads(line) for line in lines if line != b"[DONE]"]
-    done: dict[str, Any] = next((one for one in events if one.get("type") == "transcript.text.done"), {})
-    text = "".join(one.get("delta", "") for one in events if one.get("type") == "transcript.text.delta")
-    return {"text": text, **done}
+    last: dict[str, Any] = next(
+        (event for event in events if event.get("type") == "transcript.text.done"), {}
+    )
+    text = "".join(event.get("delta", "") for event in events if event.get("type") == "transcript.text.delta")
+    return {"text": text, **last}
 
 
 def _refuse(fields: Mapping[str, Any]) -> None:
@@ -267,5 +274,5 @@ def _code(language: object) -> str:
     """The code of a language, given as a code or as its English name."""
     from speechlab.text import languages_in
 
-    known = languages_in(language) & {"ja", "en", "zh"} if isinstance(language, str) and language else set()
-    return next(iter(known)) if len(known) == 1 else str(language or "")
+    codes = languages_in(language) & {"ja", "en", "zh"} if isinstance(language, str) and language else set()
+    return next(iter(codes)) if len(codes) == 1 else str(language or "")

@@ -122,13 +122,13 @@ class FreshSecret(Secret):
         with self._lock:
             if self.number != number:
                 return True
-            given, problem = _asked(self._function)
-            if given is None:
+            secret, problem = _asked(self._function)
+            if secret is None:
                 raise ConfigurationError(f"the function that was given as api_key {problem}")
-            given.check()
-            if self.number and given.fingerprint() == super().fingerprint():
+            secret.check()
+            if self.number and secret.fingerprint() == super().fingerprint():
                 return False
-            self._reveal = given.reveal
+            self._reveal = secret.reveal
             self.number += 1
             return True
 
@@ -147,11 +147,11 @@ def _asked(function: Callable[[], object]) -> tuple[Secret | None, str]:
         if inspect.iscoroutine(value):
             value.close()  # prevents Python's warning about a coroutine that was never awaited
             return None, "is async; give one that returns the key, without async"
-        given = as_secret(value)
+        secret = as_secret(value)
     except BaseException as error:  # noqa: BLE001 - a user's function may raise anything
         return None, redact(f"failed: {type(error).__name__}: {error}")
-    usable = given is not None and not isinstance(given, (NoSecret, FreshSecret))
-    return (given, "") if usable else (None, "returned no text; let it return the key")
+    usable = secret is not None and not isinstance(secret, (NoSecret, FreshSecret))
+    return (secret, "") if usable else (None, "returned no text; let it return the key")
 
 
 class NoSecret(Secret):
@@ -186,8 +186,8 @@ _live: weakref.WeakSet[Secret] = weakref.WeakSet()
 
 def shown(value: object) -> str:
     """A setting as shown in an error; of a value that could be a key, only its type and length."""
-    plain = value is None or isinstance(value, (bool, int, float))
-    if plain or (isinstance(value, str) and len(value) <= _LONGEST_SHOWN and ":" not in value):
+    harmless = value is None or isinstance(value, (bool, int, float))
+    if harmless or (isinstance(value, str) and len(value) <= _LONGEST_SHOWN and ":" not in value):
         return redact(repr(value))
     if isinstance(value, str):
         return f"a text of {len(value)} characters (not shown, as it may be a key)"

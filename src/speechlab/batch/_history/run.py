@@ -164,10 +164,10 @@ class Run:
         if not self.record.parts:
             self.table()
         about = orjson.dumps({"id": self.id, "operation": self.record.operation, **self.manifest})
-        parts = self.parts if columns == "all" else self._results
+        pieces = self.parts if columns == "all" else self._results
         try:
             with whole_file(target) as draft:
-                write_table(parts, len(self.record.parts), draft, format_, {RUN_ATTRIBUTE.encode(): about})
+                write_table(pieces, len(self.record.parts), draft, format_, {RUN_ATTRIBUTE.encode(): about})
         except (OSError, pa.ArrowException) as error:
             raise StoreError(f"{target} cannot be written: {error}") from error
         return target
@@ -369,6 +369,6 @@ def failures(result: Any, store: StoreLike = None, *, prefix: str = "") -> pd.Da
         return reasons.table()
     run = result if isinstance(result, Run) else load(result, store)
     reasons = Failures(run.manifest.get("prefix", ""))
-    for part in run.parts():
-        reasons.add(part)
+    for piece in run.parts():
+        reasons.add(piece)
     return reasons.table()

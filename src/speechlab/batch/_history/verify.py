@@ -54,11 +54,11 @@ def verify(run: RunRecord, store: Store) -> Verification:
     digest = ResultDigest(step)
     results = outside = 0
     column = run.manifest.get("prefix", "")
-    for part in run.parts:
-        if not store.blobs.verify(part.sha256, PART_SUFFIX):
-            problems.append(f"the piece {part.sha256[:12]} of the table is missing or was changed")
+    for piece in run.parts:
+        if not store.blobs.verify(piece.sha256, PART_SUFFIX):
+            problems.append(f"the piece {piece.sha256[:12]} of the table is missing or was changed")
             continue
-        frame = read_table(store.part_path(part))
+        frame = read_table(store.part_path(piece))
         if (name := _recordings(run, frame)) is not None:
             inside = [path for cell in frame[name].tolist() if (path := in_store(cell, store)) is not None]
             outside += len(frame) - len(inside)

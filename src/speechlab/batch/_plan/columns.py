@@ -62,17 +62,17 @@ def make_column(values: list[Any], kind: str, index: pd.Index[Any]) -> pd.Series
 
     # the dtype of pandas for text, also for columns without values
     text = text_dtype()
-    made: Any = values
+    typed: Any = values
     dtype: Any = kind
     if kind == "status":
-        made, dtype = pd.Categorical(values, categories=STATUSES), None
+        typed, dtype = pd.Categorical(values, categories=STATUSES), None
     elif kind == "category":
-        known = sorted({value for value in values if isinstance(value, str)})
-        made = [value if isinstance(value, str) else None for value in values]
-        made, dtype = pd.Categorical(made, categories=pd.Index(known, dtype=text)), None
+        categories = sorted({value for value in values if isinstance(value, str)})
+        typed = [value if isinstance(value, str) else None for value in values]
+        typed, dtype = pd.Categorical(typed, categories=pd.Index(categories, dtype=text)), None
     elif kind == "string":
         dtype = text
     elif kind == "Int64":
-        made = pd.array([None if is_missing(value) else value for value in values], dtype="Int64")
-    column: pd.Series[Any] = pd.Series(made, index=index, dtype=dtype)
+        typed = pd.array([None if is_missing(value) else value for value in values], dtype="Int64")
+    column: pd.Series[Any] = pd.Series(typed, index=index, dtype=dtype)
     return column

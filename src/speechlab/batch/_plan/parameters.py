@@ -32,7 +32,7 @@ _TERMS = frozenset({"keywords", "hotwords"})
 
 def types_of(options: type) -> dict[str, str]:
     """Return the types of a TypedDict's entries as they are written in the source."""
-    return {name: one.__forward_arg__ for name, one in options.__annotations__.items()}
+    return {name: kind.__forward_arg__ for name, kind in options.__annotations__.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +126,11 @@ class Parameters:
 
     def of(self, row: Row) -> dict[str, Any]:
         """Return the parameters of a row that are not None."""
-        given = dict(self._given)
+        values = dict(self._given)
         for name, at in self.columns.items():
             if (value := _cell(name, row[at], at)) is not None:
-                given[name] = value
-        return given
+                values[name] = value
+        return values
 
     @cached_property
     def _given(self) -> dict[str, Any]:
@@ -150,14 +150,14 @@ def read_parameters(
         ):
             columns[name] = _present(value.name if isinstance(value, Column) else value, have)
         elif name in _LANGUAGES and isinstance(value, str) and not _TAG.fullmatch(value):
-            shown = ", ".join(map(repr, have)) or "none"
+            names = ", ".join(map(repr, have)) or "none"
             message = (
-                f"{name} {value!r} is no language code, such as 'ja', and no column; the table has {shown}"
+                f"{name} {value!r} is no language code, such as 'ja', and no column; the table has {names}"
             )
             raise InvalidRequestError(message, parameter=name)
         elif name in numbers and isinstance(value, str):
-            shown = ", ".join(map(repr, have)) or "none"
-            message = f"{name} {value!r:.60} is no number, and no column; the table has {shown}"
+            names = ", ".join(map(repr, have)) or "none"
+            message = f"{name} {value!r:.60} is no number, and no column; the table has {names}"
             raise InvalidRequestError(message, parameter=name)
         else:
             if isinstance(value, str) and not _knows(name, value):
@@ -268,14 +268,14 @@ def _near(value: str, columns: list[str]) -> str | None:
     Names are similar if they differ in case, punctuation, order of words or a letter or two, or if the value is one
     of the words of the name.
     """
-    plain = _plain(value)
-    if not _SHORTEST <= len(plain) <= _LONGEST:
+    bare = _plain(value)
+    if not _SHORTEST <= len(bare) <= _LONGEST:
         return None
     for name in columns:
-        if sorted(plain) == sorted(_plain(name)) or plain in map(_plain, re.split(r"[\W_]+", name)):
+        if sorted(bare) == sorted(_plain(name)) or bare in map(_plain, re.split(r"[\W_]+", name)):
             return name
-    found = get_close_matches(plain, [_plain(name) for name in columns], n=1, cutoff=_ALIKE)
-    return next((name for name in columns if found and _plain(name) == found[0]), None)
+    close = get_close_matches(bare, [_plain(name) for name in columns], n=1, cutoff=_ALIKE)
+    return next((name for name in columns if close and _plain(name) == close[0]), None)
 
 
 def _plain(name: str) -> str:
@@ -321,8 +321,8 @@ def seconds_of(recording: bytes | AudioClip) -> float:
 
     try:
         with soundfile.SoundFile(BytesIO(recording)) as file:  # soundfile.info reads much more
-            found: float = file.frames / file.samplerate
+            seconds: float = file.frames / file.samplerate
     except (soundfile.LibsndfileError, ValueError):
         return 0.0
     # the header of a streamed WAV file may have a length of days
-    return found if 0 <= found < len(recording) else 0.0
+    return seconds if 0 <= seconds < len(recording) else 0.0

@@ -45,7 +45,7 @@ class Amounts(NamedTuple):
 
     def plus(self, other: Amounts, times: int = 1) -> Amounts:
         """Add other amounts ``times`` times; -1 subtracts them."""
-        return Amounts(*(one + times * another for one, another in zip(self, other, strict=True)))
+        return Amounts(*(amount + times * more for amount, more in zip(self, other, strict=True)))
 
     def cost(self, prices: Prices | None) -> float:
         """Return the cost of the amounts; 0 without prices."""
@@ -54,8 +54,8 @@ class Amounts(NamedTuple):
 
 def check_prices(prices: object, parameter: str = "prices") -> None:
     """Refuse invalid prices."""
-    known = ", ".join(Amounts._fields)
-    allowed = f"prices of one unit, such as {{'characters': 15 / 1_000_000}}; the units are {known}"
+    units = ", ".join(Amounts._fields)
+    allowed = f"prices of one unit, such as {{'characters': 15 / 1_000_000}}; the units are {units}"
     if not isinstance(prices, Mapping) or not prices:
         raise InvalidRequestError(f"prices are {prices!r:.60}; give {allowed}", parameter=parameter)
     for name, price in prices.items():
@@ -216,8 +216,8 @@ def make_plan(
 ) -> Plan:
     """Plan the calls for a table. A table in memory is planned at once, any other while it is read."""
     store = keeping["store"]
-    kept = store if isinstance(store, Store) or store is None else os.fspath(store)
-    plan = Plan(step, source, kept, keeping["prefix"], keeping["columns"], service, keeping["chunk_rows"])
+    location = store if isinstance(store, Store) or store is None else os.fspath(store)
+    plan = Plan(step, source, location, keeping["prefix"], keeping["columns"], service, keeping["chunk_rows"])
     if source.whole is not None:
         check_columns(source.whole, plan)
         plan._whole.append(make_chunk(source.whole, step, open_store, tell))  # noqa: SLF001 - only this function makes plans
@@ -227,27 +227,27 @@ def make_plan(
 def check_columns(frame: pd.DataFrame, plan: Plan) -> None:
     """Refuse a table that lacks columns, or has columns that the results would overwrite."""
     step, prefix = plan.step, plan.prefix
-    missing = [name for name in step.needs if name not in frame.columns]
-    if missing:
-        raise InvalidRequestError(no_column(frame.columns, *missing), parameter=str(missing[0])[:60])
+    absent = [name for name in step.needs if name not in frame.columns]
+    if absent:
+        raise InvalidRequestError(no_column(frame.columns, *absent), parameter=str(absent[0])[:60])
     if not frame.columns.is_unique:
         twice = sorted(map(repr, frame.columns[frame.columns.duplicated()]))
         raise InvalidRequestError(f"the table has several columns named {', '.join(twice)}; rename them")
     for name in step.needs:
         if frame[name].ndim > 1:  # a part of the labels of several columns
-            parts = ", ".join(repr(one) for one in frame.columns.tolist() if one[0] == name)
-            message = f"{name!r} is a part of the names of several columns; give the whole of one: {parts}"
+            labels = ", ".join(repr(label) for label in frame.columns.tolist() if label[0] == name)
+            message = f"{name!r} is a part of the names of several columns; give the whole of one: {labels}"
             raise InvalidRequestError(message, parameter=str(name)[:60])
-    taken = [prefix + name for name in step.columns if prefix + name in frame.columns]
+    overwritten = [prefix + name for name in step.columns if prefix + name in frame.columns]
     booked = taken_columns(frame.columns, prefix) if plan.columns == "all" else []
-    if taken or booked:
-        old = taken + booked
-        ways = ["give the columns of this step a prefix, for example prefix='second_'"]
-        if not taken:
-            ways.append("leave them out with columns='result'")
+    if overwritten or booked:
+        old = overwritten + booked
+        remedies = ["give the columns of this step a prefix, for example prefix='second_'"]
+        if not overwritten:
+            remedies.append("leave them out with columns='result'")
         if not set(old) & set(step.needs):
-            ways.append(f"drop the old ones: table.drop(columns={old!r})")
-        message = f"the table already has {', '.join(map(repr, old))}; {', or '.join(ways)}"
+            remedies.append(f"drop the old ones: table.drop(columns={old!r})")
+        message = f"the table already has {', '.join(map(repr, old))}; {', or '.join(remedies)}"
         raise InvalidRequestError(message, parameter="prefix")
 
 

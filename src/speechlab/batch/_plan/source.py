@@ -62,8 +62,8 @@ def open_source(source: Table, column: str = "text") -> TableSource:
     import pandas as pd
 
     if isinstance(source, pd.Series):
-        named = source.to_frame(column if source.name is None else source.name)
-        return TableSource(whole=named, columns=_names(named), series=True)
+        single = source.to_frame(column if source.name is None else source.name)
+        return TableSource(whole=single, columns=_names(single), series=True)
     frame = as_frame(source)
     if frame is not None:
         polars = source if _is_polars(source) else None
@@ -98,13 +98,15 @@ def as_frame(value: object) -> pd.DataFrame | None:
         return value
     import pyarrow as pa
 
-    made: Any = value
+    table: Any = value
     if isinstance(value, pa.Table | pa.RecordBatch):
-        frame: pd.DataFrame = made.to_pandas()
+        frame: pd.DataFrame = table.to_pandas()
         return frame
     if _is_polars(value):
-        made = made.collect() if hasattr(made, "collect") else made
-        return pd.DataFrame({name: _of_polars(made[name]) for name in made.columns}, index=range(made.height))
+        table = table.collect() if hasattr(table, "collect") else table
+        return pd.DataFrame(
+            {name: _of_polars(table[name]) for name in table.columns}, index=range(table.height)
+        )
     return None
 
 
@@ -113,7 +115,7 @@ def _names(frame: pd.DataFrame) -> tuple[Any, ...]:
     labels = frame.columns.tolist()
     if frame.columns.nlevels == 1:
         return tuple(labels)
-    return tuple(one if any(part != "" for part in one[1:]) else one[0] for one in labels)
+    return tuple(label if any(level != "" for level in label[1:]) else label[0] for label in labels)
 
 
 def _is_polars(value: object) -> bool:
@@ -137,8 +139,8 @@ def _pieces_of(source: Iterable[Any]) -> TableSource:
     if first is None:
         return TableSource(frames=source)
     if isinstance(first, Mapping) and isinstance(source, Sequence):
-        (whole,) = _tables(iter(source), len(source))
-        return TableSource(whole=whole, columns=_names(whole))
+        (frame,) = _tables(iter(source), len(source))
+        return TableSource(whole=frame, columns=_names(frame))
     # the first piece is taken from an iterator, which can be read only once
     frames = chain([first], pieces) if isinstance(source, Iterator) else source
     columns = _names(next(_tables(iter([first]), 1)))

@@ -87,8 +87,8 @@ class RowStep(ABC):
     def call(self, row: Row) -> PlannedCall:
         """Return the call for a row."""
         values = self._parameters.of(row)
-        alike = repr([values.get(name) for name in self._parameters.columns])
-        return self._call(row[self._column], values, alike)
+        varying = repr([values.get(name) for name in self._parameters.columns])
+        return self._call(row[self._column], values, varying)
 
     @abstractmethod
     def _call(self, cell: Any, given: dict[str, Any], alike: str) -> PlannedCall:
@@ -116,8 +116,8 @@ class RowStep(ABC):
         operation = await self._ready(call)
         result = await lab.perform(operation)
         amounts = self._amounts(call, result)
-        kept, files = operation.kept(result), operation.files(result)
-        return CallResult(call.parameters, kept, result.timing, files, **amounts)
+        response, files = operation.kept(result), operation.files(result)
+        return CallResult(call.parameters, response, result.timing, files, **amounts)
 
     async def _ready(self, call: PlannedCall) -> Operation[Any]:
         """The operation of a call, ready to be sent."""
@@ -264,11 +264,11 @@ class TranscriptionStep(RowStep):
 
     def _read_again(self, operation: Transcribe, call: PlannedCall) -> Transcribe:
         audio = operation.audio
-        again = replace(operation, audio=recording_of(audio, self._column))
-        if again.content != call.content:
+        reread = replace(operation, audio=recording_of(audio, self._column))
+        if reread.content != call.content:
             name = os.fspath(audio) if is_path(audio) else f"a recording in column {self._column!r}"
             raise AudioDecodeError(f"{name} was changed since the batch was planned; plan it again")
-        return again
+        return reread
 
     @staticmethod
     def _amounts(call: PlannedCall, result: Transcript) -> dict[str, Any]:  # noqa: ARG004 - another step needs it
@@ -276,12 +276,12 @@ class TranscriptionStep(RowStep):
 
     @staticmethod
     def values(stored: Stored) -> dict[str, Any]:
-        kept = stored.response
+        response = stored.response
         return {
-            "hypothesis": kept["text"],
-            "hypothesis_language": kept["language"],
-            "confidence": kept["confidence"],
-            "processing_s": kept["processing_s"],
+            "hypothesis": response["text"],
+            "hypothesis_language": response["language"],
+            "confidence": response["confidence"],
+            "processing_s": response["processing_s"],
         }
 
     @classmethod
@@ -332,8 +332,8 @@ class TranslationStep(RowStep):
 
     @staticmethod
     def values(stored: Stored) -> dict[str, Any]:
-        kept = dict(stored.response)
-        return {"translation": kept.pop("text"), **kept}
+        response = dict(stored.response)
+        return {"translation": response.pop("text"), **response}
 
 
 STEPS: dict[str, type[RowStep]] = {

@@ -73,8 +73,8 @@ class Crew:
     @property
     def rate(self) -> float | None:
         """The share of the rate of each worker."""
-        whole: float | None = self.options["rate"]
-        return None if whole is None else whole / max(1, len(self.leases))
+        total: float | None = self.options["rate"]
+        return None if total is None else total / max(1, len(self.leases))
 
     def paused(self) -> tuple[str, float] | None:
         """The reason for which all workers wait, and the remaining seconds; None if they do not wait."""
@@ -104,13 +104,13 @@ class Crew:
         future = self._executor.submit(
             pickle.loads, task, key=f"{lease.run}-{lease.name}", pure=False, **where
         )
-        there = asyncio.run_coroutine_threadsafe(_asked(future), self._executor.loop.asyncio_loop)
-        here = asyncio.wrap_future(there)
+        remote = asyncio.run_coroutine_threadsafe(_asked(future), self._executor.loop.asyncio_loop)
+        local = asyncio.wrap_future(remote)
         try:
-            await asyncio.wait({here, self._end}, return_when=asyncio.FIRST_COMPLETED)
-            returned = here.result() if here.done() else TimeoutError()
+            await asyncio.wait({local, self._end}, return_when=asyncio.FIRST_COMPLETED)
+            returned = local.result() if local.done() else TimeoutError()
         finally:
-            there.cancel()
+            remote.cancel()
             future.release()  # which also ends it, if it is under way
             if address in self.leases:
                 self.leases[address] -= 1
@@ -164,8 +164,8 @@ class Crew:
             elif self._away_since is None:
                 self._away_since = now
             elif now - self._away_since > self._away_s:
-                told = f"the cluster has had no worker for {self._away_s:g} s"
-                self.trouble = f"{told}; start some at its scheduler, and the same call goes on"
+                reason = f"the cluster has had no worker for {self._away_s:g} s"
+                self.trouble = f"{reason}; start some at its scheduler, and the same call goes on"
             await asyncio.sleep(_LOOK_S)
         self.changed.set()
 
@@ -180,10 +180,10 @@ class Crew:
         if executor.status != "running":
             return "", set()
         try:
-            found = executor.sync(executor.scheduler.identity, n_workers=-1, callback_timeout=_TELL_S)
+            identity = executor.sync(executor.scheduler.identity, n_workers=-1, callback_timeout=_TELL_S)
         except (OSError, TimeoutError):  # the scheduler is away
             return "", set()
-        return found["id"], set(found["workers"])
+        return identity["id"], set(identity["workers"])
 
     def _hear(self, event: tuple[float, Any]) -> None:
         address, paused = event[1]
@@ -202,19 +202,19 @@ async def crew(
     if not isinstance(executor, distributed.Client) or executor.asynchronous:
         message = f"executor is {executor!r}; give a dask.distributed.Client that is not asynchronous"
         raise InvalidRequestError(message, parameter="executor")
-    own = {name: options[name] for name in ("concurrency", "give_up_after_s", "max_error_share")}
-    made = Crew(executor, pickle.dumps((lab, step, own)), run_folder(store, run), options)
+    limits = {name: options[name] for name in ("concurrency", "give_up_after_s", "max_error_share")}
+    workers = Crew(executor, pickle.dumps((lab, step, limits)), run_folder(store, run), options)
     mine = store.claims()
     mine.take(run)  # as long as it is claimed, nobody adopts the parts
-    watch = asyncio.create_task(made.watch())
+    watch = asyncio.create_task(workers.watch())
     try:
-        yield made
+        yield workers
     finally:
         watch.cancel()
         await asyncio.gather(watch, return_exceptions=True)
         with suppress(Exception):
             executor.unsubscribe_topic(run)
-        await asyncio.to_thread(shutil.rmtree, made.folder, ignore_errors=True)
+        await asyncio.to_thread(shutil.rmtree, workers.folder, ignore_errors=True)
         mine.give_back([run])
 
 
@@ -310,7 +310,7 @@ class Leases:
     async def _lease(self, address: str, calls: list[tuple[PlannedCall, Amounts]]) -> None:
         crew = self._crew
         name = f"{self._operation}-{next(crew.numbers)}"
-        share = self._rules.spending.share(reduce(Amounts.plus, (own for _, own in calls)))
+        share = self._rules.spending.share(reduce(Amounts.plus, (amounts for _, amounts in calls)))
         lease = CallLease(
             crew.run, name, crew.folder, crew.means, [call for call, _ in calls], crew.rate, share
         )
@@ -329,16 +329,16 @@ class Leases:
         """Keep what a lease gave, and take back the calls that were not made."""
         for file, data in returned.files.items():
             self._store.blobs.add(data, file[file.index(".") :])
-        made = read_part(returned.part)
+        entries = read_part(returned.part)
         with self._store.transaction():
-            kept = dict(zip([key for key, *_ in made], self._writer.write(made), strict=True))
+            stored = dict(zip([key for key, *_ in entries], self._writer.write(entries), strict=True))
             for attempt in returned.failures:
                 self._writer.failed(attempt)
-        results = {key: result for key, result, _ in made}
+        results = {key: result for key, result, _ in entries}
         for call, reserved in calls:
             outcome = returned.outcomes.get(call.key)
             if call.key in results:
-                outcome = outcome_of(call, results[call.key], kept[call.key])
+                outcome = outcome_of(call, results[call.key], stored[call.key])
             elif returned.lost:
                 outcome = self._lose(call, returned.lost)
             self._rules.ended(

@@ -143,9 +143,9 @@ class Execution:
             with suppress(SpeechLabError):
                 cancelled = isinstance(error, asyncio.CancelledError)
                 self._end(store, "interrupted" if cancelled else "failed", f"{type(error).__name__}: {error}")
-            there = self._statuses["ok"] + self._statuses["cached"]
-            if there and isinstance(error, SpeechLabError) and is_there(store.path):
-                rows = f"{there:,} of {sum(self._statuses.values()):,} rows are kept"
+            finished = self._statuses["ok"] + self._statuses["cached"]
+            if finished and isinstance(error, SpeechLabError) and is_there(store.path):
+                rows = f"{finished:,} of {sum(self._statuses.values()):,} rows are kept"
                 advise(error, f"{rows} in run {self.record.id}, and the same call again goes on from there")
             raise
         if self.stop.reason:
@@ -249,11 +249,11 @@ class Execution:
     def interruption(self) -> str:
         """Message of an interrupted run: what is kept, and how to continue."""
         run, tally = self.record.id, self.tally
-        kept = f"{tally.done:,} of {tally.total:,} calls had ended, and what they gave is kept"
+        ended = f"{tally.done:,} of {tally.total:,} calls had ended, and what they gave is kept"
         if not self.recorded:
-            return f"the batch was interrupted: {kept}"
-        there = f"{self._loaded()} has what is there"
-        return f"run {run} was interrupted: {kept}. The same call again goes on from there; {there}"
+            return f"the batch was interrupted: {ended}"
+        where = f"{self._loaded()} has what is there"
+        return f"run {run} was interrupted: {ended}. The same call again goes on from there; {where}"
 
     def _loaded(self) -> str:
         """The expression that loads the run."""
@@ -263,11 +263,11 @@ class Execution:
 
     def finish(self) -> None:
         """Warn about failed rows and an early stop, and raise errors on request."""
-        said = [f"the batch stopped: {self.stop.reason}"] if self.stop.reason else []
-        if self.options["on_error"] != "raise" and (told := self._told()):
-            said.append(told)
-        if said:
-            warnings.warn(". ".join(said), stacklevel=calls_from_outside())
+        sentences = [f"the batch stopped: {self.stop.reason}"] if self.stop.reason else []
+        if self.options["on_error"] != "raise" and (failures := self._told()):
+            sentences.append(failures)
+        if sentences:
+            warnings.warn(". ".join(sentences), stacklevel=calls_from_outside())
         if self.options["on_error"] == "raise" and self.errors:
             text = f"{len(self.errors)} requests failed; what came is kept as run {self.record.id}"
             raise ExceptionGroup(text, self.errors)

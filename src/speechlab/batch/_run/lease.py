@@ -52,7 +52,7 @@ class PartWriter(Writer):
 
     def write(self, made: Sequence[Made]) -> Sequence[Stored | None]:
         """Append results to the file."""
-        self._file.write(b"".join(self._line(*one) for one in made))
+        self._file.write(b"".join(self._line(*entry) for entry in made))
         return [None] * len(made)
 
     def failed(self, attempt: Attempt) -> None:
@@ -81,7 +81,7 @@ def run_folder(store: Store, run: str) -> Path:
 
 def read_part(data: bytes) -> list[Made]:
     """The results of a part; a line that a kill cut off is left out."""
-    made = []
+    results = []
     for line in data.splitlines():
         try:
             facts = orjson.loads(line)
@@ -90,20 +90,20 @@ def read_part(data: bytes) -> list[Made]:
         key, attempt = facts.pop("key"), Attempt(*facts.pop("attempt"))
         timing = Timing(**facts.pop("timing"))
         files = {role: Blob(*file) for role, file in facts.pop("files").items()}
-        made.append((key, CallResult(timing=timing, files=files, **facts), attempt))
-    return made
+        results.append((key, CallResult(timing=timing, files=files, **facts), attempt))
+    return results
 
 
 def parts_of(folder: Path, name: str) -> bytes:
     """The parts whose names begin so, once their writers have ended."""
     writers, until = Claims(folder / "claims"), time.monotonic() + _ENDS_S
-    found = []
+    contents = []
     for file in sorted(folder.glob(f"{name}-*.jsonl")):
         while not writers.take(file.name) and time.monotonic() < until:
             time.sleep(_LOOK_S)
-        found.append(file.read_bytes())
+        contents.append(file.read_bytes())
         writers.give_back([file.name])
-    return b"\n".join(found)
+    return b"\n".join(contents)
 
 
 def adopt_parts(store: Store) -> None:
@@ -182,8 +182,8 @@ def work(lease: CallLease) -> Returned:
 
     shared = sees(lease.folder)
     folder = lease.folder if shared else Path(tempfile.gettempdir(), f"{lease.run}-{lease.name}")
-    if part := parts_of(folder, lease.name):
-        returned = Returned(part, lost=1)
+    if earlier := parts_of(folder, lease.name):
+        returned = Returned(earlier, lost=1)
     else:
         folder.mkdir(mode=0o700, exist_ok=True)
         blobs = BlobFolder((folder.parent.parent if shared else folder) / "blobs")
@@ -230,7 +230,7 @@ class _Station:
         show: Callable[[tuple[str, float] | None], object],
     ) -> Returned:
         """Make the calls of a lease."""
-        stop, shown = Stop(), None
+        stop, reported = Stop(), None
         self.stops.add(stop)
         future = begin(self._lab, lambda lab: self._make(lab, lease, writer, stop))
         try:
@@ -238,13 +238,13 @@ class _Station:
                 if not wanted():
                     stop.set("nobody waits for it any more", "interrupted")
                 paused = self.group.paused() if self.group is not None else None
-                if paused != shown:
+                if paused != reported:
                     show(paused)
-                    shown = paused
+                    reported = paused
             return future.result()
         finally:
             self.stops.discard(stop)
-            if shown is not None:
+            if reported is not None:
                 show(None)
 
     async def _make(self, lab: AsyncClient, lease: CallLease, writer: PartWriter, stop: Stop) -> Returned:
@@ -262,7 +262,9 @@ class _Station:
             returned.fault = error
         except Exception as error:  # noqa: BLE001 - it goes to the driver, which may not know its class
             returned.fault = SpeechLabError(f"{type(error).__name__}: {error}")
-        returned.outcomes = {key: one for key, one in window.outcomes.items() if one.status != "ok"}
+        returned.outcomes = {
+            key: outcome for key, outcome in window.outcomes.items() if outcome.status != "ok"
+        }
         returned.reason = None if stop.gently else stop.reason
         return returned
 

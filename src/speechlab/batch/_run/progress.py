@@ -152,29 +152,29 @@ class Tally:
 
     def take(self) -> list[Outcome]:
         """Return the calls that ended since the last :meth:`take`."""
-        taken: list[Outcome] = []
+        outcomes: list[Outcome] = []
         while self._recent:  # the loop may append at the same time; only this thread removes
-            taken.append(self._recent.popleft())
-            if len(taken) == _MAX_RECENT:
+            outcomes.append(self._recent.popleft())
+            if len(outcomes) == _MAX_RECENT:
                 break
-        return taken
+        return outcomes
 
     def figures(self, *, narrow: bool) -> dict[str, str]:
         """Return the figures that follow a bar, in addition to those of tqdm; fewer on a narrow screen."""
         elapsed = time.perf_counter() - self._began
-        shown = {"failed": f"{self.statuses['error'] + self.invalid}"}
+        labels = {"failed": f"{self.statuses['error'] + self.invalid}"}
         if self.statuses["cached"]:
-            shown["cached"] = f"{self.statuses['cached']}"
+            labels["cached"] = f"{self.statuses['cached']}"
         if narrow:
-            return shown
+            return labels
         if self.audio_s:
-            shown["rtf"] = f"{elapsed / self.audio_s:.2f}"
-            shown["audio"] = f"{self.audio_s:.0f}s"
+            labels["rtf"] = f"{elapsed / self.audio_s:.2f}"
+            labels["audio"] = f"{self.audio_s:.0f}s"
         if self.characters:
-            shown["chars"] = f"{self.characters}"
+            labels["chars"] = f"{self.characters}"
         if self.tokens:
-            shown["tokens"] = f"{self.tokens}"
-        return shown
+            labels["tokens"] = f"{self.tokens}"
+        return labels
 
 
 class Display:
@@ -197,8 +197,8 @@ class Display:
         elif callable(self._progress):
             if not self._tally.started:
                 return
-            total, done = self._tally.total, self._tally.done
-            while self._told < done:
+            total, ended = self._tally.total, self._tally.done
+            while self._told < ended:
                 self._told += 1
                 self._progress(self._told, total)
         elif self._tally.total or not self._tally.started:
@@ -224,8 +224,8 @@ class Display:
         if waiting != self._waiting:
             self._waiting = waiting
             # the reason of the wait replaces the rate and the time left, which mean nothing now
-            shown = f", {waiting}" if narrow else f" [{{elapsed}}, {waiting}{{postfix}}]"
-            self._bar.bar_format = f"{{l_bar}}{{bar}}| {{n_fmt}}/{{total_fmt}}{shown}" if waiting else None
+            suffix = f", {waiting}" if narrow else f" [{{elapsed}}, {waiting}{{postfix}}]"
+            self._bar.bar_format = f"{{l_bar}}{{bar}}| {{n_fmt}}/{{total_fmt}}{suffix}" if waiting else None
             if not self._tally.started:  # the client requests the identity of the service
                 self._bar.bar_format = f"{{desc}}: {waiting or 'waited for the service, {elapsed}'}"
             self._bar.refresh()
@@ -262,15 +262,15 @@ def counted(
         with _bar(total, label, unit, delay=delay_s, leave=not delay_s) as bar:
             yield bar.update
         return
-    began, done = time.perf_counter(), 0
+    began, count = time.perf_counter(), 0
 
     def one_more(more: int = 1) -> None:
-        nonlocal done
-        done += more
+        nonlocal count
+        count += more
         if isinstance(progress, Watcher):
-            progress.update((), Counts(done, total, 0, 0, time.perf_counter() - began))
+            progress.update((), Counts(count, total, 0, 0, time.perf_counter() - began))
         else:
-            progress(done, total)
+            progress(count, total)
 
     if isinstance(progress, Watcher):
         progress.begin(label)

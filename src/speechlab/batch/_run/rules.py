@@ -107,23 +107,23 @@ class Spending:
 
     def share(self, amounts: Amounts) -> Spending:
         """A budget of these amounts alone, with the estimates of this one."""
-        part = copy(self)
+        limited = copy(self)
         values = {**amounts._asdict(), "cost": amounts.cost(self._prices)}
         limits = {name: values[name] for name in self._limits}
-        vars(part).update(_limits=limits, _spent=_NOTHING, _reserved=_NOTHING)
-        return part
+        vars(limited).update(_limits=limits, _spent=_NOTHING, _reserved=_NOTHING)
+        return limited
 
     def reserve(self, call: PlannedCall) -> Amounts | None:
         """Reserve the cost of a call."""
         if not self._limits:
             return _NOTHING
-        known = self._known
-        own = estimated(
+        replies = self._known
+        amounts = estimated(
             call,
-            known.audio_s / self._with_audio if self._with_audio else S_PER_CHARACTER,
-            known.tokens / self._with_tokens if self._with_tokens else TOKENS_PER_CHARACTER,
+            replies.audio_s / self._with_audio if self._with_audio else S_PER_CHARACTER,
+            replies.tokens / self._with_tokens if self._with_tokens else TOKENS_PER_CHARACTER,
         )
-        after = self._spent.plus(self._reserved).plus(own)
+        after = self._spent.plus(self._reserved).plus(amounts)
         values = {**after._asdict(), "cost": after.cost(self._prices)}
         for name, limit in self._limits.items():
             if values[name] > limit:
@@ -132,8 +132,8 @@ class Spending:
                     why = f"is less than the first call's estimate of {values[name]:.3g}; nothing was asked"
                 self.reason = f"the budget of {limit:g} {_LIMITS[name]} {why}"
                 return None
-        self._reserved = self._reserved.plus(own)
-        return own
+        self._reserved = self._reserved.plus(amounts)
+        return amounts
 
     @property
     def under_way(self) -> bool:

@@ -66,11 +66,11 @@ class Writer:
             if not isinstance(file, Blob) and len(file[0]) > _LARGE:
                 await asyncio.to_thread(self._blobs.add, *file)  # the writer then finds it in the store
         loop = asyncio.get_running_loop()
-        done: asyncio.Future[Stored | None] = loop.create_future()
+        written: asyncio.Future[Stored | None] = loop.create_future()
         if not self._waiting:
             loop.call_soon(self._flush)
-        self._waiting.append(((call.key, result, attempt), done))
-        return await done
+        self._waiting.append(((call.key, result, attempt), written))
+        return await written
 
     def failed(self, attempt: Attempt) -> None:
         """Record a failed attempt."""
@@ -99,15 +99,15 @@ class Writer:
     def _flush(self) -> None:
         batch, self._waiting = self._waiting, []
         try:
-            kept = self.write([made for made, _ in batch])
+            results = self.write([entry for entry, _ in batch])
         except Exception as error:  # noqa: BLE001 - raised in each waiting task
-            for _, done in batch:
-                if not done.done():
-                    done.set_exception(error)
+            for _, future in batch:
+                if not future.done():
+                    future.set_exception(error)
             return
-        for (_, done), stored in zip(batch, kept, strict=True):
-            if not done.done():
-                done.set_result(stored)
+        for (_, future), stored in zip(batch, results, strict=True):
+            if not future.done():
+                future.set_result(stored)
 
 
 class Window:
@@ -158,10 +158,10 @@ class Window:
         finally:
             stop.ignore(stopping)
             self._group.on_repeat.discard(self._begin)
-            left = [watch, *self._tasks]
-            for task in left:
+            unfinished = [watch, *self._tasks]
+            for task in unfinished:
                 task.cancel()
-            await asyncio.gather(*left, return_exceptions=True)
+            await asyncio.gather(*unfinished, return_exceptions=True)
         if self._fault is not None:
             raise self._fault
 
@@ -234,10 +234,10 @@ class Window:
         if self._fault is None:
             self._fault = error
             self._rules.stop.set(f"{type(error).__name__}: {error}", "failed")
-        known = error if isinstance(error, SpeechLabError) else None
+        ours = error if isinstance(error, SpeechLabError) else None
         timing = error.__dict__.get("timing")
         attempts = 0 if timing is None else timing.attempts
-        return Outcome("error", error=known, error_text=str(error), attempts=attempts)
+        return Outcome("error", error=ours, error_text=str(error), attempts=attempts)
 
     async def _make(self, call: PlannedCall) -> Outcome:
         started, clock = time.time(), time.perf_counter()

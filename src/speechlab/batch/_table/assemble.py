@@ -120,8 +120,8 @@ def without_bookkeeping(frame: pd.DataFrame, prefix: str) -> pd.DataFrame:
     columns = frame.columns
     booked = [prefix + name for name in BOOKKEEPING]
     left_out = {label(name, columns) for name in booked}
-    kept = frame.iloc[:, [at for at, name in enumerate(columns.tolist()) if name not in left_out]]
-    return _renamed(kept, {label(name + _INPUT, columns): label(name, columns) for name in booked})
+    remaining = frame.iloc[:, [at for at, name in enumerate(columns.tolist()) if name not in left_out]]
+    return _renamed(remaining, {label(name + _INPUT, columns): label(name, columns) for name in booked})
 
 
 def _renamed(frame: pd.DataFrame, names: Mapping[Any, Any]) -> pd.DataFrame:
@@ -130,12 +130,12 @@ def _renamed(frame: pd.DataFrame, names: Mapping[Any, Any]) -> pd.DataFrame:
     columns = frame.columns
     if not any(name in columns for name in names):
         return frame
-    made = [names.get(name, name) for name in columns.tolist()]
+    labels = [names.get(name, name) for name in columns.tolist()]
     several = columns.nlevels > 1
     frame.columns = (
-        pd.MultiIndex.from_tuples(made, names=columns.names)
+        pd.MultiIndex.from_tuples(labels, names=columns.names)
         if several
-        else pd.Index(made, name=columns.name, tupleize_cols=False)
+        else pd.Index(labels, name=columns.name, tupleize_cols=False)
     )
     return frame
 
@@ -149,15 +149,15 @@ def _in_kind(frame: pd.DataFrame, plan: Plan) -> pd.DataFrame:
 
     polars = require("polars")
     table = table.collect() if hasattr(table, "collect") else table
-    own = [name for name in table.columns if name in frame.columns and not _is_new(name, plan)]
-    new = frame[[name for name in frame.columns if name not in own]]
-    made: pd.DataFrame = table.select(own).hstack(polars.from_pandas(new.reset_index(drop=True)))
-    return made
+    inputs = [name for name in table.columns if name in frame.columns and not _is_new(name, plan)]
+    new = frame[[name for name in frame.columns if name not in inputs]]
+    result: pd.DataFrame = table.select(inputs).hstack(polars.from_pandas(new.reset_index(drop=True)))
+    return result
 
 
 def _is_new(name: str, plan: Plan) -> bool:
     """Whether a column of the result is new, and not the input's column of the same name."""
-    return plan.columns == "all" and name in {plan.prefix + one for one in BOOKKEEPING}
+    return plan.columns == "all" and name in {plan.prefix + column for column in BOOKKEEPING}
 
 
 def _row(
@@ -169,7 +169,7 @@ def _row(
     # the first of several equal rows has the cost
     bears = outcome if row not in counted else None
     counted.add(row)
-    kept = {
+    cells = {
         "status": outcome.status,
         "attempts": bears.attempts if bears else 0,
         "latency_s": outcome.latency_s,
@@ -178,12 +178,12 @@ def _row(
         **_spent(bears),
     }
     if outcome.error is not None:
-        return {**kept, **_error(outcome.error)}
+        return {**cells, **_error(outcome.error)}
     if outcome.error_text is not None:
         facts = {"error_type": outcome.error_type, "http_status": outcome.http_status}
-        return {**kept, **facts, "error": outcome.error_text}
+        return {**cells, **facts, "error": outcome.error_text}
     values = step.values(outcome.stored) if outcome.stored is not None else {}
-    return {**kept, **values}
+    return {**cells, **values}
 
 
 def _spent(outcome: Outcome | None) -> dict[str, Any]:
@@ -214,14 +214,14 @@ def join_frames(
     if len(frames) == 1 and not from_files:
         return frames[0]
     joined = _concatenated(frames) if frames else pd.DataFrame()
-    own = {label(prefix + name, joined.columns): kind for name, kind in result_columns(step).items()}
-    for name, kind in own.items():
+    added = {label(prefix + name, joined.columns): kind for name, kind in result_columns(step).items()}
+    for name, kind in added.items():
         # pieces differ in their categories
         if not frames or (kind in {"status", "category"} and name in joined.columns):
             values = [value for frame in frames for value in frame[name].tolist()]
             joined[name] = make_column(values, kind, joined.index)
     for name in joined.columns if len(frames) > 1 else ():
-        if name in own:
+        if name in added:
             continue
         if _categories_agree(name, frames):
             columns = union_categoricals([frame[name] for frame in frames], ignore_order=True)

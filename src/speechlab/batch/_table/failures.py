@@ -57,15 +57,15 @@ class Failures:
         statuses = frame[self.prefix + "status"]
         self.rows += len(frame)
         self.skipped += int((statuses == "skipped").sum())
-        wrong = (statuses == "error").to_numpy().nonzero()[0]
-        self.failed += len(wrong)
-        if not len(wrong):
+        failed = (statuses == "error").to_numpy().nonzero()[0]
+        self.failed += len(failed)
+        if not len(failed):
             return
         # the user's own columns may have types from which Arrow cannot select rows
-        reasons = frame[[self.prefix + name for name in ("error_type", "http_status", "error")]].iloc[wrong]
+        reasons = frame[[self.prefix + name for name in ("error_type", "http_status", "error")]].iloc[failed]
         labels = frame.index.tolist()
         cells = (reasons[name].tolist() for name in reasons.columns)
-        for row, kind, status, error in zip(wrong.tolist(), *cells, strict=True):
+        for row, kind, status, error in zip(failed.tolist(), *cells, strict=True):
             label = labels[row]
             code = None if is_missing(status) else int(status)
             reason = str(kind), code, _VARIES.sub("…", _TRIES.sub("", str(error)))
@@ -81,14 +81,14 @@ class Failures:
         lines = [(count, kind, status, error) for (kind, status, _), (count, error, _) in ordered]
         index = pd.RangeIndex(len(lines))
         cells = list(zip(*lines, strict=True)) or [()] * len(_COLUMNS)
-        made: dict[str, Any] = {
+        columns: dict[str, Any] = {
             name: make_column(list(values), kind, index)
             for (name, kind), values in zip(_COLUMNS.items(), cells, strict=True)
         }
-        made["first"] = pd.Series(
+        columns["first"] = pd.Series(
             [label for _, (_, _, label) in ordered], index=index, dtype=object
         ).infer_objects()
-        return pd.DataFrame(made)
+        return pd.DataFrame(columns)
 
     def told(self, where: str, rows: str = "") -> str:
         """Return the message about failed rows; empty if no row failed."""

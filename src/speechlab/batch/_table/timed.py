@@ -170,14 +170,14 @@ def _typed(rows: list[tuple[Any, ...]], index: pd.Index[Any], kind: _Kind) -> pd
     if kind == "words":
         names, kinds = [*names, "confidence"], [*kinds, "float64"]
     empty = pd.RangeIndex(len(rows))
-    made: dict[str, Any] = {}
+    columns: dict[str, Any] = {}
     for at, (name, dtype) in enumerate(zip(names, kinds, strict=True)):
         values = [row[at] for row in rows]
         if dtype == "row":
-            made[name] = pd.Series(values, index=empty, dtype=index.dtype)
+            columns[name] = pd.Series(values, index=empty, dtype=index.dtype)
         else:
-            made[name] = make_column(values, dtype, empty)
-    return frames.frame(pd.DataFrame(made))
+            columns[name] = make_column(values, dtype, empty)
+    return frames.frame(pd.DataFrame(columns))
 
 
 def listed(reasons: Iterable[str]) -> str:
@@ -220,11 +220,11 @@ def write_segments(
         if _FIELD not in str(path):
             written = [frames.write(tables, path, format)]
         else:
-            written, taken = [], set[str]()
+            written, names = [], set[str]()
             for table in tables:
-                for _, part in table.groupby("position", sort=False):
-                    target = _target(str(path), part["file"].iloc[0], taken)
-                    written.append(frames.write(part, target, format))
+                for _, recording in table.groupby("position", sort=False):
+                    target = _target(str(path), recording["file"].iloc[0], names)
+                    written.append(frames.write(recording, target, format))
     if faults:
         warnings.warn(f"no segments of {len(faults)} rows: {listed(faults)}", stacklevel=calls_from_outside())
     return written
@@ -233,12 +233,12 @@ def write_segments(
 def _tables(
     parts: Iterator[pd.DataFrame], store: Store, prefix: str, audio: Any, faults: list[str]
 ) -> Iterator[pd.DataFrame]:
-    done = 0
-    for part in parts:
-        table, wrong = timed_pieces(part, store, prefix=prefix, audio=audio)
-        faults += wrong.values()
-        table["position"] += done
-        done += len(part)
+    rows = 0
+    for piece in parts:
+        table, reasons = timed_pieces(piece, store, prefix=prefix, audio=audio)
+        faults += reasons.values()
+        table["position"] += rows
+        rows += len(piece)
         yield table
 
 

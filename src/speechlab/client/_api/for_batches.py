@@ -98,7 +98,7 @@ async def ask_service(
     if voices and remembered is not None and remembered[1] is None:
         remembered = None
     group = patient._sender.group  # noqa: SLF001 - of the same room
-    usual = group.patience if group is not None else None
+    patience = group.patience if group is not None else None
     if group is not None and remembered is not None:
         group.patience = replace(group.patience, retries=0)
     try:
@@ -110,8 +110,8 @@ async def ask_service(
         service, body = remembered
         return service, VoiceCatalogue(VoiceList.parse(body).voices, service) if voices else None
     finally:
-        if group is not None and usual is not None:
-            group.patience = usual
+        if group is not None and patience is not None:
+            group.patience = patience
     lab._catalogue, lab._unlisted = patient._catalogue, patient._unlisted  # noqa: SLF001 - of the same room
     return service, catalogue or patient._catalogue  # noqa: SLF001 - of the same room
 
@@ -138,8 +138,8 @@ def replaying_from(lab: C, store: Store | str | os.PathLike[str] | None) -> C:
     """A copy of a replaying client that replays from this store; other clients are returned unchanged."""
     if _settings(lab).mode != "replay" or store is None:
         return lab
-    named = open_store(store)
-    return lab.with_options(store=named) if named.newest("voices") else lab
+    opened = open_store(store)
+    return lab.with_options(store=opened) if opened.newest("voices") else lab
 
 
 def asking_afresh(lab: C, *, keep: bool = False) -> C:
@@ -154,10 +154,10 @@ def asking_afresh(lab: C, *, keep: bool = False) -> C:
             raise nothing_is_sent("a call made for its time")
         return lab.with_options(pace="as recorded")
     changes: dict[str, Any] = {} if settings.store is None else {"mode": "live"} if keep else {"store": None}
-    once = lab.with_options(max_retries=0, **changes)
-    behind: Any = getattr(once, "_async", once)
+    single = lab.with_options(max_retries=0, **changes)
+    behind: Any = getattr(single, "_async", single)
     behind._sender = replace(behind._sender, group=None, direct=True)  # noqa: SLF001 - of the same room
-    return once
+    return single
 
 
 def address_and_key(lab: Client | AsyncClient) -> tuple[str, str, str]:

@@ -45,7 +45,7 @@ Question = tuple[str, str]
 """The place where the result is kept, and its key."""
 _OF_SERVICE = (APIConnectionError, RateLimitError, ServerError)
 """Failures of the service, after which each waiting call sends its own request."""
-_asked: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Question, asyncio.Future[bool]]] = (
+_under_way: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Question, asyncio.Future[bool]]] = (
     WeakKeyDictionary()
 )
 """The questions that are being asked on each loop; True once there is a result or a failure of the call alone."""
@@ -66,24 +66,24 @@ async def once(
     """
     began, left_s, together = clock.monotonic(), time_s, True
     loop = asyncio.get_running_loop()
-    asked = _asked.setdefault(loop, {})
+    under_way = _under_way.setdefault(loop, {})
     while together:
-        asking = asked.get(question)
+        asking = under_way.get(question)
         if asking is None:
-            asked[question] = end = loop.create_future()
+            under_way[question] = end = loop.create_future()
             try:
-                found = await look()
-                return await ask(left_s) if found is None else found
+                result = await look()
+                return await ask(left_s) if result is None else result
             except _OF_SERVICE:
                 end.set_result(False)
                 raise
             finally:
-                del asked[question]
+                del under_way[question]
                 if not end.done():
                     end.set_result(True)
-        found = await look()
-        if found is not None:
-            return found
+        result = await look()
+        if result is not None:
+            return result
         try:
             async with asyncio.timeout(left_s):
                 together = await asyncio.shield(asking)
@@ -230,9 +230,9 @@ class Performer(ClientBase):
         return self._given(*await self._list_voices(timeout))
 
     async def _list_voices(self, own_s: float | None = None) -> tuple[RawResponse, VoiceCatalogue]:
-        memory, here = self._memory, self._settings.home
+        memory, home = self._memory, self._settings.home
         if memory is not None and memory.replaying:
-            service, body = await asyncio.to_thread(memory.catalogue, here)
+            service, body = await asyncio.to_thread(memory.catalogue, home)
             if body is None:
                 raise nothing_is_sent("voices")
             reply = RawResponse(200, {"content-type": "application/json"}, orjson.dumps(body))
@@ -245,7 +245,7 @@ class Performer(ClientBase):
             about_reply(error, reply.headers, reply.timing)
             raise
         if memory is not None:
-            await asyncio.to_thread(memory.keep_catalogue, here, catalogue.service or here, reply.json())
+            await asyncio.to_thread(memory.keep_catalogue, home, catalogue.service or home, reply.json())
         return reply, catalogue
 
     async def identity(self, *, timeout: float | None = None) -> str:  # noqa: ASYNC109 - of the request, retries included
@@ -263,25 +263,25 @@ class Performer(ClientBase):
             APIConnectionError: No reply came.
             ContractError: The reply is not a catalogue.
         """
-        memory, here = self._memory, self._settings.home
+        memory, home = self._memory, self._settings.home
         if memory is not None and memory.replaying:
-            return (await asyncio.to_thread(memory.catalogue, here))[0]
+            return (await asyncio.to_thread(memory.catalogue, home))[0]
 
         async def look() -> str | None:
             if self._unlisted or self._catalogue is None:
-                return here if self._unlisted else None
-            return self._catalogue.service or here
+                return home if self._unlisted else None
+            return self._catalogue.service or home
 
         async def ask(left_s: float | None) -> str:
             try:
-                return (await self._list_voices(left_s))[1].service or here
+                return (await self._list_voices(left_s))[1].service or home
             except APIError as error:
                 if error.status not in _NO_CATALOGUE:
                     raise
             self._unlisted = True
             if memory is not None:
-                await asyncio.to_thread(memory.keep_catalogue, here, here, None)
-            return here
+                await asyncio.to_thread(memory.keep_catalogue, home, home, None)
+            return home
 
         return await self._once((f"client {id(self)}", "voices"), look, ask, timeout)
 
@@ -302,8 +302,8 @@ class Performer(ClientBase):
         listed = (await self._voices_for(options, voice, time_s)).one(voice)
         if time_s is None or isinstance(options, RealtimeOptions):  # each text of a session has its own
             return listed, options
-        left = TimeLeft(max(_LEAST_S, time_s - (clock.monotonic() - began)), time_s)
-        return listed, cast("V", replace(cast("Any", options), timeout=left))
+        remaining = TimeLeft(max(_LEAST_S, time_s - (clock.monotonic() - began)), time_s)
+        return listed, cast("V", replace(cast("Any", options), timeout=remaining))
 
     async def _with_known_voice(self, options: V) -> V:
         """The options with the voice of the catalogue, which is requested only to look up a description."""

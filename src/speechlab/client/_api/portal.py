@@ -264,9 +264,9 @@ def faced(
     def call(self: Face[A], /, *args: P.args, **kwargs: P.kwargs) -> T:
         return face(method(self._async, *args, **kwargs))
 
-    shown: Any = call
+    described: Any = call
     gives = face.__name__ if isinstance(face, type) else inspect.signature(face).return_annotation
-    shown.__signature__ = inspect.signature(method).replace(return_annotation=gives)
+    described.__signature__ = inspect.signature(method).replace(return_annotation=gives)
     return call
 
 
@@ -291,9 +291,9 @@ def taking_arguments_of(original: type) -> Callable[[type[T]], type[T]]:
     """Take over the description of another class's arguments, and of the errors that they lead to."""
 
     def describe(cls: type[T]) -> type[T]:
-        _before, found, args = (original.__doc__ or "").partition("    Args:\n")
-        if found and cls.__doc__:  # python -OO keeps no descriptions
-            cls.__doc__ = f"{cls.__doc__.rstrip()}\n\n{found}{args}"
+        _before, heading, args = (original.__doc__ or "").partition("    Args:\n")
+        if heading and cls.__doc__:  # python -OO keeps no descriptions
+            cls.__doc__ = f"{cls.__doc__.rstrip()}\n\n{heading}{args}"
         return cls
 
     return describe

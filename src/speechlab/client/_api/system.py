@@ -88,11 +88,11 @@ def system(
         'loud'
     """
     check_names(options)
-    if taken := next((one for one in _OF_A_SERVICE if one in options), None):
-        raise ConfigurationError(f"{taken} is for services; a system of functions has none, so leave it out")
-    given = {"synthesize": synthesize, "transcribe": transcribe, "translate": translate}
-    given["transcribe_stream"] = transcribe_stream
-    functions = {kind: SystemFunction.of(kind, one) for kind, one in given.items() if one is not None}
+    if option := next((each for each in _OF_A_SERVICE if each in options), None):
+        raise ConfigurationError(f"{option} is for services; a system of functions has none, so leave it out")
+    callables = {"synthesize": synthesize, "transcribe": transcribe, "translate": translate}
+    callables["transcribe_stream"] = transcribe_stream
+    functions = {kind: SystemFunction.of(kind, each) for kind, each in callables.items() if each is not None}
     _check(name, functions, concurrency=concurrency, processes=processes, sample_rate=sample_rate)
     if voices is None:
         voices = ["default"] if synthesize is not None else []
@@ -146,13 +146,15 @@ def _identity(
         return f"{name} {version}{at}"
     from speechlab.text import function_hash, unhashed
 
-    unseen = {what: kind for one in functions.values() for what, kind in unhashed(one.given).items()}
+    unseen = {
+        what: kind for function in functions.values() for what, kind in unhashed(function.given).items()
+    }
     if unseen:
-        them = ", ".join(f"{what} ({kind})" for what, kind in unseen.items())
+        values = ", ".join(f"{what} ({kind})" for what, kind in unseen.items())
         warnings.warn(
-            f"the version of {name!r} is a hash of its code, which does not change with {them}; give version= to "
+            f"the version of {name!r} is a hash of its code, which does not change with {values}; give version= to "
             "keep results of another model apart",
             stacklevel=4,
         )
-    hashes = (f"{kind} {function_hash(one.given, module=True)}" for kind, one in functions.items())
+    hashes = (f"{kind} {function_hash(function.given, module=True)}" for kind, function in functions.items())
     return f"{name} ({', '.join(hashes)}){at}"

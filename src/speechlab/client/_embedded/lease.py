@@ -103,11 +103,11 @@ def _command(state: StateDir) -> list[str]:
 
 
 def _check_installed() -> None:
-    missing = [name for name in _NEEDED if find_spec(name) is None]
-    if missing:
-        extra = EXTRAS.get(missing[0], "local")
+    absent = [name for name in _NEEDED if find_spec(name) is None]
+    if absent:
+        extra = EXTRAS.get(absent[0], "local")
         raise ServiceStartError(
-            f"the embedded service needs {', '.join(missing)}, which is not installed; install it with: "
+            f"the embedded service needs {', '.join(absent)}, which is not installed; install it with: "
             f"pip install 'speechlab[{extra}]', or set SPEECHLAB_BASE_URL to a service that runs elsewhere"
         )
 
@@ -127,9 +127,9 @@ def _wait_ready(
     deadline = time.monotonic() + _START_S
     try:
         while (line := lines.get(timeout=max(0.0, deadline - time.monotonic()))) != b"":
-            word, _, rest = line.partition(b" ")
+            word, _, fields = line.partition(b" ")
             if word == b"ready":
-                return _service(json.loads(rest), process.pid, before)
+                return _service(json.loads(fields), process.pid, before)
     except queue.Empty:
         reason = f"it was not ready within {_START_S:.0f} seconds"
     except (ValueError, KeyError) as error:
@@ -138,10 +138,10 @@ def _wait_ready(
         reason = f"it ended with status {process.wait(10)}"
     log = _log_tail(state, log_start)
     advice = "set SPEECHLAB_BASE_URL to use a service that runs elsewhere"
-    missing = [name.partition(".")[0] for name in _MISSING.findall(log)]
-    if missing and missing[-1] != "speechlab":  # no extra installs a missing module of speechlab itself
-        extra = EXTRAS.get(missing[-1], "local")
-        advice = f"install {missing[-1]} with: pip install 'speechlab[{extra}]', or {advice}"
+    modules = [name.partition(".")[0] for name in _MISSING.findall(log)]
+    if modules and modules[-1] != "speechlab":  # no extra installs a missing module of speechlab itself
+        extra = EXTRAS.get(modules[-1], "local")
+        advice = f"install {modules[-1]} with: pip install 'speechlab[{extra}]', or {advice}"
     raise ServiceStartError(
         f"the embedded service could not be started: {reason}; {advice}. The end of its log ({state.log}):\n{log}"
     )

@@ -84,11 +84,11 @@ class EmbeddedService:
         """Whether it accepts its key; another program may use its port by now."""
         if not process_runs(self.pid):
             return False
-        parts = urlsplit(self.base_url)
-        connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=_PROBE_S)
+        address = urlsplit(self.base_url)
+        connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=_PROBE_S)
         try:
             headers = {"Authorization": f"Bearer {self.api_key.reveal()}"}
-            connection.request("GET", parts.path.rstrip("/") + VOICES_PATH, headers=headers)
+            connection.request("GET", address.path.rstrip("/") + VOICES_PATH, headers=headers)
             reply = connection.getresponse()
             reply.read()
         except (TimeoutError, OSError, http.client.HTTPException):

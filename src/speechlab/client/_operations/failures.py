@@ -144,12 +144,12 @@ def _redirection(status: int, headers: Mapping[str, str]) -> str:
 def _place(location: str) -> str:
     """Target of a redirection; if the address could contain a secret, only its scheme and host."""
     try:
-        parts = urlsplit(redact(location).strip())
+        address = urlsplit(redact(location).strip())
     except ValueError:
         return ""
-    host = parts.netloc.rpartition("@")[2]
-    secret = "@" in parts.netloc or parts.query or parts.fragment
-    return urlunsplit((parts.scheme, host, "" if secret else parts.path, "", ""))[:200]
+    host = address.netloc.rpartition("@")[2]
+    secret = "@" in address.netloc or address.query or address.fragment
+    return urlunsplit((address.scheme, host, "" if secret else address.path, "", ""))[:200]
 
 
 def retry_after_s(headers: Mapping[str, str], now: float | None = None) -> float | None:

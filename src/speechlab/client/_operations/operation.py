@@ -134,9 +134,9 @@ class TimeLeft(float):
 
     def __new__(cls, left_s: float, whole_s: float) -> Self:
         """Make one."""
-        left = super().__new__(cls, left_s)
-        left.whole_s = whole_s
-        return left
+        remaining = super().__new__(cls, left_s)
+        remaining.whole_s = whole_s
+        return remaining
 
 
 def whole_s(time_s: float) -> float:
@@ -166,7 +166,7 @@ def timeouts(timeout: float | None, expected_s: float, *, stream: bool = False) 
 
 def sendable(fields: Mapping[str, Any]) -> dict[str, Any]:
     """The fields with NumPy's numbers converted to Python's, checked for text that UTF-8 cannot encode."""
-    plain = dict(fields)
+    converted = dict(fields)
     for name, value in fields.items():
         if isinstance(value, str):
             _check_encodable(name, value)
@@ -174,8 +174,8 @@ def sendable(fields: Mapping[str, Any]) -> dict[str, Any]:
             for term in value:
                 _check_encodable(name, term)
         elif value is not None:
-            plain[name] = plain_number(value)
-    return plain
+            converted[name] = plain_number(value)
+    return converted
 
 
 def _check_encodable(name: str, text: object) -> None:
@@ -238,11 +238,11 @@ def takes(kind: Callable[P, O]) -> Callable[[Callable[[S, O], T]], Callable[Conc
 
         signature = inspect.signature(method)
         this = next(iter(signature.parameters.values()))
-        taken = inspect.signature(kind).parameters.values()
-        shown: Any = call
-        shown.__signature__ = signature.replace(parameters=[this, *taken])
-        shown.__doc__ = _with_args(inspect.getdoc(method) or "", kind)
-        return shown  # type: ignore[no-any-return]  # call with another signature
+        parameters = inspect.signature(kind).parameters.values()
+        described: Any = call
+        described.__signature__ = signature.replace(parameters=[this, *parameters])
+        described.__doc__ = _with_args(inspect.getdoc(method) or "", kind)
+        return described  # type: ignore[no-any-return]  # call with another signature
 
     return decorate
 
@@ -270,6 +270,9 @@ def _with_args(description: str, kind: Callable[..., Any]) -> str:
         return description
     names = list(inspect.signature(kind).parameters)
     args.sort(key=lambda block: names.index(block.partition(":")[0].strip()))
-    parts = description.split("\n\n")
-    at = next((i for i, part in enumerate(parts) if part.startswith(("Returns:", "Raises:"))), len(parts))
-    return "\n\n".join([*parts[:at], "\n".join(["Args:", *args]), *parts[at:]])
+    paragraphs = description.split("\n\n")
+    at = next(
+        (i for i, paragraph in enumerate(paragraphs) if paragraph.startswith(("Returns:", "Raises:"))),
+        len(paragraphs),
+    )
+    return "\n\n".join([*paragraphs[:at], "\n".join(["Args:", *args]), *paragraphs[at:]])

@@ -85,10 +85,10 @@ class Transcript:
         """
         import pandas as pd
 
-        found = _words_of(self.reply)
-        if not found:
+        times = _words_of(self.reply)
+        if not times:
             return None
-        table = pd.DataFrame(found, columns=["word", "start", "end", "confidence"])
+        table = pd.DataFrame(times, columns=["word", "start", "end", "confidence"])
         return table.astype({"word": "string", "start": "float64", "end": "float64", "confidence": "float64"})
 
     @property
@@ -99,9 +99,9 @@ class Transcript:
         """
         import pandas as pd
 
-        if (found := _extra(self.reply).get("partials")) is None:
+        if (texts := _extra(self.reply).get("partials")) is None:
             return None
-        table = pd.DataFrame(found, columns=["time_s", "text", "final"])
+        table = pd.DataFrame(texts, columns=["time_s", "text", "final"])
         return table.astype({"time_s": "float64", "text": "string", "final": "bool"})
 
     @property
@@ -216,13 +216,13 @@ class Transcribe(Operation[Transcript]):
                 "stream=True is for a system with transcribe_stream= (sl.system); leave it out for a service"
             )
             raise InvalidRequestError(message, parameter="stream")
-        given = {name: value for name in _OPTIONS if (value := getattr(self, name)) is not None}
+        values = {name: value for name in _OPTIONS if (value := getattr(self, name)) is not None}
         if self.hotwords is not None:
-            given["hotwords"] = words("hotwords", self.hotwords, rule="2.3")
+            values["hotwords"] = words("hotwords", self.hotwords, rule="2.3")
         if isinstance(self.vad, str) and self.vad == VadMode.OFF:
-            del given["vad"]  # the default is not sent
-        checked = RecognitionRequest.parse({"audio": "AAAA", **sendable(given)})
-        idle = [name for name in SEGMENT_FIELDS if name in given]
+            del values["vad"]  # the default is not sent
+        checked = RecognitionRequest.parse({"audio": "AAAA", **sendable(values)})
+        idle = [name for name in SEGMENT_FIELDS if name in values]
         if idle and checked.vad is not VadMode.SEGMENTS:
             message = (
                 f"{idle[0]} has no effect without vad='segments', and vad is {str(checked.vad)!r}; "
@@ -262,19 +262,19 @@ class Transcribe(Operation[Transcript]):
         return {"calls": 1, "recognized_s": self.recording.duration_s if self.recording.exact else 0.0}
 
     def kept(self, result: Transcript) -> dict[str, Any]:
-        kept: dict[str, Any] = {
+        values: dict[str, Any] = {
             "text": result.text,
             "language": result.language,
             "confidence": result.confidence,
             "processing_s": result.timing.processing_s,
         }
         if result.pieces is not None:
-            kept["segments"] = [
+            values["segments"] = [
                 {"start": piece.start, "end": piece.end, "text": piece.text} for piece in result.pieces
             ]
         if words := _words_of(result.reply):
-            kept["words"] = words
-        return kept | {name: extra[name] for name in _STREAMED if name in (extra := _extra(result.reply))}
+            values["words"] = words
+        return values | {name: extra[name] for name in _STREAMED if name in (extra := _extra(result.reply))}
 
     @staticmethod
     def kept_body(kept: Mapping[str, Any]) -> dict[str, Any]:

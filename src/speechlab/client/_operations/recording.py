@@ -217,10 +217,10 @@ class FormBody(Body):
 async def _slices(recording: Recording) -> AsyncIterator[bytes]:
     file = await asyncio.to_thread(recording.open)
     try:
-        left = recording.size
-        while left > 0:
-            data = await asyncio.to_thread(_read_exactly, file, min(_SLICE, left))
-            left -= len(data)
+        remaining = recording.size
+        while remaining > 0:
+            data = await asyncio.to_thread(_read_exactly, file, min(_SLICE, remaining))
+            remaining -= len(data)
             yield data
     finally:
         file.close()
@@ -269,8 +269,8 @@ def _read_exactly(file: IO[bytes], count: int) -> bytes:
 
 def recognition_body(recording: Recording, fields: dict[str, Any]) -> Body:
     """The JSON body of recognition: the recording in base64, then the other fields."""
-    rest = orjson.dumps(fields)
-    tail = b'"' + (b"," + rest[1:] if fields else b"}")
+    options = orjson.dumps(fields)
+    tail = b'"' + (b"," + options[1:] if fields else b"}")
     if recording.size > _WHOLE:
         return _SlicedBody(recording, tail)
     file = recording.open()

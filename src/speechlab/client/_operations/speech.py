@@ -101,9 +101,9 @@ class ExpectedSpeech:
             kind = content_type or "a reply without a type"
             message = f"the service answered with {kind}, which is not usable audio: {error}"
         else:
-            known = spoken_by(self.voice) if self.voice else set()
+            languages = spoken_by(self.voice) if self.voice else set()
             name = self.voice.short_name if self.voice else ""
-            language = next(iter(known)) if len(known) == 1 else ""
+            language = next(iter(languages)) if len(languages) == 1 else ""
             came = (data, content_type, self.voice_id, self.text, timing, name, language)
             return SpeechClip(clip.samples, clip.sample_rate, self.title, clip.source_format, *came)
         raise ContractError(message)
@@ -127,18 +127,18 @@ class SpeechOptions:
 
     def checked(self, text: str, *, stream: bool) -> tuple[SpeechRequest, int]:
         """The checked request for a text, and its rate in Hz; a described voice has to be looked up first."""
-        known = self.voice if isinstance(self.voice, Voice) else None
-        given = {
-            "voice_id": self.voice if known is None else known.id,
+        listed = self.voice if isinstance(self.voice, Voice) else None
+        values = {
+            "voice_id": self.voice if listed is None else listed.id,
             "text": text,
             "format": self.format,
             "sample_rate": plain_rate(self.sample_rate),
             "temperature": self.temperature,
         }
-        request = SpeechRequest.parse({**sendable(given), "stream": stream})
+        request = SpeechRequest.parse({**sendable(values), "stream": stream})
         rate = request.sample_rate or DEFAULT_SAMPLE_RATE
-        if known is not None and known.formats:
-            rules = VoiceRules.of(known)
+        if listed is not None and listed.formats:
+            rules = VoiceRules.of(listed)
             rate = rules.check(format=request.format, sample_rate=request.sample_rate, stream=stream)
         return request, rate
 
@@ -176,8 +176,8 @@ class Synthesize(SpeechOptions, Operation[SpeechClip]):
     def parameters(self) -> dict[str, Any]:
         request, rate = self._checked
         # Arguments that were not given are left out, so that new fields change no key; temperature is older.
-        asked = request.model_dump(mode="json", exclude={"stream"}, exclude_none=True)
-        return {**asked, "sample_rate": rate, "temperature": request.temperature}
+        values = request.model_dump(mode="json", exclude={"stream"}, exclude_none=True)
+        return {**values, "sample_rate": rate, "temperature": request.temperature}
 
     @property
     def content(self) -> dict[str, Any]:
@@ -187,8 +187,8 @@ class Synthesize(SpeechOptions, Operation[SpeechClip]):
     def expected(self) -> ExpectedSpeech:
         """The expected speech of the reply."""
         request, rate = self._checked
-        known = self.voice if isinstance(self.voice, Voice) else None
-        return ExpectedSpeech(request.text, request.voice_id, request.format, rate, known)
+        listed = self.voice if isinstance(self.voice, Voice) else None
+        return ExpectedSpeech(request.text, request.voice_id, request.format, rate, listed)
 
     def call(self, timeout: float | None) -> HttpCall:
         object.__setattr__(self, "_sent", self._checked)
@@ -293,12 +293,12 @@ class SampleReader:
         if self._left is not None:  # RIFF chunks after the data chunk are not sound
             self._rest = self._rest[: self._left]
         frame = 2 * self._channels
-        whole = len(self._rest) - len(self._rest) % frame
-        taken, self._rest = self._rest[:whole], self._rest[whole:]
+        size = len(self._rest) - len(self._rest) % frame
+        frames, self._rest = self._rest[:size], self._rest[size:]
         if self._left is not None:
-            self._left -= whole
+            self._left -= size
         try:
-            return AudioClip.from_pcm(taken, self._rate, self._channels) if taken else None
+            return AudioClip.from_pcm(frames, self._rate, self._channels) if frames else None
         except AudioError as error:
             raise ContractError(f"the service streams sound that is not usable: {error}") from error
 
@@ -341,7 +341,7 @@ def what_is_missing(audio_format: AudioFormat, data: bytes) -> str:
         return ""
     for name, start, size in wav_chunks(data):
         if name == b"data":
-            there = len(data) - start
-            short = 0 < size < OPEN_ENDED_SIZE and there < size
-            return f"its data chunk says {size:,} bytes, but {there:,} are there" if short else ""
+            received = len(data) - start
+            short = 0 < size < OPEN_ENDED_SIZE and received < size
+            return f"its data chunk says {size:,} bytes, but {received:,} are there" if short else ""
     return "it ends before its sound"

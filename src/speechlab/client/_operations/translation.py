@@ -161,7 +161,7 @@ class Translate(Operation[Translation]):
     @property
     def request(self) -> TranslationRequest:
         """The checked request."""
-        given = {
+        values = {
             "text": self.text,
             "source_lang": self.source_lang,
             "target_lang": self.target_lang,
@@ -169,7 +169,7 @@ class Translate(Operation[Translation]):
             "context": self.context,
             "model": self.model,
         }
-        return TranslationRequest.parse({**sendable(given), "stream": self.stream})
+        return TranslationRequest.parse({**sendable(values), "stream": self.stream})
 
     @property
     def parameters(self) -> dict[str, Any]:

@@ -82,8 +82,8 @@ class VoiceCatalogue(Sequence[Voice]):
 
     def get(self, id: str) -> Voice | None:  # noqa: A002 - the contract's name
         """The voice with this id, or None."""
-        given: object = id
-        return self._by_id.get(_key(given)) if isinstance(given, str) else None
+        value: object = id
+        return self._by_id.get(_key(value)) if isinstance(value, str) else None
 
     def one(self, name: str) -> Voice:
         """The one voice with this id, or with this text in its description (case is ignored).
@@ -96,33 +96,31 @@ class VoiceCatalogue(Sequence[Voice]):
         voice = self.get(name)
         if voice is not None:
             return voice
-        wanted = name.strip().casefold()
+        text = name.strip().casefold()
         # a description may end in the voice's name, as in "…, very fast (hibari: heart)"; a match of the name wins
         exact = [
             voice
             for voice in self._voices
-            if wanted == voice.description.strip().casefold() or wanted in _names(voice.description)
+            if text == voice.description.strip().casefold() or text in _names(voice.description)
         ]
-        found = exact or [
-            voice for voice in self._voices if wanted and wanted in voice.description.casefold()
-        ]
-        if len(found) == 1:
-            return found[0]
-        message = self._several_fit(found) if found else self._none_fits(wanted)
+        matches = exact or [voice for voice in self._voices if text and text in voice.description.casefold()]
+        if len(matches) == 1:
+            return matches[0]
+        message = self._several_fit(matches) if matches else self._none_fits(text)
         message = f"voice {name[:60]!r} {message}"
         raise InvalidRequestError(message, parameter="voice_id", rule="2.2", code="unknown_voice_id")
 
     def _several_fit(self, found: list[Voice]) -> str:
         """Message for a text that matches several voices: their names, with ids for names that occur twice."""
         names = [voice.short_name for voice in found]
-        shown = [
+        labels = [
             f"{voice.short_name!r}"
             if names.count(voice.short_name) == 1
             else f"{voice.short_name!r} ({voice.id})"
             for voice in found[:_SHOWN]
         ]
         more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-        return f"fits {len(found)} voices: {', '.join(shown)}{more}; give one name or id"
+        return f"fits {len(found)} voices: {', '.join(labels)}{more}; give one name or id"
 
     def _none_fits(self, wanted: str) -> str:
         """Message for a text that matches no voice: the most similar name, and the existing names."""
@@ -163,22 +161,22 @@ class VoiceCatalogue(Sequence[Voice]):
                 raise _not_a_text(what, value, "give a text, or None for all")
         if streaming is not None and not isinstance(streaming, bool):
             raise _not_a_text("streaming", streaming, "give True, False, or None for all")
-        asked = {"language": language, "gender": gender, "streaming": streaming, "format": format}
-        asked = {name: value for name, value in asked.items() if value is not None}
-        found = VoiceCatalogue(
-            voice for voice in self._voices if all(_fits(voice, name, asked[name]) for name in asked)
+        criteria = {"language": language, "gender": gender, "streaming": streaming, "format": format}
+        criteria = {name: value for name, value in criteria.items() if value is not None}
+        matches = VoiceCatalogue(
+            voice for voice in self._voices if all(_fits(voice, name, criteria[name]) for name in criteria)
         )
-        if not found:
-            found._why_none = self._why_none or self._no_such(asked)
-        return found
+        if not matches:
+            matches._why_none = self._why_none or self._no_such(criteria)
+        return matches
 
     def _no_such(self, asked: dict[str, Any]) -> str:
         """Message for criteria without a match: those that no voice meets by itself, with the existing values."""
         alone = [name for name in asked if not any(_fits(voice, name, asked[name]) for voice in self._voices)]
-        have = [f"{name} is one of {', '.join(known)}" for name in alone if (known := self._known(name))]
-        given = " and ".join(f"{name}={asked[name]!r}" for name in alone or asked)
+        have = [f"{name} is one of {', '.join(values)}" for name in alone if (values := self._known(name))]
+        sought = " and ".join(f"{name}={asked[name]!r}" for name in alone or asked)
         together = "" if alone else ", though each by itself"
-        return f"no voice fits {given}{together}{'; ' if have else ''}{'; '.join(have)}"
+        return f"no voice fits {sought}{together}{'; ' if have else ''}{'; '.join(have)}"
 
     def _known(self, name: str) -> list[str]:
         values = {each for voice in self._voices for each in _values(voice, name)}
@@ -209,19 +207,21 @@ class VoiceCatalogue(Sequence[Voice]):
         return f"VoiceCatalogue({len(self)} voices: {names or self._why_none}{more})"
 
     def _repr_html_(self) -> str:
-        told = {
+        properties = {
             "language": [voice.language for voice in self._voices],
             "gender": [str(voice.gender) for voice in self._voices],
             "streams": ["yes" if voice.streaming else "no" for voice in self._voices],
             "formats": [", ".join(voice.formats) for voice in self._voices],
         }
         # properties common to all voices are shown once: they do not help to choose
-        alike = {name: cells[0] for name, cells in told.items() if len(self) > 1 and len(set(cells)) == 1}
-        columns = {name: cells for name, cells in told.items() if name not in alike}
+        common = {
+            name: cells[0] for name, cells in properties.items() if len(self) > 1 and len(set(cells)) == 1
+        }
+        columns = {name: cells for name, cells in properties.items() if name not in common}
         names = [_named(voice) for voice in self._voices]
         caption = f"{len(self)} voices"
-        if alike:  # a table's caption begins with its name, up to a colon
-            caption += ": " + "; ".join(f"{name} {cell}" for name, cell in alike.items())
+        if common:  # a table's caption begins with its name, up to a colon
+            caption += ": " + "; ".join(f"{name} {cell}" for name, cell in common.items())
         facts = [
             (
                 voice.short_name,
@@ -235,12 +235,12 @@ class VoiceCatalogue(Sequence[Voice]):
             element("code", "sl.widgets.VoiceExplorer(lab)"),
             ". Nothing is spoken before you press a button.",
         )
-        parts = (
+        sections = (
             table(["voice", *columns], zip(names, *columns.values(), strict=True), caption=caption),
             details("rates and ids", table(["voice", "rates (Hz)", "id"], facts)),
             element("div", *hint, style=_SOFT) if self._voices else None,
         )
-        return str(join("", parts))
+        return str(join("", sections))
 
 
 class NoVoiceError(InvalidRequestError, IndexError):
@@ -249,8 +249,12 @@ class NoVoiceError(InvalidRequestError, IndexError):
 
 def _named(voice: Voice) -> Html:
     """A voice's short name, with the rest of its description below it."""
-    rest = voice.description.strip().removesuffix(f"({voice.short_name})").strip()
-    about = element("div", rest, dir="auto", style=_SOFT) if rest and rest != voice.short_name else None
+    description = voice.description.strip().removesuffix(f"({voice.short_name})").strip()
+    about = (
+        element("div", description, dir="auto", style=_SOFT)
+        if description and description != voice.short_name
+        else None
+    )
     return element("div", element("strong", voice.short_name, dir="auto"), about)
 
 
@@ -265,14 +269,14 @@ def _values(voice: Voice, name: str) -> Iterable[Any]:
     return voice.formats if name == "format" else (voice.streaming,)
 
 
-def _fits(voice: Voice, name: str, wanted: Any) -> bool:
+def _fits(voice: Voice, name: str, value: Any) -> bool:
     if name == "language":
         from speechlab.text import primary_language
 
-        wanted = primary_language(wanted)
+        value = primary_language(value)
     elif name == "gender":
-        wanted = wanted.casefold()
-    return wanted in _values(voice, name)
+        value = value.casefold()
+    return value in _values(voice, name)
 
 
 def _not_a_text(what: str, value: object, advice: str) -> InvalidRequestError:
@@ -285,8 +289,8 @@ def _key(id: str) -> str:  # noqa: A002 - the contract's name
 
 
 def _names(description: str) -> set[str]:
-    found = re.search(r"\(([^()]+)\)\s*$", description.casefold())
-    return {found[1].strip(), found[1].rpartition(":")[2].strip()} if found else set()
+    match = re.search(r"\(([^()]+)\)\s*$", description.casefold())
+    return {match[1].strip(), match[1].rpartition(":")[2].strip()} if match else set()
 
 
 def voices_call(timeout: float | None) -> HttpCall:
@@ -299,6 +303,6 @@ def voices_call(timeout: float | None) -> HttpCall:
 def read_catalogue(reply: RawResponse) -> VoiceCatalogue:
     """Read the reply of ``GET /tts/voices`` in either documented form."""
     catalogue = VoiceCatalogue(VoiceList.parse(reply.json()).voices, reply.headers.get("x-speechlab-service"))
-    told = reply.headers.get(TRANSLATES_HEADER, "")
-    catalogue.translates = tuple(code.strip().lower() for code in told.split(",") if code.strip())
+    languages = reply.headers.get(TRANSLATES_HEADER, "")
+    catalogue.translates = tuple(code.strip().lower() for code in languages.split(",") if code.strip())
     return catalogue

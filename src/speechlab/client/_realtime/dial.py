@@ -72,11 +72,11 @@ class RealtimeOptions(SpeechOptions):
             message, code = f"audio_transport is {transport!r}; it is {names}", "unsupported_audio_transport"
             raise InvalidRequestError(message, parameter="audio_transport", rule="4.3", code=code)
         request, rate = self.checked("-", stream=True)
-        given = request.body()
-        del given["text"], given["stream"]
+        fields = request.body()
+        del fields["text"], fields["stream"]
         if transport != AudioTransport.BINARY:
-            given["audio_transport"] = str(transport)
-        return RealtimeConfig(SessionSettings.parse(given), rate)
+            fields["audio_transport"] = str(transport)
+        return RealtimeConfig(SessionSettings.parse(fields), rate)
 
 
 async def configured_socket(sender: Sender, config: RealtimeConfig) -> tuple[Socket, SessionInfo]:

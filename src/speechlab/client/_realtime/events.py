@@ -110,8 +110,8 @@ class Job:
         if phase is Phase.SENT:
             text = f"{why} its first sound{self._noted()}; it may have been counted"
             return self.may_be_counted(APITimeoutError(text))
-        rest = "its tts.usage" if phase is Phase.USAGE else "the rest of its audio"
-        text = f"{why} {rest}, after {len(came):,} bytes{self._noted()}; it may have been counted"
+        awaited = "its tts.usage" if phase is Phase.USAGE else "the rest of its audio"
+        text = f"{why} {awaited}, after {len(came):,} bytes{self._noted()}; it may have been counted"
         return self.may_be_counted(StreamTruncatedError(text, partial=came))
 
     def closed_early(self, error: SocketClosedError) -> SpeechLabError:
@@ -235,14 +235,14 @@ class AsyncSpeechEvents(AsyncClosable):
             InvalidRequestError: The session has another format, which cannot be decoded in pieces.
             SpeechLabError: As for :meth:`next_event`.
         """
-        reader, taken = None, 0
+        reader, position = None, 0
         while await self.next_event() is not None:
             if reader is None:
                 reader = SampleReader(*self._expected())
             came = self._job.synthesis.audio
-            if len(came) > taken and (clip := reader.feed(came[taken:])) is not None:
+            if len(came) > position and (clip := reader.feed(came[position:])) is not None:
                 yield clip
-            taken = len(came)
+            position = len(came)
 
     def play(self) -> Playback:
         """Play the sound while it is made, in a player that the running cell shows.

@@ -107,8 +107,8 @@ class AsyncRealtimeSession(AsyncOpenable):
             InvalidRequestError: The text breaks a rule of the contract; nothing is sent.
             ConfigurationError: The session is closed.
         """
-        given: object = text
-        if not isinstance(given, str):
+        value: object = text
+        if not isinstance(value, str):
             message = f"text is a {type(text).__name__}; give the text to speak, as a str"
             raise InvalidRequestError(message, parameter="text", rule="4.3", code="invalid_message")
         text = sendable({"text": text})["text"]

@@ -78,8 +78,8 @@ def error_from_event(message: TtsError | RouterError, *, partial: bytes = b"") -
     """The exception for an error event."""
     code = redact(message.code)[:100]
     retryable = code in set(RealtimeCode) and RealtimeCode(code).retryable
-    said = redact(message.message)[:300] or "the service gave no reason"
-    return RealtimeError(f"{code}: {said}", code=code, retryable=retryable, partial=partial)
+    reason = redact(message.message)[:300] or "the service gave no reason"
+    return RealtimeError(f"{code}: {reason}", code=code, retryable=retryable, partial=partial)
 
 
 class Synthesis:
@@ -123,8 +123,8 @@ class Synthesis:
     def _mine(self, client_id: str | None, request_id: str) -> bool:
         if client_id is not None:
             return client_id == self.client_id
-        known = self.start.request_id if self.start is not None else ""
-        return not (request_id and known) or request_id == known
+        request = self.start.request_id if self.start is not None else ""
+        return not (request_id and request) or request_id == request
 
     def _piece(self, data: bytes, seq: int | None = None) -> AudioDelta:
         if self.phase is not Phase.AUDIO or self.start is None:
@@ -163,12 +163,12 @@ class Synthesis:
             return None
         if self.phase is not Phase.AUDIO:
             raise ContractError(f"the service sent tts.audio.done while no audio was coming ({self.phase})")
-        for name, told, came in (
+        for name, announced, came in (
             ("audio_bytes", message.audio_bytes, self._size),
             ("chunks", message.chunks, len(self.pieces)),
         ):
-            if told is not None and told != came:
-                text = f"the service says {name} is {told:,}, but {came:,} came: the audio is not whole"
+            if announced is not None and announced != came:
+                text = f"the service says {name} is {announced:,}, but {came:,} came: the audio is not whole"
                 raise ContractError(text)
         self.phase = Phase.USAGE
         return message
@@ -179,10 +179,10 @@ class Synthesis:
         status = message.usage.status
         if self._failure is not None or status != UsageStatus.COMPLETED:
             self.phase = Phase.OVER
-            said = self._failure or TtsError(
+            failure = self._failure or TtsError(
                 code=RealtimeCode.BACKEND_REQUEST_FAILED, message=f"the usage says {status}"
             )
-            error = error_from_event(said, partial=self.audio)
+            error = error_from_event(failure, partial=self.audio)
             error.status = status
             raise error
         if self.phase is not Phase.USAGE:

@@ -30,15 +30,15 @@ class RealtimeTape:
         if self._memory is None:
             return None
         # As for texts over HTTP: arguments that were not given are left out, except temperature.
-        asked = config.settings.model_dump(mode="json", exclude_none=True)
-        asked |= {"sample_rate": config.sample_rate, "temperature": config.settings.temperature}
-        return StoredCall(self._memory, operation, asked | more, await self._identity())
+        parameters = config.settings.model_dump(mode="json", exclude_none=True)
+        parameters |= {"sample_rate": config.sample_rate, "temperature": config.settings.temperature}
+        return StoredCall(self._memory, operation, parameters | more, await self._identity())
 
     async def session(self, config: RealtimeConfig) -> SessionInfo | None:
         """The kept description of a session with these settings; None if one has to be opened."""
         call = await self._call("realtime_session", config)
-        found = None if call is None else await asyncio.to_thread(call.recall)
-        return None if found is None else SessionInfo.parse(found[0].response)
+        recalled = None if call is None else await asyncio.to_thread(call.recall)
+        return None if recalled is None else SessionInfo.parse(recalled[0].response)
 
     async def keep_session(self, config: RealtimeConfig, info: SessionInfo) -> None:
         """Keep the service's description of the first session with these settings."""
@@ -49,22 +49,22 @@ class RealtimeTape:
     async def played(self, job: Job) -> bool:
         """Replay a text from the store; False if it has to be spoken."""
         call = None if job.config is None else await self._call("realtime", job.config, text=job.text)
-        found = None if call is None else await asyncio.to_thread(call.recall)
-        if call is None or found is None:
+        recalled = None if call is None else await asyncio.to_thread(call.recall)
+        if call is None or recalled is None:
             return False
-        stored, facts = found
+        stored, facts = recalled
         audio = await asyncio.to_thread(stored.files["audio"].read_bytes)
         job.stop_clock()  # a kept text cannot time out
         job.recorded = timing_from(facts)
         job.synthesis = Synthesis(facts["client_id"])
-        began, given = self._clock.monotonic(), 0
+        began, position = self._clock.monotonic(), 0
         for at_s, message in facts["frames"]:
             if call.memory.paced:
                 await wait_until(self._clock, began, at_s)
             frame: str | bytes = message
             if isinstance(message, int):
-                frame = audio[given : given + message]
-                given += message
+                frame = audio[position : position + message]
+                position += message
             event = job.synthesis.feed(frame)
             if event is not None:
                 job.put(event)

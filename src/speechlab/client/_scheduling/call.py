@@ -64,8 +64,8 @@ class ScheduledCall(WaitingCall):
         now = scheduler.clock.monotonic()
         with scheduler.lock:
             pressure = scheduler.pressure
-            others = pressure.successes > place.successes
-            waits = self._retries.wait_s(failure, unpaused=pressure.unpaused(now), others=others)
+            served = pressure.successes > place.successes
+            waits = self._retries.wait_s(failure, unpaused=pressure.unpaused(now), others=served)
             if waits is None:
                 return None
             least, longest = waits

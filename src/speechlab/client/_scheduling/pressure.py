@@ -196,7 +196,9 @@ class Pressure:
             count = max(beside, at_once)  # attempts sent at once may arrive in any order
             self._lately.append((count, False))
             held_s = _HOLD * (_HOLD_S if ended.retry_after_s is None else ended.retry_after_s)
-            accepted = [(one.beside, True) for one in under_way if now - one.started > self._accepted_s()]
+            accepted = [
+                (attempt.beside, True) for attempt in under_way if now - attempt.started > self._accepted_s()
+            ]
             self._shrink(count, [*self._lately, *accepted], now + min(_LONGEST_HOLD_S, held_s))
         if pause is not None:
             self._prolong(pause, ended, now, old=began < pause.closed)
@@ -271,7 +273,9 @@ class Pressure:
         elif began >= self._row_since:
             self._row += 1
         if self._row >= borne:
-            oldest = next((one.started for one in under_way if one.started >= self._row_since), math.inf)
+            oldest = next(
+                (attempt.started for attempt in under_way if attempt.started >= self._row_since), math.inf
+            )
             if now - oldest <= self._accepted_s():
                 return True
             self._row = 0
@@ -282,16 +286,16 @@ class Pressure:
         return max(_TRUST_S, _TRUST * self._refusal_s)
 
     def _prolong(self, pause: Pause, ended: Ended, now: float, *, old: bool) -> None:
-        gone = ended.end is End.FAILED
+        unreachable = ended.end is End.FAILED
         if ended.retry_after_s is not None:
             if now + ended.retry_after_s > pause.until:
                 pause.until = now + self.jittered(ended.retry_after_s)
         elif not old:
-            shortest, longest = (_FIRST_GONE_S, _LONGEST_GONE_S) if gone else (_FIRST_S, _LONGEST_S)
+            shortest, longest = (_FIRST_GONE_S, _LONGEST_GONE_S) if unreachable else (_FIRST_S, _LONGEST_S)
             step_s = min(longest, max(shortest, _SHARE * (now - pause.since)))
             pause.until = max(pause.until, now + self._rng.uniform(0.75 * step_s, step_s))
         if not old:
-            pause.gone, pause.reason = gone, ended.reason
+            pause.gone, pause.reason = unreachable, ended.reason
 
 
 def _too_much(known: list[tuple[int, bool]]) -> float:

@@ -142,9 +142,9 @@ class Retries:
             self._metered += failure.sent and not self._free
         elif failure.status not in RETRYABLE_STATUS:
             return False
-        own = failure.status == 500 and not self.spared
-        self._errors_500 += own
-        self._failures += others or not patience.spared or own
+        own_error = failure.status == 500 and not self.spared
+        self._errors_500 += own_error
+        self._failures += others or not patience.spared or own_error
         return (
             self._errors_500 <= _MAX_500_RETRIES
             and self._metered <= _MAX_METERED_RETRIES

@@ -208,19 +208,19 @@ class Scheduler:
 
     def _hopeless(self, call: WaitingCall, until: float) -> NotSentError | None:
         """The reason why a call cannot wait until then, or None."""
-        lost = self.is_lost(call, until)
-        if not lost and (call.deadline is None or until < call.deadline):
+        beyond = self.is_lost(call, until)
+        if not beyond and (call.deadline is None or until < call.deadline):
             return None
         pause = self.pressure.pause
         assert pause is not None
-        call.lost = lost
+        call.lost = beyond
         seconds = until - self.clock.monotonic()
         longest = call.patience.gone_s if pause.gone else call.patience.later_s
         option = "give_up_after_s" if call.group is not None else "patience_s"
-        why = f"its patience of {longest:g} s ({option})" if lost else f"its time of {call.time_s:g} s"
+        why = f"its patience of {longest:g} s ({option})" if beyond else f"its time of {call.time_s:g} s"
         what = "is not there" if pause.gone else "asks to wait"
         text = f"the service {what} (the last answer: {pause.reason}); the next attempt is in {seconds:.0f} s"
-        return NotSentError(f"{text}, beyond {why}", lost=lost)
+        return NotSentError(f"{text}, beyond {why}", lost=beyond)
 
     def _full(self, call: WaitingCall) -> str:
         pause = self.pressure.pause

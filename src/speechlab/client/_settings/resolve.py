@@ -95,11 +95,11 @@ def _from_keyring(place: str) -> str | None:
     if place not in logged_in():
         return None
     try:
-        found = _keyring().get_password(_ENTRY, place)
+        password = _keyring().get_password(_ENTRY, place)
     except Exception as error:  # noqa: BLE001 - each keyring raises its own errors
         logger.warning("the keyring cannot be read (%s); set %s", type(error).__name__, API_KEY_VARIABLE)
         return None
-    return str(found) if found else None
+    return str(password) if password else None
 
 
 def _keyring() -> ModuleType:
@@ -167,15 +167,15 @@ def configured_settings(
     """Find the settings: arguments, then environment; for the key, also ``.env`` and the keyring."""
     check_names(options)
     options = with_mode(options)
-    given: tuple[tuple[str, object], ...] = (("base_url", base_url), ("ws_base_url", ws_base_url))
-    for name, url in given:
+    urls: tuple[tuple[str, object], ...] = (("base_url", base_url), ("ws_base_url", ws_base_url))
+    for name, url in urls:
         if url is not None and not isinstance(url, str):  # pandas.NA is neither true nor false
             check_url(name, url, HTTP_SCHEMES if name == "base_url" else WEBSOCKET_SCHEMES)
-    own = options.get("engines") is not None
-    if own:
+    separate = options.get("engines") is not None
+    if separate:
         given_as = {"base_url": base_url, "ws_base_url": ws_base_url, "api_key": api_key}
         _check_engines(options["engines"], {**given_as, "adapter": options.get("adapter")})
-    base = None if own else base_url or os.environ.get(BASE_URL_VARIABLE) or None
+    base = None if separate else base_url or os.environ.get(BASE_URL_VARIABLE) or None
     if base is None and options.get("mode") == "replay":
         base = NOWHERE
     if base is None and options.get("adapter") is not None:
@@ -195,10 +195,10 @@ def configured_settings(
 
 def _check_engines(engines: object, others: Mapping[str, object]) -> None:
     """Refuse options of engines that are malformed, or given together with another service."""
-    taken = [f"{name}=" for name, value in others.items() if value is not None]
-    if taken:
+    beside = [f"{name}=" for name, value in others.items() if value is not None]
+    if beside:
         raise ConfigurationError(
-            f"engines= is for the embedded service, and {taken[0]} for a service elsewhere; leave one of them out"
+            f"engines= is for the embedded service, and {beside[0]} for a service elsewhere; leave one of them out"
         )
     engines_json(engines)
 
@@ -213,9 +213,9 @@ def settings_for(
     if settings is not None:
         return _with_key(settings)
     if api_key or ws_base_url:
-        given = "an api_key" if api_key else "a ws_base_url"
+        what = "an api_key" if api_key else "a ws_base_url"
         raise ConfigurationError(
-            f"{given} was given but no base_url; give base_url= or set SPEECHLAB_BASE_URL, or leave both out to "
+            f"{what} was given but no base_url; give base_url= or set SPEECHLAB_BASE_URL, or leave both out to "
             "use the embedded service"
         )
     if os.environ.get(API_KEY_VARIABLE) and options.get("engines") is None:

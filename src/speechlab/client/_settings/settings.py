@@ -94,12 +94,12 @@ class Settings:
         """
         if self.engines is not None:
             return EMBEDDED + engines_json(self.engines)
-        here = plain_url(self.base_url)
+        address = plain_url(self.base_url)
         if self.adapter is None:
-            return here
+            return address
         if isinstance(self.adapter, FunctionSystem):
             return f"{FUNCTIONS}{self.adapter.identity}, voices {', '.join(self.adapter.voices) or 'none'}"
-        return f"{self.adapter.identity}, voices {', '.join(self.adapter.voices) or 'none'}, at {here}"
+        return f"{self.adapter.identity}, voices {', '.join(self.adapter.voices) or 'none'}, at {address}"
 
     @property
     def place(self) -> str:
@@ -161,23 +161,23 @@ class Settings:
             _check_methods("transport", self.transport, "handle_async_request", "aclose")
 
     def _check_secrecy(self, name: str, url: str) -> None:
-        parts = urlsplit(url)
+        address = urlsplit(url)
         secret = self.api_key is not None or any(map(is_sensitive, self.default_headers))
-        if not secret or self.allow_insecure or parts.scheme in {"https", "wss"}:
+        if not secret or self.allow_insecure or address.scheme in {"https", "wss"}:
             return
-        if not is_loopback(parts.hostname or ""):
+        if not is_loopback(address.hostname or ""):
             raise ConfigurationError(
                 f"{name} {plain_url(url)!r} would send the API key in the clear to another machine; use "
-                f"{'https' if parts.scheme == 'http' else 'wss'}://, or allow_insecure=True on a network you trust"
+                f"{'https' if address.scheme == 'http' else 'wss'}://, or allow_insecure=True on a network you trust"
             )
 
 
 def engines_json(engines: object) -> str:
     """Options by engine as JSON, independent of their order."""
     try:
-        plain = {str(name): dict(options) for name, options in cast("Any", engines).items()}
-        if plain:
-            return json.dumps(plain, sort_keys=True, allow_nan=False)
+        by_engine = {str(name): dict(options) for name, options in cast("Any", engines).items()}
+        if by_engine:
+            return json.dumps(by_engine, sort_keys=True, allow_nan=False)
     except (AttributeError, TypeError, ValueError):
         pass
     example = "{'whisper': {'beam_size': 1}}"
@@ -191,11 +191,11 @@ def plain_url(url: str) -> str:
         >>> plain_url("HTTPS://Speech.Example:443/api/")
         'https://speech.example/api'
     """
-    parts = urlsplit(url)
-    host = parts.hostname or ""
-    unsaid = {"http": 80, "https": 443}.get(parts.scheme)
-    port = "" if parts.port in {None, unsaid} else f":{parts.port}"
-    return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}{port}{parts.path.rstrip('/')}"
+    address = urlsplit(url)
+    host = address.hostname or ""
+    unsaid = {"http": 80, "https": 443}.get(address.scheme)
+    port = "" if address.port in {None, unsaid} else f":{address.port}"
+    return f"{address.scheme}://{f'[{host}]' if ':' in host else host}{port}{address.path.rstrip('/')}"
 
 
 def check_url(name: str, url: object, schemes: tuple[str, str]) -> None:
@@ -204,15 +204,15 @@ def check_url(name: str, url: object, schemes: tuple[str, str]) -> None:
     if not isinstance(url, str):
         raise ConfigurationError(f"{name} is {shown(url)}; {allowed}")
     try:
-        parts = urlsplit(url)
-        _ = parts.port
+        address = urlsplit(url)
+        _ = address.port
     except ValueError:  # the message would contain the invalid port, which may be a password
         raise ConfigurationError(f"{name} is not a URL; {allowed}") from None
-    if parts.username is not None or parts.password is not None:
+    if address.username is not None or address.password is not None:
         raise ConfigurationError(f"{name} contains a user name or password; leave it out, and give api_key")
-    if parts.scheme not in schemes or not parts.hostname or url != url.strip() or not url.isprintable():
+    if address.scheme not in schemes or not address.hostname or url != url.strip() or not url.isprintable():
         raise ConfigurationError(f"{name} is {shown(url)}; {allowed}")
-    if parts.query or parts.fragment:
+    if address.query or address.fragment:
         raise ConfigurationError(f"{name} {plain_url(url)!r} has a query or a fragment; leave it out")
 
 
@@ -228,10 +228,10 @@ def check_number(
 
 
 def _check_methods(name: str, value: object, *methods: str) -> None:
-    missing = [method for method in methods if not callable(getattr(value, method, None))]
-    if missing:
+    absent = [method for method in methods if not callable(getattr(value, method, None))]
+    if absent:
         raise ConfigurationError(
-            f"{name} is {shown(value)}, which has no {missing[0]}(); it needs {', '.join(methods)}"
+            f"{name} is {shown(value)}, which has no {absent[0]}(); it needs {', '.join(methods)}"
         )
 
 
@@ -256,9 +256,9 @@ def check_names(options: Any, *, change: bool = False) -> None:
             f"{unknown} belongs to a client and its connections; make a new client for another value: "
             f"Client(base_url, {'...' if unknown == 'base_url' else f'{unknown}=...'})"
         )
-    known = ", ".join(name for name in allowed if name not in _FOR_TESTS)
-    meant = f"; the key is api_key{', of a new client' if change else ''}" if is_sensitive(unknown) else ""
-    raise ConfigurationError(f"a client has no option {unknown!r}{meant}; the options are: {known}")
+    names = ", ".join(name for name in allowed if name not in _FOR_TESTS)
+    hint = f"; the key is api_key{', of a new client' if change else ''}" if is_sensitive(unknown) else ""
+    raise ConfigurationError(f"a client has no option {unknown!r}{hint}; the options are: {names}")
 
 
 def changed(settings: Settings, changes: ClientOptions) -> Settings:
@@ -272,8 +272,8 @@ def changed(settings: Settings, changes: ClientOptions) -> Settings:
     if off:
         changes = {**changes, "mode": "auto"}
     elif changes.keys() & {"mode", "store"}:
-        kept: dict[str, Any] = {"mode": settings.mode, "store": settings.store}
-        changes = {**changes, **with_mode({**kept, **changes})}  # type: ignore[typeddict-item]  # keys of Options
+        current: dict[str, Any] = {"mode": settings.mode, "store": settings.store}
+        changes = {**changes, **with_mode({**current, **changes})}  # type: ignore[typeddict-item]  # keys of Options
     return replace(settings, **changes)  # type: ignore[arg-type]  # checked by __post_init__
 
 

@@ -36,15 +36,15 @@ _stores: dict[tuple[int, Path], Store] = {}
 
 def with_mode(options: dict[str, Any]) -> dict[str, Any]:
     """The options, with the mode from the environment if none is given."""
-    given = options.get("mode")
-    if given is not None and not isinstance(given, str):
-        raise ConfigurationError(f"mode is {shown(given)}; it is one of {', '.join(MODES)}")
-    mode = given or os.environ.get(MODE_VARIABLE) or None
+    choice = options.get("mode")
+    if choice is not None and not isinstance(choice, str):
+        raise ConfigurationError(f"mode is {shown(choice)}; it is one of {', '.join(MODES)}")
+    mode = choice or os.environ.get(MODE_VARIABLE) or None
     if mode is None and options.get("store") is None:
         return options
     mode = mode or "auto"
     if mode not in MODES:
-        source = "mode" if given else MODE_VARIABLE
+        source = "mode" if choice else MODE_VARIABLE
         raise ConfigurationError(f"{source} is {shown(mode)}; it is one of {', '.join(MODES)}")
     return {**options, "mode": mode, "store": open_store(options.get("store"))}
 

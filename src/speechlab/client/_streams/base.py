@@ -142,11 +142,11 @@ class Stream(AsyncOpenable):
     async def _awaited_bytes(self) -> bytes | None:
         """Wait for the next bytes, within the rest of the call's timeout."""
         clock = self._sender.settings.clock
-        left = None if self._time_s is None else self._time_s - self._waited_s
+        remaining = None if self._time_s is None else self._time_s - self._waited_s
         began = clock.monotonic()
         try:
             with hearing_interrupts():
-                async with asyncio.timeout(left):
+                async with asyncio.timeout(remaining):
                     return await anext(self._pieces, None)
         except TimeoutError:
             pass

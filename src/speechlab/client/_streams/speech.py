@@ -224,18 +224,18 @@ class FileCopy:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = user_path(path)
-        with ExitStack() as left:  # errors about the temporary file name the final file
-            self._file = left.enter_context(left.enter_context(whole_file(self._path)).open("wb"))
-            self._left = left.pop_all()
+        with ExitStack() as stack:  # errors about the temporary file name the final file
+            self._file = stack.enter_context(stack.enter_context(whole_file(self._path)).open("wb"))
+            self._left = stack.pop_all()
 
     def check(self, audio_format: AudioFormat) -> None:
         """Refuse a file name with the extension of another format."""
-        named = _NAMES.get(self._path.suffix[1:].lower(), str(audio_format))
-        if named != audio_format:
+        ending = _NAMES.get(self._path.suffix[1:].lower(), str(audio_format))
+        if ending != audio_format:
             self.drop()
             message = (
-                f"the stream is {audio_format}, and {self._path.name} is named as {named}; ask for format={named!r}, "
-                "or name the file otherwise"
+                f"the stream is {audio_format}, and {self._path.name} is named as {ending}; ask for "
+                f"format={ending!r}, or name the file otherwise"
             )
             raise InvalidRequestError(message, parameter="format")
 

@@ -279,11 +279,11 @@ class EventReader:
             return
         # A CR at the end of the bytes ends its line at once; an LF at the start of the next bytes belongs to it.
         self._after_cr = text.endswith("\r")
-        *lines, rest = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+        *lines, tail = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
         for line in lines:
             self._append(line)
             yield from self._end_line()
-        self._append(rest)
+        self._append(tail)
 
     def _append(self, text: str) -> None:
         if text:

@@ -39,15 +39,15 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 
 def named_voices(voices: Iterable[str] | Mapping[str, str], language: str) -> dict[str, str]:
     """The languages of voices by their names."""
-    given: object = voices
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        message = f"voices is {given!r:.40}; give a list of names, or a dict from names to languages"
+    listing: object = voices
+    if isinstance(listing, str) or not isinstance(listing, Iterable):
+        message = f"voices is {listing!r:.40}; give a list of names, or a dict from names to languages"
         raise ConfigurationError(message)
-    found = dict(given) if isinstance(given, Mapping) else dict.fromkeys(given, language)
-    for name, value in found.items():
+    languages = dict(listing) if isinstance(listing, Mapping) else dict.fromkeys(listing, language)
+    for name, value in languages.items():
         if not isinstance(name, str) or not isinstance(value, str):
             raise ConfigurationError(f"the voice {name!r:.40} is {value!r:.40}; both must be texts")
-    return cast("dict[str, str]", found)
+    return cast("dict[str, str]", languages)
 
 
 def voice_id(name: str) -> str:
@@ -110,7 +110,8 @@ class SystemFunction:
         """Whether it is an async function, which runs on the client's event loop."""
         call = getattr(self.given, "__call__", None)  # noqa: B004 - of an object
         return not self.makes and any(
-            inspect.iscoroutinefunction(one) or inspect.isasyncgenfunction(one) for one in (self.given, call)
+            inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
+            for function in (self.given, call)
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -146,22 +147,24 @@ def fields_taken(operation: str, parameters: list[inspect.Parameter] | None) -> 
     """Names of the fields that a function takes."""
     if parameters is None:
         return frozenset()
-    known = FIELDS[operation]
+    allowed = FIELDS[operation]
     if not parameters or parameters[0].kind not in (*_POSITIONAL, inspect.Parameter.VAR_POSITIONAL):
         raise ConfigurationError(
             f"the function of {operation} takes no text or recording as its first argument"
         )
-    own = [one for one in parameters[1:] if one.kind is not inspect.Parameter.VAR_POSITIONAL]
-    if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in own):
-        return known
-    for one in own:
-        if one.default is inspect.Parameter.empty and one.name not in known:
+    further = [
+        parameter for parameter in parameters[1:] if parameter.kind is not inspect.Parameter.VAR_POSITIONAL
+    ]
+    if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in further):
+        return allowed
+    for parameter in further:
+        if parameter.default is inspect.Parameter.empty and parameter.name not in allowed:
             message = (
-                f"the function of {operation} requires {one.name!r}, which no call has; name it as one of "
-                f"{', '.join(sorted(known))}, or give it a default"
+                f"the function of {operation} requires {parameter.name!r}, which no call has; name it as one of "
+                f"{', '.join(sorted(allowed))}, or give it a default"
             )
             raise ConfigurationError(message)
-    return known & {one.name for one in own}
+    return allowed & {parameter.name for parameter in further}
 
 
 def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter] | None:
@@ -245,14 +248,14 @@ class FunctionSystem:
 
     def function(self, operation: str) -> SystemFunction:
         """The function of an operation."""
-        found = self.functions.get(operation)
-        if found is None:
+        function = self.functions.get(operation)
+        if function is None:
             have = ", ".join(self.functions)
             message = f"the system {self.name!r} has no function for {operation}, only for {have}; give {operation}="
             if operation == "transcribe" and "transcribe_stream" in self.functions:
                 message += ", or ask with stream=True"
             raise InvalidRequestError(message, parameter=operation)
-        return found
+        return function
 
     def voice_name(self, id: str) -> str:  # noqa: A002 - the contract's name
         """The name of a voice."""

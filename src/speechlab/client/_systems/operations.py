@@ -40,17 +40,19 @@ def fitted(operation: O, system: FunctionSystem) -> O:
     kind: Any = _KINDS.get(type(operation))
     if kind is None:
         return operation
-    given = {one.name: getattr(operation, one.name) for one in fields(cast("Any", operation)) if one.init}
-    return cast("O", kind(**given, system=system))
+    arguments = {
+        each.name: getattr(operation, each.name) for each in fields(cast("Any", operation)) if each.init
+    }
+    return cast("O", kind(**arguments, system=system))
 
 
 def _given(system: FunctionSystem, operation: str, **fields: Any) -> dict[str, Any]:
     """The fields of a call that were given, which the function must take."""
-    found = {name: value for name, value in sendable(fields).items() if value is not None}
+    values = {name: value for name, value in sendable(fields).items() if value is not None}
     takes = system.function(operation).takes
     if takes is not None:
-        check_fields(operation, found, takes)
-    return found
+        check_fields(operation, values, takes)
+    return values
 
 
 def _check_text(text: str) -> None:
@@ -71,11 +73,11 @@ class FunctionSpeech(Synthesize):
     @property
     def _checked(self) -> tuple[SpeechRequest, int]:
         _check_text(self.text)
-        found = self._fields
+        values = self._fields
         voice = self.voice.id if isinstance(self.voice, Voice) else self.voice
         kind = AudioFormat(self.format)
-        request = SpeechRequest.model_construct(voice_id=voice, text=self.text, format=kind, **found)
-        return request, found.get("sample_rate") or DEFAULT_SAMPLE_RATE
+        request = SpeechRequest.model_construct(voice_id=voice, text=self.text, format=kind, **values)
+        return request, values.get("sample_rate") or DEFAULT_SAMPLE_RATE
 
     @property
     def content(self) -> dict[str, Any]:
@@ -83,10 +85,10 @@ class FunctionSpeech(Synthesize):
 
     def call(self, timeout: float | None) -> HttpCall:
         request, _ = self._checked
-        told = {"voice": self.system.voice_name(request.voice_id), **self._fields}
+        values = {"voice": self.system.voice_name(request.voice_id), **self._fields}
         limits = timeouts(self.time_s(timeout), _S_PER_CHAR * len(self.text), stream=self.stream)
-        asked = FunctionCall("synthesize", self.text, told, str(request.format), self.stream)
-        return HttpCall(self.name, "tts", "POST", SPEECH_PATH, limits, asked=asked)
+        function_call = FunctionCall("synthesize", self.text, values, str(request.format), self.stream)
+        return HttpCall(self.name, "tts", "POST", SPEECH_PATH, limits, asked=function_call)
 
 
 class FunctionSpeechStream(FunctionSpeech):
@@ -106,13 +108,13 @@ class FunctionRecognition(Transcribe):
     @property
     def options(self) -> Any:
         """The fields that were given, as they were given."""
-        names = (one.name for one in fields(Transcribe) if one.name not in {"audio", "timeout", "stream"})
-        given = {name: getattr(self, name) for name in names}
+        names = (each.name for each in fields(Transcribe) if each.name not in {"audio", "timeout", "stream"})
+        values = {name: getattr(self, name) for name in names}
         if str(self.vad) in {"off", "0"}:
-            del given["vad"]
+            del values["vad"]
         if self.hotwords is not None:
-            given["hotwords"] = words("hotwords", self.hotwords, rule="2.3")
-        return _given(self.system, self._function, **given)
+            values["hotwords"] = words("hotwords", self.hotwords, rule="2.3")
+        return _given(self.system, self._function, **values)
 
     @property
     def _function(self) -> str:
@@ -120,22 +122,22 @@ class FunctionRecognition(Transcribe):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        found = {**self.options, **self.content}
+        values = {**self.options, **self.content}
         if self.streams:
             rate, piece_s = self.system.pace
-            found |= {"stream": True, "playback_rate": rate, "piece_s": piece_s}
-        return found
+            values |= {"stream": True, "playback_rate": rate, "piece_s": piece_s}
+        return values
 
     def call(self, timeout: float | None) -> HttpCall:
-        told, clip = self.options, self._clip()
+        values, clip = self.options, self._clip()
         if not clip.frames:
             raise InvalidRequestError("the recording has no sound", parameter="audio")
         expected_s, pace = _S_PER_S * clip.duration_s, self.system.pace if self.streams else None
         if pace is not None and pace[0] is not None:
             expected_s += clip.duration_s / pace[0]
         limits = timeouts(self.time_s(timeout), expected_s)
-        asked = FunctionCall(self._function, clip, told, pace=pace)
-        return HttpCall(self.name, "asr", "POST", RECOGNITION_PATH, limits, asked=asked)
+        function_call = FunctionCall(self._function, clip, values, pace=pace)
+        return HttpCall(self.name, "asr", "POST", RECOGNITION_PATH, limits, asked=function_call)
 
     def spent(self, result: Transcript) -> dict[str, float]:
         if (clip := self._samples) is not None:  # which are not encoded for their length
@@ -145,16 +147,16 @@ class FunctionRecognition(Transcribe):
     @property
     def _samples(self) -> AudioClip | None:
         """The recording, if it was given as samples."""
-        given: Any = self.audio
-        if isinstance(given, tuple) and len(given) == 2:
-            samples, rate = reversed(given) if is_whole_number(given[0]) else given
+        audio: Any = self.audio
+        if isinstance(audio, tuple) and len(audio) == 2:
+            samples, rate = reversed(audio) if is_whole_number(audio[0]) else audio
             return AudioClip(samples, rate)
-        return given if isinstance(given, AudioClip) else None
+        return audio if isinstance(audio, AudioClip) else None
 
     def _clip(self) -> AudioClip:
         """The recording in one channel, at the rate of the function."""
-        if (given := self._samples) is not None:
-            clip = AudioClip(given.samples, given.sample_rate, given.title)
+        if (samples := self._samples) is not None:
+            clip = AudioClip(samples.samples, samples.sample_rate, samples.title)
         else:
             with self.recording.open() as file:
                 clip = AudioClip.from_bytes(file.read())
@@ -170,9 +172,9 @@ class FunctionTranslation(Translate):
 
     @property
     def _fields(self) -> dict[str, Any]:
-        given = {name: getattr(self, name) for name in ("source_lang", "target_lang", "context", "model")}
+        values = {name: getattr(self, name) for name in ("source_lang", "target_lang", "context", "model")}
         terms = words("keywords", self.keywords, rule="2.5") or None
-        return _given(self.system, "translate", **given, keywords=terms)
+        return _given(self.system, "translate", **values, keywords=terms)
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -185,8 +187,8 @@ class FunctionTranslation(Translate):
     def call(self, timeout: float | None) -> HttpCall:
         _check_text(self.text)
         limits = timeouts(self.time_s(timeout), _S_PER_CHAR * len(self.text), stream=self.stream)
-        asked = FunctionCall("translate", self.text, self._fields, stream=self.stream)
-        return HttpCall(self.name, "translate", "POST", TRANSLATION_PATH, limits, asked=asked)
+        function_call = FunctionCall("translate", self.text, self._fields, stream=self.stream)
+        return HttpCall(self.name, "translate", "POST", TRANSLATION_PATH, limits, asked=function_call)
 
 
 class FunctionTranslationStream(FunctionTranslation):

@@ -100,26 +100,28 @@ def _told(found: dict[str, Any], language: object) -> dict[str, Any]:
 
 
 def _of_transcript(result: Transcript) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "text": result.text,
         "language": result.language,
         "confidence": result.confidence,
     }
     if result.pieces is not None:
-        found["segments"] = [{"start": one.start, "end": one.end, "text": one.text} for one in result.pieces]
+        fields["segments"] = [
+            {"start": piece.start, "end": piece.end, "text": piece.text} for piece in result.pieces
+        ]
     words = result.words
-    return found if words is None else {**found, "words": words.to_dict("records")}
+    return fields if words is None else {**fields, "words": words.to_dict("records")}
 
 
 def _of_segments(segments: Any) -> dict[str, Any]:
-    found = []
-    for one in segments:
-        if isinstance(one, tuple | list) and len(one) == 3:
-            one = {"start": one[0], "end": one[1], "text": one[2]}  # noqa: PLW2901 - the same in another form
-        elif not isinstance(one, Mapping) and not hasattr(one, "text"):
-            raise _other("transcribe", one, _TRANSCRIPT)
-        found.append(one)
-    return transcript_of({"segments": found})
+    rows = []
+    for segment in segments:
+        if isinstance(segment, tuple | list) and len(segment) == 3:
+            segment = {"start": segment[0], "end": segment[1], "text": segment[2]}  # noqa: PLW2901 - the same in another form
+        elif not isinstance(segment, Mapping) and not hasattr(segment, "text"):
+            raise _other("transcribe", segment, _TRANSCRIPT)
+        rows.append(segment)
+    return transcript_of({"segments": rows})
 
 
 def _translation(result: Any) -> Iterator[str]:
@@ -202,10 +204,10 @@ class Loaded:
     def _function(self, operation: str) -> tuple[Callable[..., Any], frozenset[str]]:
         with self._lock:
             if operation not in self._made:
-                one = self._functions[operation]
-                function = one.given() if one.makes else one.given
-                known = SystemFunction.of(operation, function) if one.takes is None else one
-                self._made[operation] = function, known.takes or fields_taken(operation, None)
+                registered = self._functions[operation]
+                function = registered.given() if registered.makes else registered.given
+                described = SystemFunction.of(operation, function) if registered.takes is None else registered
+                self._made[operation] = function, described.takes or fields_taken(operation, None)
             return self._made[operation]
 
     @contextmanager
@@ -224,12 +226,16 @@ class Loaded:
 def function_error(name: str, operation: str, error: BaseException) -> EngineError:
     """The error of a call whose function failed, with the traceback from the function on."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if Path(frame.filename).parent != Path(__file__).parent] or frames
-    at = f" ({Path(own[-1].filename).name}, line {own[-1].lineno}, in {own[-1].name})" if own else ""
+    outside = [frame for frame in frames if Path(frame.filename).parent != Path(__file__).parent] or frames
+    at = (
+        f" ({Path(outside[-1].filename).name}, line {outside[-1].lineno}, in {outside[-1].name})"
+        if outside
+        else ""
+    )
     what = ": ".join(filter(None, (type(error).__name__, str(error))))
     text = f"the function of {operation} of {name!r} failed: {what}{at}"
     failed = EngineError(text)
-    lines = ["Traceback (most recent call last):\n", *traceback.format_list(own)]
+    lines = ["Traceback (most recent call last):\n", *traceback.format_list(outside)]
     failed.traceback = "".join([*lines, *traceback.format_exception_only(error)])
     return failed
 

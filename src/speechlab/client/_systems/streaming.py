@@ -86,19 +86,19 @@ def streamed_transcript(
     """
     from speechlab.text import join_texts
 
-    kept: list[dict[str, Any]] = []
+    texts: list[dict[str, Any]] = []
     for time_s, text, final in heard:
-        if final or not kept or (text, False) != (kept[-1]["text"], kept[-1]["final"]):
-            kept.append({"time_s": time_s, "text": text, "final": final})
-    if kept and not kept[-1]["final"] and kept[-1]["text"].strip():
-        kept.append({**kept[-1], "time_s": ended_s, "final": True})
-    said = [one for one in kept if any(map(str.isalnum, one["text"]))]
-    finals = [one for one in said if one["final"]]
+        if final or not texts or (text, False) != (texts[-1]["text"], texts[-1]["final"]):
+            texts.append({"time_s": time_s, "text": text, "final": final})
+    if texts and not texts[-1]["final"] and texts[-1]["text"].strip():
+        texts.append({**texts[-1], "time_s": ended_s, "final": True})
+    worded = [entry for entry in texts if any(map(str.isalnum, entry["text"]))]
+    finals = [entry for entry in worded if entry["final"]]
     span = sound_span_s(clip.samples, clip.sample_rate)
     times: dict[str, float] = {}
-    if said and span is not None and rate is not None:
-        times["first_partial_s"] = said[0]["time_s"] - span[0] / rate
+    if worded and span is not None and rate is not None:
+        times["first_partial_s"] = worded[0]["time_s"] - span[0] / rate
         if finals:
             times["finalization_s"] = finals[-1]["time_s"] - span[1] / rate
-    text = join_texts([one["text"] for one in kept if one["final"]], language or "")
-    return {"text": text, "language": language, "partials": kept, **times}
+    text = join_texts([entry["text"] for entry in texts if entry["final"]], language or "")
+    return {"text": text, "language": language, "partials": texts, **times}

@@ -109,8 +109,8 @@ class _Runner:
         self._calls.put(None)
 
     def _run(self) -> None:
-        while (asked := self._calls.get()) is not None and not self._left.is_set():
-            call, tell = asked
+        while (task := self._calls.get()) is not None and not self._left.is_set():
+            call, tell = task
             with suppress(RuntimeError):  # the loop is closed, and nobody waits any more
                 try:
                     for piece in self._pieces(call):
@@ -145,12 +145,12 @@ class Workers:
                     yield piece
                 return
             worker = self._idle.pop() if self._idle else self._started()
-            told: asyncio.Queue[Any] = asyncio.Queue()
+            answers: asyncio.Queue[Any] = asyncio.Queue()
             loop = asyncio.get_running_loop()
-            worker.ask(call, lambda piece: loop.call_soon_threadsafe(told.put_nowait, piece))
+            worker.ask(call, lambda piece: loop.call_soon_threadsafe(answers.put_nowait, piece))
             ended, error = False, None
             try:
-                while (piece := await told.get()) is not _END:
+                while (piece := await answers.get()) is not _END:
                     if isinstance(piece, SpeechLabError):
                         error = piece
                     else:

@@ -95,32 +95,38 @@ class FunctionWire(Wire):
         """Call a function: wait for its result, or for the first piece of a stream."""
         if call.path == VOICES_PATH:
             return _catalogue(self._system.identity, self._system.catalogue)
-        asked: FunctionCall | None = call.asked
-        if asked is None:
+        function_call: FunctionCall | None = call.asked
+        if function_call is None:
             name = self._system.name
             raise ConfigurationError(
                 f"{name!r} is a system of functions, which answers no HTTP request; call its operations"
             )
-        pieces = self._workers.pieces(asked)
-        if asked.stream:
-            reply = _FunctionStream(asked, pieces, call.timeouts.read, self._system.name)
+        pieces = self._workers.pieces(function_call)
+        if function_call.stream:
+            reply = _FunctionStream(function_call, pieces, call.timeouts.read, self._system.name)
             await reply.begin()
             return reply
         async with aclosing(pieces):
-            *made, seconds = [piece async for piece in pieces]
+            *results, seconds = [piece async for piece in pieces]
         headers = {"server-timing": f"engine;dur={1000 * seconds:.3f}"}
-        if asked.operation == "synthesize":
-            content = await asyncio.to_thread(_whole_file, made, asked.format)
-            return _Whole(200, {**headers, "content-type": CONTENT_TYPES[AudioFormat(asked.format)]}, content)
-        if asked.operation == "transcribe":
-            (body,) = made
-            body.setdefault("language", asked.fields.get("language"))
-        elif asked.pace is not None:
+        if function_call.operation == "synthesize":
+            content = await asyncio.to_thread(_whole_file, results, function_call.format)
+            return _Whole(
+                200, {**headers, "content-type": CONTENT_TYPES[AudioFormat(function_call.format)]}, content
+            )
+        if function_call.operation == "transcribe":
+            (body,) = results
+            body.setdefault("language", function_call.fields.get("language"))
+        elif function_call.pace is not None:
             body = streamed_transcript(
-                made, seconds, asked.content, asked.pace[0], asked.fields.get("language")
+                results,
+                seconds,
+                function_call.content,
+                function_call.pace[0],
+                function_call.fields.get("language"),
             )
         else:
-            message = {"role": "assistant", "content": "".join(made)}
+            message = {"role": "assistant", "content": "".join(results)}
             body = {"model": self._system.name, "choices": [{"index": 0, "message": message}]}
         return _Whole(
             200, {**headers, "content-type": "application/json"}, orjson.dumps(body, option=_NUMBERS)
@@ -196,10 +202,10 @@ class _FunctionStream(Reply):
 
     def _text(self, piece: str) -> bytes:
         ending = {} if piece else {"finish_reason": "stop"}
-        told = {name: self._asked.fields[name] for name in ("source_lang", "target_lang")}
+        languages = {name: self._asked.fields[name] for name in ("source_lang", "target_lang")}
         chunk = {
             "model": self._name,
-            **told,
+            **languages,
             "choices": [{"index": 0, "delta": {"content": piece}, **ending}],
         }
         return b"data: " + orjson.dumps(chunk) + b"\n\n"

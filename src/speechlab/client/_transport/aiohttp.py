@@ -69,9 +69,9 @@ class _Upload(Payload):
             if isinstance(content, bytes) and len(content) <= _AT_ONCE:
                 await writer.write(content)
             elif isinstance(content, bytes):
-                whole = memoryview(content)
+                view = memoryview(content)
                 for start in range(0, len(content), _SLICE):
-                    await self._write(writer, whole[start : start + _SLICE])
+                    await self._write(writer, view[start : start + _SLICE])
             else:
                 async with aclosing(content) as pieces:  # type: ignore[type-var]  # what is not bytes is an async generator
                     async for piece in pieces:
@@ -95,8 +95,8 @@ class AiohttpReply(LibraryReply):
         self.status = response.status
         self.headers = {}
         for name, value in response.headers.items():
-            known = self.headers.get(name := name.lower())
-            self.headers[name] = value if known is None else f"{known}, {value}"
+            earlier = self.headers.get(name := name.lower())
+            self.headers[name] = value if earlier is None else f"{earlier}, {value}"
 
     async def _next(self) -> bytes | None:
         return await self._response.content.readany() or None
@@ -183,8 +183,8 @@ def _said(error: Exception) -> str:
         error = error.certificate_error
     elif isinstance(error, aiohttp.ClientConnectorError):
         error = error.os_error
-    said = error.message if isinstance(error, aiohttp.ClientResponseError) else str(error)
-    return said.strip() or type(error).__name__
+    text = error.message if isinstance(error, aiohttp.ClientResponseError) else str(error)
+    return text.strip() or type(error).__name__
 
 
 @lru_cache(maxsize=64)
@@ -232,8 +232,8 @@ class _Proxy:
     """A proxy for the library, with its user and password as a header."""
 
     def __init__(self, address: str, base_url: str) -> None:
-        parts = urlsplit(address)
-        if parts.scheme not in {"http", "https"} or not parts.hostname:
+        url = urlsplit(address)
+        if url.scheme not in {"http", "https"} or not url.hostname:
             raise ConfigurationError(
                 f'the proxy of the environment, {proxy_name(address)}, cannot be used by transport="aiohttp", which '
                 "supports HTTP proxies alone; leave transport out, or list the service in NO_PROXY"
@@ -243,8 +243,8 @@ class _Proxy:
         except ValueError as error:
             raise unusable_proxy(error) from None
         self.headers: dict[str, str] = {}
-        if parts.username is not None:
-            user, password = unquote(parts.username), unquote(parts.password or "")
+        if url.username is not None:
+            user, password = unquote(url.username), unquote(url.password or "")
             credentials = {"Proxy-Authorization": aiohttp.encode_basic_auth(user, password)}
             if base_url.startswith("https:"):  # the proxy sees only the request for a tunnel
                 options["proxy_headers"] = credentials

@@ -124,8 +124,8 @@ def _may_be_fast(base_url: str) -> bool:
 def _wire(settings: Settings) -> Wire:
     if isinstance(settings.adapter, FunctionSystem):
         return FunctionWire(settings, settings.adapter)
-    plain = _plain_wire(settings)
-    return plain if settings.adapter is None else AdaptedWire(settings, plain, settings.adapter)
+    wire = _plain_wire(settings)
+    return wire if settings.adapter is None else AdaptedWire(settings, wire, settings.adapter)
 
 
 def _plain_wire(settings: Settings) -> Wire:

@@ -64,9 +64,9 @@ class WireError(Exception):
         self.sent = sent
         self.timed_out = timed_out
         self.cut = cut
-        plain = any(word in text for word in _PLAIN) and not advice
-        self.final = final or is_untrusted(text) or plain
-        self.advice = _SPEAKS_HTTP if plain else remedy(text) if is_untrusted(text) else advice
+        without_tls = any(word in text for word in _PLAIN) and not advice
+        self.final = final or is_untrusted(text) or without_tls
+        self.advice = _SPEAKS_HTTP if without_tls else remedy(text) if is_untrusted(text) else advice
 
 
 _REMEDIES = {
@@ -199,13 +199,13 @@ def user_agent() -> str:
 
 def _add_secrets(headers: MutableMapping[str, str], call: HttpCall, key: Secret | None) -> None:
     """Add the headers that may be secret: last, so that no long-lived object contains them."""
-    own = {name.lower() for name in call.headers}
+    names = {name.lower() for name in call.headers}
     for name, value in call.defaults.items():
-        if name.lower() not in own:
-            for known in [known for known in headers if known.lower() == name.lower()]:
-                del headers[known]
+        if name.lower() not in names:
+            for earlier in [earlier for earlier in headers if earlier.lower() == name.lower()]:
+                del headers[earlier]
             headers[name] = value.reveal()
-    if key is not None and "authorization" not in own:
+    if key is not None and "authorization" not in names:
         headers["Authorization"] = f"Bearer {key.reveal()}"
 
 
@@ -221,8 +221,8 @@ def _request_headers(call: HttpCall) -> dict[str, str]:
         headers["Content-Type"] = call.body.content_type
         headers["Content-Length"] = str(call.body.length)
     if call.headers:
-        own = {name.lower() for name in call.headers}
-        headers = {name: value for name, value in headers.items() if name.lower() not in own}
+        names = {name.lower() for name in call.headers}
+        headers = {name: value for name, value in headers.items() if name.lower() not in names}
     return {**headers, **call.headers}
 
 
@@ -271,16 +271,16 @@ def environment_proxy(url: str) -> str | None:
     Addresses of this machine are reached without a proxy. ``NO_PROXY`` lists further hosts, domains and networks that
     are reached without one.
     """
-    parts = urlsplit(url)
-    host = parts.hostname or ""
+    address = urlsplit(url)
+    host = address.hostname or ""
     if is_loopback(host):
         return None
     from urllib.request import getproxies, proxy_bypass  # slow to import
 
     proxies = getproxies()
-    scheme = {"ws": "http", "wss": "https"}.get(parts.scheme, parts.scheme)
+    scheme = {"ws": "http", "wss": "https"}.get(address.scheme, address.scheme)
     proxy = proxies.get(scheme) or proxies.get("all")
-    if not proxy or proxy_bypass(parts.netloc) or _in_network(host, proxies.get("no", "")):
+    if not proxy or proxy_bypass(address.netloc) or _in_network(host, proxies.get("no", "")):
         return None
     return proxy if "://" in proxy else f"http://{proxy}"
 
@@ -299,8 +299,8 @@ def _in_network(host: str, excepted: str) -> bool:
 
 def proxy_name(proxy: str) -> str:
     """The address of a proxy without its user and password."""
-    parts = urlsplit(proxy)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+    address = urlsplit(proxy)
+    return f"{address.scheme}://{address.netloc.rpartition('@')[2]}"
 
 
 def broken_proxy(proxy: str, said: str, status: int | None = None) -> WireError:
