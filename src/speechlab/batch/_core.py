@@ -57,10 +57,7 @@ _READING_S = 2.0
 
 
 class Caller:
-    """The caller's thread, which blocks while calls are made on the client's loop, and shows the progress.
-
-    So it works in a cell, in any thread and beside a running loop, and an interrupt reaches it at once.
-    """
+    """The caller's thread, which blocks while the client's loop makes calls, shows progress and hears interrupts."""
 
     def __init__(self, lab: object, options: WaitingOptions | RunOptions) -> None:
         if not isinstance(lab, Client):
@@ -244,11 +241,7 @@ def _planned(
 
 
 def _end(future: Future[None], execution: Execution, display: Display, reason: str) -> bool:
-    """Wait for an interrupted run to end, and return whether it has ended.
-
-    Calls in progress are paid for, so their results are waited for and kept. Further interrupts shorten the wait.
-    Results that have arrived are never lost.
-    """
+    """Wait for an interrupted run to end, for calls in progress are paid for; another interrupt shortens it."""
     until = time.monotonic() + GRACE_S
     execution.tally.paused = lambda: ("calls under way", max(0.0, until - time.monotonic()))
     while not future.done() and time.monotonic() < until + _END_S:

@@ -16,23 +16,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PlannedCall:
-    """A call to make for a row, or for several equal rows.
-
-    Attributes:
-        key: Key of the result.
-        operation: The operation of the call. It has the path of a recording, not its audio.
-        options: The canonical parameters other than the text or recording; calls with equal ones share them.
-        content: The text, or the digest of the recording.
-        characters: Length of the text in code points.
-        audio_s: Duration of the recording in seconds, from its header; 0 if the header does not have it.
-    """
+    """A call to make for a row, or for several equal rows."""
 
     key: str
-    operation: Operation[Any] = field(repr=False)
-    options: dict[str, Any]
-    content: dict[str, Any] = field(repr=False)
-    characters: int = 0
-    audio_s: float = 0.0
+    operation: Operation[Any] = field(repr=False)  # with the path of a recording, not its audio
+    options: dict[str, Any]  # canonical, and shared by calls with equal ones
+    content: dict[str, Any] = field(repr=False)  # the text, or the digest of the recording
+    characters: int = 0  # of the text, in code points
+    audio_s: float = 0.0  # of the recording, by its header; 0 if unknown
 
     @property
     def parameters(self) -> dict[str, Any]:

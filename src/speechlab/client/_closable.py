@@ -25,10 +25,7 @@ def is_from_here(cls: type) -> bool:
 
 
 def own_methods(cls: type[T]) -> type[T]:
-    """Give a class its own copies of inherited methods.
-
-    Errors about arguments then name this class, and tracebacks lack the library's frames.
-    """
+    """Give a class copies of inherited methods, so that errors about arguments and tracebacks name this class."""
     for name in dir(cls):
         value = next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)
         function = value.__func__ if isinstance(value, classmethod) else value

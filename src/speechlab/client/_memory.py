@@ -128,10 +128,7 @@ class Memory:
         StoredCall(self, "voices", {"base_url": base_url}, service).keep({"service": service}, {"body": body})
 
     def catalogue(self, base_url: str) -> tuple[str, Any]:
-        """The service to be replayed: that of this address, or else the one kept last.
-
-        A separate embedded service and a system of functions are found by their own names only.
-        """
+        """The service to be replayed: that of this address, or else the one kept last that has no name of its own."""
         match = self.remembered(base_url)
         if match is None:
             catalogues = self.store.newest("voices", 100)

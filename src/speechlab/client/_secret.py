@@ -66,13 +66,7 @@ class Secret:
         return self._reveal()
 
     def check(self) -> None:
-        """Check that the key can be sent in a header.
-
-        The constructor does not check: its error would have the key among the locals of its traceback.
-
-        Raises:
-            ConfigurationError: The key is empty, or contains spaces, line breaks or characters outside ASCII.
-        """
+        """Refuse a key that no header can have; the constructor does not, as its error would show the key."""
         if not _SENDABLE.fullmatch(self._reveal()):
             raise ConfigurationError(
                 "the API key is empty, or contains spaces, line breaks or characters outside ASCII; "

@@ -50,11 +50,7 @@ class BlobFolder:
         return self.root / name[:2] / name
 
     def add(self, data: bytes, suffix: str = "") -> Blob:
-        """Keep some bytes; the same bytes are kept once.
-
-        Raises:
-            StoreError: The file cannot be written, for example because the disk is full.
-        """
+        """Keep some bytes; the same bytes are kept once."""
         blob = Blob(hashlib.sha256(data).hexdigest(), suffix, len(data))
         if self.has(blob):
             return blob

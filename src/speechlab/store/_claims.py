@@ -27,12 +27,7 @@ _TAKEN = {errno.EACCES, errno.EAGAIN, errno.EDEADLK}
 
 
 class _ClaimFile:
-    """The claims of this process on the keys of one store.
-
-    The locks belong to the process: closing the file anywhere in the process releases all of them, and a second lock
-    by the same process succeeds. So there is one object for each store, which records the claims and keeps the file
-    open while there are any.
-    """
+    """The claims of this process on a store; one object, as closing the file anywhere releases all its locks."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

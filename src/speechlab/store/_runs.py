@@ -31,25 +31,15 @@ class RunPart:
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """The record of a run.
-
-    Attributes:
-        id: Id of the run.
-        operation: Name of the operation.
-        status: ``"running"``, also after a crash, or how the run ended.
-        started: Beginning, as Unix time in seconds.
-        ended: End, as Unix time in seconds (``started`` plus the duration by a monotonic clock), or None.
-        manifest: Versions, parameters, counts and digests, without a credential.
-        parts: Pieces of the table, in order.
-    """
+    """The record of a run; times are Unix times in seconds."""
 
     id: str
     operation: str
-    status: str
+    status: str  # "running", also after a crash, or how it ended
     started: float
-    ended: float | None = None
-    manifest: dict[str, Any] = field(default_factory=dict)
-    parts: tuple[RunPart, ...] = ()
+    ended: float | None = None  # by a monotonic clock
+    manifest: dict[str, Any] = field(default_factory=dict)  # without a credential
+    parts: tuple[RunPart, ...] = ()  # of the table, in order
 
 
 class RecordTables:
@@ -64,11 +54,7 @@ class RecordTables:
         def _translated(self) -> AbstractContextManager[None]: ...
 
     def save_run(self, record: RunRecord) -> None:
-        """Write or update the record of a run. :meth:`add_part` adds the parts.
-
-        Raises:
-            StoreError: The store cannot be written.
-        """
+        """Write or update the record of a run. :meth:`add_part` adds the parts."""
         manifest = orjson.dumps(record.manifest, option=orjson.OPT_SORT_KEYS).decode()
         row = (record.id, record.operation, record.status, record.started, record.ended, manifest)
         with self._translated():
@@ -79,16 +65,7 @@ class RecordTables:
             )
 
     def add_part(self, run: str, table: bytes, rows: int) -> RunPart:
-        """Keep the next piece of a run's table.
-
-        Args:
-            run: Id of the run.
-            table: A Parquet file.
-            rows: Number of rows in the file.
-
-        Raises:
-            StoreError: The store cannot be written.
-        """
+        """Keep the next piece of a run's table: a Parquet file, with its number of rows."""
         part = RunPart(self.blobs.add(table, PART_SUFFIX).sha256, rows)
         with self._translated():
             self._db.execute(
@@ -98,11 +75,7 @@ class RecordTables:
         return part
 
     def run(self, run: str) -> RunRecord:
-        """Return a run by its id.
-
-        Raises:
-            StoreError: The store has no run with this id.
-        """
+        """Return a run by its id."""
         with self._translated():
             row = self._db.execute(f"SELECT {_COLUMNS} FROM runs WHERE id = ?", (run,)).fetchone()  # noqa: S608 - names of columns and placeholders; values are bound
         if row is None:
@@ -130,15 +103,7 @@ class RecordTables:
         return RunRecord(run, operation, status, started, ended, orjson.loads(manifest), kept)
 
     def keep_facts(self, key: str, facts: dict[str, Any]) -> None:
-        """Keep the timing and frames of the reply to a request; earlier ones are replaced.
-
-        Args:
-            key: Key of the request.
-            facts: JSON values, without a credential.
-
-        Raises:
-            StoreError: The store cannot be written.
-        """
+        """Keep the timing and frames of the reply to a request, without a credential; earlier ones are replaced."""
         with self._translated():
             self._db.execute(
                 "INSERT INTO replies VALUES (?, ?) ON CONFLICT(key) DO UPDATE SET facts = excluded.facts",
@@ -153,12 +118,7 @@ class RecordTables:
         return facts
 
     def newest(self, operation: str, limit: int = 1) -> list[tuple[str, dict[str, Any]]]:
-        """Return keys and parameters of the newest results of an operation, the last written first.
-
-        Args:
-            operation: Name of the operation.
-            limit: Maximum number of results.
-        """
+        """Return keys and parameters of the newest results of an operation, the last written first."""
         with self._translated():
             rows = self._db.execute(
                 "SELECT key, request FROM results WHERE operation = ? ORDER BY rowid DESC LIMIT ?",

@@ -33,45 +33,26 @@ _ATTEMPT = "key, started, latency_s, status, http_status, error_type, error"
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A stored result.
-
-    Attributes:
-        key: Key of the request.
-        operation: Name of the operation.
-        request: The parameters with defaults filled in, without a credential.
-        response: The reply as JSON values.
-        files: Paths of the result's audio files by role.
-        created: Unix time in seconds.
-    """
+    """A stored result."""
 
     key: str
     operation: str
-    request: dict[str, Any]
-    response: dict[str, Any]
-    files: dict[str, Path] = field(default_factory=dict)
-    created: float = 0.0
+    request: dict[str, Any]  # the parameters with defaults filled in
+    response: dict[str, Any]  # the reply as JSON values
+    files: dict[str, Path] = field(default_factory=dict)  # of audio, by role
+    created: float = 0.0  # Unix time in seconds
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """An attempt at a request, successful or not. Attempts are never removed.
-
-    Attributes:
-        key: Key of the request.
-        started: Unix time in seconds.
-        latency_s: Seconds until the reply was complete.
-        status: ``"ok"`` or ``"error"``.
-        http_status: HTTP status of the reply, or None.
-        error_type: Name of the exception class, or None.
-        error: Message of the exception, or None.
-    """
+    """An attempt at a request, successful or not. Attempts are never removed."""
 
     key: str
-    started: float
-    latency_s: float | None
-    status: str
+    started: float  # Unix time in seconds
+    latency_s: float | None  # until the reply was complete
+    status: str  # "ok" or "error"
     http_status: int | None = None
-    error_type: str | None = None
+    error_type: str | None = None  # name of the exception class
     error: str | None = None
 
 
@@ -239,11 +220,7 @@ class Store(RecordTables):
         return Stored(key, operation, dict(request), dict(response), self._paths(file_blobs), created)
 
     def add_attempt(self, attempt: Attempt) -> None:
-        """Record a failed attempt.
-
-        Raises:
-            StoreError: The store cannot be written.
-        """
+        """Record a failed attempt."""
         with self._translated():
             self._insert(attempt)
 
@@ -275,10 +252,7 @@ class Store(RecordTables):
         )
 
     def claims(self) -> Claims:
-        """Return an empty set of claims. A claim on a key keeps other runs from making the same call.
-
-        Claims end with their process.
-        """
+        """Return an empty set of claims, which keep other runs from the same call, and end with their process."""
         return Claims(self.path / "claims")
 
     @contextmanager

@@ -32,10 +32,7 @@ _DEEP = 50
 
 
 def storable(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a table with the same rows in the same order that a Parquet file can store.
-
-    The names of its columns are unique texts.
-    """
+    """Return a table with the same rows in the same order that a Parquet file can store, with unique names."""
     import pandas as pd
 
     names = _texts_of(frame.columns)
@@ -90,10 +87,7 @@ def read_table(path: str | os.PathLike[str]) -> pd.DataFrame:
 
 
 def stand_in(value: object) -> str | None:
-    """Return the substitute of a cell in a file: ``sha256:…`` for a recording, None if empty, otherwise its text.
-
-    The text of a segment of a file is its path and times.
-    """
+    """Return the text of a cell in a file: ``sha256:…`` of a recording, path and times of a segment, or None."""
     if isinstance(value, AudioClip) and not isinstance(value, FileSegment):
         return f"sha256:{hashlib.sha256(value.samples.tobytes()).hexdigest()}"
     if isinstance(value, bytes | bytearray | memoryview):

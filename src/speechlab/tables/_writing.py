@@ -96,11 +96,7 @@ def _as_json(value: Any) -> Any:
 
 
 def common_schema(schemas: Iterable[pa.Schema]) -> pa.Schema:
-    """Find types that hold the columns of all pieces.
-
-    Whole numbers and fractions become fractions, a column that is empty in one piece gets the type of another piece,
-    and types without a common type become text.
-    """
+    """Find types that hold the columns of all pieces: fractions for numbers, or else text."""
     import pyarrow as pa
 
     pieces = list(schemas)

@@ -263,11 +263,7 @@ def ask_if_mistyped(parameter: str, value: str, have: Sequence[Any]) -> None:
 
 
 def _near(value: str, columns: list[str]) -> str | None:
-    """The column with a name similar to a value.
-
-    Names are similar if they differ in case, punctuation, order of words or a letter or two, or if the value is one
-    of the words of the name.
-    """
+    """The column with a name similar to a value: of the same letters, one of its words, or nearly the same."""
     bare = _plain(value)
     if not _SHORTEST <= len(bare) <= _LONGEST:
         return None

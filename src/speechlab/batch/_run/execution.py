@@ -47,11 +47,7 @@ _LOOK_S = 0.25
 
 
 class ClaimedCalls:
-    """The calls of a piece of the table, each claimed before it is made.
-
-    Two processes with the same rows thereby share the work: each makes the calls that the other has not begun, and at
-    the end waits for the other's results. A killed process loses its claims, and this process then makes its calls.
-    """
+    """The calls of a piece of the table, each claimed before it is made, so that processes share equal rows."""
 
     def __init__(self, calls: Sequence[PlannedCall], store: Store, tally: Tally) -> None:
         self.left: list[PlannedCall] = list(calls)

@@ -298,11 +298,7 @@ def _in_notebook() -> bool:
 
 
 class _Cell:
-    """A file for tqdm that shows its last line as the output of a notebook's cell.
-
-    The line is plain text, so a saved or exported notebook shows the final state of the bar. The notebook bar of tqdm
-    is a widget, which would be lost.
-    """
+    """A file for tqdm that shows its last line as text in the output of a notebook's cell, which saving keeps."""
 
     encoding = "utf-8"
 

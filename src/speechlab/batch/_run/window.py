@@ -49,11 +49,7 @@ def outcome_of(call: PlannedCall, result: CallResult, stored: Stored | None) -> 
 
 
 class Writer:
-    """The writer of results: all results of one turn of the event loop are one commit.
-
-    One commit for each result would cost more than the rest of the bookkeeping. A call counts as done after the
-    commit, so a killed process loses only the calls in progress.
-    """
+    """The writer of results: all of one turn of the event loop are one commit, and calls count as done after it."""
 
     def __init__(self, store: Store, operation: str) -> None:
         self._store, self._operation = store, operation
@@ -78,11 +74,7 @@ class Writer:
             self._store.add_attempt(attempt)
 
     def write(self, made: Sequence[Made]) -> Sequence[Stored | None]:
-        """Write results; a result that exists is replaced.
-
-        Raises:
-            StoreError: They cannot be written.
-        """
+        """Write results; a result that exists is replaced."""
         with self._store.transaction():
             return [
                 self._store.put(
@@ -111,11 +103,7 @@ class Writer:
 
 
 class Window:
-    """A sliding window of calls: as soon as one ends, the next begins.
-
-    The window limits the number of calls that have begun. The client's scheduler limits concurrent attempts and
-    decides about retries.
-    """
+    """A sliding window of calls: as soon as one ends, the next begins; attempts and retries are the scheduler's."""
 
     def __init__(
         self,
@@ -135,11 +123,7 @@ class Window:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def run(self, calls: Iterable[PlannedCall]) -> None:
-        """Make the calls, until all are made or the run stops; outcomes are in ``outcomes``.
-
-        After a stop of any kind, the results of calls in progress are waited for and kept, because they are paid for:
-        for five seconds after an interrupt, and one more second after a second interrupt.
-        """
+        """Make the calls, until all are made or the run stops, and wait for those in progress."""
         self._feed, self._dry, stop = iter(calls), False, self._rules.stop
         loop, stopped = asyncio.get_running_loop(), asyncio.Event()
 

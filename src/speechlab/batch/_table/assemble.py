@@ -97,10 +97,7 @@ def assemble_chunk(
 
 
 def _with_room(frame: pd.DataFrame, prefix: str) -> pd.DataFrame:
-    """A copy of rows without columns that have names of the bookkeeping.
-
-    The bookkeeping of an earlier step is left out. Other columns with such names are renamed in the store.
-    """
+    """A copy of rows without the bookkeeping of an earlier step; other columns of such names are renamed."""
     columns = frame.columns
     if earlier := earlier_columns(columns, prefix):
         return frame.drop(columns=[label(name, columns) for name in earlier])

@@ -31,10 +31,7 @@ _COLUMNS = {"rows": "int64", "error_type": "string", "http_status": "Int64", "er
 
 @contextmanager
 def failures_told_elsewhere() -> Iterator[None]:
-    """Suppress the warning about failed rows for the batches of this block, because their caller reports them.
-
-    The warning about a stopped batch remains.
-    """
+    """Suppress the warning about failed rows, not of a stop, for a block whose caller reports them."""
     before = _told_here.set(False)
     try:
         yield

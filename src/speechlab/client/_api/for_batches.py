@@ -67,10 +67,7 @@ def result_of(future: Future[T]) -> T:
 def grouped(
     client: AsyncClient, *, concurrency: int, rate: float | None = None, give_up_after_s: float | None = None
 ) -> tuple[AsyncClient, CallGroup]:
-    """A copy of a client whose calls form one group, such as those of a batch.
-
-    They wait as long as the service asks. Failures while no call of the group succeeds count against none of them.
-    """
+    """A copy of a client whose calls form one group, as those of a batch, and wait as long as the service asks."""
     settings = _settings(client)
     patience_s = give_up_after_s
     later_s = _LATER_S if patience_s is None else patience_s
@@ -143,11 +140,7 @@ def replaying_from(lab: C, store: Store | str | os.PathLike[str] | None) -> C:
 
 
 def asking_afresh(lab: C, *, keep: bool = False) -> C:
-    """A copy of a client that makes each call at once, with one attempt, also where the result is known.
-
-    No call waits for a place or for the end of a pause, so that its time is that of the service. The caller waits
-    where the service says "later", and asks again.
-    """
+    """A copy of a client that makes each call at once, in one attempt without a place, as for its time."""
     settings = _settings(lab)
     if settings.mode == "replay":
         if not keep:

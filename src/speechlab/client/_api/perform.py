@@ -59,11 +59,7 @@ async def once(
     clock: Clock,
     time_s: float | None,
 ) -> T:
-    """The result of a call: the kept one, that of an equal call under way, or that of its own request.
-
-    If the equal call fails, the next waiting call makes the request. If the service caused the failure, all of them
-    do, since each has its own patience.
-    """
+    """The result of a call: kept, of an equal call under way, or of an own request if the service failed that."""
     began, left_s, together = clock.monotonic(), time_s, True
     loop = asyncio.get_running_loop()
     under_way = _under_way.setdefault(loop, {})

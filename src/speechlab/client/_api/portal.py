@@ -130,14 +130,7 @@ def _end_with_program() -> None:
 
 
 def run(function: Callable[..., Coroutine[Any, Any, T]], *args: Any, **kwargs: Any) -> T:
-    """Run a coroutine function on the private loop, and wait for its result.
-
-    If the wait ends early, as by an interrupt, the call is cancelled. A short wait follows, until the call has ended,
-    because the caller may reuse the objects it worked on.
-
-    Raises:
-        ConfigurationError: The caller runs on the private loop itself, where waiting would never end.
-    """
+    """Run a coroutine function on the private loop, and wait for its result; an end of the wait cancels the call."""
     loop = _loop()
     call = function(*args, **kwargs)
     future = asyncio.run_coroutine_threadsafe(call, loop)

@@ -75,53 +75,30 @@ def form_body(pairs: Sequence[tuple[str, str]]) -> BytesBody:
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """Timeouts of a call, in seconds.
+    """Timeouts of a call, in seconds."""
 
-    Attributes:
-        read: Seconds of silence, while the service answers neither this call nor others like it; for a stream,
-            seconds for the headers and for each piece.
-        total: Seconds for the whole call with its retries, from the first attempt; None is no limit.
-        write: Seconds for the network to accept a piece of the body.
-        given: Whether the user set the total; it then includes the wait for the first attempt.
-    """
-
-    read: float
-    total: float | None
-    write: float = 60.0
-    given: bool = False
+    read: float  # of silence, to this call and to others like it; for a stream, for each piece
+    total: float | None  # for the whole call with its retries; None is no limit
+    write: float = 60.0  # for the network to accept a piece of the body
+    given: bool = False  # by the user; it then includes the wait for the first attempt
 
 
 @dataclass(frozen=True)
 class HttpCall:
-    """One request of one operation.
+    """One request of one operation."""
 
-    Attributes:
-        operation: Name for events.
-        service: ``tts``, ``asr`` or ``translate``: the service whose rate limit applies.
-        method: HTTP method.
-        path: Path below the base URL.
-        timeouts: Timeouts.
-        body: Body to send.
-        headers: Headers besides the usual ones.
-        defaults: The client's default headers, for names that the call does not set.
-        accept: Value of the Accept header.
-        free: Whether a retry costs nothing, even if the outcome of the attempt is unknown.
-        raw: Whether every status is a reply, and nothing is retried.
-        asked: The call of a function, for systems that are not reached over HTTP.
-    """
-
-    operation: str
-    service: str
+    operation: str  # its name for events
+    service: str  # whose rate limit applies: tts, asr or translate
     method: str
-    path: str
+    path: str  # below the base URL
     timeouts: Timeouts
     body: Body | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     accept: str = "*/*"
-    free: bool = False
-    raw: bool = False
-    defaults: Mapping[str, Secret] = field(default_factory=dict)
-    asked: Any = field(default=None, repr=False)
+    free: bool = False  # a retry costs nothing, even if the outcome of the attempt is unknown
+    raw: bool = False  # every status is a reply, and nothing is retried
+    defaults: Mapping[str, Secret] = field(default_factory=dict)  # of the client, for other names
+    asked: Any = field(default=None, repr=False)  # the call of a function, in place of HTTP
 
     def where(self, base_url: str) -> str:
         """Where the call goes, for messages."""

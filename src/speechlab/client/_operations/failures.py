@@ -90,10 +90,7 @@ def error_from_value(status: int, headers: Mapping[str, str], value: object, tex
 
 
 def attach_head(error: SpeechLabError, headers: Mapping[str, str]) -> None:
-    """Attach the headers of a reply, and the id of the request in them, to an error.
-
-    Keys are removed from the quoted reply, because a proxy or a service may echo the request.
-    """
+    """Attach the headers of a reply, without keys that it may echo, and the id of the request to an error."""
     error.args = tuple(redact(value) if isinstance(value, str) else value for value in error.args)
     if isinstance(body := getattr(error, "body", None), str):
         error.body = redact(body)  # type: ignore[attr-defined]  # read above
@@ -153,11 +150,7 @@ def _place(location: str) -> str:
 
 
 def retry_after_s(headers: Mapping[str, str], now: float | None = None) -> float | None:
-    """Seconds to wait by the Retry-After header, in either of its forms; None without a usable one.
-
-    A wait of zero, and a date in the past, count as none: the service says "later" and "now" at once, and a request
-    without delay would not relieve it.
-    """
+    """Seconds to wait by the Retry-After header; None without one above 0: 0 is "later" and "now" at once."""
     value = headers.get("retry-after", "").strip()
     if not value:
         return None

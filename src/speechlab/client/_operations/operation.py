@@ -68,10 +68,7 @@ class Operation(ABC, Generic[R]):
     @property
     @abstractmethod
     def content(self) -> dict[str, Any]:
-        """The parameters with the content to process, checked by themselves; the others are the options.
-
-        Operations with the same options need one check of the options.
-        """
+        """The parameters with the content to process, checked by themselves; the others are the options."""
 
     def key(self, service: str, repeat: int = 0) -> str:
         """The key under which a store keeps the result.
@@ -212,11 +209,7 @@ def words(name: str, value: object, *, rule: str) -> list[Any]:
 
 
 def takes(kind: Callable[P, O]) -> Callable[[Callable[[S, O], T]], Callable[Concatenate[S, P], T]]:
-    """Make a method take the constructor arguments of a class, and pass it the object made from them.
-
-    A list of parameters, with defaults and descriptions, is then written once: in the object's class. The method
-    shows them in its signature, and its docstring gets the ``Args`` of the class unless it has its own.
-    """
+    """Make a method take the arguments of a class, with its signature and ``Args``, and pass it the object."""
 
     def decorate(method: Callable[[S, O], T]) -> Callable[Concatenate[S, P], T]:
         function: Any = method  # mypy recognises coroutine functions by their return type

@@ -199,11 +199,7 @@ class Transcribe(Operation[Transcript]):
 
     @property
     def streams(self) -> bool:
-        """Whether the recording is recognised while it is spoken.
-
-        Raises:
-            InvalidRequestError: ``stream`` is not a bool.
-        """
+        """Whether the recording is recognised while it is spoken."""
         if not is_bool(self.stream):
             raise refused("stream", self.stream, "True or False")
         return self.stream

@@ -71,21 +71,13 @@ class End(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The end of an attempt.
-
-    Attributes:
-        end: Kind of end.
-        crowded: Whether fewer concurrent attempts may help.
-        retry_after_s: Seconds of the wait that the service asked for, or None.
-        reason: The service's reason, for errors of calls that wait because of it.
-        strain: Time of a successful attempt, as a share of its longest silence.
-    """
+    """The end of an attempt."""
 
     end: End
-    crowded: bool = False
-    retry_after_s: float | None = None
-    reason: str = ""
-    strain: float = 0.0
+    crowded: bool = False  # fewer concurrent attempts may help
+    retry_after_s: float | None = None  # the wait that the service asked for
+    reason: str = ""  # of the service, for errors of calls that wait because of it
+    strain: float = 0.0  # time of a successful attempt, as a share of its longest silence
 
 
 class SentAttempt(Protocol):
@@ -97,25 +89,15 @@ class SentAttempt(Protocol):
 
 @dataclass(slots=True)
 class Pause:
-    """A time in which only probes are sent, one at a time.
+    """A time in which only probes are sent, one at a time."""
 
-    Attributes:
-        since: Time of the last sign of a healthy service.
-        closed: Start of the pause.
-        until: Time of the next probe.
-        gone: True if the service cannot be reached; False if it says "later".
-        reason: Its last reason.
-        probing: Whether a probe is under way.
-        trusted: Time from which the current probe counts as accepted.
-    """
-
-    since: float
+    since: float  # the last sign of a healthy service
     closed: float
-    until: float
-    gone: bool
+    until: float  # the next probe
+    gone: bool  # the service cannot be reached; otherwise it says "later"
     reason: str
     probing: bool = False
-    trusted: float = 0.0
+    trusted: float = 0.0  # when the current probe counts as accepted
 
     @property
     def next(self) -> float:
@@ -221,11 +203,7 @@ class Pressure:
         self.width = min(self.width, max(_START, self.width / 2))
 
     def _is_strained(self, beside: int, strain: float) -> bool:
-        """Learn a queue in the service from the times of calls: beside more others, each takes the longer.
-
-        A queue is harmless while its times are far below the longest silence. Beyond that, the width shrinks before
-        a call in the queue is given up.
-        """
+        """Learn a queue in the service from the times of calls, which are longer beside more of them."""
         earlier = self._strains.get(beside, strain)
         self._strains[beside] = typical = (earlier + strain) / 2
         if typical <= _STRAIN:
@@ -254,10 +232,7 @@ class Pressure:
             self.width = min(width, self._most)
 
     def _shrink(self, count: int, known: list[tuple[int, bool]], held: float) -> None:
-        """Shrink below a width that is refused more often than smaller ones, and hold the result for a while.
-
-        Refusals at every width have another reason, and a smaller width would not help.
-        """
+        """Shrink below a width that is refused more often than smaller ones, and hold it for a while."""
         self._fresh = False
         self._refused = _too_much(known)
         if count >= self._refused:

@@ -27,23 +27,14 @@ _REFUSED_CAP_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Failure of one attempt.
+    """Failure of one attempt."""
 
-    Attributes:
-        error: The error to raise without a retry.
-        status: HTTP status, or None if no reply came.
-        retry_after_s: Seconds of the wait that the service asked for.
-        sent: Whether the request was sent in full, so that it may have been processed.
-        timed_out: Whether the wait for the reply timed out.
-        final: Whether a retry is excluded, regardless of the other fields.
-    """
-
-    error: SpeechLabError
-    status: int | None = None
+    error: SpeechLabError  # to raise without a retry
+    status: int | None = None  # of HTTP; None without a reply
     retry_after_s: float | None = None
-    sent: bool = False
+    sent: bool = False  # in full, so that it may have been processed
     timed_out: bool = False
-    final: bool = False
+    final: bool = False  # a retry is excluded, regardless of the other fields
 
     @classmethod
     def of(cls, error: SpeechLabError) -> Failure | None:
@@ -79,23 +70,14 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """Limits of the retries of calls.
+    """Limits of the retries of calls."""
 
-    Attributes:
-        call_s: Seconds of retries of a call while the service says "later" to it alone; pauses do not count.
-        later_s: Seconds of waiting for a service that says "later" to all calls.
-        gone_s: Seconds of waiting for a service that cannot be reached.
-        failures: Retries of a call after failures of its own.
-        retries: Maximum of retries of a call for any reason; None sets no further limit.
-        spared: Whether failures count against the service, and not the call, while no other call succeeds.
-    """
-
-    call_s: float
-    later_s: float
-    gone_s: float
-    failures: int
-    retries: int | None = None
-    spared: bool = False
+    call_s: float  # of retries while the service says "later" to the call alone; pauses do not count
+    later_s: float  # of waiting for a service that says "later" to all calls
+    gone_s: float  # of waiting for a service that cannot be reached
+    failures: int  # retries after failures of its own
+    retries: int | None = None  # retries for any reason
+    spared: bool = False  # failures count against the service, not the call, while no other call succeeds
 
 
 class Retries:

@@ -85,29 +85,17 @@ class NotSentError(Exception):
 
 @dataclass(eq=False, kw_only=True)
 class WaitingCall:
-    """The part of a call that decides when it is sent.
-
-    Attributes:
-        patience: Limits of its retries.
-        ceiling: Maximum of concurrent attempts, of all calls with the same value.
-        number: Position in the queue; the lowest is first.
-        began: Start of its wait, in seconds of the clock.
-        group: The group of the call, if any, whose limit then applies.
-        light: Whether its attempts need no place, and wait only for the end of a pause.
-        earliest: Earliest time of the next attempt.
-        deadline: End of its timeout; it does not start a wait that would end later.
-        lost: Whether it ended because the service was given up.
-    """
+    """The part of a call that decides when it is sent; times are those of the clock."""
 
     patience: Patience
-    ceiling: int
-    number: int
+    ceiling: int  # of concurrent attempts, of all calls with the same value or of the group
+    number: int  # in the queue; the lowest is first
     began: float
     group: CallGroup | None = None
-    light: bool = False
+    light: bool = False  # its attempts need no place, and wait only for the end of a pause
     earliest: float = -math.inf
     deadline: float | None = None
-    lost: bool = False
+    lost: bool = False  # it ended because the service was given up
 
     @property
     def time_s(self) -> float:
@@ -189,17 +177,7 @@ class PlaceKeeper(Protocol):
 
 
 class CallPlace:
-    """Permission for one attempt, returned once with the end of the attempt.
-
-    Attributes:
-        started: Time at which it was given, in seconds of the clock.
-        loop: The event loop of the call.
-        probe: Whether the attempt is the probe of a pause.
-        beside: Attempts under way at that time, its own included.
-        successes: Successes of all calls by that time.
-        given_back: Whether it was returned.
-        idle_since: Time since which its stream has no waiting reader; None while one waits, and without a stream.
-    """
+    """Permission for one attempt, returned once with the end of the attempt."""
 
     __slots__ = (
         "_scheduler",

@@ -88,10 +88,7 @@ class Settings:
 
     @property
     def home(self) -> str:
-        """The name under which a catalogue is kept: the address; with an adapter also its models and voices.
-
-        A separate embedded service gets another address at each start, so the options of its engines are its name.
-        """
+        """The name under which a catalogue is kept: address, options of engines, or an adapter's models, voices."""
         if self.engines is not None:
             return EMBEDDED + engines_json(self.engines)
         address = plain_url(self.base_url)
@@ -241,11 +238,7 @@ _FOR_TESTS = ("clock", "rng")
 
 
 def check_names(options: Any, *, change: bool = False) -> None:
-    """Refuse options that do not exist.
-
-    The function that the user calls does so first, before it passes the options on: a key under a wrong name must not
-    be in a frame that a traceback with locals shows.
-    """
+    """Refuse options that do not exist, before any other frame has them: one may be a key under a wrong name."""
     allowed = [name for name in ClientOptions.__annotations__ if not (change and name in _OF_A_CLIENT)]
     unknown = next((name for name in options if name not in allowed), None)
     if unknown is None:

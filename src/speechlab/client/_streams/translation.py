@@ -242,12 +242,7 @@ _MAX_EVENT_CHARS = 4 << 20
 
 
 class EventReader:
-    """Extracts the data of server-sent events from bytes; one reader for each stream.
-
-    By the standard, lines end in LF, CR or CRLF alone, so U+2028 inside JSON is text. A byte-order mark is skipped,
-    and blocks without data are no events. The end of the stream ends the last event, whose incomplete JSON then
-    shows that it was cut.
-    """
+    """Extracts the data of server-sent events from bytes, by the standard: lines end in LF, CR or CRLF alone."""
 
     def __init__(self) -> None:
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode

@@ -74,17 +74,11 @@ def catalogue_of(voices: Mapping[str, str], model: str = "") -> list[dict[str, A
 
 @dataclass(frozen=True)
 class SystemFunction:
-    """A function, or a factory of one: a class, or a function without parameters, called once where it runs.
-
-    Attributes:
-        given: The function or factory.
-        makes: Whether it is a factory.
-        takes: Names of the fields that the function takes; None while they are not known.
-    """
+    """A function, or a factory of one: a class, or a function without parameters, called once where it runs."""
 
     given: Callable[..., Any] = field(repr=False)
     makes: bool
-    takes: frozenset[str] | None
+    takes: frozenset[str] | None  # names of its fields; None while they are not known
 
     @classmethod
     def of(cls, operation: str, given: object) -> SystemFunction:
@@ -176,24 +170,14 @@ def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter] | None:
 
 @dataclass(frozen=True)
 class FunctionCall:
-    """A call of a function.
-
-    Attributes:
-        operation: ``synthesize``, ``transcribe``, ``transcribe_stream`` or ``translate``.
-        content: The text, or the clip.
-        fields: Fields by name, without those that were not given.
-        format: Format of the speech; empty for other operations.
-        stream: Whether its pieces are used while they come.
-        pace: For ``transcribe_stream``: how many times faster than real time the clip is spoken (None for all at
-            once), and the length of its pieces in seconds.
-    """
+    """A call of a function."""
 
     operation: str
-    content: Any = field(repr=False)
+    content: Any = field(repr=False)  # the text, or the clip
     fields: dict[str, Any]
-    format: str = ""
+    format: str = ""  # of speech
     stream: bool = False
-    pace: tuple[float | None, float] | None = None
+    pace: tuple[float | None, float] | None = None  # times real time (None: at once), seconds of a clip
 
     def spoken(self, clock: Clock) -> PacedClips | None:
         """The clip as it is spoken from now on; None for functions that get it whole."""
@@ -219,27 +203,16 @@ def check_fields(operation: str, fields: Mapping[str, Any], takes: frozenset[str
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FunctionSystem:
-    """Functions that take the place of a service.
-
-    Attributes:
-        name: Name of the system.
-        functions: The functions by operation.
-        voices: Languages of the voices by their names.
-        places: Calls that may run at once.
-        processes: Number of processes; 0 for threads of this one.
-        sample_rate: Rate in Hz to which recordings are resampled, or None.
-        pace: As of a :class:`FunctionCall`.
-        identity: Identity for the keys of results.
-    """
+    """Functions that take the place of a service."""
 
     name: str
     functions: Mapping[str, SystemFunction]
-    voices: Mapping[str, str]
-    places: int
-    processes: int
-    sample_rate: int | None
+    voices: Mapping[str, str]  # their languages by their names
+    places: int  # calls at once
+    processes: int  # 0 for threads of this one
+    sample_rate: int | None  # in Hz, to which recordings are resampled
     pace: tuple[float | None, float]
-    identity: str
+    identity: str  # for the keys of results
 
     @property
     def catalogue(self) -> list[dict[str, Any]]:

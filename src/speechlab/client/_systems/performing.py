@@ -149,13 +149,7 @@ _READERS: dict[str, Callable[[Any], Iterator[Any]]] = {
 
 
 class Loaded:
-    """The functions of a system in one process; a factory is called at the first call, once.
-
-    Args:
-        name: Name of the system, for messages.
-        functions: The functions by operation.
-        clock: Source of time; None for that of the machine.
-    """
+    """The functions of a system in one process; a factory is called at the first call, once."""
 
     def __init__(
         self, name: str, functions: Mapping[str, SystemFunction], clock: Clock | None = None

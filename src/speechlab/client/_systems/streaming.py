@@ -15,17 +15,7 @@ if TYPE_CHECKING:
 
 
 class PacedClips:
-    """The pieces of a recording, each once it has been spoken: for ``for``, and in async functions ``async for``.
-
-    Args:
-        clip: The recording, whose first sample is spoken now.
-        rate: How many times faster than real time it is spoken; None for all at once.
-        piece_s: Length of a piece, in seconds.
-        clock: Source of time.
-
-    Attributes:
-        waited_s: How long the function has waited for pieces.
-    """
+    """The pieces of a recording, each once it has been spoken: for ``for``, and in async functions ``async for``."""
 
     def __init__(self, clip: AudioClip, rate: float | None, piece_s: float, clock: Clock) -> None:
         self._clip, self._rate, self._clock = clip, rate, clock
@@ -79,11 +69,7 @@ def streamed_transcript(
     rate: float | None,
     language: str | None,
 ) -> dict[str, Any]:
-    """The fields of a transcript that came in pieces, of (seconds since the first sample, text, whether it is final).
-
-    ``first_partial_s`` is from the first sound to the first text with a letter or digit, ``finalization_s`` from the
-    end of the last sound to the last final text; without a text, a sound or a pace they are left out.
-    """
+    """The fields of a transcript that came in pieces: (seconds since the first sample, text, whether it is final)."""
     from speechlab.text import join_texts
 
     texts: list[dict[str, Any]] = []

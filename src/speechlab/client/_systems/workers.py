@@ -123,12 +123,7 @@ class _Runner:
 
 
 class Workers:
-    """The workers of a system on one event loop.
-
-    Args:
-        system: The system.
-        clock: Source of time for functions of this process.
-    """
+    """The workers of a system on one event loop."""
 
     def __init__(self, system: FunctionSystem, clock: Clock) -> None:
         self._system = system

@@ -144,11 +144,7 @@ class ReplyStream:
 
 
 def hearing_interrupts() -> contextlib.AbstractContextManager[None]:
-    """A context in which interrupts reach the running loop; needed in a kernel's main thread only.
-
-    IPython cancels the cell from its signal handler, which does not wake the loop: waiting for a reply, it would
-    notice only when the reply arrives. So during such a wait it wakes a few times a second.
-    """
+    """A context in which a kernel's loop hears interrupts, for which IPython's signal handler does not wake it."""
     if "ipykernel" not in sys.modules or threading.current_thread() is not threading.main_thread():
         return _NOTHING
     return _turning(asyncio.get_running_loop())
@@ -219,10 +215,7 @@ async def exchange(
 
 
 class _Silence:
-    """Ends an attempt once its service has been silent for too long, to it and to all other calls.
-
-    While others of this process get their results, the attempt may be in the service's queue behind them.
-    """
+    """Ends an attempt once its service has been silent for too long, to it and to those before it in its queue."""
 
     def __init__(self, place: CallPlace, limit: asyncio.Timeout, silence_s: float, sent: Sent) -> None:
         self._place, self._limit, self._silence_s, self._sent = place, limit, silence_s, sent

@@ -40,15 +40,7 @@ _URLS = 100
 
 
 class WireError(Exception):
-    """A missing or incomplete reply.
-
-    Attributes:
-        sent: Whether the request was sent in full.
-        timed_out: Whether a timeout is the cause.
-        cut: Whether a reply had started.
-        advice: Advice of the wire, if it knows more than its caller; else empty.
-        final: Whether a retry would fail in the same way.
-    """
+    """A missing or incomplete reply; ``cut`` if one had started, ``final`` if a retry would fail in the same way."""
 
     def __init__(
         self,
@@ -118,13 +110,7 @@ class Sent:
 
 
 class Reply(ABC):
-    """A reply with its headers; the body is read on demand.
-
-    Attributes:
-        status: HTTP status.
-        headers: Headers, names in lower case.
-        ended: Whether the body was read completely.
-    """
+    """A reply with its headers, their names in lower case; the body is read on demand."""
 
     status: int
     headers: dict[str, str]
@@ -266,11 +252,7 @@ _PROXY_VARIABLES = "HTTPS_PROXY, HTTP_PROXY or ALL_PROXY"
 
 
 def environment_proxy(url: str) -> str | None:
-    """The proxy in the environment for a URL, or None.
-
-    Addresses of this machine are reached without a proxy. ``NO_PROXY`` lists further hosts, domains and networks that
-    are reached without one.
-    """
+    """The proxy in the environment for a URL; None for this machine, and for what NO_PROXY lists."""
     address = urlsplit(url)
     host = address.hostname or ""
     if is_loopback(host):

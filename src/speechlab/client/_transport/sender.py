@@ -194,12 +194,7 @@ class Sender:
             scheduled.deadline = None if self.group is not None else progress.deadline
 
     async def _revived(self, failure: Failure, progress: Progress, pid: int) -> bool:
-        """Remove the cause of a failed attempt, if possible; True if the call should be sent again.
-
-        A stopped embedded service is restarted. Only requests that were not sent in full are sent again, and the time
-        of the restart does not count towards the call's timeout. A refused key is requested again from a function
-        that returns keys, once for each call.
-        """
+        """Restart a stopped service, or renew a refused key; True if the call may be sent again."""
         if failure.status == 401:
             return await self._key_renewed(progress)
         lease = self.settings.lease
