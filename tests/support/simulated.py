@@ -11,11 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from speechlab.client import CallGroup
-from speechlab.client._scheduling.call import ScheduledCall
 from speechlab.client._scheduling.pressure import End, Ended
-from speechlab.client._scheduling.retry import Failure, Patience
+from speechlab.client._scheduling.retry import Failure, ScheduledCall
 from speechlab.client._scheduling.scheduler import Scheduler
-from speechlab.client._scheduling.waiting import NotSentError
+from speechlab.client._scheduling.waiting import NotSentError, Patience
 from speechlab.errors import APIConnectionError, RateLimitError, ServerError
 
 

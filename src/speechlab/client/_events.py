@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from speechlab._require import require
@@ -141,7 +141,7 @@ class CallTotals:
             may have succeeded or failed in the end.
 
     Example:
-        >>> CallTotals(calls=2, synthesized_chars=40).as_dict()["synthesized_chars"]
+        >>> CallTotals(calls=2, synthesized_chars=40).synthesized_chars
         40
     """
 
@@ -153,10 +153,6 @@ class CallTotals:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     possibly_metered: int = 0
-
-    def as_dict(self) -> dict[str, float]:
-        """The totals by name."""
-        return asdict(self)
 
 
 class RunningTotals:

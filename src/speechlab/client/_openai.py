@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 import orjson
 
 from speechlab.client._operations.call import json_body
-from speechlab.client._operations.recording import FormBody, sent_fields, sent_recording
+from speechlab.client._operations.recording import RecordingBody, sent_fields, sent_recording
 from speechlab.client._systems.functions import catalogue_of, named_voices, voice_id
 from speechlab.contract import (
     DEFAULT_SAMPLE_RATE,
@@ -159,7 +159,7 @@ class OpenAIAdapter:
         about = f"Content-Disposition: form-data; {disposition}\r\nContent-Type: application/octet-stream"
         head = f"--{boundary}\r\n{about}\r\n\r\n".encode()
         return replace(
-            call, path="/audio/transcriptions", body=FormBody(recording, head, b"\r\n" + tail, form)
+            call, path="/audio/transcriptions", body=RecordingBody(recording, head, b"\r\n" + tail, form)
         )
 
     def _identifies(self, told: bool) -> bool:

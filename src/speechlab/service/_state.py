@@ -23,7 +23,6 @@ from speechlab.service._engines.engines import Engines
 from speechlab.service._health.ready import Readiness
 from speechlab.service._health.upkeep import Upkeep
 from speechlab.service._holding import BytesBudget
-from speechlab.service._keys import Principal
 from speechlab.service._workers.decoding import Decoders
 
 if TYPE_CHECKING:
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from speechlab.service._accounts.metering import Meter
     from speechlab.service._config import ServiceConfig
     from speechlab.service._holding import Held
+    from speechlab.service._keys import Principal
 
 READY_PATH = "/readyz"
 METRICS_PATH = "/metrics"
@@ -102,12 +102,12 @@ class ServiceState:
 
 
 def service_of(request: Request) -> ServiceState:
-    return cast(ServiceState, request.app.state.service)
+    return cast("ServiceState", request.app.state.service)
 
 
 def principal_of(request: Request) -> Principal:
     """Return the owner of a request's key, as found by the guard."""
-    return cast(Principal, request.scope[PRINCIPAL])
+    return cast("Principal", request.scope[PRINCIPAL])
 
 
 def begin_operation(request: Request, operation: str) -> Meter:
@@ -132,7 +132,7 @@ def request_id_of(scope: Scope) -> str:
         sent = Headers(scope=scope).getlist("x-request-id")
         is_valid = len(sent) == 1 and _REQUEST_ID.fullmatch(sent[0]) is not None
         request_id = scope[REQUEST_ID] = sent[0] if is_valid else secrets.token_hex(8)
-    return cast(str, request_id)
+    return cast("str", request_id)
 
 
 def abort_of(scope: Scope) -> Callable[[], None]:

@@ -20,11 +20,10 @@ from speechlab.client import (
     SystemClock,
 )
 from speechlab.client._operations.failures import retry_after_s
-from speechlab.client._scheduling.call import ScheduledCall
 from speechlab.client._scheduling.pressure import End, Ended
-from speechlab.client._scheduling.retry import Failure, Patience, Retries
+from speechlab.client._scheduling.retry import Failure, Retries, ScheduledCall
 from speechlab.client._scheduling.scheduler import Scheduler, scheduler_for
-from speechlab.client._scheduling.waiting import NotSentError
+from speechlab.client._scheduling.waiting import NotSentError, Patience
 from speechlab.errors import (
     APIConnectionError,
     APITimeoutError,

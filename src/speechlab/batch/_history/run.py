@@ -15,12 +15,12 @@ from speechlab._files import user_path, whole_file
 from speechlab._require import require
 from speechlab.batch._history.verify import Verification, moved, verify
 from speechlab.batch._keeping import is_there, opened, opened_if_there
-from speechlab.batch._plan.columns import label, make_column
+from speechlab.batch._plan.columns import label, make_column, make_frame
 from speechlab.batch._plan.source import as_frame
 from speechlab.batch._plan.steps import STEPS
 from speechlab.batch._table.assemble import RUN_ATTRIBUTE, join_frames, without_bookkeeping
 from speechlab.batch._table.failures import Failures
-from speechlab.batch._table.timed import as_label, write_segments
+from speechlab.batch._table.timed import column_of_recordings, write_segments
 from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.store import PART_SUFFIX
 from speechlab.tables import TableFormat, read_table, table_format, write_table
@@ -201,8 +201,7 @@ class Run:
             SegmentFileError: The format is unknown, or does not support the segments.
             StoreError: A piece of the table is missing or damaged, or a file cannot be written.
         """
-        columns = self.manifest.get("parameters", {}).get("columns", {})
-        if "audio" not in columns:
+        if STEPS[self.record.operation].works_on != "audio":
             raise InvalidRequestError(
                 f"run {self.id} has no segments: its operation is {self.record.operation}, not transcribe"
             )
@@ -212,7 +211,7 @@ class Run:
                 self.store,
                 path,
                 prefix=self.manifest.get("prefix", ""),
-                audio=as_label(columns["audio"]),
+                audio=column_of_recordings(self.record),
                 format=format,
             )
         except OSError as error:
@@ -290,11 +289,9 @@ def runs(store: StoreLike = None) -> pd.DataFrame:
         ...     runs(store).columns[:4].tolist()
         ['run', 'operation', 'status', 'started']
     """
-    import pandas as pd
-
     with opened_if_there(store) as open_store:
         records = open_store.runs()
-    lines = []
+    lines: list[list[Any]] = []
     for record in records:
         counts = record.manifest.get("statuses", {})
         began = datetime.fromtimestamp(record.started, UTC)
@@ -306,14 +303,7 @@ def runs(store: StoreLike = None) -> pd.DataFrame:
         rows = record.manifest.get("rows", 0)
         reason = record.manifest.get("reason")
         lines.append([record.id, record.operation, record.status, began, seconds, rows, *figures, reason])
-    columns = list(zip(*lines, strict=True)) or [()] * len(_RUNS)
-    index = pd.RangeIndex(len(lines))
-    return pd.DataFrame(
-        {
-            name: make_column(list(values), kind, index)
-            for (name, kind), values in zip(_RUNS.items(), columns, strict=True)
-        }
-    )
+    return make_frame(lines, _RUNS)
 
 
 def _kept(store: StoreLike, opened_store: Store) -> StoreLike:

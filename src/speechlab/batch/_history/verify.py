@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab.batch._plan.steps import STEPS
 from speechlab.batch._table.assemble import ResultDigest, row_text
-from speechlab.batch._table.timed import as_label
+from speechlab.batch._table.timed import column_of_recordings
 from speechlab.store import PART_SUFFIX
 from speechlab.tables import read_table
 
@@ -84,7 +84,7 @@ def _recordings(run: RunRecord, frame: pd.DataFrame) -> Any:
     """The column of the transcribed recordings; None for other operations."""
     if STEPS[run.operation].works_on != "audio":
         return None
-    name = as_label(run.manifest.get("parameters", {}).get("columns", {}).get("audio", "audio"))
+    name = column_of_recordings(run)
     return name if name in frame.columns else None
 
 

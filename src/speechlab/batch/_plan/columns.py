@@ -8,6 +8,8 @@ from speechlab._arguments import is_missing
 from speechlab._platform import text_dtype
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     import pandas as pd
 
     from speechlab.batch._plan.steps import RowStep
@@ -54,6 +56,16 @@ def taken_columns(columns: pd.Index[Any], prefix: str) -> list[str]:
     if earlier_columns(columns, prefix):
         return []
     return [prefix + name for name in BOOKKEEPING if prefix + name in columns]
+
+
+def make_frame(lines: Sequence[Sequence[Any]], kinds: Mapping[str, str]) -> pd.DataFrame:
+    """Return a table of lines of plain values, with columns of these types."""
+    import pandas as pd
+
+    index = pd.RangeIndex(len(lines))
+    columns = list(zip(*lines, strict=True)) or [()] * len(kinds)
+    cells = zip(kinds.items(), columns, strict=True)
+    return pd.DataFrame({name: make_column(list(values), kind, index) for (name, kind), values in cells})
 
 
 def make_column(values: list[Any], kind: str, index: pd.Index[Any]) -> pd.Series[Any]:

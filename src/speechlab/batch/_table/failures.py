@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from speechlab._arguments import is_missing
-from speechlab.batch._plan.columns import make_column
+from speechlab.batch._plan.columns import make_frame
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,16 +76,9 @@ class Failures:
 
         ordered = sorted(self._reasons.items(), key=lambda item: -item[1][0])
         lines = [(count, kind, status, error) for (kind, status, _), (count, error, _) in ordered]
-        index = pd.RangeIndex(len(lines))
-        cells = list(zip(*lines, strict=True)) or [()] * len(_COLUMNS)
-        columns: dict[str, Any] = {
-            name: make_column(list(values), kind, index)
-            for (name, kind), values in zip(_COLUMNS.items(), cells, strict=True)
-        }
-        columns["first"] = pd.Series(
-            [label for _, (_, _, label) in ordered], index=index, dtype=object
-        ).infer_objects()
-        return pd.DataFrame(columns)
+        table = make_frame(lines, _COLUMNS)
+        table["first"] = pd.Series([label for _, (_, _, label) in ordered], dtype=object).infer_objects()
+        return table
 
     def told(self, where: str, rows: str = "") -> str:
         """Return the message about failed rows; empty if no row failed."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from speechlab.batch._keeping import StoreLike
     from speechlab.segments import Written
-    from speechlab.store import Store
+    from speechlab.store import RunRecord, Store
 
 _Kind: TypeAlias = Literal["segments", "words"]
 _FIELD = "{file}"
@@ -187,8 +187,9 @@ def listed(reasons: Iterable[str]) -> str:
     return "; ".join(each[:_FEW]) + more
 
 
-def as_label(noted: Any) -> Any:
-    """Return the label of a column from a manifest; JSON has lists in place of tuples."""
+def column_of_recordings(run: RunRecord) -> Any:
+    """Return the label of the column of a run's recordings; JSON has lists in place of tuples."""
+    noted = run.manifest.get("parameters", {}).get("columns", {}).get("audio", "audio")
     return tuple(noted) if isinstance(noted, list) else noted
 
 
@@ -197,10 +198,9 @@ def _recordings(result: pd.DataFrame, store: Store) -> Any:
     run = result.attrs.get(RUN_ATTRIBUTE)
     if isinstance(run, str):
         try:
-            settings = store.run(run).manifest.get("parameters", {})
+            return column_of_recordings(store.run(run))
         except StoreError:  # another store
             return "audio"
-        return as_label(settings.get("columns", {}).get("audio", "audio"))
     return "audio"
 
 

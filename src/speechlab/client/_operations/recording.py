@@ -172,45 +172,26 @@ _BEGIN = b'{"audio":"'
 
 
 @dataclass(frozen=True)
-class _SlicedBody(Body):
-    """``{"audio": "<base64>", ...}``, made while it is sent."""
-
-    recording: Recording
-    tail: bytes
-    content_type: str = "application/json"
-
-    @property
-    def length(self) -> int:  # type: ignore[override]  # the base class has a field
-        """Number of bytes."""
-        return len(_BEGIN) + 4 * -(-self.recording.size // 3) + len(self.tail)
-
-    async def open(self) -> AsyncIterator[bytes]:
-        """The pieces."""
-        yield _BEGIN
-        async for data in _slices(self.recording):
-            yield pybase64.b64encode(data)
-        yield self.tail
-
-
-@dataclass(frozen=True)
-class FormBody(Body):
-    """A multipart form with a recording, unencoded, read while it is sent."""
+class RecordingBody(Body):
+    """A body with a recording, read while it is sent, as it is or in base64."""
 
     recording: Recording
     head: bytes
     tail: bytes
     content_type: str
+    base64: bool = False
 
     @property
     def length(self) -> int:  # type: ignore[override]  # the base class has a field
         """Number of bytes."""
-        return len(self.head) + self.recording.size + len(self.tail)
+        size = self.recording.size
+        return len(self.head) + (4 * -(-size // 3) if self.base64 else size) + len(self.tail)
 
     async def open(self) -> AsyncIterator[bytes]:
         """The pieces."""
         yield self.head
         async for data in _slices(self.recording):
-            yield data
+            yield pybase64.b64encode(data) if self.base64 else data
         yield self.tail
 
 
@@ -228,7 +209,7 @@ async def _slices(recording: Recording) -> AsyncIterator[bytes]:
 
 def sent_recording(body: Body) -> tuple[Recording, dict[str, Any]]:
     """The recording and the other fields in a body of recognition."""
-    if isinstance(body, _SlicedBody):
+    if isinstance(body, RecordingBody):
         return body.recording, sent_fields(body)
     content, begin, end = _whole(body)
     data = pybase64.b64decode(content[begin:end])
@@ -237,7 +218,7 @@ def sent_recording(body: Body) -> tuple[Recording, dict[str, Any]]:
 
 def sent_fields(body: Body) -> dict[str, Any]:
     """The fields besides the recording in a body of recognition."""
-    if isinstance(body, _SlicedBody):
+    if isinstance(body, RecordingBody):
         tail = body.tail
     else:
         content, _, end = _whole(body)
@@ -272,7 +253,7 @@ def recognition_body(recording: Recording, fields: dict[str, Any]) -> Body:
     options = orjson.dumps(fields)
     tail = b'"' + (b"," + options[1:] if fields else b"}")
     if recording.size > _WHOLE:
-        return _SlicedBody(recording, tail)
+        return RecordingBody(recording, _BEGIN, tail, "application/json", base64=True)
     file = recording.open()
     try:
         encoded = pybase64.b64encode(_read_exactly(file, recording.size))

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from speechlab.client._clock import Clock
     from speechlab.client._scheduling.pressure import Pressure
-    from speechlab.client._scheduling.retry import Patience
 
 
 class Stoppable(Protocol):
@@ -30,6 +29,18 @@ class Stoppable(Protocol):
 
     def paused(self) -> tuple[str, float] | None:
         """The reason of the current pause, and its remaining seconds; None without a pause."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """Limits of the retries of calls."""
+
+    call_s: float  # of retries while the service says "later" to the call alone; pauses do not count
+    later_s: float  # of waiting for a service that says "later" to all calls
+    gone_s: float  # of waiting for a service that cannot be reached
+    failures: int  # retries after failures of its own
+    retries: int | None = None  # retries for any reason
+    spared: bool = False  # failures count against the service, not the call, while no other call succeeds
 
 
 class CallGroup:
@@ -176,57 +187,40 @@ class PlaceKeeper(Protocol):
         """Send the calls that may be sent now."""
 
 
+@dataclass(eq=False, slots=True)
 class CallPlace:
-    """Permission for one attempt, returned once with the end of the attempt."""
+    """Permission for one attempt, returned once with the end of the attempt; times are those of the clock."""
 
-    __slots__ = (
-        "_scheduler",
-        "beside",
-        "given_back",
-        "idle_since",
-        "loop",
-        "probe",
-        "queue",
-        "started",
-        "successes",
-    )
+    scheduler: PlaceKeeper = field(repr=False)
+    queue: CallQueue = field(repr=False)
+    started: float
+    loop: asyncio.AbstractEventLoop
+    probe: bool  # of a pause
+    given_back: bool = False
+    idle_since: float | None = None  # since when its stream has had no waiting reader
+    beside: int = field(init=False)  # attempts under way at the start, its own included
+    successes: int = field(init=False)  # of all calls by then
 
-    def __init__(
-        self,
-        scheduler: PlaceKeeper,
-        queue: CallQueue,
-        started: float,
-        loop: asyncio.AbstractEventLoop,
-        *,
-        probe: bool,
-    ) -> None:
-        self._scheduler = scheduler
-        self.loop = loop
-        self.probe = probe
-        self.given_back = False
-        self.queue = queue
-        self.started = started
-        self.successes = scheduler.pressure.successes
-        self.idle_since: float | None = None
-        self.beside = scheduler.under_way + 1
+    def __post_init__(self) -> None:
+        self.beside = self.scheduler.under_way + 1
+        self.successes = self.scheduler.pressure.successes
 
     @property
     def answered_at(self) -> float:
         """Time of ``time.monotonic`` at which a call of the same scheduler last got its result."""
-        return self._scheduler.answered_at
+        return self.scheduler.answered_at
 
     @classmethod
     def nowhere(cls, scheduler: PlaceKeeper) -> CallPlace:
         """A place outside all schedulers, whose end is not reported."""
-        place = cls(scheduler, NOWHERE, scheduler.clock.monotonic(), asyncio.get_running_loop(), probe=False)
-        place.given_back = True
-        return place
+        now, loop = scheduler.clock.monotonic(), asyncio.get_running_loop()
+        return cls(scheduler, NOWHERE, now, loop, probe=False, given_back=True)
 
     def end(self, ended: Ended) -> None:
         """Return the place, with the end of the attempt."""
         if not self.given_back:
             self.given_back = True
-            self._scheduler.ended(self, ended)
+            self.scheduler.ended(self, ended)
 
     def release(self, *, success: bool = False, throttled: bool = False) -> None:
         """Return the place after a success, after a refusal for overload, or without evidence."""
@@ -236,13 +230,13 @@ class CallPlace:
     def streams(self) -> None:
         """Note that the headers of a stream have come: the place may now be taken back while nobody reads."""
         if not self.given_back:
-            self._scheduler.streams(self)
+            self.scheduler.streams(self)
 
     def reads(self, *, reading: bool) -> None:
         """Note that the reader of a stream waits for its next piece, or has received it."""
-        self.idle_since = None if reading else self._scheduler.clock.monotonic()
-        if not reading and self._scheduler.waiting:
-            self._scheduler.look()
+        self.idle_since = None if reading else self.scheduler.clock.monotonic()
+        if not reading and self.scheduler.waiting:
+            self.scheduler.look()
 
 
 def running_loop() -> asyncio.AbstractEventLoop | None:

@@ -10,7 +10,7 @@ import orjson
 
 from speechlab.audio import AudioClip, concatenate, sniff, stream_encoder
 from speechlab.client._settings.settings import plain_url
-from speechlab.client._systems.streaming import streamed_transcript
+from speechlab.client._systems.functions import streamed_transcript
 from speechlab.client._systems.workers import Workers
 from speechlab.client._transport.http import Reply, Wire, WireError
 from speechlab.contract import CONTENT_TYPES, VOICES_PATH, AudioFormat

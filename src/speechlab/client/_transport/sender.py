@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from speechlab.client._events import RunningTotals, attach_timing
 from speechlab.client._operations.call import HttpCall, RawResponse
 from speechlab.client._operations.failures import NO_KEY
-from speechlab.client._scheduling.call import ScheduledCall
 from speechlab.client._scheduling.pressure import End, Ended
-from speechlab.client._scheduling.retry import FAILURES, GONE_S, Failure, Patience
+from speechlab.client._scheduling.retry import FAILURES, GONE_S, Failure, ScheduledCall
 from speechlab.client._scheduling.scheduler import Scheduler, scheduler_for
-from speechlab.client._scheduling.waiting import CallPlace, NotSentError
+from speechlab.client._scheduling.waiting import CallPlace, NotSentError, Patience
 from speechlab.client._secret import FreshSecret
 from speechlab.client._settings.store_mode import nothing_is_sent
 from speechlab.client._systems.functions import FunctionSystem

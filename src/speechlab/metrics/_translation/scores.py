@@ -299,7 +299,7 @@ def as_streams(said: list[list[str]]) -> list[tuple[str | None, ...]]:
 
 
 def _from_sums(metric: Any) -> Callable[[list[Any]], float]:
-    return lambda row: cast(float, metric._compute_score_from_stats(row).score)  # noqa: SLF001 - sums of these are the corpus score
+    return lambda row: cast("float", metric._compute_score_from_stats(row).score)  # noqa: SLF001 - sums of these are the corpus score
 
 
 def _with_scorer(

@@ -65,7 +65,7 @@ def _converter() -> Any:
 
 
 def _simplify(text: str) -> str:
-    return cast(str, _converter().convert(encodable(text)))
+    return cast("str", _converter().convert(encodable(text)))
 
 
 # t2s keeps 著, which is 着 in simplified text but for words of fame and writing: 著名 stays, and 吃著 becomes 吃着.

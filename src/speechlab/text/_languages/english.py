@@ -117,7 +117,7 @@ class _Symbols(dict[int, str]):
 
     def __missing__(self, code: int) -> str:
         remove = load("whisper_normalizer.basic").remove_symbols_and_diacritics
-        value = self[code] = cast(str, remove(chr(code), keep=_KEPT))
+        value = self[code] = cast("str", remove(chr(code), keep=_KEPT))
         return value
 
 
@@ -141,7 +141,7 @@ def _numbers(text: str) -> str:
     if _numeric().isdisjoint(words) and not _DIGIT.search(text):
         return " ".join(words)
     try:
-        return cast(str, whisper().standardize_numbers(text))
+        return cast("str", whisper().standardize_numbers(text))
     except (AssertionError, ArithmeticError, IndexError, TypeError, ValueError):
         # The package's state machine fails on some nonsense, such as "$ . double ten". The numbers of such a text
         # stay as they are, in references and in hypotheses.

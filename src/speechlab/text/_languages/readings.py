@@ -167,7 +167,7 @@ def standard_kanji(text: str) -> str:
 
 @cache
 def _usual_form(character: str) -> str:
-    form = cast(str, load("pyopenjtalk.utils").normalize_itaiji(character))
+    form = cast("str", load("pyopenjtalk.utils").normalize_itaiji(character))
     return form if _is_common(form) else character
 
 
@@ -251,8 +251,8 @@ def _pronounce(piece: str) -> list[tuple[str, str]]:
             # Symbols stay as written. The mark of devoicing (’) is not a sound.
             return [
                 (
-                    cast(str, word["string"]),
-                    cast(str, word["string" if word["pos"] == "記号" else "pron"]).replace("’", ""),
+                    cast("str", word["string"]),
+                    cast("str", word["string" if word["pos"] == "記号" else "pron"]).replace("’", ""),
                 )
                 for word in words
             ]
