@@ -69,11 +69,7 @@ class _Rows:
 
 @explicit(TranscriptionOptions, vad="segments")
 def transcribe_long(
-    frame: Table,
-    lab: Client,
-    *,
-    piece_s: float = PIECE_S,
-    **options: Unpack[TranscriptionOptions],
+    frame: Table, lab: Client, *, piece_s: float = PIECE_S, **options: Unpack[TranscriptionOptions]
 ) -> pd.DataFrame:
     """Transcribe recordings of any length, with times.
 

@@ -19,13 +19,7 @@ import orjson
 from speechlab.client._operations.call import json_body
 from speechlab.client._operations.recording import RecordingBody, sent_fields, sent_recording
 from speechlab.client._systems.functions import catalogue_of, named_voices, voice_id
-from speechlab.contract import (
-    DEFAULT_SAMPLE_RATE,
-    RECOGNITION_PATH,
-    SPEECH_PATH,
-    TRANSLATION_PATH,
-    form_body,
-)
+from speechlab.contract import DEFAULT_SAMPLE_RATE, RECOGNITION_PATH, SPEECH_PATH, TRANSLATION_PATH, form_body
 from speechlab.errors import ConfigurationError, InvalidRequestError
 
 if TYPE_CHECKING:

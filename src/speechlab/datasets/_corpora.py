@@ -76,8 +76,7 @@ def _torn(path: Path, found: int, corpus: str, wanted: int) -> InvalidRequestErr
 def _recording(folder: Path, name: str) -> Path:
     """The file of a recording in any supported format; if it is missing, its path in LibriSpeech's own format."""
     return next(
-        (path for end in SOUNDS if (path := folder / f"{name}{end}").is_file()),
-        folder / f"{name}{SOUNDS[0]}",
+        (path for end in SOUNDS if (path := folder / f"{name}{end}").is_file()), folder / f"{name}{SOUNDS[0]}"
     )
 
 
@@ -171,14 +170,7 @@ def _kaldi(path: Path) -> Iterator[Row]:
     if (folder / "segments").is_file():
         cells = {name: _kaldi_segment(folder, name, line, sounds) for name, line in segments.items()}
     for name in (*cells, *(name for name in texts if name not in cells)):
-        yield (
-            name,
-            cells.get(name),
-            texts.get(name),
-            speakers.get(name),
-            languages.get(name),
-            folder.name,
-        )
+        yield (name, cells.get(name), texts.get(name), speakers.get(name), languages.get(name), folder.name)
 
 
 def _keyed(path: Path) -> Iterator[tuple[str, str]]:

@@ -18,12 +18,7 @@ else:
 
 
 def sample(
-    frame: pd.DataFrame,
-    n: int,
-    *,
-    by: str | Sequence[str] = (),
-    equal: bool = False,
-    seed: int = 0,
+    frame: pd.DataFrame, n: int, *, by: str | Sequence[str] = (), equal: bool = False, seed: int = 0
 ) -> pd.DataFrame:
     """Draw rows at random, without replacement.
 

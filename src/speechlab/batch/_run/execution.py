@@ -30,11 +30,10 @@ from speechlab.store import RunRecord, Store
 from speechlab.tables import table_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import pandas as pd
 
-    from speechlab.batch._arguments import RunOptions
     from speechlab.batch._outcome import PlannedCall
     from speechlab.batch._plan.plan import Chunk, Plan
     from speechlab.batch._run.cluster import Leases
@@ -95,7 +94,7 @@ class Execution:
     """One execution of a plan."""
 
     plan: Plan
-    options: RunOptions
+    options: Mapping[str, Any]
     keep: bool = True
     tally: Tally = field(default_factory=Tally)
     stop: Stop = field(default_factory=Stop)

@@ -105,14 +105,7 @@ class Writer:
 class Window:
     """A sliding window of calls: as soon as one ends, the next begins; attempts and retries are the scheduler's."""
 
-    def __init__(
-        self,
-        send: Send,
-        writer: Writer,
-        tally: Tally,
-        group: CallGroup,
-        rules: Rules,
-    ) -> None:
+    def __init__(self, send: Send, writer: Writer, tally: Tally, group: CallGroup, rules: Rules) -> None:
         self._send, self._writer, self._rules, self._tally = send, writer, rules, tally
         self._group, self._width = group, group.concurrency
         self.outcomes: dict[str, Outcome] = {}

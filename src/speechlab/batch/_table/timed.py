@@ -38,12 +38,7 @@ FAULTS_ATTRIBUTE = "speechlab_faults"
 
 @briefly
 def to_segments(
-    result: pd.DataFrame,
-    store: StoreLike = None,
-    *,
-    prefix: str = "",
-    audio: Any = None,
-    words: bool = False,
+    result: pd.DataFrame, store: StoreLike = None, *, prefix: str = "", audio: Any = None, words: bool = False
 ) -> pd.DataFrame:
     """Return the timed segments of transcripts made with ``vad="segments"``, as one segment frame.
 

@@ -159,10 +159,7 @@ _STAY_BEHIND = frozenset({"on_event", "transport", "clock", "rng", "store", "def
 
 
 def configured_settings(
-    base_url: str | None,
-    ws_base_url: str | None,
-    api_key: Secret | None,
-    options: dict[str, Any],
+    base_url: str | None, ws_base_url: str | None, api_key: Secret | None, options: dict[str, Any]
 ) -> Settings | None:
     """Find the settings: arguments, then environment; for the key, also ``.env`` and the keyring."""
     check_names(options)

@@ -11,11 +11,7 @@ import orjson
 
 from speechlab.client._operations.call import RawResponse
 from speechlab.client._operations.failures import error_from_value
-from speechlab.client._operations.translation import (
-    Translation,
-    TranslationChunk,
-    read_chunk,
-)
+from speechlab.client._operations.translation import Translation, TranslationChunk, read_chunk
 from speechlab.client._streams.base import Stream, first_text
 from speechlab.client._transport.http import WireError
 from speechlab.contract import STREAM_END

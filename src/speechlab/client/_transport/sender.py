@@ -22,11 +22,7 @@ from speechlab.client._settings.store_mode import nothing_is_sent
 from speechlab.client._systems.functions import FunctionSystem
 from speechlab.client._transport.exchange import Progress, ReplyStream, exchange, hearing_interrupts
 from speechlab.contract import CONCURRENCY_HEADER, read_concurrency
-from speechlab.errors import (
-    APITimeoutError,
-    RunStoppedError,
-    SpeechLabError,
-)
+from speechlab.errors import APITimeoutError, RunStoppedError, SpeechLabError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
