@@ -45,35 +45,20 @@ class CallResult:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome of a call.
+    """The outcome of a call; times and amounts are those of this run."""
 
-    Attributes:
-        status: One of ``STATUSES``.
-        stored: The stored result, or None.
-        error: The error, if the call failed in this run.
-        error_text: Message where there is no error object: the error of an earlier run, or why the call was not made.
-        error_type: Name of the error's class in that case.
-        http_status: HTTP status of the error in that case.
-        attempts: Attempts in this run.
-        latency_s: Seconds from the call to the end of its reply, waits and retries included.
-        first_byte_s: Seconds from the last attempt's start to the head of its reply.
-        characters: Characters sent in this run, counted once for all attempts.
-        audio_s: Seconds of audio synthesised or transcribed in this run.
-        tokens: Tokens read and written in this run.
-    """
-
-    status: str
+    status: str  # one of ``STATUSES``
     stored: Stored | None = None
-    error: SpeechLabError | None = None
-    error_text: str | None = None
-    error_type: str | None = None
+    error: SpeechLabError | None = None  # of a call that failed in this run
+    error_text: str | None = None  # where there is no error: of an earlier run, or why the call was not made
+    error_type: str | None = None  # name of the error's class in that case
     http_status: int | None = None
     attempts: int = 0
-    latency_s: float | None = None
-    first_byte_s: float | None = None
-    characters: int = 0
-    audio_s: float = 0.0
-    tokens: int = 0
+    latency_s: float | None = None  # from the call to the end of its reply, waits and retries included
+    first_byte_s: float | None = None  # from the last attempt's start to the head of its reply
+    characters: int = 0  # sent, counted once for all attempts
+    audio_s: float = 0.0  # synthesised or transcribed
+    tokens: int = 0  # read and written
 
     @classmethod
     def failed_before(cls, attempt: Attempt, status: str) -> Outcome:

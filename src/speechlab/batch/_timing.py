@@ -83,15 +83,7 @@ class TimedCall(Generic[T]):
 
 
 def timed(call: Callable[[Arrivals], T], *, patience_s: float = _PATIENCE_S) -> TimedCall[T]:
-    """Make one call and time it.
-
-    If the service says "later" (429, or 503 with ``Retry-After``), the call waits as long as the service asks, and is
-    made again with a new clock.
-
-    Args:
-        call: Makes one attempt, and notes what arrives.
-        patience_s: Maximum wait of all refusals together, in seconds; 0 takes a refusal as the error of the call.
-    """
+    """Make one call and time it; where the service says "later", wait, and make it again with a new clock."""
     refusals, waited_s = 0, 0.0
     while True:
         arrivals = Arrivals()
@@ -114,19 +106,7 @@ def in_turns(
     concurrency: Sequence[int] = (1,),
     progress: Progress = False,
 ) -> list[dict[str, Any]]:
-    """Make timed calls in turns: the first item of all parts, then the second of all parts, and so on.
-
-    One call of each part, which does not count, comes first. Each turn begins with another part.
-
-    Args:
-        parts: The items of each part.
-        call: Makes the call of an item, and returns its columns.
-        concurrency: Calls of a part that begin at the same time, from this item on; one number after the other.
-        progress: How the calls are shown, under the word *speed*.
-
-    Returns:
-        The columns of each call, with ``turn`` (from 0) and ``concurrency``.
-    """
+    """Make timed calls in turns, one item of each part after the other, after a call of each that does not count."""
     keys = [key for key, items in parts.items() if items]
     total = len(keys) + sum(map(len, parts.values())) * sum(concurrency)
     rows: list[dict[str, Any]] = []

@@ -25,17 +25,7 @@ class Blob:
 
 
 class BlobFolder:
-    """Content-addressed files below one folder, written atomically.
-
-    Args:
-        root: The folder; made on the first write.
-
-    Example:
-        >>> folder = BlobFolder(Path("files"))
-        >>> blob = folder.add(b"RIFF", ".wav")
-        >>> folder.path(blob.sha256, blob.suffix).read_bytes()
-        b'RIFF'
-    """
+    """Content-addressed files below one folder, which the first write makes; written atomically."""
 
     def __init__(self, root: Path) -> None:
         self.root = root

@@ -95,13 +95,7 @@ else:
 
 
 class Claims:
-    """The claims of one user of a store. A user is a run; a process may have several runs.
-
-    Example:
-        >>> mine, other = Claims(Path("claims")), Claims(Path("claims"))
-        >>> mine.take("key"), other.take("key")
-        (True, False)
-    """
+    """The claims of one user of a store. A user is a run; a process may have several runs."""
 
     def __init__(self, path: Path) -> None:
         with _files_lock:

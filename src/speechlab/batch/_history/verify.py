@@ -27,21 +27,13 @@ _IN_A_STORE = re.compile(r"(?:.*[/\\])?([0-9a-f]{2})[/\\](\1[0-9a-f]{62})(\.\w+)
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """The result of verifying a run.
+    """The result of verifying a run."""
 
-    Attributes:
-        ok: Whether nothing has changed.
-        parts: Number of pieces of the table that were checked.
-        results: Number of results that were checked.
-        problems: One message for each change.
-        outside: Number of rows whose recording is not in the store. Those recordings are not checked.
-    """
-
-    ok: bool
-    parts: int
+    ok: bool  # nothing has changed
+    parts: int  # pieces of the table that were checked
     results: int
-    problems: tuple[str, ...] = ()
-    outside: int = 0
+    problems: tuple[str, ...] = ()  # a message for each change
+    outside: int = 0  # rows whose recording is not in the store, and not checked
 
     def __bool__(self) -> bool:
         return self.ok

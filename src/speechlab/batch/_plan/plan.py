@@ -108,24 +108,14 @@ class Chunk:
 
 @dataclass(frozen=True)
 class Plan:
-    """The calls to make for a table. A plan has no client; :func:`run` takes one.
-
-    Attributes:
-        step: The operation with its parameters.
-        source: The table.
-        store: The store that keeps the results.
-        prefix: Prefix of the names of the new columns.
-        columns: Columns that the table gets: ``"all"``, or ``"result"`` for the results without the bookkeeping.
-        service: Identity of the service, without a credential.
-        chunk_rows: Rows of a file or stream that are in memory at a time.
-    """
+    """The calls to make for a table. A plan has no client; :func:`run` takes one."""
 
     step: RowStep
     source: TableSource
     store: StoreLike
     prefix: str = ""
-    columns: str = "all"
-    service: str = ""
+    columns: str = "all"  # "result" leaves out the bookkeeping
+    service: str = ""  # its identity, without a credential
     chunk_rows: int = CHUNK_ROWS
     _whole: list[Chunk] = field(default_factory=list, repr=False)
 

@@ -23,26 +23,15 @@ _MAX_RECENT = 100
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Counts of a run so far.
+    """Counts of a run so far."""
 
-    Attributes:
-        done: Calls that ended.
-        total: Calls to make for the part of the table that has been read.
-        errors: Calls that failed.
-        cached: Calls that the store answered; neither ``done`` nor ``total`` includes them.
-        elapsed_s: Seconds since the run began.
-        invalid: Invalid rows, which became error rows without a call.
-        waiting: Reason for which the whole run waits, such as "waiting for the service's quota, 48 s"; empty while
-            calls are made. It has no time while the client checks whether the service accepts calls again.
-    """
-
-    done: int
-    total: int
-    errors: int
-    cached: int
+    done: int  # calls that ended
+    total: int  # calls to make for the part of the table that has been read
+    errors: int  # calls that failed
+    cached: int  # calls that the store answered, in neither of the first two
     elapsed_s: float
-    invalid: int = 0
-    waiting: str = ""
+    invalid: int = 0  # rows that became error rows without a call
+    waiting: str = ""  # why the whole run waits, with the time if it is known; empty while calls are made
 
 
 @runtime_checkable

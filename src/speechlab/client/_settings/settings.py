@@ -182,12 +182,7 @@ def engines_json(engines: object) -> str:
 
 
 def plain_url(url: str) -> str:
-    """The canonical form of an address: host in lower case, no slashes at the end, no default port.
-
-    Example:
-        >>> plain_url("HTTPS://Speech.Example:443/api/")
-        'https://speech.example/api'
-    """
+    """The canonical form of an address: host in lower case, no slashes at the end, no default port."""
     address = urlsplit(url)
     host = address.hostname or ""
     unsaid = {"http": 80, "https": 443}.get(address.scheme)

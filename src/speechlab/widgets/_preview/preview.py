@@ -138,7 +138,8 @@ class BatchPreview(RefreshedWidget):
             self.done, self.total = (counts.done, counts.total) if counts else (0, 0)
             text = _summary(counts, running=running) if counts else "begins"
             if reason := next(iter(self._reasons.most_common(1)), None):
-                text = f"{text} · most often: {reason[0][:_MAX_REASON]}"
+                more = "…" if len(reason[0]) > _MAX_REASON else ""
+                text = f"{text} · most often: {reason[0][:_MAX_REASON]}{more}"
             self.summary = text
         self._pushed = time.monotonic()
 
