@@ -34,15 +34,15 @@ def need_columns(frame: object, *columns: object) -> None:
             raise InvalidRequestError(
                 f"a column's name is {name!r}; it must be a string", parameter=str(name)
             )
-    own = frame.columns  # type: ignore[attr-defined]  # a table, as was seen above
-    if any(is_missing(name) for name in own):
+    present = frame.columns  # type: ignore[attr-defined]  # a table, as was seen above
+    if any(is_missing(name) for name in present):
         raise InvalidRequestError("the table has a column without a name; name or drop it", parameter="frame")
-    if twice := list(dict.fromkeys(map(str, own[own.duplicated()]))):
+    if twice := list(dict.fromkeys(map(str, present[present.duplicated()]))):
         message = f"the table has several columns named {', '.join(map(repr, twice))}; rename or drop them"
         raise InvalidRequestError(message, parameter=twice[0])
     if not len(frame):  # type: ignore[arg-type]  # a table, as was seen above
         raise InvalidRequestError("the table has no rows; give one row or more", parameter="frame")
-    for name in own:
+    for name in present:
         cells = frame[name]  # type: ignore[index]  # a table, as was seen above
         row = next((row for row, cell in enumerate(cells, 1) if _is_torn(cell)), None)
         if row is not None:
@@ -53,46 +53,46 @@ def need_columns(frame: object, *columns: object) -> None:
             raise InvalidRequestError(message, parameter=str(name))
 
 
-def columns_of(frame: pd.DataFrame, **asked: str | None) -> tuple[pd.DataFrame, list[str]]:
+def columns_of(frame: pd.DataFrame, **columns: str | None) -> tuple[pd.DataFrame, list[str]]:
     """Return the table of a study and the names of its columns, which are found as users may name them.
 
     A code in place of a column of languages stands for all rows, and becomes a column. A column that is not named in
     the call may have the name that it has in other tools, as for :func:`speechlab.datasets.read`.
     """
     need_columns(frame)
-    if asked.get("reference") == "auto":
-        asked["reference"] = "reference" if "reference" in frame.columns else None
-    given = {argument: name for argument, name in asked.items() if name is not None}
-    names = {argument: name for argument, name in given.items() if name in list(frame.columns)}
-    usual = usual_columns(frame, taken=list(names.values()))
-    for argument, name in given.items():
-        if argument in _LANGUAGES and _is_for_all(name, found=argument in names):
+    if columns.get("reference") == "auto":
+        columns["reference"] = "reference" if "reference" in frame.columns else None
+    requested = {argument: name for argument, name in columns.items() if name is not None}
+    names = {argument: name for argument, name in requested.items() if name in list(frame.columns)}
+    guesses = usual_columns(frame, taken=list(names.values()))
+    for argument, name in requested.items():
+        if argument in _LANGUAGES and _is_for_all(name, is_column=argument in names):
             frame = frame.assign(**{argument: name})
             names[argument] = argument
-        elif argument not in names and name == argument and argument in usual:
-            names[argument] = usual[argument]
-    if missing := [argument for argument in given if argument not in names]:
-        raise InvalidRequestError(_missing(frame, given, missing, names), parameter=missing[0])
+        elif argument not in names and name == argument and argument in guesses:
+            names[argument] = guesses[argument]
+    if absent := [argument for argument in requested if argument not in names]:
+        raise InvalidRequestError(_missing(frame, requested, absent, names), parameter=absent[0])
     need_columns(frame, *names.values())
-    return frame, [names[argument] for argument in given]
+    return frame, [names[argument] for argument in requested]
 
 
-def _is_for_all(name: object, *, found: bool) -> bool:
+def _is_for_all(name: object, *, is_column: bool) -> bool:
     """Whether an argument for languages is a code: one of the contract, or one or several that are no column."""
     codes = languages_of(name)
-    return bool(codes) and (set(codes) <= set(Language) or not found)
+    return bool(codes) and (set(codes) <= set(Language) or not is_column)
 
 
 def _missing(
-    frame: pd.DataFrame, given: Mapping[str, object], missing: Sequence[str], names: Mapping[str, object]
+    frame: pd.DataFrame, requested: Mapping[str, object], absent: Sequence[str], names: Mapping[str, object]
 ) -> str:
     """Return the message for missing columns, with an example of their names."""
     free = [name for name in frame.columns if name not in names.values()]
-    example = ", ".join(f"{argument}={name!r}" for argument, name in zip(missing, free, strict=False))
-    told = no_column(frame.columns, *(given[argument] for argument in missing), table="frame")
-    advice = f"Name them in the call, as in {example or f'{missing[0]}=...'}, or rename them"
-    codes = [f"{argument}='en'" for argument in missing if argument in _LANGUAGES]
-    return f"{told}. {advice}{f'; {codes[0]} is for all rows' if codes else ''}"
+    example = ", ".join(f"{argument}={name!r}" for argument, name in zip(absent, free, strict=False))
+    problem = no_column(frame.columns, *(requested[argument] for argument in absent), table="frame")
+    advice = f"Name them in the call, as in {example or f'{absent[0]}=...'}, or rename them"
+    codes = [f"{argument}='en'" for argument in absent if argument in _LANGUAGES]
+    return f"{problem}. {advice}{f'; {codes[0]} is for all rows' if codes else ''}"
 
 
 def _is_torn(cell: object) -> bool:
@@ -108,35 +108,37 @@ def _is_torn(cell: object) -> bool:
 
 def keep_free(frame: pd.DataFrame, names: frozenset[str]) -> None:
     """Refuse a table with columns that the study can make."""
-    taken = [str(name) for name in frame.columns if name in names or str(name).startswith("speechlab: ")]
-    if taken:
-        them = f"the column {taken[0]!r}, which is a result" if len(taken) == 1 else ""
-        them = them or f"the columns {', '.join(map(repr, taken))}, which are results"
-        message = f"the table has {them} of the study; drop or rename {'it' if len(taken) == 1 else 'them'}"
-        raise InvalidRequestError(message, parameter=taken[0])
+    results = [str(name) for name in frame.columns if name in names or str(name).startswith("speechlab: ")]
+    if results:
+        culprits = f"the column {results[0]!r}, which is a result" if len(results) == 1 else ""
+        culprits = culprits or f"the columns {', '.join(map(repr, results))}, which are results"
+        message = (
+            f"the table has {culprits} of the study; drop or rename {'it' if len(results) == 1 else 'them'}"
+        )
+        raise InvalidRequestError(message, parameter=results[0])
 
 
-def check_client(argument: str, given: object, more: str = "") -> None:
+def check_client(argument: str, value: object, more: str = "") -> None:
     """Check that a value is a client."""
-    if not isinstance(given, Client):
+    if not isinstance(value, Client):
         raise refused(
-            argument, given, f"a Client, as sl.connect() gives it, or sl.system of a function{more}"
+            argument, value, f"a Client, as sl.connect() gives it, or sl.system of a function{more}"
         )
 
 
-def count_of(argument: str, given: object, what: str) -> int:
+def count_of(argument: str, value: object, what: str) -> int:
     """Check a requested number of 0 or more, and return it."""
-    if not is_whole_number(given) or given < 0:
-        raise refused(argument, given, f"a whole number of {what}")
-    return int(given)
+    if not is_whole_number(value) or value < 0:
+        raise refused(argument, value, f"a whole number of {what}")
+    return int(value)
 
 
-def whole_number(argument: str, given: object, least: int = 0, most: int | None = None) -> int:
+def whole_number(argument: str, value: object, least: int = 0, most: int | None = None) -> int:
     """Check a whole number with its bounds, and return it."""
-    if not is_whole_number(given) or given < least or (most is not None and given > most):
+    if not is_whole_number(value) or value < least or (most is not None and value > most):
         bounds = f"{least} on" if most is None else f"{least} to {most:,}"
-        raise refused(argument, given, f"a whole number from {bounds}")
-    return int(given)
+        raise refused(argument, value, f"a whole number from {bounds}")
+    return int(value)
 
 
 def code_or_none(language: object) -> str | None:
@@ -152,15 +154,15 @@ def languages_of(value: object) -> tuple[str, ...]:
     if not isinstance(value, str):
         return ()
     try:
-        return tuple(dict.fromkeys(language_code(part) for part in _SEPARATOR.split(value.strip())))
+        return tuple(dict.fromkeys(language_code(code) for code in _SEPARATOR.split(value.strip())))
     except InvalidRequestError:
         return ()
 
 
 def no_language(cell: object) -> str:
     """Return the message for a row without a language code, with its value instead."""
-    there = f"{cell!r:.60} is" if isinstance(cell, str) and cell.strip() else "the row has"
-    return f"{there} no code of a language; give one, such as 'ja' or 'en'"
+    subject = f"{cell!r:.60} is" if isinstance(cell, str) and cell.strip() else "the row has"
+    return f"{subject} no code of a language; give one, such as 'ja' or 'en'"
 
 
 def clip_of(recording: object) -> AudioClip:

@@ -84,9 +84,9 @@ def _texts(column: pd.Series[Any]) -> pd.Series[Any]:
     )
 
 
-def _contents(cells: Sequence[object]) -> pd.Series[Any]:
+def _contents(recordings: Sequence[object]) -> pd.Series[Any]:
     """A key of the contents of each file that has as many bytes as another one; missing for the rest."""
-    paths = [Path(os.fspath(cell)) if isinstance(cell, str | os.PathLike) else None for cell in cells]
+    paths = [Path(os.fspath(cell)) if isinstance(cell, str | os.PathLike) else None for cell in recordings]
     sizes = [path.stat().st_size if path is not None and path.is_file() else -1 for path in paths]
     counts = Counter(sizes)
     return pd.Series(

@@ -12,9 +12,9 @@ from speechlab._brief import briefly
 from speechlab._files import user_path, whole_file
 from speechlab.display import Html, element, join, notebook_output
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._asked import asked_again
 from speechlab.evaluate._changes.earlier import report_of_01
 from speechlab.evaluate._changes.report import changes_between
+from speechlab.evaluate._repeat import repeat_study
 from speechlab.evaluate._speech.report import joined, part_of, rows_of, side_by_side, speech_report
 from speechlab.evaluate._writing.columns import (
     View,
@@ -127,8 +127,8 @@ class Report(Shared, Contents):
     @property
     def paired(self) -> bool:
         """Whether anything but speed could be tested, since there were pairs of rows."""
-        own = self.differences[self.differences["unit"] != RATIO]
-        return bool((own["verdict"] != UNPAIRED).any())
+        scores = self.differences[self.differences["unit"] != RATIO]
+        return bool((scores["verdict"] != UNPAIRED).any())
 
     def headline(self) -> pd.DataFrame:
         """Return the most important table as texts, as the page, the notebook and the terminal show it."""
@@ -144,28 +144,30 @@ class Report(Shared, Contents):
         Args:
             clips: Maximum of rows with their recordings; None for all rows, 0 for none.
         """
-        shown = [] if clips == 0 else [self.shown_rows().static(clips)]
+        rows = [] if clips == 0 else [self.shown_rows().static(clips)]
         lead = element("strong", self.conclusion.text, style="font-size:1.25em;line-height:1.3")
-        sure = (
+        certainty = (
             [element("br"), element("span", self.conclusion.certainty)] if self.conclusion.certainty else []
         )
-        return [notebook_output(element("p", lead, *sure, dir="auto")), *self.below(), *shown]
+        return [notebook_output(element("p", lead, *certainty, dir="auto")), *self.below(), *rows]
 
     def below(self) -> list[Html]:
         """Return what stands below the answer: what failed, tables, findings and notes."""
-        failed = failures(self.table["error"].dropna(), len(self.table)) if "error" in self.table else ""
-        parts = [element("p", failed, dir="auto")] if failed else []
+        failure_words = (
+            failures(self.table["error"].dropna(), len(self.table)) if "error" in self.table else ""
+        )
+        blocks = [element("p", failure_words, dir="auto")] if failure_words else []
         explained: set[str] = set()
         for view in self._views():
-            parts += [view.html(explained)] if len(view) else []
+            blocks += [view.html(explained)] if len(view) else []
             explained |= {*view.heads}
-        if said := [*(str(one) for one in self.findings if one.shown == "page"), *self.notes]:
-            items = element("ul", *(element("li", words, dir="auto") for words in said))
-            told = notebook_output(
+        if remarks := [*(str(finding) for finding in self.findings if finding.shown == "page"), *self.notes]:
+            items = element("ul", *(element("li", words, dir="auto") for words in remarks))
+            highlights = notebook_output(
                 element("p", element("strong", "What stands out"), class_="stands-out"), items
             )
-            parts.insert(min(len(parts), 2 if failed else 1), told)
-        return parts
+            blocks.insert(min(len(blocks), 2 if failure_words else 1), highlights)
+        return blocks
 
     def plot(self, title: str | None = None, **options: Any) -> Figure:
         """Draw a figure of the report as a matplotlib ``Figure``.
@@ -177,10 +179,12 @@ class Report(Shared, Contents):
         Raises:
             InvalidRequestError: The report has no such figure.
         """
-        drawing = next((one for one in self.drawings if title in {None, one.title}), None)
+        drawing = next((figure for figure in self.drawings if title in {None, figure.title}), None)
         if drawing is None:
-            known = ", ".join(repr(one.title) for one in self.drawings) or "none, as nothing has a score"
-            raise refused("title", title, f"the title of a figure of this report: {known}")
+            titles = (
+                ", ".join(repr(figure.title) for figure in self.drawings) or "none, as nothing has a score"
+            )
+            raise refused("title", title, f"the title of a figure of this report: {titles}")
         return self._drawn(drawing, **options)
 
     def _drawn(self, drawing: Drawing, **options: Any) -> Figure:
@@ -195,11 +199,11 @@ class Report(Shared, Contents):
         return self._all_drawn()
 
     def _all_drawn(self, **options: Any) -> dict[str, Figure]:
-        found = {}
+        figures = {}
         for drawing in self.drawings:
             with suppress(InvalidRequestError):  # no rows, or none with a rate
-                found[drawing.title] = self._drawn(drawing, **options)
-        return found
+                figures[drawing.title] = self._drawn(drawing, **options)
+        return figures
 
     def rows(self, **options: Any) -> Any:
         """Return a :class:`speechlab.widgets.AudioTable` of the rows, to hear, search and sort them.
@@ -220,23 +224,25 @@ class Report(Shared, Contents):
         """
         from speechlab.widgets import ErrorBrowser
 
-        usual = {role: self.columns.get(role, role) for role in ("text", "language")}
-        roles = {"reference": usual["text"], "language": usual["language"]}
+        columns = {role: self.columns.get(role, role) for role in ("text", "language")}
+        roles = {"reference": columns["text"], "language": columns["language"]}
         if other is not None:
             return ErrorBrowser(self.table, other.table, **{**roles, **options})
-        own = self.shown.options if self.shown.scored and "names" not in self.shown.options else {}
-        return ErrorBrowser(self.table, **{**roles, **own, **options})
+        options_of_rows = (
+            self.shown.options if self.shown.scored and "names" not in self.shown.options else {}
+        )
+        return ErrorBrowser(self.table, **{**roles, **options_of_rows, **options})
 
     def shown_rows(self, **options: Any) -> ShownTable:
         """Return the rows as the page and the widget show them, the worst first."""
         from speechlab.widgets import ShownTable, shown_errors
 
-        frame, given = self.frame(self.shown.frame), {**self.shown.options, **options}
+        frame, arguments = self.frame(self.shown.frame), {**self.shown.options, **options}
         if not self.shown.scored:
             by = self.shown.lowest
-            return ShownTable(picked(frame.sort_values(by, kind="stable") if by else frame), **given)
-        sides = [rows_of(frame, name) for name in given.get("names", ())] or [frame]
-        return shown_errors(*(sides if given.get("names") else map(picked, sides)), **given)
+            return ShownTable(picked(frame.sort_values(by, kind="stable") if by else frame), **arguments)
+        sides = [rows_of(frame, name) for name in arguments.get("names", ())] or [frame]
+        return shown_errors(*(sides if arguments.get("names") else map(picked, sides)), **arguments)
 
     def failed(self) -> pd.DataFrame:
         """Return the rows that failed, or that nothing could be done for."""
@@ -358,7 +364,7 @@ class Report(Shared, Contents):
             InvalidRequestError: The record does not say what was asked, as of earlier versions and of joined reports;
                 or the report lacks what was asked.
         """
-        report: Report = asked_again(self, lab, options)
+        report: Report = repeat_study(self, lab, options)
         return report
 
     @briefly
@@ -388,9 +394,9 @@ class Report(Shared, Contents):
         """Return the answer, the headline as a Markdown table, and the methods."""
         sources = [f"{number}. {markdown_text(source)}" for number, source in enumerate(self.said.sources, 1)]
         table = markdown_table(self.headline()).rstrip()
-        said = [f"**{markdown_text(self.title)}**", markdown_text(self.answer)]
-        parts = [*said, table, markdown_text(self.said.text), "\n".join(sources)]
-        return "\n\n".join(part for part in parts if part) + "\n"
+        lead = [f"**{markdown_text(self.title)}**", markdown_text(self.answer)]
+        blocks = [*lead, table, markdown_text(self.said.text), "\n".join(sources)]
+        return "\n\n".join(block for block in blocks if block) + "\n"
 
     @briefly
     def to_latex(self, *, label: str = "tab:speechlab") -> str:
@@ -423,9 +429,9 @@ class Report(Shared, Contents):
             StoreError: The file cannot be written, or the table has values that Parquet does not support.
         """
         file = user_path(path)
-        kept = {"study": self.study, "title": self.title, "record": dict(self.record)}
+        metadata = {"study": self.study, "title": self.title, "record": dict(self.record)}
         try:
-            write_parquet(self.table, file, kept)
+            write_parquet(self.table, file, metadata)
         except OSError as error:
             raise unwritten(file, error) from error
         return file
@@ -483,8 +489,8 @@ class Report(Shared, Contents):
         return Report.of(read_folder(folder, report_of_01))
 
     def __repr__(self) -> str:
-        told = f"Report({self.title!r}, {len(self.table)} rows)"
-        return "\n".join(line for line in (told, self.answer, *self.notes) if line)
+        size = f"Report({self.title!r}, {len(self.table)} rows)"
+        return "\n".join(line for line in (size, self.answer, *self.notes) if line)
 
     def _repr_html_(self) -> str:
         return str(join("", self.sections(clips=3)))

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 from speechlab import batch
 from speechlab._brief import briefly
 from speechlab.evaluate._arguments import check_client, columns_of, keep_free
-from speechlab.evaluate._asked import repeatable
 from speechlab.evaluate._made import SPEECH
+from speechlab.evaluate._repeat import repeatable
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._speech.report import speech_report
-from speechlab.evaluate._speech.rows import SPEAK, heard_by_one, scored_rows, spoken
+from speechlab.evaluate._speech.rows import SPEAK, recognised_by_one, scored_rows, spoken
 from speechlab.evaluate._speech.speed import clock_of, no_speed, timed_or_why, timed_voices
-from speechlab.evaluate._systems import asked_of_each, services_of, told_gone
+from speechlab.evaluate._systems import ask_each, services_of, unreachable_notes
 from speechlab.evaluate._voices import cast_of, recorded_voices
 from speechlab.evaluate._writing.record import StageProgress, record_of, stage_of, tell_estimate, tell_failed
 
@@ -102,14 +102,14 @@ def round_trip(
     clock = clock_of(speed, speed_concurrency, "texts for each voice, or 0 for none", progress)
     cast = cast_of(services, frame, voices, language, store, give_up_after_s)
     columns = [*frame.columns, *(["system"] if "" not in services else [])]
-    asked: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "recogniser": recogniser,
         "identify": identify,
         "clock": clock,
         "progress": progress,
     }
     scored, facts, batches = spoken_and_heard(
-        cast, services, columns, text, language, running=running, options=options, **asked
+        cast, services, columns, text, language, running=running, options=options, **arguments
     )
     tell_failed(scored)
     record = record_of("round_trip", store, *batches, identify=identify, speed=clock[0], **options)
@@ -142,39 +142,39 @@ def spoken_and_heard(
 
     if recogniser is not None:
         check_client("recogniser", recogniser)
-    kept = {"temperature": temperature, "store": running["store"]}
-    plans = [plan for take in range(takes) for plan in _plans_of(cast, text, repeat=take, **kept)]
-    tell_estimate(progress, "speak", plans, then="recognise")
+    settings = {"temperature": temperature, "store": running["store"]}
+    plans = [plan for take in range(takes) for plan in _plans_of(cast, text, repeat=take, **settings)]
+    tell_estimate(progress, "speak", plans, next_action="recognise")
     cast, sounds = _takes(cast, text, takes, progress, {**running, "temperature": temperature})
-    heard, deaf = heard_by_one(
+    transcripts, refusals = recognised_by_one(
         {"": recogniser} if recogniser is not None else cast.services or services,
         pd.concat(sounds, ignore_index=takes > 1),  # rows of one take stay at their places
         language,
-        usual=next(iter(services)) if recogniser is None else "",
+        first_choice=next(iter(services)) if recogniser is None else "",
         identify=identify,
         progress=stage_of(progress, "transcribe"),
         **running,
         **options,
     )
-    first = heard[heard["take"] == 0]
+    first = transcripts[transcripts["take"] == 0]
     timed, untimed = timed_or_why(
         lambda: timed_voices(cast.services, cast.catalogues, first, text, language, *clock), no_speed()
     )
-    scored, segments = scored_rows(heard, cast.unspoken, columns, text, language, running["store"])
-    notes = [*cast.told_skipped(language), *told_gone(cast.gone), *deaf, *untimed]
-    return scored, {"segments": segments, "speed": timed, "notes": notes}, [*sounds, heard]
+    scored, segments = scored_rows(transcripts, cast.unspoken, columns, text, language, running["store"])
+    notes = [*cast.skipped_notes(language), *unreachable_notes(cast.gone), *refusals, *untimed]
+    return scored, {"segments": segments, "speed": timed, "notes": notes}, [*sounds, transcripts]
 
 
-def _plans_of(cast: Cast, text: str, **how: Any) -> list[Callable[[], batch.Plan]]:
+def _plans_of(cast: Cast, text: str, **options: Any) -> list[Callable[[], batch.Plan]]:
     """Functions that plan what each service speaks."""
     return [
-        partial(batch.plan_synthesis, cast.part(name), client, text=text, prefix=SPEAK, **how)
+        partial(batch.plan_synthesis, cast.part(name), client, text=text, prefix=SPEAK, **options)
         for name, client in cast.services.items()
     ]
 
 
 def _takes(
-    cast: Cast, text: str, takes: int, progress: StageProgress, how: dict[str, Any]
+    cast: Cast, text: str, takes: int, progress: StageProgress, options: dict[str, Any]
 ) -> tuple[Cast, list[pd.DataFrame]]:
     """Have each voice speak each text ``takes`` times; services that can no longer be asked are left out."""
     import pandas as pd
@@ -184,14 +184,14 @@ def _takes(
     for take in range(takes):
         stage = "synthesize" if takes == 1 else f"synthesize, take {take + 1} of {takes}"
         rows = cast.pairs if take == 0 else cast.pairs[cast.pairs["voice"].notna()]
-        turn = cast._replace(pairs=rows.assign(take=take))
-        asked = {"repeat": take, "progress": stage_of(progress, stage), **how}
-        speak = partial(_spoken_part, turn, text, asked)
-        done, gone = asked_of_each(turn.services, speak, needed=not sounds)
-        turn = turn.without(gone)
-        cast = cast.without({name: why for name, why in turn.gone.items() if name not in cast.gone})
-        sounds += list(done.values())
-        pairs.append(turn.pairs)
+        take_cast = cast._replace(pairs=rows.assign(take=take))
+        arguments = {"repeat": take, "progress": stage_of(progress, stage), **options}
+        speak = partial(_spoken_part, take_cast, text, arguments)
+        spoken_tables, unreachable = ask_each(take_cast.services, speak, needed=not sounds)
+        take_cast = take_cast.without(unreachable)
+        cast = cast.without({name: why for name, why in take_cast.gone.items() if name not in cast.gone})
+        sounds += list(spoken_tables.values())
+        pairs.append(take_cast.pairs)
     return cast._replace(pairs=pd.concat(pairs, ignore_index=True)), sounds
 
 

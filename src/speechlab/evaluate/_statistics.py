@@ -47,8 +47,8 @@ def paired_ratio(now: NDArray[np.float64], earlier: NDArray[np.float64], level: 
     deviation = float(logs.std(ddof=1)) / math.sqrt(count)
     t = mean / deviation if deviation else math.copysign(math.inf, mean) if mean else 0.0
     half = student_quantile(1 - level, count - 1) * deviation
-    ends = math.exp(mean - half), math.exp(mean + half)
-    return PairedRatio(math.exp(mean), *ends, student_p(t, count - 1))
+    bounds = math.exp(mean - half), math.exp(mean + half)
+    return PairedRatio(math.exp(mean), *bounds, student_p(t, count - 1))
 
 
 def student_p(t: float, freedom: float) -> float:
@@ -60,11 +60,11 @@ def student_p(t: float, freedom: float) -> float:
     place = math.atan(abs(t) / math.sqrt(freedom))
     steps = (np.arange(_STEPS) + 0.5) / _STEPS
 
-    def part(start: float) -> float:
+    def tail(start: float) -> float:
         width = math.pi / 2 - start
         return float((np.cos(start + width * steps) ** (freedom - 1)).mean()) * width
 
-    return part(place) / part(0.0)
+    return tail(place) / tail(0.0)
 
 
 @cache
@@ -85,7 +85,7 @@ _TAIL = 0.025
 
 
 def quantile(
-    values: NDArray[np.float64], share: float, turns: int | None = None
+    values: NDArray[np.float64], share: float, independent: int | None = None
 ) -> tuple[float, float, float] | None:
     """Return a quantile and its 95 % interval, or None of too few values.
 
@@ -93,11 +93,11 @@ def quantile(
     values if it has two ends: 6 for the median, 72 for 0.95, 368 for 0.99. Source: H. A. David, H. N. Nagaraja, Order
     Statistics (2003), section 7.1.
     """
-    many = len(values) if turns is None else min(turns, len(values))
-    ranks = _ranks(many, share)
+    count = len(values) if independent is None else min(independent, len(values))
+    ranks = _ranks(count, share)
     if ranks is None:
         return None
-    ordered, each = np.sort(values), len(values) / many
+    ordered, each = np.sort(values), len(values) / count
     low, high = ordered[math.floor(ranks[0] * each)], ordered[math.ceil((ranks[1] + 1) * each) - 1]
     return float(np.quantile(ordered, share)), float(low), float(high)
 
@@ -106,9 +106,9 @@ def quantile(
 def _ranks(count: int, share: float) -> tuple[int, int] | None:
     """The positions of both ends in ``count`` ordered values: at most 2.5 % of samples miss on either side."""
     below = np.arange(count + 1)
-    ways = [math.lgamma(count + 1) - math.lgamma(k + 1) - math.lgamma(count - k + 1) for k in below]
+    logs_of_ways = [math.lgamma(count + 1) - math.lgamma(k + 1) - math.lgamma(count - k + 1) for k in below]
     chances = np.cumsum(
-        np.exp(np.array(ways) + below * math.log(share) + (count - below) * math.log1p(-share))
+        np.exp(np.array(logs_of_ways) + below * math.log(share) + (count - below) * math.log1p(-share))
     )
     low = int(np.searchsorted(chances, _TAIL, side="right")) - 1
     high = int(np.searchsorted(chances, 1 - _TAIL))

@@ -92,16 +92,17 @@ def vad_sweep(
 
     need_columns(frame, audio)
     combinations = _combinations(grid)
-    if taken := sorted({"vad", *_RULES} & set(options)):
-        message = f"{taken[0]} belongs into the grid" if taken[0] != "vad" else "a sweep is of vad='segments'"
-        raise InvalidRequestError(message, parameter=taken[0])
+    if misplaced := sorted({"vad", *_RULES} & set(options)):
+        name = misplaced[0]
+        message = f"{name} belongs into the grid" if name != "vad" else "a sweep is of vad='segments'"
+        raise InvalidRequestError(message, parameter=name)
     files, names = _names(frame[audio])
-    wanted = _reference(frame, reference, files, names)
-    gaps = list(dict.fromkeys(one[_HEARD] for one in combinations))
-    asked = pd.concat([frame.assign(**{_HEARD: gap}) for gap in gaps], ignore_index=True)
+    references = _reference(frame, reference, files, names)
+    gaps = list(dict.fromkeys(combination[_HEARD] for combination in combinations))
+    requests = pd.concat([frame.assign(**{_HEARD: gap}) for gap in gaps], ignore_index=True)
     with batch.failures_told_elsewhere():
-        heard = batch.transcribe(
-            asked,
+        replies = batch.transcribe(
+            requests,
             lab,
             audio=audio,
             language=language,
@@ -116,29 +117,31 @@ def vad_sweep(
             **{**options, **dict.fromkeys(_DERIVED, 0)},
         )
     see = "A recording counts once for each min_silence_gap; the column 'failed' says how many are left out"
-    tell_failed(heard, see, _PREFIX, frames=4)
-    speech = batch.to_segments(heard, store, prefix=_PREFIX, audio=audio)
+    tell_failed(replies, see, _PREFIX, frames=4)
+    speech = batch.to_segments(replies, store, prefix=_PREFIX, audio=audio)
     places = speech["position"].to_numpy() % max(1, len(frame))
     speech["file"] = pd.Series(names, dtype=text_dtype()).iloc[places].to_numpy()
-    bad = ~heard[f"{_PREFIX}status"].isin(["ok", "cached"])
-    wrong = [*np.flatnonzero(bad), *speech.attrs.get(batch.FAULTS_ATTRIBUTE, ())]
-    failed = {names[place % len(names)] for place in wrong}
-    kept = [name for name in names if name not in failed]
-    speech = speech[speech["file"].isin(kept)]
+    is_failed = ~replies[f"{_PREFIX}status"].isin(["ok", "cached"])
+    failed_places = [*np.flatnonzero(is_failed), *speech.attrs.get(batch.FAULTS_ATTRIBUTE, ())]
+    failed = {names[place % len(names)] for place in failed_places}
+    complete = [name for name in names if name not in failed]
+    speech = speech[speech["file"].isin(complete)]
     latest = speech.groupby("file")["end"].max()
     lengths = {  # times come rounded to the millisecond, and may so lie past the last sample
         name: max(recording_seconds(cell), latest.get(name, 0.0))
         for name, cell in zip(names, frame[audio], strict=True)
         if name not in failed
     }
-    gap_of = asked[_HEARD].to_numpy()[speech["position"]]
+    gap_of = requests[_HEARD].to_numpy()[speech["position"]]
     by_gap = {gap: speech.loc[gap_of == gap, ["file", "start", "end", "text"]] for gap in gaps}
-    right = None if wanted is None else wanted[wanted["file"].isin(kept)]
+    if references is not None:
+        references = references[references["file"].isin(complete)]
     rows = []
-    for one in combinations:
-        made = from_speech(by_gap[one[_HEARD]], extent=lengths, **one)
-        counts = {"recordings": len(kept), "failed": len(names) - len(kept)}
-        rows.append({**one, **counts, **_amounts(made, lengths), **_scores(right, made, lengths, collar)})
+    for combination in combinations:
+        segments = from_speech(by_gap[combination[_HEARD]], extent=lengths, **combination)
+        counts = {"recordings": len(complete), "failed": len(names) - len(complete)}
+        scores = _scores(references, segments, lengths, collar)
+        rows.append({**combination, **counts, **_amounts(segments, lengths), **scores})
     return pd.DataFrame(rows)
 
 
@@ -153,11 +156,11 @@ def _combinations(grid: object) -> list[dict[str, Any]]:
         if isinstance(tried, str) or not isinstance(tried, Iterable):
             raise refused(f"grid[{name!r}]", tried, "a list of values to try")
         values[name] = [getattr(value, "item", lambda value=value: value)() for value in tried]
-    combinations = [dict(zip(values, one, strict=True)) for one in product(*values.values())]
+    combinations = [dict(zip(values, combination, strict=True)) for combination in product(*values.values())]
     if not combinations:
         raise InvalidRequestError("a parameter of the grid has no values to try", parameter="grid")
-    for one in combinations:  # what the contract refuses is refused before anything is sent
-        RecognitionRequest.parse({"audio": "AAAA", "vad": "segments", **one})
+    for combination in combinations:  # what the contract refuses is refused before anything is sent
+        RecognitionRequest.parse({"audio": "AAAA", "vad": "segments", **combination})
     return combinations
 
 
@@ -167,19 +170,19 @@ def _names(cells: pd.Series[Any]) -> tuple[list[str], list[str]]:
         os.fspath(cell) if isinstance(cell, str | os.PathLike) else str(label)
         for label, cell in zip(cells.index, cells, strict=True)
     ]
-    seen: Counter[str] = Counter()
-    names, taken = [], set(files)
+    uses: Counter[str] = Counter()
+    names, used = [], set(files)
     for file, cell in zip(files, cells, strict=True):
-        seen[file] += 1
-        if seen[file] > 1 and not isinstance(cell, str | os.PathLike):
+        uses[file] += 1
+        if uses[file] > 1 and not isinstance(cell, str | os.PathLike):
             message = (
                 f"the label {file!r} stands twice, and names recordings without a path; give each row its own"
             )
             raise InvalidRequestError(message, parameter="frame")
-        name, number = file, seen[file]
-        while number > 1 and (name := f"{file} ({number})") in taken:
+        name, number = file, uses[file]
+        while number > 1 and (name := f"{file} ({number})") in used:
             number += 1
-        taken.add(name)
+        used.add(name)
         names.append(name)
     return files, names
 
@@ -197,30 +200,30 @@ def _reference(
         return segment_frame(merged.assign(file=merged["_name"]).drop(columns="_name"))
     if reference not in frame.columns:
         raise InvalidRequestError(no_column(list(frame.columns), reference), parameter="reference")
-    parts = [
+    frames = [
         segment_frame(cell).assign(file=name) for name, cell in zip(names, frame[reference], strict=True)
     ]
-    return segment_frame(pd.concat(parts) if parts else [])
+    return segment_frame(pd.concat(frames) if frames else [])
 
 
-def _amounts(made: pd.DataFrame, lengths: Mapping[str, float]) -> dict[str, float]:
-    lasting = made["end"] - made["start"]
-    whole, covered = sum(lengths.values()), coverage(made, lengths)["covered_s"].sum()
+def _amounts(segments: pd.DataFrame, lengths: Mapping[str, float]) -> dict[str, float]:
+    lasting = segments["end"] - segments["start"]
+    total_s, covered = sum(lengths.values()), coverage(segments, lengths)["covered_s"].sum()
     return {
-        "segments": len(made),
+        "segments": len(segments),
         "covered_s": float(covered),
-        "share": float(covered) / whole if whole else float("nan"),
+        "share": float(covered) / total_s if total_s else float("nan"),
         "mean_s": float(lasting.mean()),
         "longest_s": float(lasting.max()),
     }
 
 
 def _scores(
-    right: pd.DataFrame | None, made: pd.DataFrame, lengths: Mapping[str, float], collar: float
+    references: pd.DataFrame | None, segments: pd.DataFrame, lengths: Mapping[str, float], collar: float
 ) -> dict[str, float]:
-    if right is None:
+    if references is None:
         return {}
-    result = score(right, made, extent=lengths, collar=collar)
+    result = score(references, segments, extent=lengths, collar=collar)
     names = ("detection_error_rate", "miss_s", "false_alarm_s", "precision", "recall", "f1", "iou")
     return {
         **{name: getattr(result.detection, name) for name in names},

@@ -13,7 +13,7 @@ from speechlab.contract import Voice
 from speechlab.errors import InvalidRequestError, SpeechLabError
 from speechlab.evaluate._arguments import check_client, clip_of, code_or_none, languages_of, no_language
 from speechlab.evaluate._made import GIVEN, WHY
-from speechlab.evaluate._systems import asked_of_each, told_gone
+from speechlab.evaluate._systems import ask_each, unreachable_notes
 from speechlab.text import language_name, languages_in, primary_language
 
 if TYPE_CHECKING:
@@ -76,9 +76,9 @@ def chosen_voices(catalogue: VoiceCatalogue, voices: object) -> list[Voice]:
     """Return the requested voices: one or several voices, ids or names; None for all."""
     if voices is None:
         return list(catalogue)
-    several = isinstance(voices, Iterable) and not isinstance(voices, str | Voice)
+    is_several = isinstance(voices, Iterable) and not isinstance(voices, str | Voice)
     chosen: list[Voice] = []
-    for voice in voices if several else [voices]:  # type: ignore[attr-defined]  # an Iterable, as seen above
+    for voice in voices if is_several else [voices]:  # type: ignore[attr-defined]  # an Iterable, as seen above
         if not isinstance(voice, str | Voice):
             message = f"voices holds {voice!r}; give voices of the catalogue, or their ids or names"
             raise InvalidRequestError(message, parameter="voices")
@@ -116,11 +116,13 @@ def recorded_voices(
     sounds: dict[tuple[str, str], Any] = {}
     codes: dict[str, set[str]] = {}
     digest = hashlib.sha256()
-    for said, code, sound, name in zip(*(frame[one] for one in (text, language, audio, voice)), strict=True):
-        sounds.setdefault((str(said), str(name)), sound)
+    for sentence, code, sound, name in zip(
+        *(frame[column] for column in (text, language, audio, voice)), strict=True
+    ):
+        sounds.setdefault((str(sentence), str(name)), sound)
         codes.setdefault(str(name), set()).add(str(code_or_none(code) or code))
         with suppress(SpeechLabError, OSError, TypeError):  # told when it is asked for
-            digest.update(f"{said} {name}".encode("utf-8", "replace") + clip_of(sound).samples.tobytes())
+            digest.update(f"{sentence} {name}".encode("utf-8", "replace") + clip_of(sound).samples.tobytes())
 
     def synthesize(text: str, voice: str) -> AudioClip:
         if (text, voice) not in sounds:
@@ -129,12 +131,14 @@ def recorded_voices(
             )
         return clip_of(sounds[text, voice])
 
-    languages = {name: ", ".join(map(language_name, sorted(own))) for name, own in codes.items()}
+    languages = {
+        name: ", ".join(map(language_name, sorted(codes_of_voice))) for name, codes_of_voice in codes.items()
+    }
     lab = system(
         "recordings", synthesize=synthesize, voices=languages, version=digest.hexdigest()[:16], concurrency=8
     )
-    once = frame[~frame[[language, text]].map(repr).duplicated()]
-    return lab, once.drop(columns=[one for one in frame.columns if one in {audio, voice, *GIVEN}])
+    texts = frame[~frame[[language, text]].map(repr).duplicated()]
+    return lab, texts.drop(columns=[column for column in frame.columns if column in {audio, voice, *GIVEN}])
 
 
 class Cast(NamedTuple):
@@ -156,47 +160,49 @@ class Cast(NamedTuple):
 
     def part(self, name: str) -> pd.DataFrame:
         """Return the rows that a service speaks."""
-        spoken = self.pairs[self.pairs["voice"].notna()]
-        return spoken[spoken["system"] == name] if name else spoken
+        rows = self.pairs[self.pairs["voice"].notna()]
+        return rows[rows["system"] == name] if name else rows
 
-    def without(self, gone: Mapping[str, str]) -> Cast:
+    def without(self, unreachable: Mapping[str, str]) -> Cast:
         """Return the same without services that could not be asked later, whose rows fail."""
-        if not gone:
+        if not unreachable:
             return self
         import pandas as pd
 
-        of = self.pairs.get("system", pd.Series("", index=self.pairs.index))
-        lost = of.isin(list(gone))
-        why = self.pairs[WHY].mask(lost, of.map(dict(zip(gone, told_gone(gone), strict=True))))
-        pairs = self.pairs.assign(**{WHY: why}, status=self.pairs["status"].mask(lost, "error"))
-        there = {name: client for name, client in self.services.items() if name not in gone}
-        return self._replace(pairs=pairs, services=there, gone={**self.gone, **gone})
+        services = self.pairs.get("system", pd.Series("", index=self.pairs.index))
+        is_lost = services.isin(list(unreachable))
+        reasons = self.pairs[WHY].mask(
+            is_lost, services.map(dict(zip(unreachable, unreachable_notes(unreachable), strict=True)))
+        )
+        pairs = self.pairs.assign(**{WHY: reasons}, status=self.pairs["status"].mask(is_lost, "error"))
+        reached = {name: client for name, client in self.services.items() if name not in unreachable}
+        return self._replace(pairs=pairs, services=reached, gone={**self.gone, **unreachable})
 
     @property
     def unspoken(self) -> pd.DataFrame:
         """Rows without a voice."""
         return self.pairs[self.pairs["status"].notna()]
 
-    def told_skipped(self, language: str) -> list[str]:
+    def skipped_notes(self, language: str) -> list[str]:
         """How many texts no voice speaks, of each service, and in which languages they are."""
-        told = []
+        notes = []
         for name in self.catalogues:
-            own = self.pairs[self.pairs["system"] == name] if name else self.pairs
-            codes = own.loc[own["status"] == "skipped", language].map(
+            pairs = self.pairs[self.pairs["system"] == name] if name else self.pairs
+            codes = pairs.loc[pairs["status"] == "skipped", language].map(
                 lambda cell: "+".join(languages_of(cell))
             )
-            known = codes[codes != ""]
-            whose = f"{name}: " if name else ""
-            if len(known):
-                them = ", ".join(sorted(set(known)))
-                told.append(
-                    f"{whose}{_rows(len(known))} skipped, because none of the voices speaks the language: {them}."
+            coded = codes[codes != ""]
+            label = f"{name}: " if name else ""
+            if len(coded):
+                names = ", ".join(sorted(set(coded)))
+                notes.append(
+                    f"{label}{_rows(len(coded))} skipped, because none of the voices speaks the language: {names}."
                 )
-            if unknown := len(codes) - len(known):
-                told.append(
-                    f"{whose}{_rows(unknown)} skipped, because the language code is missing or not known."
+            if uncoded := len(codes) - len(coded):
+                notes.append(
+                    f"{label}{_rows(uncoded)} skipped, because the language code is missing or not known."
                 )
-        return told
+        return notes
 
 
 def cast_of(
@@ -210,78 +216,91 @@ def cast_of(
     """Return every text with every voice of each service that speaks its language."""
     import pandas as pd
 
-    named = by_service(voices, services, "voices")
-    catalogues, gone = asked_of_each(services, lambda _, client: catalogue_of(client, store, give_up_after_s))
-    chosen = {name: named_voices(catalogue, named[name], name) for name, catalogue in catalogues.items()}
-    parts = []
+    voices_of_services = by_service(voices, services, "voices")
+    catalogues, unreachable = ask_each(
+        services, lambda _, client: catalogue_of(client, store, give_up_after_s)
+    )
+    chosen = {
+        name: named_voices(catalogue, voices_of_services[name], name)
+        for name, catalogue in catalogues.items()
+    }
+    tables = []
     for name in services:
         if name in chosen:
-            part = cross(frame, chosen[name], language)
-            part = part.assign(status=part["voice"].isna().map({True: "skipped", False: None}))
+            table = cross(frame, chosen[name], language)
+            table = table.assign(status=table["voice"].isna().map({True: "skipped", False: None}))
         else:
-            (why,) = told_gone({name: gone[name]})
-            part = frame.assign(voice=None, voice_name=None, gender=None, status="error", **{WHY: why})
-        parts.append(part.assign(system=name) if name else part)
-    there = {name: client for name, client in services.items() if name in catalogues}
-    pairs = pd.concat(parts, ignore_index=True)
+            (why,) = unreachable_notes({name: unreachable[name]})
+            table = frame.assign(voice=None, voice_name=None, gender=None, status="error", **{WHY: why})
+        tables.append(table.assign(system=name) if name else table)
+    reached = {name: client for name, client in services.items() if name in catalogues}
+    pairs = pd.concat(tables, ignore_index=True)
     if pairs["voice"].isna().all():
-        raise InvalidRequestError(_mute(chosen, gone), parameter="voices")
-    return Cast(pairs, there, catalogues, gone)
+        raise InvalidRequestError(_no_voice_message(chosen, unreachable), parameter="voices")
+    return Cast(pairs, reached, catalogues, unreachable)
 
 
 def _rows(count: int) -> str:
     return "1 row was" if count == 1 else f"{count:,} rows were"
 
 
-def _mute(chosen: Mapping[str, Sequence[Voice]], gone: Mapping[str, str]) -> str:
+def _no_voice_message(chosen: Mapping[str, Sequence[Voice]], unreachable: Mapping[str, str]) -> str:
     """Return the message if no voice speaks a text, with the languages of each service's voices."""
-    if not gone and not any(chosen.values()):
+    if not unreachable and not any(chosen.values()):
         return "voices names none; name one or more, or leave it out for all that speak the texts"
-    known = []
+    offers = []
     for name, voices in chosen.items():
-        codes = ", ".join(sorted({one.language for one in voices})) or "none"
-        known.append(f"the voices{f' of {name}' if name else ''} speak: {codes}")
-    parts = ["no voice speaks a language of these texts; take others, or other texts", *known]
-    return "; ".join([*parts, *(told.rstrip(".") for told in told_gone(gone))])
+        codes = ", ".join(sorted({voice.language for voice in voices})) or "none"
+        offers.append(f"the voices{f' of {name}' if name else ''} speak: {codes}")
+    clauses = ["no voice speaks a language of these texts; take others, or other texts", *offers]
+    return "; ".join([*clauses, *(sentence.rstrip(".") for sentence in unreachable_notes(unreachable))])
 
 
-def by_service(given: Any, services: Mapping[str, object], argument: str) -> dict[str, Any]:
+def by_service(value: Any, services: Mapping[str, object], argument: str) -> dict[str, Any]:
     """Return the value of an argument for each service: one value for all, or by name."""
-    if not isinstance(given, Mapping):
-        return dict.fromkeys(services, given)
+    if not isinstance(value, Mapping):
+        return dict.fromkeys(services, value)
     if "" in services:
         message = (
             f"{argument} is by service, and lab is one client; give it without names, or clients by name"
         )
         raise InvalidRequestError(message, parameter=argument)
-    if set(given) != set(services):
+    if set(value) != set(services):
         message = (
-            f"{argument} names {', '.join(map(repr, given)) or 'none'}, and the services are called "
+            f"{argument} names {', '.join(map(repr, value)) or 'none'}, and the services are called "
             f"{', '.join(map(repr, services))}; give {argument} of each service under its name"
         )
         raise InvalidRequestError(message, parameter=argument)
-    return dict(given)
+    return dict(value)
 
 
 def engines_of(cast: Cast, engines: Mapping[str, Any] | None) -> pd.Series[str]:
     """Return the engine of each pair's voice: the given one, or the part of the voice's short name before a colon."""
     import pandas as pd
 
-    one = "" in cast.catalogues
+    is_alone = "" in cast.catalogues
     names = dict.fromkeys([*cast.catalogues, *cast.gone])
-    told = {"": engines} if one or engines is None else by_service(engines, names, "engines")
+    engines_of_services = (
+        {"": engines} if is_alone or engines is None else by_service(engines, names, "engines")
+    )
     pairs = cast.pairs
-    found = pd.Series("", index=pairs.index, dtype="string")
+    by_pair = pd.Series("", index=pairs.index, dtype="string")
     for service, catalogue in cast.catalogues.items():
-        by_voice = told.get(service) or {}
+        by_voice = engines_of_services.get(service) or {}
         if not isinstance(by_voice, Mapping):
             raise refused("engines", engines, "the engine of each voice, of several services by their names")
-        given = {catalogue[voice].id: engine for voice, engine in by_voice.items()}
+        by_id = {catalogue[voice].id: engine for voice, engine in by_voice.items()}
         shorts = {voice.id: voice.short_name for voice in catalogue}
-        named = {voice: short.partition(":")[0].strip() for voice, short in shorts.items() if ":" in short}
-        own = pairs["voice"].map(named | given).astype("string").fillna(service)
-        found = own if one else found.mask((pairs["system"] == service).to_numpy(dtype=bool), own)
-    return found
+        by_prefix = {
+            voice: short.partition(":")[0].strip() for voice, short in shorts.items() if ":" in short
+        }
+        by_voice_of_pair = pairs["voice"].map(by_prefix | by_id).astype("string").fillna(service)
+        by_pair = (
+            by_voice_of_pair
+            if is_alone
+            else by_pair.mask((pairs["system"] == service).to_numpy(dtype=bool), by_voice_of_pair)
+        )
+    return by_pair
 
 
 def cross(frame: pd.DataFrame, chosen: Sequence[Voice], language: str) -> pd.DataFrame:
@@ -290,16 +309,16 @@ def cross(frame: pd.DataFrame, chosen: Sequence[Voice], language: str) -> pd.Dat
 
     # plain lists, because an index may contain a label twice
     codes = [languages_of(value) for value in frame[language]]
-    parts = []
-    heard = [False] * len(frame)
+    tables = []
+    has_voice = [False] * len(frame)
     for voice in chosen:
         fits = [bool(row) and all(speaks(voice, code) for code in row) for row in codes]
-        heard = [one or other for one, other in zip(heard, fits, strict=True)]
-        parts.append(frame[fits].assign(voice=voice.id, voice_name=voice_name(voice), gender=voice.gender))
+        has_voice = [before or now for before, now in zip(has_voice, fits, strict=True)]
+        tables.append(frame[fits].assign(voice=voice.id, voice_name=voice_name(voice), gender=voice.gender))
     why = [
         f"none of the voices speaks {' and '.join(row)}" if row else no_language(cell)
         for cell, row in zip(frame[language], codes, strict=True)
     ]
-    mute = [not one for one in heard]
-    alone = frame.assign(voice=None, voice_name=None, gender=None, **{WHY: why})[mute]
-    return pd.concat([*parts, alone], ignore_index=True)
+    voiceless = [not before for before in has_voice]
+    without_voice = frame.assign(voice=None, voice_name=None, gender=None, **{WHY: why})[voiceless]
+    return pd.concat([*tables, without_voice], ignore_index=True)

@@ -52,37 +52,42 @@ def changes_between(now: Contents, earlier: Contents, names: Sequence[str] = NAM
     translated = now.study == earlier.study == "translation"
     table, rows = translation_changes(now, earlier) if translated else changes(now, earlier)
     timed = speed_changes(now, earlier)
-    both = [
-        judge([{**row, "a": first, "b": f"{row['group']}: {second}"} for row in part])
-        for part in (rows, timed)
+    judged = [
+        judge([{**row, "a": first, "b": f"{row['group']}: {second}"} for row in tests])
+        for tests in (rows, timed)
     ]
-    summary = both[0][[*DIFFERENCES, "group", "only_now", "only_earlier"]]
-    differences = pd.concat([part for part in both if len(part)], ignore_index=True)[[*DIFFERENCES, "group"]]
+    summary = judged[0][[*DIFFERENCES, "group", "only_now", "only_earlier"]]
+    differences = pd.concat([tests for tests in judged if len(tests)], ignore_index=True)[
+        [*DIFFERENCES, "group"]
+    ]
     title = f"{'Changes' if called == NAMES else f'{second} against {first}'}: {now.title}"
     tested = summary[summary["verdict"] != UNPAIRED]
     view = differences_view(summary, "What changed", "Of the rows that both reports have.", called)
-    views = [view, *([differences_view(both[1], "Speed", names=called)] if timed else [])]
-    frame, shown = _shown(table, called, translated=translated)
+    views = [view, *([differences_view(judged[1], "Speed", names=called)] if timed else [])]
+    frame, shown = _display(table, called, translated=translated)
     record = {"now": dict(now.record), "earlier": dict(earlier.record), "names": called, "title": now.title}
-    sides = {"now": now, "earlier": earlier}
-    kept = {"now": now.plain_rows(), "earlier": earlier.plain_rows().drop(columns=[*SOUNDS], errors="ignore")}
-    kept |= {f"speed_{name}": one.speed for name, one in sides.items() if len(one.speed)}
-    done = _done(summary, timed=bool(timed), translated=translated)
+    reports = {"now": now, "earlier": earlier}
+    compared = {
+        "now": now.plain_rows(),
+        "earlier": earlier.plain_rows().drop(columns=[*SOUNDS], errors="ignore"),
+    }
+    compared |= {f"speed_{name}": report.speed for name, report in reports.items() if len(report.speed)}
+    steps = _methods_used(summary, timed=bool(timed), translated=translated)
     return Contents(
         title,
         table,
         summary,
-        _answer(summary, both[1], called),
+        _answer(summary, judged[1], called),
         "changes",
-        findings=tuple(_findings(summary, both[1], called)),
+        findings=tuple(_findings(summary, judged[1], called)),
         differences=differences,
-        tables={"tested": tested, **({} if frame is table else {"rows": frame}), **kept},
+        tables={"tested": tested, **({} if frame is table else {"rows": frame}), **compared},
         views=tuple(views),
         drawings=(Drawing("Differences, with 95 % intervals", "differences", ("tested",)),)
         if len(tested)
         else (),
         shown=shown,
-        said=methods_of(title, *done, signatures=values_of(table, "signature")),
+        said=methods_of(title, *steps, signatures=values_of(table, "signature")),
         facts=_facts(record, called),
         record=record,
     )
@@ -90,37 +95,39 @@ def changes_between(now: Contents, earlier: Contents, names: Sequence[str] = NAM
 
 def _answer(summary: pd.DataFrame, speed: pd.DataFrame, names: tuple[str, str]) -> Conclusion:
     first, second = names
-    plain = names == NAMES
-    shown = summary[summary["verdict"].isin([WORSE, BETTER])]
-    parts = []
+    unnamed = names == NAMES
+    significant = summary[summary["verdict"].isin([WORSE, BETTER])]
+    clauses = []
     for verdict in (WORSE, BETTER):
-        changed = [_changed(row) for row in shown[shown["verdict"] == verdict].to_dict("records")]
-        told = f"became {verdict}" if plain else f"is {verdict} in {second}"
+        changed = [_changed(row) for row in significant[significant["verdict"] == verdict].to_dict("records")]
+        verb = f"became {verdict}" if unnamed else f"is {verdict} in {second}"
         if len(changed) == 1:
-            parts.append(f"{changed[0][0]} {told} ({changed[0][1]})")
+            clauses.append(f"{changed[0][0]} {verb} ({changed[0][1]})")
         elif changed:
-            parts.append(f"{listed([f'{about} ({values})' for about, values in changed])} {told}")
-    nothing = "Nothing is shown to have changed" if plain else f"{first} and {second} are not shown to differ"
-    lead = "; ".join(parts) or nothing
+            clauses.append(f"{listed([f'{about} ({values})' for about, values in changed])} {verb}")
+    nothing = (
+        "Nothing is shown to have changed" if unnamed else f"{first} and {second} are not shown to differ"
+    )
+    lead = "; ".join(clauses) or nothing
     pairs = f"{plural(int(summary['n'].max()), 'row')} that both have"
     if (summary["verdict"] == UNPAIRED).all():
-        lead, sure = f"{first} and {second} have no row in common, so nothing can be said of changes", ""
-    elif len(shown):
-        sure = f"That is beyond chance ({p_words(shown['p_holm'].max())}, {pairs})."
+        lead, certainty = f"{first} and {second} have no row in common, so nothing can be said of changes", ""
+    elif len(significant):
+        certainty = f"That is beyond chance ({p_words(significant['p_holm'].max())}, {pairs})."
     else:
         few = ", too few to show one" if summary["n"].max() < FEWEST else ""
-        sure = f"No difference beyond chance on {pairs}{few}."
+        certainty = f"No difference beyond chance on {pairs}{few}."
     if len(speed):
-        sure += f" Speed: {'slower' if (speed['verdict'] == 'slower').any() else 'no slowing shown'}."
-    return Conclusion(f"{sentence(lead)}.", sure.strip())
+        certainty += f" Speed: {'slower' if (speed['verdict'] == 'slower').any() else 'no slowing shown'}."
+    return Conclusion(f"{sentence(lead)}.", certainty.strip())
 
 
 def _changed(row: Mapping[Any, Any]) -> tuple[str, str]:
     """What a row of the summary is about, such as ``heart in English``; and its values."""
     *who, what = str(row["group"]).split(", ")
-    way = " to ".join(map(named, what.split(" → "))) if who or " → " in what else what
-    whose = [name for name in who if name != NO_SPEAKER]
-    about = f"{', '.join(whose)} in {way}" if whose else way
+    subject = " to ".join(map(named, what.split(" → "))) if who or " → " in what else what
+    voices = [name for name in who if name != NO_SPEAKER]
+    about = f"{', '.join(voices)} in {subject}" if voices else subject
     measure = "" if row["measure"] == row["group"] else f"{row['measure']} "
     values = (value_text(row[side], row["unit"]) for side in ("value_a", "value_b"))
     return about, f"{measure}{' to '.join(values)}"
@@ -128,69 +135,69 @@ def _changed(row: Mapping[Any, Any]) -> tuple[str, str]:
 
 def _findings(summary: pd.DataFrame, speed: pd.DataFrame, names: tuple[str, str]) -> list[Finding]:
     first, second = names
-    way = "" if names == NAMES else f", from {first} to {second}"
+    direction = "" if names == NAMES else f", from {first} to {second}"
     alone = ("in this report alone", "in the earlier one alone")
     alone = alone if names == NAMES else (f"of {second} alone", f"of {first} alone")
-    said = [Finding(words, systems=tuple(groups)) for words, groups in changes_words(summary, way)]
+    findings = [Finding(words, systems=tuple(groups)) for words, groups in changes_words(summary, direction)]
     for name, what in zip(("only_now", "only_earlier"), alone, strict=True):
         if count := int(summary[name].sum()):
             words = f"{plural(count, 'row')} {'is' if count == 1 else 'are'} {what} and not compared."
-            said.append(Finding(words, numbers={name: count}))
-    return said + [Finding(words, systems=tuple(groups)) for words, groups in changes_words(speed)]
+            findings.append(Finding(words, numbers={name: count}))
+    return findings + [Finding(words, systems=tuple(groups)) for words, groups in changes_words(speed)]
 
 
-def _shown(
+def _display(
     table: pd.DataFrame, names: tuple[str, str], *, translated: bool
 ) -> tuple[pd.DataFrame, ShownRows]:
     """How the rows are shown: what was recognised earlier and now, against the reference."""
-    heard = "translation" if translated else "hypothesis"
-    both = [f"{heard}_earlier", heard]
+    output = "translation" if translated else "hypothesis"
+    outputs = [f"{output}_earlier", output]
     if names != NAMES:
-        called = [f"{heard}: {name}" for name in names]
-        table, both = table.rename(columns=dict(zip(both, called, strict=True))), called
+        called = [f"{output}: {name}" for name in names]
+        table, outputs = table.rename(columns=dict(zip(outputs, called, strict=True))), called
     sides = [name for name in SIDES if name in table.columns]
-    columns = ["text", *both, "error_difference", "language", *sides, "voice_name"]
-    options: dict[str, Any] = {"hypotheses": both, "reference": "text", "language": "language"}
+    columns = ["text", *outputs, "error_difference", "language", *sides, "voice_name"]
+    options: dict[str, Any] = {"hypotheses": outputs, "reference": "text", "language": "language"}
     if translated:
         columns, options = (
-            ["text", *both, "score_difference"],
-            {"hypotheses": both, "language": "target_lang"},
+            ["text", *outputs, "score_difference"],
+            {"hypotheses": outputs, "language": "target_lang"},
         )
         if "reference" in table.columns:
             columns, options = ["reference", *columns], {**options, "reference": "reference"}
     return table, ShownRows("table" if names == NAMES else "rows", options={**options, "columns": columns})
 
 
-def _done(summary: pd.DataFrame, *, timed: bool, translated: bool) -> list[str]:
-    own = summary[summary["unit"] != "row"]
-    tested, low = bool(own["p"].notna().any()), bool(own["low"].notna().any())
-    done = ["chrf"] if translated else ["pooled"]
-    done += [("randomization" if translated else "sign-flip")] if tested else []
-    done += [("paired intervals" if translated else "intervals")] if low else []
-    return [*done, *(["ratios"] if timed else []), *(["holm"] if summary["p"].notna().any() else [])]
+def _methods_used(summary: pd.DataFrame, *, timed: bool, translated: bool) -> list[str]:
+    scores = summary[summary["unit"] != "row"]
+    tested, low = bool(scores["p"].notna().any()), bool(scores["low"].notna().any())
+    steps = ["chrf"] if translated else ["pooled"]
+    steps += [("randomization" if translated else "sign-flip")] if tested else []
+    steps += [("paired intervals" if translated else "intervals")] if low else []
+    return [*steps, *(["ratios"] if timed else []), *(["holm"] if summary["p"].notna().any() else [])]
 
 
 def _facts(record: Mapping[str, Any], names: tuple[str, str]) -> dict[str, str]:
     """When both reports were made, and of which services."""
-    found = {"speechlab": package_version()}
+    facts = {"speechlab": package_version()}
     for key, name in zip(NAMES, names, strict=True):
-        if own := record[key]:
-            told = [str(own.get("made", "")), f"speechlab {own.get('speechlab', '?')}", service_of(own)]
-            found[name] = ", ".join(part for part in told if part)
-    return found
+        if side := record[key]:
+            details = [str(side.get("made", "")), f"speechlab {side.get('speechlab', '?')}", service_of(side)]
+            facts[name] = ", ".join(detail for detail in details if detail)
+    return facts
 
 
 def _checked(names: Sequence[str]) -> tuple[str, str]:
     """The names of two reports."""
-    given: list[Any] = [] if isinstance(names, str) or not isinstance(names, list | tuple) else list(names)
-    if len(given) != 2 or not all(isinstance(one, str) and one.strip() for one in given):
+    texts: list[Any] = [] if isinstance(names, str) or not isinstance(names, list | tuple) else list(names)
+    if len(texts) != 2 or not all(isinstance(text, str) and text.strip() for text in texts):
         raise refused("names", names, "two texts, that of the report in brackets first: ('ours', 'theirs')")
-    if given[0].strip() == given[1].strip() or set(given) & set(_HEADS):
+    if texts[0].strip() == texts[1].strip() or set(texts) & set(_HEADS):
         message = (
             f"names={names!r} cannot be told apart from each other, or from the columns {', '.join(_HEADS)}"
         )
         raise InvalidRequestError(message, parameter="names")
-    return given[0], given[1]
+    return texts[0], texts[1]
 
 
 _LEVEL = 0.95
@@ -212,12 +219,12 @@ def speed_changes(now: Contents, earlier: Contents) -> list[dict[str, Any]]:
     if not len(later) or not len(former):
         return []
     times = [name for name in TIMES if name in later.columns and name in former.columns]
-    alike = _names_twice(later) or _names_twice(former)
-    keys = ("_group", *SIDES, *(["voice"] if alike else []), "file", "text")
-    both, _, _ = paired(later, former, keys, times)
+    ambiguous = _names_twice(later) or _names_twice(former)
+    keys = ("_group", *SIDES, *(["voice"] if ambiguous else []), "file", "text")
+    pairs, _, _ = paired(later, former, keys, times)
     rows = [
-        {"group": str(group), "measure": TIMES[name], **_compared(calls, name)}
-        for group, calls in both.groupby("_group", sort=False)
+        {"group": str(group), "measure": TIMES[name], **_paired_times(calls, name)}
+        for group, calls in pairs.groupby("_group", sort=False)
         for name in times
     ]
     return [row for row in rows if row["n"]]
@@ -230,36 +237,38 @@ def timed_calls(report: Contents) -> pd.DataFrame:
         return pd.DataFrame()
     calls = timed[timed["error"].isna()]
     names = [*SIDES, *(_NAMES[1:] if report.study == "recognition" else _NAMES)]
-    parts = [calls[name].astype(str) for name in names if name in calls.columns]
+    labels = [calls[name].astype(str) for name in names if name in calls.columns]
     if set(_DIRECTION) <= set(calls.columns):
-        parts = [calls["system"].astype(str)] if (calls["system"] != "").any() else []
-        parts.append(calls["source_lang"].astype(str) + " → " + calls["target_lang"].astype(str))
-    group = parts[0].str.cat(pd.DataFrame(dict(enumerate(parts[1:]))), sep=", ") if parts[1:] else parts[0]
+        labels = [calls["system"].astype(str)] if (calls["system"] != "").any() else []
+        labels.append(calls["source_lang"].astype(str) + " → " + calls["target_lang"].astype(str))
+    group = (
+        labels[0].str.cat(pd.DataFrame(dict(enumerate(labels[1:]))), sep=", ") if labels[1:] else labels[0]
+    )
     return _by_turn(calls.assign(_group=group).reset_index(drop=True))
 
 
 def _by_turn(calls: pd.DataFrame) -> pd.DataFrame:
     """Calls that began together as one, with the geometric means of their times: they share what slows them."""
-    many = (
+    at_once = (
         (calls["concurrency"] > 1).fillna(value=False)
         if "concurrency" in calls.columns
         else pd.Series(data=False, index=calls.index)
     )
-    if not many.any():
+    if not at_once.any():
         return calls
     items = [name for name in ("file", "text") if name in calls.columns]
     keys = [name for name in ("_group", "concurrency", "turn", *SIDES, "voice") if name in calls.columns]
     times = {name: _geometric for name in TIMES if name in calls.columns}
-    turns = calls[many].groupby(keys, observed=True, sort=False)
-    joined: dict[str, Any] = dict.fromkeys(items, lambda part: "\x1f".join(sorted(part.astype(str))))
-    together = turns.agg({**times, **joined}).reset_index()
+    by_turn = calls[at_once].groupby(keys, observed=True, sort=False)
+    joined: dict[str, Any] = dict.fromkeys(items, lambda texts: "\x1f".join(sorted(texts.astype(str))))
+    together = by_turn.agg({**times, **joined}).reset_index()
     together["_group"] += ", " + together["concurrency"].astype(str) + " at once"
-    return pd.concat([calls[~many], together], ignore_index=True)
+    return pd.concat([calls[~at_once], together], ignore_index=True)
 
 
 def _geometric(times: pd.Series[float]) -> float:
-    known = times.dropna().astype("float64")
-    return float(np.exp(np.log(known[known > 0]).mean()))
+    measured = times.dropna().astype("float64")
+    return float(np.exp(np.log(measured[measured > 0]).mean()))
 
 
 def _names_twice(calls: pd.DataFrame) -> bool:
@@ -269,22 +278,22 @@ def _names_twice(calls: pd.DataFrame) -> bool:
     return bool(calls.drop_duplicates(["_group", "voice"])["_group"].duplicated().any())
 
 
-def _compared(calls: pd.DataFrame, name: str) -> dict[str, Any]:
-    both = calls[[name, f"{name}_earlier"]].astype("float64").dropna()
-    both = both[(both > 0).all(axis=1)]
-    now, before = (both[column].to_numpy() for column in both.columns)
-    if not len(both):
+def _paired_times(calls: pd.DataFrame, name: str) -> dict[str, Any]:
+    pairs = calls[[name, f"{name}_earlier"]].astype("float64").dropna()
+    pairs = pairs[(pairs > 0).all(axis=1)]
+    now, before = (pairs[column].to_numpy() for column in pairs.columns)
+    if not len(pairs):
         return {"n": 0}
-    found = paired_ratio(now, before, _LEVEL)
+    ratio = paired_ratio(now, before, _LEVEL)
     return {
         "unit": RATIO,
-        "n": len(both),
+        "n": len(pairs),
         "value_a": float(np.median(before)),
         "value_b": float(np.median(now)),
-        "difference": found.ratio,
-        "low": found.low,
-        "high": found.high,
-        "p": found.p,
+        "difference": ratio.ratio,
+        "low": ratio.low,
+        "high": ratio.high,
+        "p": ratio.p,
         "test": "Student's t of the logarithms",
         "more": "slower",
     }

@@ -49,12 +49,12 @@ def changes(now: Contents, earlier: Contents) -> tuple[pd.DataFrame, list[dict[s
     later, former = (tidied(report) for report in (now, earlier))
     check_systems(now, earlier)
     _check_alike(later, former)
-    pairs, new, gone = paired(later, former, KEYS, ("hypothesis", "status", "reading_errors", *_SCORED))
-    summary = [*_groups(pairs, new, gone), *failed_rows(pairs)]
+    pairs, new, dropped = paired(later, former, KEYS, ("hypothesis", "status", "reading_errors", *_SCORED))
+    summary = [*_groups(pairs, new, dropped), *failed_rows(pairs)]
     check_scored(summary)
-    found = pairs.assign(error_difference=pairs["errors"] - pairs["errors_earlier"])
+    table = pairs.assign(error_difference=pairs["errors"] - pairs["errors_earlier"])
     old = ("hypothesis_earlier", "errors_earlier", "status_earlier")
-    return changed_rows(found, old, "error_difference"), summary
+    return changed_rows(table, old, "error_difference"), summary
 
 
 def tidied(report: Contents) -> pd.DataFrame:
@@ -80,21 +80,21 @@ def tidied(report: Contents) -> pd.DataFrame:
         speaker = pd.Series(NO_SPEAKER, index=rows.index)
     group = speaker.astype(str) + ", " + rows["language"].astype("string").fillna("no language")
     for name in SIDES[::-1]:  # rows without conditions are not paired with rows that have conditions
-        sides = rows[name].astype("string") if name in rows.columns else None
-        group = group if sides is None else sides + ", " + group
-        rows = rows.assign(**{name: "" if sides is None else sides})
+        labels = rows[name].astype("string") if name in rows.columns else None
+        group = group if labels is None else labels + ", " + group
+        rows = rows.assign(**{name: "" if labels is None else labels})
     return rows.assign(_group=group.astype(str)).reset_index(drop=True)
 
 
 def _check_alike(later: pd.DataFrame, former: pd.DataFrame) -> None:
     """Refuse reports that score a language in different ways. Versions of tools may differ."""
-    ways = [_ways(rows) for rows in (later, former)]
+    rules = [_scoring_rules(rows) for rows in (later, former)]
     differ = []
-    for code in ways[0].keys() & ways[1].keys():
+    for code in rules[0].keys() & rules[1].keys():
         differ += [
-            f"{language_name(code)}: {word} {' and '.join(sorted(before))} earlier, {' and '.join(sorted(here))} now"
-            for part, word in _HOW.items()
-            if (here := ways[0][code][part]) != (before := ways[1][code][part])
+            f"{language_name(code)}: {word} {' and '.join(sorted(old))} earlier, {' and '.join(sorted(new))} now"
+            for key, word in _HOW.items()
+            if (new := rules[0][code][key]) != (old := rules[1][code][key])
         ]
     if differ:
         message = (
@@ -104,14 +104,14 @@ def _check_alike(later: pd.DataFrame, former: pd.DataFrame) -> None:
         raise InvalidRequestError(message, parameter="earlier")
 
 
-def _ways(rows: pd.DataFrame) -> dict[str, dict[str, set[str]]]:
-    found: dict[str, dict[str, set[str]]] = {}
+def _scoring_rules(rows: pd.DataFrame) -> dict[str, dict[str, set[str]]]:
+    by_language: dict[str, dict[str, set[str]]] = {}
     for signature in rows["signature"].dropna().astype(str).unique():
-        parts = dict(part.split(":", 1) for part in signature.split("|") if ":" in part)
-        here = found.setdefault(parts.get("lang", "any"), {name: set() for name in _HOW})
-        for name, values in here.items():
-            values.add(parts.get(name, "none"))
-    return found
+        fields = dict(field.split(":", 1) for field in signature.split("|") if ":" in field)
+        rules = by_language.setdefault(fields.get("lang", "any"), {name: set() for name in _HOW})
+        for name, values in rules.items():
+            values.add(fields.get(name, "none"))
+    return by_language
 
 
 def check_systems(now: Contents, earlier: Contents) -> None:
@@ -134,14 +134,14 @@ def check_scored(summary: list[dict[str, Any]]) -> None:
 
 
 def paired(
-    later: pd.DataFrame, former: pd.DataFrame, keys: Sequence[str], kept: Sequence[str]
+    later: pd.DataFrame, former: pd.DataFrame, keys: Sequence[str], columns: Sequence[str]
 ) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
     """Rows of both reports side by side, ``kept`` of the earlier ones as ``_earlier``; and those of each alone."""
     shared = [name for name in keys if name in later.columns and name in former.columns]
-    here, there = (keyed(rows, shared) for rows in (later, former))
-    earlier = there[[name for name in ("_key", *kept) if name in there.columns]].add_suffix("_earlier")
-    both = here.merge(earlier, left_on="_key", right_on="_key_earlier", sort=False)
-    return both, here[~here["_key"].isin(both["_key"])], there[~there["_key"].isin(both["_key"])]
+    new, old = (keyed(rows, shared) for rows in (later, former))
+    earlier = old[[name for name in ("_key", *columns) if name in old.columns]].add_suffix("_earlier")
+    pairs = new.merge(earlier, left_on="_key", right_on="_key_earlier", sort=False)
+    return pairs, new[~new["_key"].isin(pairs["_key"])], old[~old["_key"].isin(pairs["_key"])]
 
 
 def keyed(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
@@ -151,47 +151,53 @@ def keyed(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     return rows.assign(_key=rows["_block"] + "\x1f" + which.astype(str))
 
 
-def _groups(pairs: pd.DataFrame, new: pd.DataFrame, gone: pd.DataFrame) -> list[dict[str, Any]]:
+def _groups(pairs: pd.DataFrame, new: pd.DataFrame, dropped: pd.DataFrame) -> list[dict[str, Any]]:
     """Return a row of the summary for each group with scores."""
-    both = pairs[pairs["errors"].notna() & pairs["errors_earlier"].notna()]
-    found = []
-    for name in dict.fromkeys([*pairs["_group"], *new["_group"], *gone["_group"]]):
-        parts = [rows[rows["_group"] == name] for rows in (both, new, gone)]
-        if any(part["errors"].notna().any() for part in parts):
-            found.append(_group(str(name), *parts))
-    return found
+    scored = pairs[pairs["errors"].notna() & pairs["errors_earlier"].notna()]
+    entries = []
+    for name in dict.fromkeys([*pairs["_group"], *new["_group"], *dropped["_group"]]):
+        tables = [table[table["_group"] == name] for table in (scored, new, dropped)]
+        if any(table["errors"].notna().any() for table in tables):
+            entries.append(_group(str(name), *tables))
+    return entries
 
 
-def _group(name: str, both: pd.DataFrame, new: pd.DataFrame, gone: pd.DataFrame) -> dict[str, Any]:
+def _group(name: str, pairs: pd.DataFrame, added: pd.DataFrame, dropped: pd.DataFrame) -> dict[str, Any]:
     """Return a row of the summary: tested if rows are paired, otherwise the rates only."""
-    scored = next(part for part in (both, new, gone) if part["errors"].notna().any()).dropna(subset="errors")
+    scored = next(table for table in (pairs, added, dropped) if table["errors"].notna().any()).dropna(
+        subset="errors"
+    )
     facts: dict[str, Any] = {
         "group": name,
         "language": str(scored["language"].iloc[0]),
         "measure": "error rate",
     }
-    facts |= {"only_now": len(new), "only_earlier": len(gone)}
-    if both.empty:
-        before, after = _pooled(gone), _pooled(new)
+    facts |= {"only_now": len(added), "only_earlier": len(dropped)}
+    if pairs.empty:
+        before, after = _pooled(dropped), _pooled(added)
         values = {"value_a": before, "value_b": after, "difference": after - before}
         return {**facts, **values, "unit": str(scored["unit"].iloc[0]), "n": 0}
     # Takes of one sentence are not new sentences: they are swapped and drawn together, as are blocks of recordings.
     keys = [
-        both[name].reset_index(drop=True) for name in ("_block", BLOCK, "_speaker") if name in both.columns
+        pairs[name].reset_index(drop=True) for name in ("_block", BLOCK, "_speaker") if name in pairs.columns
     ]
-    blocks = merged(pd.Series(range(len(both))), keys)
+    blocks = merged(pd.Series(range(len(pairs))), keys)
     groups = None if blocks.is_unique else blocks.tolist()
-    found = compare(*_sides(both), groups=groups)
-    ends = {} if found.blocks >= ENOUGH else {"low": None, "high": None}
-    return {**{name: value for name, value in found.row().items() if name in DIFFERENCES}, **facts, **ends}
+    comparison = compare(*_sides(pairs), groups=groups)
+    ends = {} if comparison.blocks >= ENOUGH else {"low": None, "high": None}
+    return {
+        **{name: value for name, value in comparison.row().items() if name in DIFFERENCES},
+        **facts,
+        **ends,
+    }
 
 
 def _sides(scored: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the scores of both reports for :func:`speechlab.metrics.compare`; Japanese by readings."""
     texts = scored[["text", "language"]]
     sides = [texts.assign(hypothesis=scored[name]) for name in ("hypothesis_earlier", "hypothesis")]
-    read = [name for name in ("reading_errors", "reading_errors_earlier") if name in scored.columns]
-    if len(read) == 2 and scored[read].notna().all(axis=None):
+    readings = [name for name in ("reading_errors", "reading_errors_earlier") if name in scored.columns]
+    if len(readings) == 2 and scored[readings].notna().all(axis=None):
         try:
             return score(sides[0], unit="reading"), score(sides[1], unit="reading")
         except MissingDependencyError:
@@ -235,14 +241,14 @@ def failed_rows(pairs: pd.DataFrame) -> list[dict[str, Any]]:
 
 def changed_rows(pairs: pd.DataFrame, old: Sequence[str], difference: str) -> pd.DataFrame:
     """Return the common rows of both reports, the largest changes first."""
-    none = {name for name in SIDES if name in pairs.columns and pairs[name].eq("").all()}
-    kept = [
+    unused = {name for name in SIDES if name in pairs.columns and pairs[name].eq("").all()}
+    columns = [
         name
         for name in pairs.columns
-        if name not in {*_ADDED, *none, *old, difference} and not name.endswith("_earlier")
+        if name not in {*_ADDED, *unused, *old, difference} and not name.endswith("_earlier")
     ]
     order = pairs[difference].abs().fillna(-1).sort_values(ascending=False, kind="stable").index
-    return pairs.loc[order, [*kept, *old, difference]].reset_index(drop=True)
+    return pairs.loc[order, [*columns, *old, difference]].reset_index(drop=True)
 
 
 TEXT_KEYS = ("id", "system", "source_lang", "target_lang", "text", "reference")
@@ -253,16 +259,16 @@ def translation_changes(now: Contents, earlier: Contents) -> tuple[pd.DataFrame,
     """Compare the rows of two reports of translations, by chrF, or by that of back-translations."""
     check_systems(now, earlier)
     later, former = (tidied_texts(report) for report in (now, earlier))
-    pairs, new, gone = paired(later, former, TEXT_KEYS, _KEPT)
+    pairs, added, dropped = paired(later, former, TEXT_KEYS, _KEPT)
     sides = ("reference", "translation", CHRF), ("text", "back_translation", BACK)
     unit = sides[0] if all("reference" in rows.columns for rows in (later, former)) else sides[1]
-    summary = [*_directions(pairs, new, gone, *unit), *failed_rows(pairs)]
+    summary = [*_directions(pairs, added, dropped, *unit), *failed_rows(pairs)]
     check_scored(summary)
     score = "chrf" if unit[2] == CHRF else "back_chrf"
-    found = pairs.assign(score_difference=_numbers(pairs, score) - _numbers(pairs, f"{score}_earlier"))
+    table = pairs.assign(score_difference=_numbers(pairs, score) - _numbers(pairs, f"{score}_earlier"))
     old = ("translation_earlier", f"{score}_earlier", "status_earlier")
-    kept = [name for name in old if name in found.columns]
-    return changed_rows(found, kept, "score_difference"), summary
+    columns = [name for name in old if name in table.columns]
+    return changed_rows(table, columns, "score_difference"), summary
 
 
 def _numbers(rows: pd.DataFrame, name: str) -> Any:
@@ -282,39 +288,41 @@ def tidied_texts(report: Contents) -> pd.DataFrame:
 
 
 def _directions(
-    pairs: pd.DataFrame, new: pd.DataFrame, gone: pd.DataFrame, said: str, heard: str, unit: str
+    pairs: pd.DataFrame, new: pd.DataFrame, dropped: pd.DataFrame, reference: str, output: str, unit: str
 ) -> list[dict[str, Any]]:
     """Return a row of the summary for each direction with scores."""
-    found = []
-    for name in dict.fromkeys([*pairs["_group"], *new["_group"], *gone["_group"]]):
-        here, alone, before = (rows[rows["_group"] == name] for rows in (pairs, new, gone))
-        code = next(iter([*here["target_lang"], *alone["target_lang"], *before["target_lang"]]))
+    entries = []
+    for name in dict.fromkeys([*pairs["_group"], *new["_group"], *dropped["_group"]]):
+        common, later, former = (table[table["_group"] == name] for table in (pairs, new, dropped))
+        code = next(iter([*common["target_lang"], *later["target_lang"], *former["target_lang"]]))
         facts = {"group": name, "language": str(code), "measure": unit, "more": BETTER}
-        facts |= {"only_now": len(alone), "only_earlier": len(before)}
-        both = _answered(here, said, heard, f"{heard}_earlier")
-        if len(both):
-            found.append({**_tested(both, said, heard), **facts})
+        facts |= {"only_now": len(later), "only_earlier": len(former)}
+        answered = _answered(common, reference, output, f"{output}_earlier")
+        if len(answered):
+            entries.append({**_tested(answered, reference, output), **facts})
             continue
-        scores = [_score(_answered(rows, said, heard), said, heard) for rows in (before, alone)]
+        scores = [_score(_answered(table, reference, output), reference, output) for table in (former, later)]
         if any(score == score for score in scores):
-            told = {"value_a": scores[0], "value_b": scores[1], "difference": scores[1] - scores[0]}
-            found.append({**facts, **told, "unit": POINTS, "n": 0})
-    return found
+            values = {"value_a": scores[0], "value_b": scores[1], "difference": scores[1] - scores[0]}
+            entries.append({**facts, **values, "unit": POINTS, "n": 0})
+    return entries
 
 
-def _answered(rows: pd.DataFrame, *names: str) -> pd.DataFrame:
-    return rows.dropna(subset=list(names)) if set(names) <= set(rows.columns) else rows.iloc[:0]
+def _answered(rows: pd.DataFrame, *columns: str) -> pd.DataFrame:
+    return rows.dropna(subset=list(columns)) if set(columns) <= set(rows.columns) else rows.iloc[:0]
 
 
-def _tested(both: pd.DataFrame, said: str, heard: str) -> dict[str, Any]:
+def _tested(pairs: pd.DataFrame, reference: str, output: str) -> dict[str, Any]:
     # A repeated text counts as one text: its translations are swapped together.
-    groups = None if both["_block"].is_unique else both["_block"].tolist()
-    sides = {"earlier": both[f"{heard}_earlier"].tolist(), "now": both[heard].tolist()}
-    found = of_study(compare_translations(both[said].tolist(), sides, metrics=["chrf"], groups=groups))
-    return {str(name): value for name, value in found.iloc[0].items()}
+    groups = None if pairs["_block"].is_unique else pairs["_block"].tolist()
+    sides = {"earlier": pairs[f"{output}_earlier"].tolist(), "now": pairs[output].tolist()}
+    difference = of_study(
+        compare_translations(pairs[reference].tolist(), sides, metrics=["chrf"], groups=groups)
+    )
+    return {str(name): value for name, value in difference.iloc[0].items()}
 
 
-def _score(rows: pd.DataFrame, said: str, heard: str) -> float:
+def _score(rows: pd.DataFrame, reference: str, output: str) -> float:
     if not len(rows):
         return float("nan")
-    return score_translations(rows[said].tolist(), rows[heard].tolist(), metrics=["chrf"]).chrf
+    return score_translations(rows[reference].tolist(), rows[output].tolist(), metrics=["chrf"]).chrf

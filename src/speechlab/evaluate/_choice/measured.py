@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from speechlab import batch
 from speechlab.evaluate._arguments import code_or_none, count_of
-from speechlab.evaluate._speech.scorers import kept_answers, opened
+from speechlab.evaluate._speech.scorers import opened, stored_answers
 from speechlab.metrics import speech_measures
 
 if TYPE_CHECKING:
@@ -53,20 +53,20 @@ def voice_keys(table: pd.DataFrame, language: str = "language") -> list[str]:
     return [*(["system"] if "system" in table.columns else []), "voice", language]
 
 
-def _kept(name: str, measure: ClipMeasure, store: Store) -> ClipMeasure:
+def _stored(name: str, measure: ClipMeasure, store: Store) -> ClipMeasure:
     """A measure whose answers are kept by its name and the sound."""
 
     def value(samples: NDArray[np.float32], rate: int) -> float:
         sound = hashlib.sha256(samples.tobytes()).hexdigest()
-        about = {"measure": name, "sound": sound, "sample_rate": rate}
-        asked: list[float] = []
+        request = {"measure": name, "sound": sound, "sample_rate": rate}
+        computed: list[float] = []
 
-        def ask(_: list[int]) -> list[float]:
-            asked.append(measure(samples, rate))
-            return asked
+        def measure_it(_: list[int]) -> list[float]:
+            computed.append(measure(samples, rate))
+            return computed
 
-        (known,) = kept_answers(store, [about], ask)
-        return asked[0] if known is None else known
+        (answer,) = stored_answers(store, [request], measure_it)
+        return computed[0] if answer is None else answer
 
     return value
 
@@ -84,24 +84,29 @@ def measured(
     import pandas as pd
 
     codes = table[language].map(code_or_none)
-    given = table.assign(**{_CODES: codes}).drop(columns=["duration_s"])
+    clips_of_rows = table.assign(**{_CODES: codes}).drop(columns=["duration_s"])
     usable = table["audio"].notna()
-    places = given[usable].groupby(voice_keys(given, language), observed=True).cumcount()
+    places = clips_of_rows[usable].groupby(voice_keys(clips_of_rows, language), observed=True).cumcount()
     first = places.index[places < rated]
-    parts = []
+    tables = []
     place: AbstractContextManager[Store | None] = opened(store) if measures else nullcontext(None)
-    with place as keep, batch.counted(progress, len(given), "quality", unit="clip") as tell:
-        own = {name: _kept(name, measure, keep) for name, measure in measures.items() if keep is not None}
-        for part, with_dnsmos in ((given.loc[first], bool(rated)), (given.drop(index=first), False)):
-            for begin in range(0, len(part), _AT_ONCE):
-                clips = part.iloc[begin : begin + _AT_ONCE]
-                how: Any = {"with_dnsmos": with_dnsmos, "measures": own}
-                parts.append(speech_measures(clips, text=text, language=_CODES, **how))
+    with place as keep, batch.counted(progress, len(clips_of_rows), "quality", unit="clip") as tell:
+        functions = {
+            name: _stored(name, measure, keep) for name, measure in measures.items() if keep is not None
+        }
+        for group, with_dnsmos in (
+            (clips_of_rows.loc[first], bool(rated)),
+            (clips_of_rows.drop(index=first), False),
+        ):
+            for begin in range(0, len(group), _AT_ONCE):
+                clips = group.iloc[begin : begin + _AT_ONCE]
+                options: Any = {"with_dnsmos": with_dnsmos, "measures": functions}
+                tables.append(speech_measures(clips, text=text, language=_CODES, **options))
                 tell(len(clips))
-    found = pd.concat(parts).sort_index()
-    lengths = table["duration_s"].astype("Float64").fillna(found["duration_s"])
-    kept = [name for name in found.columns if name not in {_CODES, "duration_s"}]
-    return found[kept].assign(duration_s=lengths)
+    measures_of_clips = pd.concat(tables).sort_index()
+    lengths = table["duration_s"].astype("Float64").fillna(measures_of_clips["duration_s"])
+    columns = [name for name in measures_of_clips.columns if name not in {_CODES, "duration_s"}]
+    return measures_of_clips[columns].assign(duration_s=lengths)
 
 
 def sounds(table: pd.DataFrame, language: str) -> pd.DataFrame:
@@ -116,7 +121,7 @@ def sounds(table: pd.DataFrame, language: str) -> pd.DataFrame:
     groups = table[table["voice"].notna()].groupby(keys, observed=True)
     names = [name for name in _MEDIANS if name in table.columns]
     names += [name for name in table.columns if str(name).startswith(RATED)]
-    found = groups[names].median()
+    medians = groups[names].median()
     counts = {
         "clipped": (table["clipping_ratio"] > 0).fillna(value=False),
         "truncated": table["truncated_ending"].fillna(value=False),
@@ -125,5 +130,5 @@ def sounds(table: pd.DataFrame, language: str) -> pd.DataFrame:
     if "dnsmos_overall" in table.columns:
         counts["rated"] = table["dnsmos_overall"].notna()
     for name, column in counts.items():
-        found[name] = column.astype("Int64").groupby([table[key] for key in keys], observed=True).sum()
-    return found.reset_index().rename(columns={language: "language"})
+        medians[name] = column.astype("Int64").groupby([table[key] for key in keys], observed=True).sum()
+    return medians.reset_index().rename(columns={language: "language"})

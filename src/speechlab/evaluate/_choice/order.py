@@ -44,44 +44,44 @@ def ordered(table: pd.DataFrame, text: str, language: str) -> Order:
     import pandas as pd
 
     rankings: dict[str, Ranking] = {}
-    parts, notes, unranked = [], [], {}
-    spoken = table[table["voice"].notna() & table[language].map(lambda cell: bool(languages_of(cell)))]
-    spoken = spoken.assign(voice_name=full_names(spoken))
-    for code, part in spoken.groupby(language, observed=True, sort=True):
-        done = ranking_scores(part, text, language, ["voice", "voice_name", "engine"])
-        alive = done[done["errors"].notna()]
-        failed = sorted(set(done["voice_name"]) - set(alive["voice_name"]))
+    ranked, notes, unranked = [], [], {}
+    rows = table[table["voice"].notna() & table[language].map(lambda cell: bool(languages_of(cell)))]
+    rows = rows.assign(voice_name=full_names(rows))
+    for code, group in rows.groupby(language, observed=True, sort=True):
+        scores = ranking_scores(group, text, language, ["voice", "voice_name", "engine"])
+        alive = scores[scores["errors"].notna()]
+        failed = sorted(set(scores["voice_name"]) - set(alive["voice_name"]))
         if not len(alive):
-            reasons = part["error"].dropna().astype(str).value_counts()
+            reasons = group["error"].dropna().astype(str).value_counts()
             why = f"; mostly: {reasons.index[0]:.200}" if len(reasons) else ""
-            unranked[str(code)] = f"all {len(part)} rows failed{why}"
+            unranked[str(code)] = f"all {len(group)} rows failed{why}"
             continue
-        parts.append(alive)
+        ranked.append(alive)
         if failed:
             has = "has" if len(failed) == 1 else "have"
             notes.append(
                 f"{'; '.join(failed)} ({code}) failed on all sentences, and {has} no place in the order."
             )
         try:
-            found = rank(alive, system="voice_name", utterance=text)
+            ranking = rank(alive, system="voice_name", utterance=text)
         except InvalidRequestError:
             why = "no sentence was heard from all voices; run the study again for the rows that failed"
             unranked[str(code)] = why
             continue
-        rankings[str(code)] = found
-        if found.excluded:
-            many = (
-                f"{found.excluded} sentences ({code}) were"
-                if found.excluded > 1
+        rankings[str(code)] = ranking
+        if ranking.excluded:
+            sentences = (
+                f"{ranking.excluded} sentences ({code}) were"
+                if ranking.excluded > 1
                 else f"1 sentence ({code}) was"
             )
             notes.append(
-                f"{many} left out of the order, because not all voices have them; its rates are those of the others. "
-                "The same call asks again for what failed."
+                f"{sentences} left out of the order, because not all voices have them; its rates are those of "
+                "the others. The same call asks again for what failed."
             )
     attribution = None
-    if parts:
-        attribution = attribute(pd.concat(parts), voice="voice_name", utterance=text, engine="engine")
+    if ranked:
+        attribution = attribute(pd.concat(ranked), voice="voice_name", utterance=text, engine="engine")
     return Order(rankings, attribution, notes, unranked)
 
 
@@ -113,12 +113,12 @@ def choices(rankings: dict[str, Ranking], unranked: dict[str, str], speed: pd.Da
 
     rows: list[dict[str, Any]] = []
     for code, ranking in rankings.items():
-        calls = speed[speed["language"] == code].assign(system=lambda rows: rows["voice_name"])
+        timed = speed[speed["language"] == code].assign(system=lambda rows: rows["voice_name"])
         rows.append(
             {
                 "language": code,
                 "order": f"{named(code)}: {ranking.sentence}",
-                **advised(ranking.systems, calls),
+                **advised(ranking.systems, timed),
             }
         )
     rows += [

@@ -50,22 +50,28 @@ def voices_report(
     summary = summary.merge(sounds(table, language), on=voice_keys(summary), how="left")
     summary = _with_order(summary, order)
     choice = _of_services(choices(order.rankings, order.open, _fully_named(speed)), table)
-    pairs = [of_study(one.pairs, language=code) for code, one in order.rankings.items()]
-    found = order.attribution
+    pairs = [of_study(ranking.pairs, language=code) for code, ranking in order.rankings.items()]
+    attribution = order.attribution
     findings = [Finding(row["order"], row["language"], shown="method") for row in choice.to_dict("records")]
-    findings += [Finding(pattern) for pattern in (found.findings if found else ())]
-    named = choice.assign(voice_name=full_names(choice)) if "system" in choice.columns else choice
-    facts |= {"conclusion": answer_of(named.rename(columns={"voice_name": "name"})), "summary": summary}
+    findings += [Finding(pattern) for pattern in (attribution.findings if attribution else ())]
+    named_choice = choice.assign(voice_name=full_names(choice)) if "system" in choice.columns else choice
+    facts |= {
+        "conclusion": answer_of(named_choice.rename(columns={"voice_name": "name"})),
+        "summary": summary,
+    }
     report = speech_report(title, table, text=text, language=language, **facts)
     timed = f"{len(speed)} calls, one at a time, voices in turns" if len(speed) else "not measured"
-    none = pd.DataFrame()
-    more = {"attributed": found.errors if found else none, "variance": found.variance if found else none}
+    empty = pd.DataFrame()
+    tables_of_errors = {
+        "attributed": attribution.errors if attribution else empty,
+        "variance": attribution.variance if attribution else empty,
+    }
     return replace(
         report,
         study="voices",
         findings=tuple(findings),
         differences=pd.concat(pairs, ignore_index=True) if pairs else judge([]),
-        tables={**report.tables, "choice": choice, **more},
+        tables={**report.tables, "choice": choice, **tables_of_errors},
         views=(
             voices_view(summary),
             errors_view(summary),
@@ -73,7 +79,7 @@ def voices_report(
             *load_views(speed),
         ),
         said=speech_methods(
-            title, table, summary, speed, *_done(table, order, compared=any(map(len, pairs)))
+            title, table, summary, speed, *_methods_used(table, order, compared=any(map(len, pairs)))
         ),
         facts={
             **report.facts,
@@ -84,29 +90,32 @@ def voices_report(
     )
 
 
-def _done(table: pd.DataFrame, order: Order, *, compared: bool) -> list[str]:
+def _methods_used(table: pd.DataFrame, order: Order, *, compared: bool) -> list[str]:
     """What the study did besides scoring, for the methods."""
     rated = "dnsmos_overall" in table.columns and table["dnsmos_overall"].notna().any()
-    done = ["loudness", "pitch", *(["dnsmos"] if rated else [])]
+    steps = ["loudness", "pitch", *(["dnsmos"] if rated else [])]
     if order.attribution is not None:
-        parted = order.attribution.variance["sd_utterance"].notna().any()
-        done += ["attribution", *(["variance"] if parted else [])]
-    return [*done, *(["groups", "sign-flip", "holm"] if compared else [])]
+        has_variance = order.attribution.variance["sd_utterance"].notna().any()
+        steps += ["attribution", *(["variance"] if has_variance else [])]
+    return [*steps, *(["groups", "sign-flip", "holm"] if compared else [])]
 
 
 def _with_order(summary: pd.DataFrame, order: Order) -> pd.DataFrame:
     keys = [_WHO, "language"]
     summary = summary.assign(**{_WHO: full_names(summary)})
-    placed = [one.systems[["system", *_RANKED]].assign(language=code) for code, one in order.rankings.items()]
+    placed = [
+        ranking.systems[["system", *_RANKED]].assign(language=code)
+        for code, ranking in order.rankings.items()
+    ]
     empty = pd.DataFrame(columns=[*keys, *_RANKED]).astype({_WHO: "string", "language": "string"})
     ranked = pd.concat(placed).rename(columns={"system": _WHO}) if placed else empty
     out = summary.merge(ranked, on=keys, how="left")
     if order.attribution is None:
         return out.reindex(columns=[*out.columns, *_ATTRIBUTED]).drop(columns=_WHO)
-    found = order.attribution.voices[["voice", "language", *_ATTRIBUTED]]
-    found = found.rename(columns={"voice": _WHO, "language": "_code"})
+    attributed = order.attribution.voices[["voice", "language", *_ATTRIBUTED]]
+    attributed = attributed.rename(columns={"voice": _WHO, "language": "_code"})
     out = out.assign(_code=out["language"].map(code_or_none))
-    return out.merge(found, on=[_WHO, "_code"], how="left").drop(columns=["_code", _WHO])
+    return out.merge(attributed, on=[_WHO, "_code"], how="left").drop(columns=["_code", _WHO])
 
 
 def _fully_named(rows: pd.DataFrame) -> pd.DataFrame:
@@ -119,11 +128,11 @@ def _of_services(choice: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
         return choice
     voices = table[table["voice"].notna()].drop_duplicates(["system", "voice"])
     names = full_names(voices)
-    found = {
+    columns = {
         name: choice["voice_name"].map(dict(zip(names, voices[name], strict=True))).astype("string")
         for name in ("system", "voice_name")
     }
-    return choice.assign(**found)[["language", "system", *choice.columns[1:]]]
+    return choice.assign(**columns)[["language", "system", *choice.columns[1:]]]
 
 
 _PACES = (("morae_per_s", "morae/s"), ("words_per_s", "words/s"), ("characters_per_s", "characters/s"))
@@ -175,10 +184,10 @@ def sound_view(summary: pd.DataFrame, *, timed: bool) -> View:
     """Return the speed and the sound of the voices."""
     columns = [
         *_who(summary),
-        number("first sound (s)", start_column(summary), optional=True, ends=True),
-        number("RTF", "rtf", optional=True, ends=True),
+        number("first sound (s)", start_column(summary), optional=True, with_range=True),
+        number("RTF", "rtf", optional=True, with_range=True),
         number("loudness (LUFS)", "loudness_lufs", ".1f"),
-        Shown("speaking rate", _pace, figure=True),
+        Shown("speaking rate", _speaking_rate, figure=True),
         Shown("silence before, after (s)", _silence, figure=True),
         number("longest pause (s)", "longest_pause_s"),
         number("DNSMOS (1 to 5)", "dnsmos_overall", optional=True),
@@ -197,7 +206,7 @@ def _who(summary: pd.DataFrame) -> list[Shown]:
     return [*sides, text("voice", "voice_name", strong=True), text("language", "language")]
 
 
-def _pace(row: Mapping[Any, Any]) -> str | None:
+def _speaking_rate(row: Mapping[Any, Any]) -> str | None:
     return next((f"{row[name]:.1f} {unit}" for name, unit in _PACES if not is_missing(row.get(name))), None)
 
 
@@ -213,5 +222,5 @@ def _takes(row: Mapping[Any, Any]) -> str | None:
 
 
 def _flags(row: Mapping[Any, Any]) -> str | None:
-    told = [f"{row[name]} {name}" for name in _FLAGS if not is_missing(row.get(name)) and row[name]]
-    return ", ".join(told) or None
+    counts = [f"{row[name]} {name}" for name in _FLAGS if not is_missing(row.get(name)) and row[name]]
+    return ", ".join(counts) or None

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 from speechlab import batch
 from speechlab._brief import briefly
 from speechlab.evaluate._arguments import columns_of, keep_free, whole_number
-from speechlab.evaluate._asked import repeatable
 from speechlab.evaluate._choice.measured import RATED, measured, rated_clips
 from speechlab.evaluate._choice.order import ordered
 from speechlab.evaluate._choice.report import voices_report
 from speechlab.evaluate._made import VOICES
+from speechlab.evaluate._repeat import repeatable
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._round_trip import spoken_and_heard
 from speechlab.evaluate._speech.scorers import named_functions
@@ -113,45 +113,45 @@ def voices(
     services = services_of(lab)
     keep_free(frame, VOICES)
     clock = clock_of(speed, speed_concurrency, "texts for each voice, or 0 for none", progress)
-    rated, own = rated_clips(dnsmos), named_functions(measures, "measures", RATED)
+    rated, functions = rated_clips(dnsmos), named_functions(measures, "measures", RATED)
     takes = whole_number("takes", takes, 1)
-    once = frame[~frame[[language, text]].map(repr).duplicated()]  # cells may be no texts, such as lists
-    cast = cast_of(services, once, voices, language, store, give_up_after_s)
+    sentences = frame[~frame[[language, text]].map(repr).duplicated()]  # cells may be no texts, such as lists
+    cast = cast_of(services, sentences, voices, language, store, give_up_after_s)
     cast = cast._replace(pairs=_named(cast.pairs).assign(take=0, engine=engines_of(cast, engines)))
     running: dict[str, Any] = {"store": store, "give_up_after_s": give_up_after_s}
     running |= {"concurrency": concurrency, "executor": executor}
-    columns = [*once.columns, "take", "engine", *(["system"] if "" not in services else [])]
-    asked: dict[str, Any] = {
+    columns = [*sentences.columns, "take", "engine", *(["system"] if "" not in services else [])]
+    arguments: dict[str, Any] = {
         "recogniser": recogniser,
         "identify": identify,
         "clock": clock,
         "progress": progress,
     }
-    asked |= {"takes": takes, "temperature": temperature, "running": running, "options": options}
-    scored, facts, batches = spoken_and_heard(cast, services, columns, text, language, **asked)
-    told = {
+    arguments |= {"takes": takes, "temperature": temperature, "running": running, "options": options}
+    scored, facts, batches = spoken_and_heard(cast, services, columns, text, language, **arguments)
+    settings = {
         "takes": takes,
         "temperature": temperature,
         "speed": clock[0],
         "dnsmos": rated,
         "identify": identify,
     }
-    record = record_of("voices", store, *batches, **told, **options)
-    table = measured(scored, text, language, rated, stage_of(progress, "quality"), own, store)
+    record = record_of("voices", store, *batches, **settings, **options)
+    table = measured(scored, text, language, rated, stage_of(progress, "quality"), functions, store)
     order = ordered(table, text, language)
     notes = [*order.notes, *facts.pop("notes")]
-    if less := len(frame) - len(once):
-        what = "1 row repeats a sentence" if less == 1 else f"{less} rows repeat sentences"
-        notes.append(f"{what} of the table; each sentence counts once.")
+    if repeats := len(frame) - len(sentences):
+        repeated = "1 row repeats a sentence" if repeats == 1 else f"{repeats} rows repeat sentences"
+        notes.append(f"{repeated} of the table; each sentence counts once.")
     tell_failed(table)
     return Report.of(voices_report(title, table, text, language, order, notes=notes, record=record, **facts))
 
 
 def _named(pairs: pd.DataFrame) -> pd.DataFrame:
     """Add a part of the id to short names that several voices share, because figures identify voices by name."""
-    whose = ["system"] if "system" in pairs.columns else []
-    names = pairs[[*whose, "voice", "voice_name"]].dropna().drop_duplicates()
-    twice = set(names.loc[names.duplicated([*whose, "voice_name"], keep=False), "voice"])
+    keys = ["system"] if "system" in pairs.columns else []
+    names = pairs[[*keys, "voice", "voice_name"]].dropna().drop_duplicates()
+    twice = set(names.loc[names.duplicated([*keys, "voice_name"], keep=False), "voice"])
     if not twice:
         return pairs
     full = pairs["voice_name"] + " [" + pairs["voice"].str[:8] + "]"

@@ -54,17 +54,17 @@ def listening_report(
     answers, listeners = counted(table), listeners_of(table)
     summary, differences = summary_of(answers, method, *drawn), differences_of(answers, method, smallest)
     scale, agreement = scale_of(answers, method, *drawn), agreement_of(answers, method)
-    odd = [name for names in _odd(listeners).values() for name in names]
-    plain = answers[~answers["listener"].isin(odd)]
-    without = differences_of(plain, method, smallest) if odd and len(plain) else None
+    unusual = [name for names in _unusual(listeners).values() for name in names]
+    typical = answers[~answers["listener"].isin(unusual)]
+    without = differences_of(typical, method, smallest) if unusual and len(typical) else None
     simulated = "session" in table and table["session"].astype(str).str.startswith(SIMULATED).any()
-    seen = ["listener", "item", "system", "score", "order", "time_s", "excluded"]
-    seen[3:3] = ["other", "choice"] if method in {"ab", "abx"} else []
-    known = listeners.set_index("listener")["agreement"].dropna()
-    notes = {str(name): f"agreement {value:.2f}" for name, value in known.items()}
+    shown_columns = ["listener", "item", "system", "score", "order", "time_s", "excluded"]
+    shown_columns[3:3] = ["other", "choice"] if method in {"ab", "abx"} else []
+    agreements = listeners.set_index("listener")["agreement"].dropna()
+    notes = {str(name): f"agreement {value:.2f}" for name, value in agreements.items()}
     excluded = int((listeners["excluded"] != "").sum())
     test = "exact binomial, one-sided" if method == "abx" else "Student's t, two-way clustered, two-sided"
-    done = {
+    methods = {
         "listeners": len(differences) > 0,
         "alpha": True,
         "abx": method == "abx",
@@ -94,8 +94,8 @@ def listening_report(
             _listeners_view(listeners, method, agreement, everybody=not findings),
         ),
         drawings=(Drawing("Systems and listeners", "listeners", ("table", "summary"), {"notes": notes}),),
-        shown=ShownRows(options={"columns": seen}),
-        said=methods_of(title, *(name for name, was in done.items() if was)),
+        shown=ShownRows(options={"columns": shown_columns}),
+        said=methods_of(title, *(name for name, applies in methods.items() if applies)),
         facts={
             "speechlab": package_version(),
             "method": method,
@@ -120,11 +120,12 @@ def _systems_view(summary: pd.DataFrame, differences: pd.DataFrame, method: str)
         Shown("p (Holm)", lambda row: p_text(p_of.get(row["system"])), figure=True)
         if method == "abx"
         else Shown(
-            "better than", lambda row: _several([other for one, other in better if one == row["system"]])
+            "better than",
+            lambda row: _several([loser for winner, loser in better if winner == row["system"]]),
         )
     )
     columns = [
-        Shown("pair" if method == "abx" else "system", _named, strong=True),
+        Shown("pair" if method == "abx" else "system", _system_label, strong=True),
         number(METHODS[method].measure, "mean", digits, strong=True),
         Shown("95 % interval", lambda row: interval_text(row["low"], row["high"], digits), figure=True),
         number("median", "median", digits),
@@ -177,9 +178,9 @@ def _listeners_view(listeners: pd.DataFrame, method: str, agreement: float, *, e
         number("minutes", "minutes", ".1f"),
         Shown("excluded", lambda row: row["excluded"] or None, optional=True),
     ]
-    told = "Nobody was excluded, and all finished. " if everybody else ""
+    completeness = "Nobody was excluded, and all finished. " if everybody else ""
     alpha = "–" if math.isnan(agreement) else f"{agreement:.2f}"
-    note = f"{told}Agreement with the mean of the others; Krippendorff's alpha of all: {alpha}."
+    note = f"{completeness}Agreement with the mean of the others; Krippendorff's alpha of all: {alpha}."
     return View.of("Listeners", columns, listeners, note)
 
 
@@ -192,7 +193,7 @@ def _passed(row: Mapping[Any, Any]) -> str | None:
     return f"{row['checks'] - row['checks_failed']} of {row['checks']}" if row["checks"] else None
 
 
-def _named(row: Mapping[Any, Any]) -> str:
+def _system_label(row: Mapping[Any, Any]) -> str:
     return f"{row['system']}" if row["role"] == "test" else f"{row['system']} ({row['role']})"
 
 
@@ -202,12 +203,12 @@ def _more(row: Mapping[Any, Any]) -> str:
         return "two listeners and two items at least"
     if 0 in (listeners, items):
         return "nothing"
-    ways = [
+    options = [
         f"{value:.0f} {name}"
         for value, name in ((listeners, "listeners"), (items, "items"))
         if value < math.inf
     ]
-    return " or ".join(ways) or "more listeners and more items"
+    return " or ".join(options) or "more listeners and more items"
 
 
 _FEWEST = 6
@@ -229,52 +230,52 @@ def listening_answer(
     if not len(differences):
         return Conclusion("One system has nothing to be compared with.", "Give two or more.")
     tested = [str(name) for name in summary[summary["role"] == "test"]["system"]]
-    odd = _odd_words(listeners)
+    remark = _unusual_words(listeners)
 
     def answer(pairs: pd.DataFrame) -> Conclusion:
-        return _heard(pairs, who) if method == "abx" else _preferred(method, pairs, tested, who)
+        return _abx_answer(pairs, who) if method == "abx" else _preferred(method, pairs, tested, who)
 
-    found = answer(differences)
+    conclusion = answer(differences)
     if without is not None and len(without):
-        odd += f" Without them: {answer(without).text}"
-    return Conclusion(found.text, f"{found.certainty}{odd}".strip())
+        remark += f" Without them: {answer(without).text}"
+    return Conclusion(conclusion.text, f"{conclusion.certainty}{remark}".strip())
 
 
 def _preferred(method: str, pairs: pd.DataFrame, systems: list[str], noun: str) -> Conclusion:
     """Compare the best system with the next one."""
     best, second = systems[0], systems[1]
     rows = pairs.to_dict("records")
-    own = [row for row in rows if {row["a"], row["b"]} == {best, second}]
-    if not own:  # pairs that nobody heard in one question
+    of_both = [row for row in rows if {row["a"], row["b"]} == {best, second}]
+    if not of_both:  # pairs that nobody heard in one question
         return Conclusion(
             f"{best} and {second} were not compared with each other.", "Their means are in the table."
         )
-    row = own[0]
-    who = _who(row, noun)
-    sign = 1 if row["b"] == best else -1
+    pair = of_both[0]
+    who = _who(pair, noun)
+    sign = 1 if pair["b"] == best else -1
     digits = METHODS[method].digits
     points = "of preference" if method == "ab" else "points"
-    gap = f"{sign * row['difference']:.{digits}f} {points}"
-    ends = sorted((sign * row["low"], sign * row["high"]))
-    span = interval_text(ends[0], ends[1], f".{digits}f")
+    gap = f"{sign * pair['difference']:.{digits}f} {points}"
+    bounds = sorted((sign * pair["low"], sign * pair["high"]))
+    span = interval_text(bounds[0], bounds[1], f".{digits}f")
     gap = f"{gap}, 95 % interval {span}" if span else gap
-    if row["verdict"] != ALIKE:
-        others = pairs[(pairs["a"] == best) | (pairs["b"] == best)]
-        rest = int((others["verdict"] == ALIKE).sum())
-        more = f" Against {rest} of the others it is not shown to be better." if rest else ""
+    if pair["verdict"] != ALIKE:
+        comparisons = pairs[(pairs["a"] == best) | (pairs["b"] == best)]
+        open_count = int((comparisons["verdict"] == ALIKE).sum())
+        more = f" Against {open_count} of the others it is not shown to be better." if open_count else ""
         return Conclusion(
             f"{best} is preferred to {second} by {who} ({gap}).",
-            f"That is beyond chance, {p_words(row['p_holm'])}.{more}",
+            f"That is beyond chance, {p_words(pair['p_holm'])}.{more}",
         )
-    few = min(row["listeners"], row["items"]) < _FEWEST
-    what = f"{who[:1].upper()}{who[1:]} cannot tell {best} from {second}."
-    if few:
+    small = min(pair["listeners"], pair["items"]) < _FEWEST
+    verdict = f"{who[:1].upper()}{who[1:]} cannot tell {best} from {second}."
+    if small:
         return Conclusion(
-            what, f"No difference, however clear, shows with fewer than {_FEWEST} listeners or items."
+            verdict, f"No difference, however clear, shows with fewer than {_FEWEST} listeners or items."
         )
-    told = f"{best} is ahead by {gap}, which may be chance ({p_words(row['p_holm'])}).{_needed(row)}"
+    margin = f"{best} is ahead by {gap}, which may be chance ({p_words(pair['p_holm'])}).{_needed(pair)}"
     behind = [name for name in systems[2:] if _beaten(name, (best, second), rows)]
-    return Conclusion(what, f"Both are preferred to {listed(behind)}. {told}" if behind else told)
+    return Conclusion(verdict, f"Both are preferred to {listed(behind)}. {margin}" if behind else margin)
 
 
 def _beaten(name: str, leaders: tuple[str, str], rows: list[dict[Hashable, Any]]) -> bool:
@@ -285,15 +286,15 @@ def _beaten(name: str, leaders: tuple[str, str], rows: list[dict[Hashable, Any]]
     return len(verdicts) == len(leaders) and ALIKE not in verdicts
 
 
-def _heard(pairs: pd.DataFrame, noun: str) -> Conclusion:
+def _abx_answer(pairs: pd.DataFrame, noun: str) -> Conclusion:
     rows = sorted(pairs.to_dict("records"), key=lambda row: float(row["p_holm"]))
     first = rows[0]
     names = f"{first['a']} and {first['b']}"
     right = f"{0.5 + first['difference']:.0%} right, {p_words(first['p_holm'])}"
     who = _who(first, noun)
     if first["verdict"] != ALIKE:
-        heard = sum(row["verdict"] != ALIKE for row in rows)
-        more = f" Of {len(rows)} pairs, {heard} are told apart." if len(rows) > 1 else ""
+        told_apart = sum(row["verdict"] != ALIKE for row in rows)
+        more = f" Of {len(rows)} pairs, {told_apart} are told apart." if len(rows) > 1 else ""
         return Conclusion(
             f"{who[:1].upper()}{who[1:]} hear a difference between {names} ({right}).", more.strip()
         )
@@ -316,7 +317,7 @@ def _needed(row: Mapping[Hashable, Any]) -> str:
     return f" About {more:.0f} more listeners would find a difference that matters."
 
 
-def _odd(listeners: pd.DataFrame) -> dict[str, list[str]]:
+def _unusual(listeners: pd.DataFrame) -> dict[str, list[str]]:
     """Listeners who gave nearly always the same answer, or turned the scale around, by what they did."""
     if not len(listeners):
         return {}
@@ -324,16 +325,16 @@ def _odd(listeners: pd.DataFrame) -> dict[str, list[str]]:
     if not len(enough):
         return {}
     straight, turned = enough["same_answer"] >= _STRAIGHT, enough["agreement"] <= -0.5
-    found = {
+    reasons = {
         "gave nearly always the same answer": enough.loc[straight, "listener"].tolist(),
         "answered as if the scale were turned": enough.loc[turned & ~straight, "listener"].tolist(),
     }
-    return {what: names for what, names in found.items() if names}
+    return {what: names for what, names in reasons.items() if names}
 
 
-def _odd_words(listeners: pd.DataFrame) -> str:
-    told = [f"{_names(names)} {what}" for what, names in _odd(listeners).items()]
-    return f" {'; '.join(told)}." if told else ""
+def _unusual_words(listeners: pd.DataFrame) -> str:
+    clauses = [f"{_names(names)} {what}" for what, names in _unusual(listeners).items()]
+    return f" {'; '.join(clauses)}." if clauses else ""
 
 
 def _names(listeners: list[str]) -> str:

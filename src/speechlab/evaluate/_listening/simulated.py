@@ -64,22 +64,24 @@ def simulated_listeners(
     Raises:
         InvalidRequestError: An option is out of range, a system has no score, or the test is not a MOS test.
     """
-    read, means = _checked(key, scores)
+    plan, means = _checked(key, scores)
     listeners = whole_number("listeners", listeners, 1, _MAX_LISTENERS)
     spread = _spread(listener_sd, item_sd, answer_sd)
     random = np.random.default_rng(whole_number("seed", seed))
-    names = [f"simulated {one + 1:0{len(str(listeners))}}" for one in range(listeners)]
-    tested = [trial for trial in read.trials if trial.role == "test"]
-    made = _drawn(tested, means, listeners, spread, random)
-    told = ", ".join(f"{system} {mean:g}" for system, mean in means.items())
+    names = [f"simulated {listener + 1:0{len(str(listeners))}}" for listener in range(listeners)]
+    tested = [trial for trial in plan.trials if trial.role == "test"]
+    ratings_of = _drawn(tested, means, listeners, spread, random)
+    means_text = ", ".join(f"{system} {mean:g}" for system, mean in means.items())
     sds = "listeners {:g}, items {:g}, answers {:g}".format(*spread)
-    session = f"{SIMULATED}true scores {told}; standard deviations of {sds}; seed {seed}"
-    common = {"question": read.question, "position": 1, "time_s": 0.0, "plays": 0, "method": read.method}
-    common |= {"test": read.test, "session": session, "finished": True, "other": None, "choice": None}
+    session = f"{SIMULATED}true scores {means_text}; standard deviations of {sds}; seed {seed}"
+    common = {"question": plan.question, "position": 1, "time_s": 0.0, "plays": 0, "method": plan.method}
+    common |= {"test": plan.test, "session": session, "finished": True, "other": None, "choice": None}
     rows = []
     for person, name in enumerate(names):
-        ratings = iter(made[person].tolist())
-        for order, trial in enumerate((one for one in read.trials if one.role != "training"), 1):
+        ratings = iter(ratings_of[person].tolist())
+        for order, trial in enumerate(
+            (listener for listener in plan.trials if listener.role != "training"), 1
+        ):
             (system,) = trial.sounds.values()
             check = trial.role == "check"
             facts = {
@@ -130,7 +132,7 @@ def listening_power(
     Raises:
         InvalidRequestError: As for :func:`simulated_listeners`.
     """
-    read, means = _checked(key, scores)
+    plan, means = _checked(key, scores)
     counts = [listeners] if is_whole_number(listeners) else listeners
     if not isinstance(counts, Iterable) or not (counts := list(counts)):
         raise refused("listeners", listeners, "a number of listeners, or several")
@@ -138,39 +140,39 @@ def listening_power(
     tests = whole_number("tests", tests, 20, _MAX_TESTS)
     spread = _spread(listener_sd, item_sd, answer_sd)
     random = np.random.default_rng(whole_number("seed", seed))
-    asked = [trial for trial in read.trials if trial.role == "test"]
-    items = len({trial.item for trial in asked})
+    trials = [trial for trial in plan.trials if trial.role == "test"]
+    items = len({trial.item for trial in trials})
     rows = []
     for count in counts:
-        found = dict.fromkeys((frozenset(pair) for pair in combinations(means, 2)), 0)
-        table = _asked(asked, count)
+        hits = dict.fromkeys((frozenset(pair) for pair in combinations(means, 2)), 0)
+        table = _blank_answers(trials, count)
         for _ in range(tests):
-            table["score"] = _drawn(asked, means, count, spread, random).ravel()
-            pairs = differences_of(table, read.method, METHODS[read.method].smallest)
-            for one, other in pairs.loc[pairs["verdict"] == BETTER, ["b", "a"]].itertuples(index=False):
-                found[frozenset((one, other))] += means[one] >= means[other]
-        for one, other in combinations(sorted(means, key=lambda name: -means[name]), 2):
-            share = found[frozenset((one, other))] / tests
-            rows.append((count, items, other, one, means[one] - means[other], share, tests))
+            table["score"] = _drawn(trials, means, count, spread, random).ravel()
+            pairs = differences_of(table, plan.method, METHODS[plan.method].smallest)
+            for better, worse in pairs.loc[pairs["verdict"] == BETTER, ["b", "a"]].itertuples(index=False):
+                hits[frozenset((better, worse))] += means[better] >= means[worse]
+        for better, worse in combinations(sorted(means, key=lambda name: -means[name]), 2):
+            share = hits[frozenset((better, worse))] / tests
+            rows.append((count, items, worse, better, means[better] - means[worse], share, tests))
     return pd.DataFrame(rows, columns=["listeners", "items", "a", "b", "difference", "found", "tests"])
 
 
-def told_of_simulated(table: pd.DataFrame) -> list[str]:
+def simulated_sentences(table: pd.DataFrame) -> list[str]:
     """Say which listeners do not exist, and the model that their answers were drawn from."""
-    made = table[table["session"].str.startswith(SIMULATED)]
-    if not len(made):
+    simulated = table[table["session"].str.startswith(SIMULATED)]
+    if not len(simulated):
         return []
-    count, of = made["listener"].nunique(), table["listener"].nunique()
-    models = "; and ".join(model.removeprefix(SIMULATED) for model in made["session"].unique())
-    return [f"{count} of {of} listeners are simulated, so that nobody heard what they rate ({models})"]
+    count, total = simulated["listener"].nunique(), table["listener"].nunique()
+    models = "; and ".join(model.removeprefix(SIMULATED) for model in simulated["session"].unique())
+    return [f"{count} of {total} listeners are simulated, so that nobody heard what they rate ({models})"]
 
 
-def _asked(trials: list[KeyTrial], count: int) -> pd.DataFrame:
+def _blank_answers(trials: list[KeyTrial], count: int) -> pd.DataFrame:
     """The table of tests without their scores, in the order of :func:`_drawn`."""
     systems = [next(iter(trial.sounds.values())) for trial in trials]
     return pd.DataFrame(
         {
-            "listener": np.repeat([str(one) for one in range(count)], len(trials)),
+            "listener": np.repeat([str(listener) for listener in range(count)], len(trials)),
             "item": [trial.item for trial in trials] * count,
             "system": systems * count,
             "role": "test",
@@ -198,32 +200,32 @@ def _drawn(
 
 
 def _checked(key: Any, scores: object) -> tuple[ListeningKey, dict[str, float]]:
-    read = read_key(key)
-    if read is None:
+    plan = read_key(key)
+    if plan is None:
         raise refused("key", key, "a ListeningTest, or its key")
-    if read.method != "mos":
+    if plan.method != "mos":
         message = (
-            f"answers are simulated for MOS tests, and this one is {read.method!r}; make it with method='mos'"
+            f"answers are simulated for MOS tests, and this one is {plan.method!r}; make it with method='mos'"
         )
         raise InvalidRequestError(message, parameter="key")
     if not isinstance(scores, Mapping):
         raise refused("scores", scores, "a mapping of systems to their true scores")
-    missing = [name for name in read.systems if name not in scores]
-    if missing or len(scores) > len(read.systems):
-        message = f"scores are of {list(scores)!r}, and the test has the systems {read.systems!r}; give one for each"
+    absent = [name for name in plan.systems if name not in scores]
+    if absent or len(scores) > len(plan.systems):
+        message = f"scores are of {list(scores)!r}, and the test has the systems {plan.systems!r}; give one for each"
         raise InvalidRequestError(message, parameter="scores")
     low, high = METHODS["mos"].ratings or (1, 5)
-    for name in read.systems:
+    for name in plan.systems:
         if not is_number(scores[name]) or not low <= scores[name] <= high:
             raise refused("scores", scores[name], f"for {name!r} a number from {low} to {high}")
-    if not any(trial.role == "test" for trial in read.trials):
+    if not any(trial.role == "test" for trial in plan.trials):
         raise InvalidRequestError("the test has no question that counts", parameter="key")
-    return read, {name: float(scores[name]) for name in read.systems}
+    return plan, {name: float(scores[name]) for name in plan.systems}
 
 
 def _spread(listener_sd: float, item_sd: float, answer_sd: float) -> tuple[float, float, float]:
-    given = {"listener_sd": listener_sd, "item_sd": item_sd, "answer_sd": answer_sd}
-    for name, value in given.items():
+    spreads = {"listener_sd": listener_sd, "item_sd": item_sd, "answer_sd": answer_sd}
+    for name, value in spreads.items():
         if not is_number(value) or not 0 <= value <= 4:
             raise refused(name, value, "a number from 0 to 4")
     return float(listener_sd), float(item_sd), float(answer_sd)

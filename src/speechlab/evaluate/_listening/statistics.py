@@ -79,24 +79,24 @@ def two_way(
         items: Number of each answer's item, shape (answers,).
         level: Confidence level of the interval.
     """
-    codes = [np.unique(one, return_inverse=True)[1] for one in (listeners, items)]
-    counts = [int(one.max()) + 1 if len(one) else 0 for one in codes]
+    codes = [np.unique(numbers, return_inverse=True)[1] for numbers in (listeners, items)]
+    counts = [int(numbers.max()) + 1 if len(numbers) else 0 for numbers in codes]
     fewest = min(counts)
     nan = math.nan
     if fewest < 2:
         return TwoWay(mean, nan, nan, nan, nan, nan, nan, nan, *counts)
     cells = codes[0] * counts[1] + codes[1]
-    by_listener, by_item, by_cell = (_clustered(shares, one) for one in (*codes, cells))
+    by_listener, by_item, by_cell = (_clustered(shares, numbers) for numbers in (*codes, cells))
     variance = max(by_listener + by_item - by_cell, by_listener, by_item)
-    parts = _components(by_listener, by_item, by_cell, *counts)
+    components = _components(by_listener, by_item, by_cell, *counts)
     least = 2.0 ** (1 - fewest)
     if variance <= 1e-18:
         p = 1.0 if abs(mean) < 1e-12 else least
-        return TwoWay(mean, nan, nan, p, 0.0, *parts, *counts)
+        return TwoWay(mean, nan, nan, p, 0.0, *components, *counts)
     deviation = math.sqrt(variance)
     p = max(student_p(mean / deviation, fewest - 1), least)
     half = student_quantile(1 - level, fewest - 1) * deviation
-    return TwoWay(mean, mean - half, mean + half, min(p, 1.0), deviation, *parts, *counts)
+    return TwoWay(mean, mean - half, mean + half, min(p, 1.0), deviation, *components, *counts)
 
 
 def _clustered(shares: NDArray[np.float64], codes: NDArray[np.int64]) -> float:
@@ -110,11 +110,11 @@ def _components(
     by_listener: float, by_item: float, by_cell: float, listeners: int, items: int
 ) -> tuple[float, float, float]:
     """Solve the three variances ``a/L + e/LI``, ``b/I + e/LI`` and ``(a + b + e)/LI`` for their components."""
-    rest = 1 - 1 / listeners - 1 / items
+    factor = 1 - 1 / listeners - 1 / items
     total = listeners * items * by_cell
-    if rest <= 0:
+    if factor <= 0:
         return 0.0, 0.0, total
-    error = max((total - listeners * by_listener - items * by_item) / rest, 0.0)
+    error = max((total - listeners * by_listener - items * by_item) / factor, 0.0)
     listener = max(listeners * by_listener - error / items, 0.0)
     return listener, max(items * by_item - error / listeners, 0.0), error
 
@@ -154,8 +154,8 @@ def two_way_bootstrap(
     random = np.random.default_rng(seed)
     drawn = [random.multinomial(n, np.full(n, 1 / n), size=draws).astype(np.float64) for n in shape]
     total = ((drawn[0] @ counts) * drawn[1]).sum(1)
-    found = ((drawn[0] @ sums) * drawn[1]).sum(1)
-    means = found[total > 0] / total[total > 0]
+    weighted = ((drawn[0] @ sums) * drawn[1]).sum(1)
+    means = weighted[total > 0] / total[total > 0]
     fewest = min(shape)
     wider = student_quantile(1 - level, fewest - 1) * math.sqrt(fewest / (fewest - 1))
     tail = 0.5 * math.erfc(wider / math.sqrt(2))
@@ -163,10 +163,10 @@ def two_way_bootstrap(
     return float(low), float(high)
 
 
-def detectable(found: TwoWay) -> float:
+def detectable(estimate: TwoWay) -> float:
     """Return the smallest difference that a test of this size finds with a power of 80 % at 5 %; NaN if none."""
-    fewest = min(found.listeners, found.items)
-    return _width(fewest) * found.deviation if fewest >= _FEWEST and found.deviation else math.nan
+    fewest = min(estimate.listeners, estimate.items)
+    return _width(fewest) * estimate.deviation if fewest >= _FEWEST and estimate.deviation else math.nan
 
 
 def _width(fewest: int) -> float:
@@ -174,62 +174,67 @@ def _width(fewest: int) -> float:
     return student_quantile(0.05, fewest - 1) + student_quantile(2 * (1 - _FOUND), fewest - 1)
 
 
-def more_needed(found: TwoWay, smallest: float) -> tuple[float, float]:
+def more_needed(estimate: TwoWay, smallest: float) -> tuple[float, float]:
     """Return the number of further listeners, or of further items, for a power of 80 % at the 5 % level."""
-    if math.isnan(found.deviation):
+    if math.isnan(estimate.deviation):
         return math.nan, math.nan
 
-    def more(own: float, other: float, have: int, others: int) -> float:
-        if others < _FEWEST:
+    def more(variance: float, crossed: float, present: int, crossed_count: int) -> float:
+        if crossed_count < _FEWEST:
             return math.inf
 
         def needed(count: int) -> float:
-            room = (smallest / _width(min(count, others))) ** 2 - other / others
-            return (own + found.by_answer / others) / room if room > 0 else math.inf
+            room = (smallest / _width(min(count, crossed_count))) ** 2 - crossed / crossed_count
+            return (variance + estimate.by_answer / crossed_count) / room if room > 0 else math.inf
 
-        least = needed(others)  # beyond the number of the others, further ones add no precision
+        least = needed(crossed_count)  # beyond the number of the others, further ones add no precision
         if math.isinf(least):
             return math.inf
         count = max(math.ceil(least), _FEWEST)
-        while count < others and count < needed(count):
+        while count < crossed_count and count < needed(count):
             count += 1
-        return max(count - have, 0)
+        return max(count - present, 0)
 
-    listeners = more(found.by_listener, found.by_item, found.listeners, found.items)
-    return listeners, more(found.by_item, found.by_listener, found.items, found.listeners)
+    listeners = more(estimate.by_listener, estimate.by_item, estimate.listeners, estimate.items)
+    return listeners, more(estimate.by_item, estimate.by_listener, estimate.items, estimate.listeners)
 
 
-def binomial_p(right: int, asked: int) -> float:
+def binomial_p(right: int, answers: int) -> float:
     """Return the exact one-sided p-value of at least this number of right answers if all are guessed."""
-    return sum(math.comb(asked, one) for one in range(right, asked + 1)) / 2**asked if asked else math.nan
+    return (
+        sum(math.comb(answers, count) for count in range(right, answers + 1)) / 2**answers
+        if answers
+        else math.nan
+    )
 
 
-def guesses_told_apart(asked: int) -> float:
+def guesses_told_apart(answers: int) -> float:
     """Return about the share of right answers above one half that the exact test finds with a power of 80 %."""
-    return (_ONE_SIDED + _POWER) * 0.5 / math.sqrt(asked)
+    return (_ONE_SIDED + _POWER) * 0.5 / math.sqrt(answers)
 
 
 def answers_needed(above: float) -> int:
     """Return the number of answers for a power of 80 % of the exact binomial test at 5 %."""
     spread = _ONE_SIDED * 0.5 + _POWER * math.sqrt(0.25 - above**2)
-    asked = max(math.ceil((spread / above) ** 2), 5)
-    while asked < _EXACT and _power(asked, 0.5 + above) < _FOUND:
-        asked += 1
-    return asked
+    answers = max(math.ceil((spread / above) ** 2), 5)
+    while answers < _EXACT and _power(answers, 0.5 + above) < _FOUND:
+        answers += 1
+    return answers
 
 
-def _power(asked: int, share: float) -> float:
+def _power(answers: int, share: float) -> float:
     """The power of the exact binomial test for a share of right answers."""
-    right = next(one for one in range(asked // 2, asked + 2) if binomial_p(one, asked) < 0.05)
+    right = next(count for count in range(answers // 2, answers + 2) if binomial_p(count, answers) < 0.05)
     if share >= 1:
-        return float(right <= asked)
+        return float(right <= answers)
     logs = math.log(share), math.log(1 - share)
-    ways = [
-        math.lgamma(asked + 1) - math.lgamma(one + 1) - math.lgamma(asked - one + 1)
-        for one in range(asked + 1)
+    logs_of_ways = [
+        math.lgamma(answers + 1) - math.lgamma(count + 1) - math.lgamma(answers - count + 1)
+        for count in range(answers + 1)
     ]
     return sum(
-        math.exp(ways[one] + one * logs[0] + (asked - one) * logs[1]) for one in range(right, asked + 1)
+        math.exp(logs_of_ways[count] + count * logs[0] + (answers - count) * logs[1])
+        for count in range(right, answers + 1)
     )
 
 
@@ -243,19 +248,19 @@ def krippendorff_alpha(values: NDArray[np.float64], scale: str) -> float:
         values: Ratings, shape (raters, units); NaN for missing ones.
         scale: ``"nominal"``, ``"ordinal"`` or ``"interval"``.
     """
-    known = ~np.isnan(values)
-    kinds, codes = np.unique(values[known], return_inverse=True)
+    rated_cells = ~np.isnan(values)
+    kinds, codes = np.unique(values[rated_cells], return_inverse=True)
     counts = np.zeros((values.shape[1], len(kinds)))
-    np.add.at(counts, (np.nonzero(known)[1], codes), 1.0)
+    np.add.at(counts, (np.nonzero(rated_cells)[1], codes), 1.0)
     counts = counts[counts.sum(1) > 1]
     if not len(counts):
         return math.nan
     rated = counts.sum(1)
-    seen = (counts.T / (rated - 1)) @ counts - np.diag((counts / (rated - 1)[:, None]).sum(0))
-    totals = seen.sum(1)
+    observed = (counts.T / (rated - 1)) @ counts - np.diag((counts / (rated - 1)[:, None]).sum(0))
+    totals = observed.sum(1)
     distance = _distances(kinds, totals, scale)
     expected = (np.outer(totals, totals) * distance).sum() / (totals.sum() - 1)
-    return float(1 - (seen * distance).sum() / expected) if expected > 0 else math.nan
+    return float(1 - (observed * distance).sum() / expected) if expected > 0 else math.nan
 
 
 def _distances(kinds: NDArray[np.float64], totals: NDArray[np.float64], scale: str) -> NDArray[np.float64]:

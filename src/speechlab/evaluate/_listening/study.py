@@ -9,7 +9,7 @@ from speechlab._brief import briefly
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._arguments import whole_number
 from speechlab.evaluate._listening.report import listening_report
-from speechlab.evaluate._listening.simulated import told_of_simulated
+from speechlab.evaluate._listening.simulated import simulated_sentences
 from speechlab.evaluate._listening.summary import (
     counted,
     screened,
@@ -71,24 +71,24 @@ def listening(
         "draws": whole_number("draws", draws, 100, 100_000),
         "seed": whole_number("seed", seed),
     }
-    read = read_key(key)
-    table = tidy_answers(answers, read)
+    plan = read_key(key)
+    table = tidy_answers(answers, plan)
     method = _method(table)
     largest = METHODS[method].largest
     if smallest is not None and (not is_number(smallest) or not 0 < smallest <= largest):
         raise refused("smallest", smallest, f"a difference above 0, and of this test {largest:g} at most")
-    simulated = told_of_simulated(table)
-    table, told = screened(table, max_failed_checks)
-    told = [*simulated, *told]
+    simulated = simulated_sentences(table)
+    table, sentences = screened(table, max_failed_checks)
+    sentences = [*simulated, *sentences]
     if not len(counted(table)):
-        reasons = "; ".join(told) or "nobody has answered yet"
+        reasons = "; ".join(sentences) or "nobody has answered yet"
         if table["excluded"].str.startswith("attention").any():
             reasons += f"; give a max_failed_checks above {max_failed_checks} to count them all the same"
         raise InvalidRequestError(f"no answer counts: {reasons}", parameter="answers")
     matters = float(smallest or METHODS[method].smallest)
-    record = _record(table, read, smallest=matters, **settings)
-    named = title or (read.title if read else "") or "Listening test"
-    return Report.of(listening_report(named, table, tuple(map(Finding, told)), record))
+    record = _record(table, plan, smallest=matters, **settings)
+    heading = title or (plan.title if plan else "") or "Listening test"
+    return Report.of(listening_report(heading, table, tuple(map(Finding, sentences)), record))
 
 
 def _record(table: pd.DataFrame, key: ListeningKey | None, **settings: Any) -> dict[str, Any]:
@@ -130,10 +130,10 @@ def listening_answers(answers: Any, key: Any = None) -> pd.DataFrame:
 def _method(table: pd.DataFrame) -> str:
     if not len(table):
         raise InvalidRequestError("nobody has answered yet", parameter="answers")
-    for name, what in (("method", "methods"), ("test", "tests")):
-        found = table[name].unique()
-        if len(found) > 1:
-            message = f"the answers are of {len(found)} {what}: {', '.join(map(repr, found[:5]))}; give those of one"
+    for name, noun in (("method", "methods"), ("test", "tests")):
+        cells = table[name].unique()
+        if len(cells) > 1:
+            message = f"the answers are of {len(cells)} {noun}: {', '.join(map(repr, cells[:5]))}; give those of one"
             raise InvalidRequestError(message, parameter="answers")
     method = str(table["method"].iloc[0])
     if method not in METHODS:

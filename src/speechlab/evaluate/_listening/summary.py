@@ -53,16 +53,25 @@ def summary_of(table: pd.DataFrame, method: str, draws: int, seed: int) -> pd.Da
             system=scores["system"].astype(text_dtype()) + " or " + scores["other"].astype(text_dtype())
         )
     rows = []
-    for system, part in scores.groupby("system", sort=False):
-        values, listeners, items = part["score"].to_numpy(), _codes(part["listener"]), _codes(part["item"])
+    for system, group in scores.groupby("system", sort=False):
+        values, listeners, items = group["score"].to_numpy(), _codes(group["listener"]), _codes(group["item"])
         low, high = two_way_bootstrap(values, listeners, items, level=_LEVEL, draws=draws, seed=seed)
-        counts = len(part), part["listener"].nunique(), part["item"].nunique()
+        counts = len(group), group["listener"].nunique(), group["item"].nunique()
         median = float(np.median(values))
         rows.append(
-            (system, part["role"].iloc[0], METHODS[method].measure, values.mean(), low, high, median, *counts)
+            (
+                system,
+                group["role"].iloc[0],
+                METHODS[method].measure,
+                values.mean(),
+                low,
+                high,
+                median,
+                *counts,
+            )
         )
-    made = pd.DataFrame(rows, columns=list(_SUMMARY))
-    return made.sort_values("mean", ascending=False, kind="stable", ignore_index=True)
+    table = pd.DataFrame(rows, columns=list(_SUMMARY))
+    return table.sort_values("mean", ascending=False, kind="stable", ignore_index=True)
 
 
 def differences_of(table: pd.DataFrame, method: str, smallest: float) -> pd.DataFrame:
@@ -83,63 +92,66 @@ def _compared(table: pd.DataFrame, method: str) -> list[tuple[str, str, pd.DataF
         pairs = table.groupby(
             [table["system"].astype(text_dtype()), table["other"].astype(text_dtype())], sort=False
         )
-        return [(str(first), str(second), part) for (first, second), part in pairs]
+        return [(str(first), str(second), group) for (first, second), group in pairs]
     tested = table[table["role"] == "test"]
     systems = tested.groupby("system")["score"].mean().sort_values(ascending=False, kind="stable").index
     return [
-        (one, other, tested[tested["system"].isin([one, other])]) for one, other in combinations(systems, 2)
+        (first, second, tested[tested["system"].isin([first, second])])
+        for first, second in combinations(systems, 2)
     ]
 
 
-def _difference(part: pd.DataFrame, first: str) -> tuple[float, NDArray[np.float64]]:
+def _difference(answers: pd.DataFrame, first: str) -> tuple[float, NDArray[np.float64]]:
     """Return the difference of the means of two systems, and the contribution of each answer to it."""
-    score, own = part["score"].to_numpy(), (part["system"] == first).to_numpy()
-    means = score[own].mean(), score[~own].mean()
-    shares = np.where(own, (score - means[0]) / own.sum(), -(score - means[1]) / (~own).sum())
+    score, is_first = answers["score"].to_numpy(), (answers["system"] == first).to_numpy()
+    means = score[is_first].mean(), score[~is_first].mean()
+    shares = np.where(is_first, (score - means[0]) / is_first.sum(), -(score - means[1]) / (~is_first).sum())
     return float(means[0] - means[1]), shares
 
 
-def _rated(first: str, second: str, part: pd.DataFrame, method: str, smallest: float) -> dict[str, Any]:
+def _rated(first: str, second: str, answers: pd.DataFrame, method: str, smallest: float) -> dict[str, Any]:
     """Return how much better the first of two systems is than the second."""
     if method == "ab":
-        mean = float(part["score"].mean())
-        shares, values = (part["score"].to_numpy() - mean) / len(part), {}
+        mean = float(answers["score"].mean())
+        shares, values = (answers["score"].to_numpy() - mean) / len(answers), {}
     else:
-        mean, shares = _difference(part, first)
-        means = part.groupby(part["system"].astype(str))["score"].mean()
+        mean, shares = _difference(answers, first)
+        means = answers.groupby(answers["system"].astype(str))["score"].mean()
         values = {"value_a": means[second], "value_b": means[first]}
-    found = two_way(mean, shares, _codes(part["listener"]), _codes(part["item"]), _LEVEL)
-    listeners, items = more_needed(found, smallest)
-    more = {"detectable": detectable(found), "more_listeners": listeners, "more_items": items}
-    test = {"p": found.p, "test": "Student's t, two-way clustered"}
-    return {"a": second, "b": first, **values, **_facts(found, part, method), **test, **more}
+    estimate = two_way(mean, shares, _codes(answers["listener"]), _codes(answers["item"]), _LEVEL)
+    listeners, items = more_needed(estimate, smallest)
+    outlook = {"detectable": detectable(estimate), "more_listeners": listeners, "more_items": items}
+    test = {"p": estimate.p, "test": "Student's t, two-way clustered"}
+    return {"a": second, "b": first, **values, **_facts(estimate, answers, method), **test, **outlook}
 
 
-def _told_apart(first: str, second: str, part: pd.DataFrame, smallest: float) -> dict[str, Any]:
+def _told_apart(first: str, second: str, answers: pd.DataFrame, smallest: float) -> dict[str, Any]:
     """Test a pair of ABX. X is random, so guesses of all listeners are independent, and the test is exact."""
-    asked, right = len(part), int(part["score"].sum())
-    shares = (part["score"].to_numpy() - right / asked) / asked
-    found = two_way(right / asked - 0.5, shares, _codes(part["listener"]), _codes(part["item"]), _LEVEL)
+    count, right = len(answers), int(answers["score"].sum())
+    shares = (answers["score"].to_numpy() - right / count) / count
+    estimate = two_way(
+        right / count - 0.5, shares, _codes(answers["listener"]), _codes(answers["item"]), _LEVEL
+    )
     needed = answers_needed(smallest)
-    more = {
-        "detectable": guesses_told_apart(asked),
-        "more_listeners": max(math.ceil(needed / found.items) - found.listeners, 0),
-        "more_items": max(math.ceil(needed / found.listeners) - found.items, 0),
+    outlook = {
+        "detectable": guesses_told_apart(count),
+        "more_listeners": max(math.ceil(needed / estimate.items) - estimate.listeners, 0),
+        "more_items": max(math.ceil(needed / estimate.listeners) - estimate.items, 0),
     }
-    values = {"value_a": 0.5, "value_b": right / asked}
-    test = {"p": binomial_p(right, asked), "test": "exact binomial, one-sided"}
-    return {"a": first, "b": second, **values, **_facts(found, part, "abx"), **test, **more}
+    values = {"value_a": 0.5, "value_b": right / count}
+    test = {"p": binomial_p(right, count), "test": "exact binomial, one-sided"}
+    return {"a": first, "b": second, **values, **_facts(estimate, answers, "abx"), **test, **outlook}
 
 
-def _facts(found: TwoWay, part: pd.DataFrame, method: str) -> dict[str, Any]:
+def _facts(estimate: TwoWay, answers: pd.DataFrame, method: str) -> dict[str, Any]:
     largest = METHODS[method].largest
     return {
-        "n": len(part),
-        "difference": found.mean,
-        "low": float(np.maximum(found.low, -largest)),
-        "high": float(np.minimum(found.high, largest)),
-        "listeners": found.listeners,
-        "items": found.items,
+        "n": len(answers),
+        "difference": estimate.mean,
+        "low": float(np.maximum(estimate.low, -largest)),
+        "high": float(np.minimum(estimate.high, largest)),
+        "listeners": estimate.listeners,
+        "items": estimate.items,
     }
 
 
@@ -153,23 +165,25 @@ def listeners_of(table: pd.DataFrame) -> pd.DataFrame:
     matrix = _matrix(table[table["role"] != "check"]).reindex(table["listener"].unique())
     counting = matrix[matrix.index.isin(good)]
     sums, answers = counting.sum(), counting.notna().sum()
-    for listener, part in table.groupby("listener", sort=False):
-        why, own = part["excluded"].iloc[0], matrix.loc[listener]
-        others = sums / answers if why else (sums - own.fillna(0)) / (answers - own.notna())
-        attention = part["attention"].dropna().astype(bool)
-        asked = part[part["role"] != "check"]
+    for listener, answers_of in table.groupby("listener", sort=False):
+        why, ratings = answers_of["excluded"].iloc[0], matrix.loc[listener]
+        mean_ratings = sums / answers if why else (sums - ratings.fillna(0)) / (answers - ratings.notna())
+        attention = answers_of["attention"].dropna().astype(bool)
+        questions = answers_of[answers_of["role"] != "check"]
         rows.append(
             {
                 "listener": listener,
                 "excluded": why,
-                "answers": len(asked),
-                "finished": bool(part["finished"].any()),
+                "answers": len(questions),
+                "finished": bool(answers_of["finished"].any()),
                 "checks": len(attention),
                 "checks_failed": int((~attention).sum()),
-                "mean": asked["score"].mean(),
-                "agreement": _correlation(own, others),
-                "same_answer": asked["score"].value_counts(normalize=True).max() if len(asked) else math.nan,
-                "minutes": part.drop_duplicates("trial")["time_s"].sum() / 60,
+                "mean": questions["score"].mean(),
+                "agreement": _correlation(ratings, mean_ratings),
+                "same_answer": questions["score"].value_counts(normalize=True).max()
+                if len(questions)
+                else math.nan,
+                "minutes": answers_of.drop_duplicates("trial")["time_s"].sum() / 60,
             }
         )
     return pd.DataFrame(rows)
@@ -187,17 +201,17 @@ def agreement_of(table: pd.DataFrame, method: str) -> float:
 
 def _matrix(table: pd.DataFrame) -> pd.DataFrame:
     """Return the answers, shape (listeners, rated units)."""
-    other = table["other"].astype("object").where(table["other"].notna(), "")
-    rated = [table["item"], table["system"], other]
+    seconds = table["other"].astype("object").where(table["other"].notna(), "")
+    rated = [table["item"], table["system"], seconds]
     first = table["score"].groupby([table["listener"], *rated]).first()
     return first.unstack([1, 2, 3])
 
 
-def _correlation(one: Any, others: Any) -> float:
-    both = pd.concat([one, others], axis=1).dropna().to_numpy()
-    if len(both) < 3 or both.std(0).min() < 1e-12:
+def _correlation(ratings: Any, mean_ratings: Any) -> float:
+    pairs = pd.concat([ratings, mean_ratings], axis=1).dropna().to_numpy()
+    if len(pairs) < 3 or pairs.std(0).min() < 1e-12:
         return math.nan
-    return float(np.corrcoef(both.T)[0, 1])
+    return float(np.corrcoef(pairs.T)[0, 1])
 
 
 def _codes(names: Sequence[Any] | pd.Series[Any]) -> NDArray[np.int64]:
@@ -213,71 +227,71 @@ _TOLD = 5
 
 def screened(table: pd.DataFrame, max_failed_checks: int) -> tuple[pd.DataFrame, list[str]]:
     """Return the answers with a column ``excluded`` (the reason, or empty), and sentences about the exclusions."""
-    told: list[str] = []
+    sentences: list[str] = []
     same = [name for name in table.columns if name != "finished"]
     twice = table.duplicated(same)
     if twice.any():
         who = _names(table.loc[twice, "listener"])
-        told.append(f"{int(twice.sum())} of {len(table)} answers were given twice and count once: {who}")
+        sentences.append(f"{int(twice.sum())} of {len(table)} answers were given twice and count once: {who}")
         table = table[~twice].reset_index(drop=True)
     table = table.assign(excluded="")
-    _exclude_later_sessions(table, told)
-    _exclude_inattentive(table, max_failed_checks, told)
+    _exclude_later_sessions(table, sentences)
+    _exclude_inattentive(table, max_failed_checks, sentences)
     if (table["method"] == "mushra").any():
-        _exclude_by_reference(table, told)
-        _exclude_by_anchor(table, told)
+        _exclude_by_reference(table, sentences)
+        _exclude_by_anchor(table, sentences)
     finished = table[table["excluded"] == ""].groupby("listener", sort=False)["finished"].any()
     if not finished.all():
         who = _names(finished.index[~finished])
-        told.append(
+        sentences.append(
             f"{(~finished).sum()} of {len(finished)} listeners did not finish; their answers count: {who}"
         )
-    return table, told
+    return table, sentences
 
 
 def _exclude(table: pd.DataFrame, rows: pd.Series[bool], why: str) -> None:
     table.loc[rows & (table["excluded"] == ""), "excluded"] = why
 
 
-def _exclude_later_sessions(table: pd.DataFrame, told: list[str]) -> None:
+def _exclude_later_sessions(table: pd.DataFrame, sentences: list[str]) -> None:
     first = table.groupby("listener")["session"].transform("min")
     later = table["session"] != first
     if later.any():
         _exclude(table, later, "a later session of the same listener")
         who = _names(table.loc[later, "listener"])
-        told.append(
+        sentences.append(
             f"later sessions of listeners who had answered before are excluded: {who}; if they are other "
             "people of the same name, give them names of their own in the files"
         )
 
 
-def _exclude_inattentive(table: pd.DataFrame, allowed: int, told: list[str]) -> None:
+def _exclude_inattentive(table: pd.DataFrame, allowed: int, sentences: list[str]) -> None:
     checks = table[(table["role"] == "check") & (table["excluded"] == "")]
     failed = (
         (~checks["attention"].fillna(value=True).astype(bool))
         .groupby(checks["listener"])
         .agg(["sum", "size"])
     )
-    for listener, (wrong, asked) in failed[failed["sum"] > allowed].iterrows():
-        why = f"attention: {int(wrong)} of {int(asked)} checks failed"
+    for listener, (failures, count) in failed[failed["sum"] > allowed].iterrows():
+        why = f"attention: {int(failures)} of {int(count)} checks failed"
         _exclude(table, table["listener"] == listener, why)
-        told.append(f"{_names([str(listener)])} is excluded: {why}")
+        sentences.append(f"{_names([str(listener)])} is excluded: {why}")
 
 
-def _exclude_by_reference(table: pd.DataFrame, told: list[str]) -> None:
+def _exclude_by_reference(table: pd.DataFrame, sentences: list[str]) -> None:
     hidden = table[(table["role"] == "reference") & (table["excluded"] == "")]
     missed = (hidden["score"] < HIDDEN_REFERENCE_LEAST).groupby(hidden["listener"]).mean()
     for listener, share in missed[missed > _MAX_MISSED].items():
         why = f"hidden reference below {HIDDEN_REFERENCE_LEAST:.0f} in {share:.0%} of the items (BS.1534-3)"
         _exclude(table, table["listener"] == listener, why)
-        told.append(f"{_names([str(listener)])} is excluded: {why}")
+        sentences.append(f"{_names([str(listener)])} is excluded: {why}")
 
 
-def _exclude_by_anchor(table: pd.DataFrame, told: list[str]) -> None:
+def _exclude_by_anchor(table: pd.DataFrame, sentences: list[str]) -> None:
     """Apply the rule of the mid-range anchor, which is the best of the anchors."""
     anchors = table[(table["role"] == "anchor") & (table["excluded"] == "")]
     names = sorted(
-        anchors["system"].unique(), key=lambda one: anchors.loc[anchors["system"] == one, "score"].mean()
+        anchors["system"].unique(), key=lambda name: anchors.loc[anchors["system"] == name, "score"].mean()
     )
     if len(names) < 2:
         return
@@ -286,7 +300,7 @@ def _exclude_by_anchor(table: pd.DataFrame, told: list[str]) -> None:
     undamaged = high.groupby(middle["item"]).mean() > _TOO_GOOD
     if undamaged.any():
         items = _names(undamaged[undamaged].index)
-        told.append(
+        sentences.append(
             f"the anchor {names[-1]!r} is hardly worse than the reference, and excludes nobody, in: {items}"
         )
     judged = ~middle["item"].isin(undamaged[undamaged].index)
@@ -294,10 +308,10 @@ def _exclude_by_anchor(table: pd.DataFrame, told: list[str]) -> None:
     for listener, share in missed[missed > _MAX_MISSED].items():
         why = f"anchor above {HIDDEN_REFERENCE_LEAST:.0f} in {share:.0%} of the items (BS.1534-3)"
         _exclude(table, table["listener"] == listener, why)
-        told.append(f"{_names([str(listener)])} is excluded: {why}")
+        sentences.append(f"{_names([str(listener)])} is excluded: {why}")
 
 
 def _names(listeners: Iterable[object]) -> str:
-    names = list(dict.fromkeys(str(one)[:60] for one in listeners))
+    names = list(dict.fromkeys(str(name)[:60] for name in listeners))
     more = f" and {len(names) - _TOLD} more" if len(names) > _TOLD else ""
     return ", ".join(map(repr, names[:_TOLD])) + more

@@ -17,21 +17,21 @@ from speechlab.evaluate._recognition.flags import flagged
 from speechlab.evaluate._recognition.hotwords import hotword_effects
 from speechlab.evaluate._recognition.report import recognition_report
 from speechlab.evaluate._speech.report import speech_report
-from speechlab.evaluate._speech.rows import scored_anew
+from speechlab.evaluate._speech.rows import rescored
 from speechlab.evaluate._speech.speed import no_speed, no_times
 from speechlab.evaluate._systems import System
-from speechlab.evaluate._translation.measures import Columns, kept_terms, summarized
+from speechlab.evaluate._translation.measures import Columns, glossary_counts, summarized
 from speechlab.evaluate._translation.report import translation_report
 from speechlab.evaluate._translation.spoken import report_of_stages
 from speechlab.evaluate._watch.report import watch_report
-from speechlab.evaluate._watch.series import scored_rows_anew, translations_anew
+from speechlab.evaluate._watch.series import rescored_rows, rescored_translations
 from speechlab.evaluate._writing.contents import Contents
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 
-def made_anew(report: Contents, table: pd.DataFrame | None = None) -> Contents:
+def recomputed(report: Contents, table: pd.DataFrame | None = None) -> Contents:
     """Return the report that its study makes of the rows: texts scored, summarised, tested and told again.
 
     Args:
@@ -54,8 +54,8 @@ def made_anew(report: Contents, table: pd.DataFrame | None = None) -> Contents:
 
 def _facts(report: Contents) -> dict[str, Any]:
     speed = report.speed if len(report.speed) else no_speed()
-    kept = {"speed": speed, "record": report.record, "notes": report.notes}
-    return {**kept, "segments": report.tables.get("segments")}
+    facts = {"speed": speed, "record": report.record, "notes": report.notes}
+    return {**facts, "segments": report.tables.get("segments")}
 
 
 def _roles(report: Contents) -> tuple[str, str]:
@@ -64,13 +64,13 @@ def _roles(report: Contents) -> tuple[str, str]:
 
 def _speech(report: Contents, table: pd.DataFrame) -> Contents:
     text, language = _roles(report)
-    rows = scored_anew(table, text, language)
+    rows = rescored(table, text, language)
     return speech_report(report.title, rows, text=text, language=language, **_facts(report))
 
 
 def _voices(report: Contents, table: pd.DataFrame) -> Contents:
     text, language = _roles(report)
-    rows = scored_anew(table, text, language)
+    rows = rescored(table, text, language)
     return voices_report(report.title, rows, text, language, ordered(rows, text, language), **_facts(report))
 
 
@@ -80,7 +80,7 @@ def _recognition(report: Contents, table: pd.DataFrame) -> Contents:
     silence, measures = report.tables.get("speechless"), report.tables.get("measures")
     return recognition_report(
         report.title,
-        scored_anew(table, text, language),
+        rescored(table, text, language),
         text,
         language,
         systems=_systems(settings),
@@ -93,24 +93,24 @@ def _recognition(report: Contents, table: pd.DataFrame) -> Contents:
 
 def _systems(settings: Mapping[str, Any]) -> list[System]:
     """The systems of a record; a number stands for the service of each."""
-    named = settings.get("systems") or {"": settings}
+    settings_of = settings.get("systems") or {"": settings}
     return [
-        System(name, own.get("service", 0), bool(own.get("identify")), dict(own))
-        for name, own in named.items()
+        System(name, options.get("service", 0), bool(options.get("identify")), dict(options))
+        for name, options in settings_of.items()
     ]
 
 
 def _translation(report: Contents, table: pd.DataFrame) -> Contents:
     columns = Columns(**report.columns)
     terms = report.record.get("settings", {}).get("glossary") or {}
-    rows = translations_anew(table, columns, terms)
+    rows = rescored_translations(table, columns, terms)
     speed = report.speed if len(report.speed) else no_times()
     return translation_report(
         report.title,
         rows,
         summarized(rows, columns, speed),
         columns,
-        terms=kept_terms(rows, columns, terms) if terms else None,
+        terms=glossary_counts(rows, columns, terms) if terms else None,
         speed=speed,
         record=report.record,
         notes=report.notes,
@@ -123,22 +123,22 @@ def _speech_to_speech(report: Contents, table: pd.DataFrame) -> Contents:
 
 def _changes(report: Contents, _: pd.DataFrame) -> Contents:
     """The two reports, as far as they were compared, are tables of the report of their changes."""
-    both = []
+    reports = []
     for side in NAMES:
-        rows, own = report.tables[side], report.record[side]
+        rows, record = report.tables[side], report.record[side]
         translated = "translation" in rows.columns
-        rows = scored_rows_anew(rows, own)
-        if own.get("study") == "recognition":
-            rows = hotword_effects(flagged(rows), _systems(own.get("settings", {})), "language").table
+        rows = rescored_rows(rows, record)
+        if record.get("study") == "recognition":
+            rows = hotword_effects(flagged(rows), _systems(record.get("settings", {})), "language").table
         speed = report.tables.get(f"speed_{side}", pd.DataFrame())
         study = "translation" if translated else "speech"
         title = str(report.record["title"])
-        both.append(Contents(title, rows, pd.DataFrame(), study=study, speed=speed, record=own))
-    return changes_between(both[1], both[0], report.record["names"])
+        reports.append(Contents(title, rows, pd.DataFrame(), study=study, speed=speed, record=record))
+    return changes_between(reports[1], reports[0], report.record["names"])
 
 
 def _watch(report: Contents, table: pd.DataFrame) -> Contents:
-    rows = scored_rows_anew(table, report.record)
+    rows = rescored_rows(table, report.record)
     return watch_report(report.title, rows, report.tables["values"], report.record, report.notes)
 
 

@@ -76,8 +76,8 @@ class NumberCheck:
                 self._note(f"{name}, column {column}", "none", f"{len(follows)} rows")
                 continue
             cells = zip(stands[column].tolist(), follows[column].tolist(), strict=True)
-            for row, (one, other) in enumerate(cells):
-                self.value(f"{name}, row {row}, {column}", one, other)
+            for row, (cell, expected) in enumerate(cells):
+                self.value(f"{name}, row {row}, {column}", cell, expected)
 
     def value(self, place: str, stands: Any, follows: Any) -> None:
         """Compare two values: numbers within rounding, texts exactly, lists and dicts item by item."""
@@ -87,8 +87,8 @@ class NumberCheck:
         elif isinstance(stands, list | tuple) and isinstance(follows, list | tuple):
             if len(stands) != len(follows):
                 self._note(f"{place}, number of items", len(stands), len(follows))
-            for at, (one, other) in enumerate(zip(stands, follows, strict=False)):
-                self.value(f"{place}, {at}", one, other)
+            for at, (item, expected) in enumerate(zip(stands, follows, strict=False)):
+                self.value(f"{place}, {at}", item, expected)
         elif is_missing(stands) or is_missing(follows):
             if not (is_missing(stands) and is_missing(follows)):
                 self._note(place, stands, follows)
@@ -164,16 +164,16 @@ def _changed_words(words: list[str], expected: list[str]) -> list[tuple[int, int
     """The slices of both that differ: word by word, or as a diff where words came or went."""
     if len(words) == len(expected):
         pairs = enumerate(zip(words, expected, strict=True))
-        return [(at, at + 1, at, at + 1) for at, (one, other) in pairs if one != other]
+        return [(at, at + 1, at, at + 1) for at, (word, expected_word) in pairs if word != expected_word]
     matcher = SequenceMatcher(None, words, expected, autojunk=False)
     return [(i, j, k, end) for kind, i, j, k, end in matcher.get_opcodes() if kind != "equal"]
 
 
 def held_in(page: str, *names: str) -> dict[str, Any]:
     """The JSON that a page holds, by the id of its element; what is missing or no JSON is left out."""
-    found = {}
+    values = {}
     for name, text in _HELD.findall(page):
         if name in names:
             with suppress(orjson.JSONDecodeError):
-                found[name] = orjson.loads(text)
-    return found
+                values[name] = orjson.loads(text)
+    return values

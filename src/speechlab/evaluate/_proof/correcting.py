@@ -9,7 +9,7 @@ import pandas as pd
 from speechlab import datasets
 from speechlab._brief import briefly
 from speechlab.evaluate._made import SIDES
-from speechlab.evaluate._proof.anew import made_anew
+from speechlab.evaluate._proof.anew import recomputed
 from speechlab.evaluate._proof.references import CORRECTIONS, uncorrected, with_references
 from speechlab.evaluate._report import Report
 
@@ -44,10 +44,10 @@ def corrected(report: Report, corrections: str | os.PathLike[str] | pd.DataFrame
     text = report.columns.get("text", "text")
     fixes = datasets.read_corrections(corrections)
     sides = [name for name in (*SIDES, "voice", "take") if name in report.table.columns]
-    each = [part for _, part in report.table.groupby(sides, dropna=False, observed=True, sort=False)]
-    fixed = [datasets.corrected(part, fixes, text=text) for part in (each if sides else [report.table])]
+    each = [rows for _, rows in report.table.groupby(sides, dropna=False, observed=True, sort=False)]
+    fixed = [datasets.corrected(rows, fixes, text=text) for rows in (each if sides else [report.table])]
     table = pd.concat(fixed).reindex(report.table.index)
     if CORRECTIONS in report.tables:
         fixes = pd.concat([report.tables[CORRECTIONS], fixes], ignore_index=True)
-    before = made_anew(report, uncorrected(report))
-    return Report.of(with_references(before, made_anew(report, table), fixes))
+    before = recomputed(report, uncorrected(report))
+    return Report.of(with_references(before, recomputed(report, table), fixes))

@@ -27,9 +27,9 @@ def uncorrected(report: Contents) -> pd.DataFrame:
     """The rows of a corrected report with their references as they were; those of another report as they are."""
     if UNCORRECTED not in report.tables:
         return report.table
-    name, kept = report.columns.get("text", "text"), report.tables[UNCORRECTED]
+    name, originals = report.columns.get("text", "text"), report.tables[UNCORRECTED]
     texts = report.table[name].astype(object).tolist()
-    for place, old in zip(kept["place"], kept["text"], strict=True):
+    for place, old in zip(originals["place"], originals["text"], strict=True):
         texts[int(place)] = old
     cells = pd.Series(texts, index=report.table.index, dtype=report.table[name].dtype)
     return report.table.assign(**{name: cells})
@@ -44,11 +44,13 @@ def with_references(before: Contents, after: Contents, corrections: pd.DataFrame
         corrections: The corrections.
     """
     name = after.columns.get("text", "text")
-    old, new = (one.table[name].astype(object).tolist() for one in (before, after))
+    old, new = (report.table[name].astype(object).tolist() for report in (before, after))
     places = [place for place, pair in enumerate(zip(old, new, strict=True)) if pair[0] != pair[1]]
-    kept = pd.DataFrame({"place": places, "text": pd.array([old[place] for place in places], dtype="string")})
+    originals = pd.DataFrame(
+        {"place": places, "text": pd.array([old[place] for place in places], dtype="string")}
+    )
     references = _of_each(before, after)
-    tables = {**after.tables, "references": references, CORRECTIONS: corrections, UNCORRECTED: kept}
+    tables = {**after.tables, "references": references, CORRECTIONS: corrections, UNCORRECTED: originals}
     changed = corrections[corrections["old"] != corrections["new"]]
     findings = (_finding(before, after, changed["row"].nunique()), *after.findings)
     return replace(
@@ -59,15 +61,15 @@ def with_references(before: Contents, after: Contents, corrections: pd.DataFrame
 def _of_each(before: Contents, after: Contents) -> pd.DataFrame:
     """Errors before and after, and those that were the references', of each system, voice and language."""
     language = after.columns.get("language", "language")
-    keys = [one for one in (*SIDES, "voice_name", language) if one in after.table.columns]
+    keys = [report for report in (*SIDES, "voice_name", language) if report in after.table.columns]
     if "voice_name" in keys and after.table["voice"].eq(NO_SPEAKER).any():
         keys.remove("voice_name")
     counted = ["errors", "reference_length"]
     first, last = (
-        one.table.astype(dict.fromkeys(counted, "Float64"))
+        report.table.astype(dict.fromkeys(counted, "Float64"))
         .groupby(keys, sort=False, observed=True)[counted]
         .sum()
-        for one in (before, after)
+        for report in (before, after)
     )
     table = pd.DataFrame(
         {
@@ -102,11 +104,12 @@ def _views(references: pd.DataFrame, changed: pd.DataFrame) -> list[View]:
 
 def _finding(before: Contents, after: Contents, corrected: int) -> Finding:
     """Say how many errors went with the corrections, and what became of the order of systems."""
-    errors, left = (int(one.table["errors"].fillna(0).sum()) for one in (before, after))
-    share = (errors - left) / errors if errors else 0.0
-    said = plural(corrected, "reference was", "references were")
+    errors, remaining = (int(report.table["errors"].fillna(0).sum()) for report in (before, after))
+    share = (errors - remaining) / errors if errors else 0.0
+    references = plural(corrected, "reference was", "references were")
     words = (
-        f"{said} corrected; {errors - left:,} of {errors:,} errors ({percent(share)}) were the references'."
+        f"{references} corrected; {errors - remaining:,} of {errors:,} errors ({percent(share)}) were "
+        "the references'."
     )
     first, last = _orders(before), _orders(after)
     moved = [
@@ -114,16 +117,16 @@ def _finding(before: Contents, after: Contents, corrected: int) -> Finding:
     ]
     if any(len(names) > 1 for names in last.values()):
         words += f" The order is another one now: {'; '.join(moved)}." if moved else " The order stays."
-    return Finding(words, numbers={"errors_before": errors, "errors_after": left})
+    return Finding(words, numbers={"errors_before": errors, "errors_after": remaining})
 
 
 def _orders(report: Contents) -> Mapping[Any, list[str]]:
     """The systems or voices of each language, the one with the fewest errors first."""
-    name = next((one for one in ("system", "voice_name") if one in report.summary.columns), None)
+    name = next((column for column in ("system", "voice_name") if column in report.summary.columns), None)
     if name is None or "ranking_rate" not in report.summary.columns:
         return {}
-    plain = report.summary
-    if "condition" in plain.columns:
-        plain = plain[plain["condition"] == plain["condition"].iloc[0]]
-    ordered = plain.sort_values("ranking_rate", kind="stable")
-    return {code: part[name].astype(str).tolist() for code, part in ordered.groupby("language", sort=False)}
+    summary = report.summary
+    if "condition" in summary.columns:
+        summary = summary[summary["condition"] == summary["condition"].iloc[0]]
+    ordered = summary.sort_values("ranking_rate", kind="stable")
+    return {code: lines[name].astype(str).tolist() for code, lines in ordered.groupby("language", sort=False)}

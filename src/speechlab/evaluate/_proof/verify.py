@@ -17,9 +17,9 @@ from speechlab._files import user_path
 from speechlab._platform import package_version
 from speechlab.display import escape
 from speechlab.errors import InvalidRequestError, StoreError
-from speechlab.evaluate._proof.anew import made_anew
+from speechlab.evaluate._proof.anew import recomputed
 from speechlab.evaluate._proof.compared import NumberCheck, held_in
-from speechlab.evaluate._proof.kept import compare_kept
+from speechlab.evaluate._proof.kept import compare_with_store
 from speechlab.evaluate._proof.sounds import compare_sounds
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._writing.folder import changed_files
@@ -71,11 +71,13 @@ class Proof:
         if not len(self.unequal):
             return f"{self.numbers:,} numbers recomputed, all equal."
         first = self.unequal.head(_NAMED).itertuples(index=False)
-        told = "; ".join(f"{row.place}: {row.stands:.60} stands, {row.follows:.60} follows" for row in first)
+        places = "; ".join(
+            f"{row.place}: {row.stands:.60} stands, {row.follows:.60} follows" for row in first
+        )
         more = "; …" if len(self.unequal) > _NAMED else ""
         count = len(self.unequal)
-        places = "1 place differs" if count == 1 else f"{count:,} places differ"
-        return f"{places} among {self.numbers:,} numbers recomputed: {told}{more}."
+        count_text = "1 place differs" if count == 1 else f"{count:,} places differ"
+        return f"{count_text} among {self.numbers:,} numbers recomputed: {places}{more}."
 
     def __bool__(self) -> bool:
         return not len(self.unequal)
@@ -112,7 +114,7 @@ def verify(path: str | os.PathLike[str], *, store: str | os.PathLike[str] | None
     further = []
     if where.is_dir():
         stands: Contents = Report.load(where)
-        anew = made_anew(stands)
+        anew = recomputed(stands)
         compared.contents(stands, anew)
         if stands.study == "voices":
             further.append(compare_sounds(compared, stands))
@@ -121,19 +123,19 @@ def verify(path: str | os.PathLike[str], *, store: str | os.PathLike[str] | None
             text = _text_of(page)
             _compare_page(compared, text, held_in(text, *_READ), Report.of(anew))
         digest, changed = changed_files(where)
-        for name, *both in changed:
-            compared.digest(f"file {name}", *both)
+        for name, *digests in changed:
+            compared.digest(f"file {name}", *digests)
     else:
         text = _text_of(where)
         held = held_in(text, *_READ)
         stands = _held(text, held, where)
-        _compare_page(compared, text, held, Report.of(made_anew(stands)))
-        told, digest = seal_of(text)
-        compared.digest("page, sha256", told, digest)
+        _compare_page(compared, text, held, Report.of(recomputed(stands)))
+        seal, digest = seal_of(text)
+        compared.digest("page, sha256", seal, digest)
         if stands.study == "voices":
             further.append("Measures of sound were taken as they are; a folder has the sounds.")
     if store is not None:
-        further.append(compare_kept(compared, stands, store))
+        further.append(compare_with_store(compared, stands, store))
     unequal = pd.DataFrame(compared.unequal, columns=["place", "stands", "follows"], dtype="string")
     notes = (*further, *_notes(stands, different=bool(len(unequal))))
     return Proof(stands.title, compared.numbers, unequal, notes, digest)
@@ -146,7 +148,7 @@ def opened(path: str | os.PathLike[str]) -> Report:
         return Report.load(where)
     text = _text_of(where)
     held = held_in(text, *_READ)
-    anew = made_anew(_held(text, held, where))
+    anew = recomputed(_held(text, held, where))
     sounds = [name for name in held["report"]["sounds"] if name in anew.table.columns]
     return Report.of(replace(anew, table=anew.table.assign(**dict.fromkeys(sounds))))
 
@@ -163,26 +165,30 @@ def _text_of(page: Path) -> str:
 
 def _held(text: str, held: Mapping[str, Any], page: Path) -> Contents:
     """The report that a page holds."""
-    kept = held.get("report")
-    if kept is None:
+    data = held.get("report")
+    if data is None:
         message = (
             f"{page.name} lacks its rows as data: it was saved by an earlier version, or is no page of a report; "
             "save the report again, or give its folder"
         )
         raise InvalidRequestError(message, parameter="path")
     try:
-        shown = _RECORD.search(text)
-        return read_report(kept, json.loads(unescape(shown[1])) if shown else {})
+        record = _RECORD.search(text)
+        return read_report(data, json.loads(unescape(record[1])) if record else {})
     except (ValueError, KeyError, TypeError, OSError, lzma.LZMAError) as error:
         raise StoreError(f"the rows in {page} are damaged ({type(error).__name__}: {error})") from error
 
 
 def _compare_page(compared: NumberCheck, text: str, held: Mapping[str, Any], anew: Report) -> None:
     """Compare the words of a page, its rows, and its figures."""
-    kept: Mapping[str, Any] = held.get("report", {})
+    data: Mapping[str, Any] = held.get("report", {})
     main = _LEFT_OUT.sub("", text.partition("<main>")[2].partition("</main>")[0])
-    figures = {one.title: (b"", b"") for one in anew.drawings if f"<figcaption>{escape(one.title)}<" in main}
-    markup = page_markup(anew, anew.below(), figures, sound=bool(kept.get("sound")))
+    figures = {
+        drawing.title: (b"", b"")
+        for drawing in anew.drawings
+        if f"<figcaption>{escape(drawing.title)}<" in main
+    }
+    markup = page_markup(anew, anew.below(), figures, sound=bool(data.get("sound")))
     compared.markup("page", main, "".join(markup))
     rows = anew.shown_rows().rows
     cells, stands = rows.piece(0, len(rows)), held.get("data", {}).get("rows", {})
@@ -193,16 +199,18 @@ def _compare_page(compared: NumberCheck, text: str, held: Mapping[str, Any], ane
         name: digest_of(base64.b64decode(wide), base64.b64decode(phone))
         for phone, wide, name in _FIGURE.findall(main)
     }
-    for name, digest in kept.get("figures", {}).items():
+    for name, digest in data.get("figures", {}).items():
         if drawn.get(escape(name)) != digest:
             compared.digest(f"page, figure {name}", "another drawing", "the drawing of the report")
 
 
 def _notes(report: Contents, *, different: bool) -> tuple[str, ...]:
-    made_by, here = str(report.record.get("speechlab", "")), package_version()
+    made_by, version = str(report.record.get("speechlab", "")), package_version()
     notes = []
-    if different and made_by and made_by != here:
-        notes.append(f"The report was made by speechlab {made_by}; this is {here}, whose rules may differ.")
+    if different and made_by and made_by != version:
+        notes.append(
+            f"The report was made by speechlab {made_by}; this is {version}, whose rules may differ."
+        )
     if len(report.speed):
         notes.append(f"The times of {len(report.speed):,} calls were taken as they are.")
     if report.study == "watch":

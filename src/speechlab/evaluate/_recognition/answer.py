@@ -42,12 +42,12 @@ _HARDLY = 0.01
 
 def systems_answer(order: pd.DataFrame, speed: pd.DataFrame, findings: Sequence[Finding]) -> Conclusion:
     """Return which system to take for each language, on recordings without changes."""
-    plain = order[order["condition"] == AS_RECORDED] if "condition" in order.columns else order
+    unchanged = order[order["condition"] == AS_RECORDED] if "condition" in order.columns else order
     rows = []
-    languages = plain.groupby("language", observed=True, sort=False) if len(plain) else ()
-    for code, part in languages:
+    languages = unchanged.groupby("language", observed=True, sort=False) if len(unchanged) else ()
+    for code, lines in languages:
         calls = speed[speed["language"] == code] if len(speed) else speed
-        rows.append({"language": code, **advised(part.reset_index(drop=True), calls, "recording")})
+        rows.append({"language": code, **advised(lines.reset_index(drop=True), calls, "recording")})
     if not rows:
         why = str(findings[0]) if findings else "No recording was recognised by all systems."
         return Conclusion("No system can be advised.", why)
@@ -64,27 +64,29 @@ def streams_answer(
     if not len(lines):
         return Conclusion("No stream could be scored.", "The table of rows has the reasons.")
     rows = lines.assign(unit=ranking_units(lines)).to_dict("records")
-    final = [
+    waits = [
         None if is_missing(row.get("finalization_s")) else f"{row['finalization_s']:.2f} s" for row in rows
     ]
     if advice is not None:
-        by = ("system", "language") if len({row["language"] for row in rows}) > 1 else ("system",)
-        each = zip(final, rows, strict=True)
-        times = [f"{when} ({', '.join(row[name] for name in by)})" for when, row in each if when]
+        keys = ("system", "language") if len({row["language"] for row in rows}) > 1 else ("system",)
+        timed_rows = zip(waits, rows, strict=True)
+        times = [f"{wait} ({', '.join(row[name] for name in keys)})" for wait, row in timed_rows if wait]
         more = f" Streamed text is final {listed(times)} after the end of speech." if times else ""
         return Conclusion(advice.text, f"{advice.certainty}{more}".strip())
-    (live,) = (one for one in systems if one.streams)
-    whole, parts, sure = live.beside(systems), [], []
-    for when, row in zip(final[:_MOST], rows[:_MOST], strict=True):
-        other = _beside(summary, whole, row)
-        against = "" if is_missing(other) else f" (whole: {percent(other)})"
-        wrong = f"{percent(row['common_rate'])} of {UNITS.get(row['unit'], 'words')} are wrong{against}"
-        where = named(str(row["language"]))
-        told = f"is final {when} after the end of speech" if when else "has no times"
-        parts.append(f"{told} in {where}, where {wrong}")
-        sure.append(f"{f'{where}: ' if len(rows) > 1 else ''}{_sure_of(row, differences, whole)}")
-    certainty = f"{'; '.join(sure)}."
-    return Conclusion(f"Streamed text {'; it '.join(parts)}.", certainty[:1].upper() + certainty[1:])
+    (live,) = (system for system in systems if system.streams)
+    counterpart, clauses, certainties = live.beside(systems), [], []
+    for wait, row in zip(waits[:_MOST], rows[:_MOST], strict=True):
+        whole_rate = _beside(summary, counterpart, row)
+        against = "" if is_missing(whole_rate) else f" (whole: {percent(whole_rate)})"
+        share_wrong = f"{percent(row['common_rate'])} of {UNITS.get(row['unit'], 'words')} are wrong{against}"
+        language = named(str(row["language"]))
+        timing = f"is final {wait} after the end of speech" if wait else "has no times"
+        clauses.append(f"{timing} in {language}, where {share_wrong}")
+        certainties.append(
+            f"{f'{language}: ' if len(rows) > 1 else ''}{_sure_of(row, differences, counterpart)}"
+        )
+    certainty = f"{'; '.join(certainties)}."
+    return Conclusion(f"Streamed text {'; it '.join(clauses)}.", certainty[:1].upper() + certainty[1:])
 
 
 def _beside(summary: pd.DataFrame, system: System | None, row: Mapping[Any, Any]) -> Any:
@@ -102,52 +104,56 @@ def _sure_of(row: Mapping[Any, Any], differences: pd.DataFrame, whole: System | 
     times = f"; final texts came after {ends} s" if ends else ""
     if not is_missing(most := row.get("finalization_s_p95")):
         times = f"; 95 of 100 texts are final within {most:.2f} s"
-    pairs = [
-        one
-        for one in differences.to_dict("records")
-        if whole is not None and one["language"] == row["language"] and one["condition"] in {"", AS_RECORDED}
-        if {one["a"], one["b"]} == {row["system"], whole.name}
+    differences_of_both = [
+        difference
+        for difference in differences.to_dict("records")
+        if whole is not None
+        and difference["language"] == row["language"]
+        and difference["condition"] in {"", AS_RECORDED}
+        if {difference["a"], difference["b"]} == {row["system"], whole.name}
     ]
-    if not pairs:
+    if not differences_of_both:
         return f"that is of {count}{times}"
-    if pairs[0]["n"] < FEWEST:
+    if differences_of_both[0]["n"] < FEWEST:
         return f"{count} cannot show whether the rates differ by chance; take {FEWEST} or more{times}"
-    p = pairs[0]["p_holm"]
+    p = differences_of_both[0]["p_holm"]
     beyond = "is beyond chance" if not is_missing(p) and p < _LEVEL else "may be chance"
     return f"the difference in errors {beyond} on {count}{times}"
 
 
 def condition_differences(table: pd.DataFrame, text: str, language: str) -> pd.DataFrame:
     """Compare each condition with the recordings as they are, by the exact test paired by recording."""
-    tested = []
+    comparisons = []
     sides = ["system"] if "system" in table.columns else []
     blocks = [BLOCK] if BLOCK in table.columns else []
-    how: dict[str, Any] = {"on": "recording", "draws": 2, "groups": next(iter(blocks), None)}
+    options: dict[str, Any] = {"on": "recording", "draws": 2, "groups": next(iter(blocks), None)}
     for key, rows in table[table[language].notna()].groupby([*sides, language], observed=True, sort=False):
-        parts = {
-            str(name): ranking_scores(part, text, language, ["recording", *blocks])
-            for name, part in rows.groupby("condition", observed=True, sort=False)
+        scores_by_condition = {
+            str(name): ranking_scores(group, text, language, ["recording", *blocks])
+            for name, group in rows.groupby("condition", observed=True, sort=False)
         }
-        plain = parts.pop(AS_RECORDED, pd.DataFrame())
+        unchanged = scores_by_condition.pop(AS_RECORDED, pd.DataFrame())
         *system, code = key
-        for name, part in parts.items():
-            label = "".join(f"{one}, " for one in system)
+        for name, group in scores_by_condition.items():
+            label = "".join(f"{name_of_system}, " for name_of_system in system)
             names = (f"{label}{AS_RECORDED}", f"{label}{name}")
             try:
-                found = compare(plain, part, names=names, **how)
+                comparison = compare(unchanged, group, names=names, **options)
             except InvalidRequestError:  # no recording has a score under both conditions
                 continue
             facts = {"language": str(code), "condition": name, "system": "".join(map(str, system))}
-            both = pd.concat([plain, part]).assign(**{_WHO: [AS_RECORDED] * len(plain) + [name] * len(part)})
-            ranked = rank(both, system=_WHO, utterance="recording", groups=how["groups"])
+            scores_of_both = pd.concat([unchanged, group]).assign(
+                **{_WHO: [AS_RECORDED] * len(unchanged) + [name] * len(group)}
+            )
+            ranked = rank(scores_of_both, system=_WHO, utterance="recording", groups=options["groups"])
             facts |= {"needed": ranked.systems["needed"].iloc[1]}
-            tested.append({**found.row(), **facts, "low": None, "high": None})
-    return judge(tested)
+            comparisons.append({**comparison.row(), **facts, "low": None, "high": None})
+    return judge(comparisons)
 
 
 def condition_findings(differences: pd.DataFrame) -> tuple[Finding, ...]:
     """Return what conditions do as findings, with ``before``, ``after`` (error rates), ``p`` and ``recordings``."""
-    found = []
+    findings = []
     for row in differences.to_dict("records"):
         system = tuple(filter(None, [str(row["system"])]))
         label = ", ".join([*system, named(str(row["language"])), str(row["condition"])])
@@ -159,38 +165,44 @@ def condition_findings(differences: pd.DataFrame) -> tuple[Finding, ...]:
             "recordings": row["n"],
             "needed": row["needed"],
         }
-        found.append(Finding(words, str(row["language"]), str(row["condition"]), system, numbers, ""))
-    return tuple(found)
+        findings.append(Finding(words, str(row["language"]), str(row["condition"]), system, numbers, ""))
+    return tuple(findings)
 
 
 def conditions_answer(findings: Sequence[Finding], conditions: Sequence[str]) -> Conclusion:
     """Return what the hardest condition does to each language, and whether that is beyond chance."""
     noises = [name for name in conditions if name.startswith("noise ")]
     hardest = noises[-1] if noises else conditions[-1]
-    own = [one for one in findings if one.condition == hardest]
-    if not own:
+    at_hardest = [finding for finding in findings if finding.condition == hardest]
+    if not at_hardest:
         return Conclusion(
             f"What {_called(hardest)} does could not be measured.",
             "No recording has a score with and without it.",
         )
-    own.sort(key=lambda one: one.numbers["before"] - one.numbers["after"])
-    parts = [_effect(one) for one in own]
-    lead = f"{_called(hardest)} {parts[0]}{''.join(f'; {one}' for one in parts[1:])}."
-    sure = [one for one in own if one.numbers["p"] < _LEVEL]
-    count = max(one.numbers["recordings"] for one in own)
+    at_hardest.sort(key=lambda finding: finding.numbers["before"] - finding.numbers["after"])
+    effects = [_effect(finding) for finding in at_hardest]
+    lead = f"{_called(hardest)} {effects[0]}{''.join(f'; {finding}' for finding in effects[1:])}."
+    proven = [finding for finding in at_hardest if finding.numbers["p"] < _LEVEL]
+    count = max(finding.numbers["recordings"] for finding in at_hardest)
     on = plural(count, "recording")
     if count < FEWEST:
         certainty = f"{on} cannot show whether that is chance; take {FEWEST} or more."
-    elif len(sure) == len(own):
+    elif len(proven) == len(at_hardest):
         certainty = f"That is beyond chance on {on}.{_bearable(findings, conditions)}"
-    elif sure:
-        names = listed([_language(one) for one in sure])
+    elif proven:
+        names = listed([_language(finding) for finding in proven])
         certainty = (
             f"Beyond chance on {on}: {names}; the rest may be chance.{_bearable(findings, conditions)}"
         )
     else:
-        more = [float(one.numbers["needed"]) - count for one in own if not is_missing(one.numbers["needed"])]
-        needed = f"; about {max(more):,.0f} more would show it" if more and 0 < max(more) <= _FAR else ""
+        further = [
+            float(finding.numbers["needed"]) - count
+            for finding in at_hardest
+            if not is_missing(finding.numbers["needed"])
+        ]
+        needed = (
+            f"; about {max(further):,.0f} more would show it" if further and 0 < max(further) <= _FAR else ""
+        )
         certainty = f"On {on}, that may be chance{needed}."
     return Conclusion(lead[:1].upper() + lead[1:], certainty)
 
@@ -198,9 +210,12 @@ def conditions_answer(findings: Sequence[Finding], conditions: Sequence[str]) ->
 def _bearable(findings: Sequence[Finding], conditions: Sequence[str]) -> str:
     """The loudest noise under which no rise of errors is shown, where a louder one has one."""
     fine = ""
-    for name in [one for one in conditions if one.startswith("noise ")]:
-        own = [one for one in findings if one.condition == name]
-        if any(one.numbers["p"] < _LEVEL and one.numbers["after"] > one.numbers["before"] for one in own):
+    for name in [condition for condition in conditions if condition.startswith("noise ")]:
+        at_level = [condition for condition in findings if condition.condition == name]
+        if any(
+            condition.numbers["p"] < _LEVEL and condition.numbers["after"] > condition.numbers["before"]
+            for condition in at_level
+        ):
             break
         fine = name
     return f" Down to {fine.removeprefix('noise ')} no rise is shown." if fine else ""
@@ -213,13 +228,13 @@ def _called(condition: str) -> str:
     return f"the band of {condition}"
 
 
-def _language(one: Finding) -> str:
-    return ", ".join([*one.systems, named(one.language)])
+def _language(finding: Finding) -> str:
+    return ", ".join([*finding.systems, named(finding.language)])
 
 
-def _effect(one: Finding) -> str:
-    before, after = one.numbers["before"], one.numbers["after"]
-    who, rates = _language(one), f"({percent(before)} to {percent(after)})"
+def _effect(finding: Finding) -> str:
+    before, after = finding.numbers["before"], finding.numbers["after"]
+    who, rates = _language(finding), f"({percent(before)} to {percent(after)})"
     if abs(after - before) < _HARDLY:
         return f"hardly changes {who} {rates}"
     if after < before:

@@ -55,24 +55,24 @@ def conditions_of(noise_db: object, band_hz: object) -> list[Condition]:
         band_hz: Bands, each of two frequencies in Hz.
     """
     levels = noise_db if isinstance(noise_db, Iterable) and not isinstance(noise_db, str) else [noise_db]
-    found = []
+    conditions = []
     for level in levels:
         if not is_number(level) or not -60 <= level <= 100:
             raise refused(
                 "noise_db", noise_db, "signal-to-noise ratios in dB from -60 to 100, as in [20, 10, 0]"
             )
-        found.append(Condition(f"noise {float(level):g} dB", snr_db=float(level)))
-    found.sort(key=lambda one: -(one.snr_db or 0.0))
+        conditions.append(Condition(f"noise {float(level):g} dB", snr_db=float(level)))
+    conditions.sort(key=lambda condition: -(condition.snr_db or 0.0))
     bands = band_hz if isinstance(band_hz, Iterable) and not isinstance(band_hz, str) else [band_hz]
     for band in bands:
-        ends = list(band) if isinstance(band, tuple | list) else []
-        if len(ends) != 2 or not all(map(is_number, ends)) or not 0 <= ends[0] < ends[1] <= RATE / 2:
+        limits = list(band) if isinstance(band, tuple | list) else []
+        if len(limits) != 2 or not all(map(is_number, limits)) or not 0 <= limits[0] < limits[1] <= RATE / 2:
             allowed = f"bands of two frequencies from 0 to {RATE // 2} Hz, as in [(300, 3400)]"
             raise refused("band_hz", band_hz, allowed)
-        low, high = map(float, ends)
-        found.append(Condition(f"{low:g} to {high:g} Hz", band_hz=(low, high)))
-    once = list(dict.fromkeys(found))
-    return [Condition(AS_RECORDED), *once] if once else []
+        low, high = map(float, limits)
+        conditions.append(Condition(f"{low:g} to {high:g} Hz", band_hz=(low, high)))
+    distinct = list(dict.fromkeys(conditions))
+    return [Condition(AS_RECORDED), *distinct] if distinct else []
 
 
 def under(
@@ -83,35 +83,41 @@ def under(
     The recordings are converted to mono at 16 kHz, changed, and kept in the store as FLAC. Unreadable recordings stay
     unchanged, and fail later.
     """
-    own = _own_noise(noise)
-    changed: dict[str, list[object]] = {one.name: [] for one in conditions[1:]}
+    recorded_noise = _own_noise(noise)
+    changed: dict[str, list[object]] = {condition.name: [] for condition in conditions[1:]}
     for cell in rows["audio"]:
         try:
             clip = clip_of(cell)
         except (AudioError, OSError, TypeError, ValueError):
             clip = None
         samples = None if clip is None else clip.to_mono().resample(RATE).samples
-        masker = None if samples is None else _noise(samples, noise if own is None else own, seed)
-        for one in conditions[1:]:
+        masker = (
+            None
+            if samples is None
+            else _noise(samples, noise if recorded_noise is None else recorded_noise, seed)
+        )
+        for condition in conditions[1:]:
             if samples is None or masker is None:
-                changed[one.name].append(cell)
+                changed[condition.name].append(cell)
                 continue
-            made = (
-                _banded(samples, *one.band_hz) if one.band_hz else _noisy(samples, masker, one.snr_db or 0.0)
+            changed_samples = (
+                _banded(samples, *condition.band_hz)
+                if condition.band_hz
+                else _noisy(samples, masker, condition.snr_db or 0.0)
             )
-            blob = store.blobs.add(AudioClip(made, RATE).encode("flac"), ".flac")
-            changed[one.name].append(str(store.blobs.path(blob.sha256, blob.suffix)))
-    parts = [
+            blob = store.blobs.add(AudioClip(changed_samples, RATE).encode("flac"), ".flac")
+            changed[condition.name].append(str(store.blobs.path(blob.sha256, blob.suffix)))
+    tables = [
         rows.assign(
             audio=rows["audio"]
-            if one.name == AS_RECORDED
-            else pd.Series(changed[one.name], rows.index, object),
-            condition=one.name,
-            snr_db=pd.array([one.snr_db] * len(rows), dtype="Float64"),
+            if condition.name == AS_RECORDED
+            else pd.Series(changed[condition.name], rows.index, object),
+            condition=condition.name,
+            snr_db=pd.array([condition.snr_db] * len(rows), dtype="Float64"),
         )
-        for one in conditions
+        for condition in conditions
     ]
-    return pd.concat(parts, ignore_index=True)
+    return pd.concat(tables, ignore_index=True)
 
 
 def white_noise(count: int, rms_dbfs: float, generator: np.random.Generator) -> NDArray[np.float32]:
@@ -150,9 +156,9 @@ def _noise(samples: NDArray[np.float32], noise: object, seed: int) -> NDArray[np
 def _noisy(samples: NDArray[np.float32], noise: NDArray[np.float64], snr_db: float) -> NDArray[np.float32]:
     """Return the recording with noise, attenuated as a whole if it would exceed full scale."""
     speech = active_level_db(samples, RATE)
-    wanted = (_NOMINAL_DB if speech is None else speech) - snr_db
-    there = level_db(noise)
-    mixed = samples + noise * (0.0 if there is None else 10 ** ((wanted - there) / 20))
+    target_db = (_NOMINAL_DB if speech is None else speech) - snr_db
+    noise_db = level_db(noise)
+    mixed = samples + noise * (0.0 if noise_db is None else 10 ** ((target_db - noise_db) / 20))
     peak = float(np.abs(mixed).max(initial=0.0))
     return (mixed / max(1.0, peak)).astype(np.float32)
 
@@ -160,11 +166,11 @@ def _noisy(samples: NDArray[np.float32], noise: NDArray[np.float64], snr_db: flo
 def _banded(samples: NDArray[np.float32], low_hz: float, high_hz: float) -> NDArray[np.float32]:
     """Return the recording limited to a band, with zero phase and edges of raised cosines of 100 Hz."""
     size = len(samples) + RATE  # padding, so that the end does not wrap to the beginning
-    at = np.fft.rfftfreq(size, 1 / RATE)
-    outside = np.maximum(np.maximum(low_hz - at, at - high_hz), 0.0) / _SLOPE_HZ
+    frequencies = np.fft.rfftfreq(size, 1 / RATE)
+    outside = np.maximum(np.maximum(low_hz - frequencies, frequencies - high_hz), 0.0) / _SLOPE_HZ
     gain = np.where(outside < 1, 0.5 + 0.5 * np.cos(np.pi * np.minimum(outside, 1)), 0.0)
-    made = np.fft.irfft(np.fft.rfft(samples.astype(np.float64), size) * gain, size)[: len(samples)]
-    return (made / max(1.0, float(np.abs(made).max(initial=0.0)))).astype(np.float32)
+    limited = np.fft.irfft(np.fft.rfft(samples.astype(np.float64), size) * gain, size)[: len(samples)]
+    return (limited / max(1.0, float(np.abs(limited).max(initial=0.0)))).astype(np.float32)
 
 
 def level_db(samples: NDArray[Any]) -> float | None:
@@ -182,18 +188,18 @@ def active_level_db(samples: NDArray[np.float32], rate: int) -> float | None:
         samples: Mono, shape (frames,).
         rate: Sample rate in Hz.
     """
-    whole = level_db(samples)
-    if whole is None:
+    level = level_db(samples)
+    if level is None:
         return None
     envelope = _envelope(np.abs(samples.astype(np.float64)), rate)[:: max(1, round(_STEP_S * rate))]
     steps = round(_HANGOVER_S / _STEP_S)
     held = np.lib.stride_tricks.sliding_window_view(np.pad(envelope, (steps - 1, 0)), steps).max(axis=1)
     active = (held[:, None] >= _THRESHOLDS).mean(axis=0)
-    known = active > 0
-    if not known.any():
+    reached = active > 0
+    if not reached.any():
         return None
-    levels = whole - 10 * np.log10(active[known])
-    margins = levels - 20 * np.log10(_THRESHOLDS[known])
+    levels = level - 10 * np.log10(active[reached])
+    margins = levels - 20 * np.log10(_THRESHOLDS[reached])
     return float(np.interp(_MARGIN_DB, margins, levels))
 
 

@@ -19,8 +19,8 @@ import pandas as pd
 from speechlab._arguments import is_missing
 from speechlab.audio import AudioClip
 from speechlab.evaluate._recognition.conditions import RATE, white_noise
-from speechlab.evaluate._speech.rows import HEAR, recognised, unheard
-from speechlab.evaluate._systems import asked_of_each
+from speechlab.evaluate._speech.rows import HEAR, recognised, unrecognised
+from speechlab.evaluate._systems import ask_each
 from speechlab.evaluate._writing.contents import Finding
 from speechlab.metrics import edits
 
@@ -43,26 +43,26 @@ _NEEDED = [
 def flagged(table: pd.DataFrame) -> pd.DataFrame:
     """Return scored rows with ``hallucination`` and ``tail_lost``; missing for rows without a score."""
     bare = table[_NEEDED].reset_index(drop=True)
-    found = edits(bare, equal=True)
-    steps_of = found.astype({"operation": object}).groupby("utterance", observed=True)["operation"]
-    operations = {key: part.tolist() for key, part in steps_of}
+    operations_table = edits(bare, equal=True)
+    steps_of = operations_table.astype({"operation": object}).groupby("utterance", observed=True)["operation"]
+    operations = {key: operations_of_row.tolist() for key, operations_of_row in steps_of}
     loops = table["loop"].fillna(value=False).astype(bool).tolist()
     made_up: list[bool | None] = []
-    lost: list[bool | None] = []
+    lost_tails: list[bool | None] = []
     for at, row in enumerate(bare.itertuples(index=False)):
         if is_missing(row.errors):
             made_up.append(None)
-            lost.append(None)
+            lost_tails.append(None)
             continue
         steps = list(map(str, operations.get(at, [])))
         unit = "char" if row.unit == "char" or "norm:custom:mixed_" in str(row.signature) else "word"
-        something = bool(str(row.hypothesis_normalized))
-        nobody = not str(row.reference_normalized)
+        has_text = bool(str(row.hypothesis_normalized))
+        is_silent = not str(row.reference_normalized)
         run = 0 if loops[at] else _longest(steps)
-        made_up.append(something and (nobody or run >= _INSERTED[unit]))
-        lost.append(something and _at_the_end(steps) >= _LOST[unit])
+        made_up.append(has_text and (is_silent or run >= _INSERTED[unit]))
+        lost_tails.append(has_text and _at_the_end(steps) >= _LOST[unit])
     return table.assign(
-        hallucination=pd.array(made_up, dtype="boolean"), tail_lost=pd.array(lost, dtype="boolean")
+        hallucination=pd.array(made_up, dtype="boolean"), tail_lost=pd.array(lost_tails, dtype="boolean")
     )
 
 
@@ -87,71 +87,77 @@ def speechless_rows(count: int, languages: Sequence[str], seed: int, store: Stor
         for level in _LEVELS_DB:
             length = round(float(generator.uniform(*_LENGTHS_S)), 1)
             frames = round(length * RATE)
-            made = np.zeros(frames, np.float32) if level is None else white_noise(frames, level, generator)
-            blob = store.blobs.add(AudioClip(made, RATE).encode("flac"), ".flac")
+            samples = np.zeros(frames, np.float32) if level is None else white_noise(frames, level, generator)
+            blob = store.blobs.add(AudioClip(samples, RATE).encode("flac"), ".flac")
             sound = "silence" if level is None else f"noise at {level:g} dBFS"
             facts = {"sound": sound, "number": number, "duration_s": length}
             rows.append(facts | {"audio": str(store.blobs.path(blob.sha256, blob.suffix))})
-    made_of = pd.DataFrame(rows)
-    return pd.concat([made_of.assign(language=code) for code in languages], ignore_index=True)
+    recordings = pd.DataFrame(rows)
+    return pd.concat([recordings.assign(language=code) for code in languages], ignore_index=True)
 
 
-def heard_in_nothing(systems: Sequence[System], rows: pd.DataFrame, how: dict[str, Any]) -> pd.DataFrame:
+def recognised_silence(systems: Sequence[System], rows: pd.DataFrame, how: dict[str, Any]) -> pd.DataFrame:
     """Return the results of each system: ``system``, ``hypothesis``, ``hallucination``, ``status`` and ``error``.
 
     A text without letters or digits, such as a full stop, is no hallucination.
     """
-    by_name = {one.name: one for one in systems}
+    by_name = {system.name: system for system in systems}
 
     def hear(name: str, lab: Client) -> pd.DataFrame:
-        one = by_name[name]
-        return recognised(lab, rows, "language", identify=one.identify, **how, **one.options)
+        system = by_name[name]
+        return recognised(lab, rows, "language", identify=system.identify, **how, **system.options)
 
-    found, gone = asked_of_each(
-        {one.name: one.lab for one in systems if one.lab is not None}, hear, needed=False
+    results, unreachable = ask_each(
+        {system.name: system.lab for system in systems if system.lab is not None}, hear, needed=False
     )
-    parts = []
-    for one in systems:
-        heard = found[one.name] if one.name in found else unheard(rows, gone[one.name])
-        texts = heard[f"{HEAR}hypothesis"]
-        known = heard[f"{HEAR}status"].isin(["ok", "cached"])
-        parts.append(
+    tables = []
+    for system in systems:
+        transcripts = (
+            results[system.name] if system.name in results else unrecognised(rows, unreachable[system.name])
+        )
+        texts = transcripts[f"{HEAR}hypothesis"]
+        answered = transcripts[f"{HEAR}status"].isin(["ok", "cached"])
+        tables.append(
             rows.assign(
-                system=one.name,
+                system=system.name,
                 hypothesis=texts,
                 hallucination=pd.array(
                     [
                         any(map(str.isalnum, str(text))) if ok and not is_missing(text) else None
-                        for text, ok in zip(texts, known, strict=True)
+                        for text, ok in zip(texts, answered, strict=True)
                     ],
                     dtype="boolean",
                 ),
-                status=heard[f"{HEAR}status"],
-                error=heard[f"{HEAR}error"],
+                status=transcripts[f"{HEAR}status"],
+                error=transcripts[f"{HEAR}error"],
             )
         )
-    return pd.concat(parts, ignore_index=True)
+    return pd.concat(tables, ignore_index=True)
 
 
-def told_of_nothing(found: pd.DataFrame) -> list[Finding]:
+def silence_findings(results: pd.DataFrame) -> list[Finding]:
     """Return a finding for each system: the number of recordings without speech in which it recognised a text."""
-    said = []
-    for name in found["system"].unique():
-        part = found[found["system"] == name]
-        known = part["hallucination"].dropna()
-        which = f"{name}: " if name else ""
-        by = part[part["hallucination"].fillna(value=False)]["sound"].value_counts(sort=False)
-        where = f" ({', '.join(f'{count} of {sound}' for sound, count in by.items())})" if len(by) else ""
-        if not len(known):
-            words = f"{which}none of {len(part)} recordings in which nobody speaks could be recognised."
-            said.append(Finding(words, systems=(str(name),)))
+    findings = []
+    for name in results["system"].unique():
+        rows = results[results["system"] == name]
+        flags = rows["hallucination"].dropna()
+        label = f"{name}: " if name else ""
+        by_sound = rows[rows["hallucination"].fillna(value=False)]["sound"].value_counts(sort=False)
+        where = (
+            f" ({', '.join(f'{count} of {sound}' for sound, count in by_sound.items())})"
+            if len(by_sound)
+            else ""
+        )
+        if not len(flags):
+            words = f"{label}none of {len(rows)} recordings in which nobody speaks could be recognised."
+            findings.append(Finding(words, systems=(str(name),)))
             continue
-        failed = f"; {len(part) - len(known)} failed" if len(known) < len(part) else ""
+        failed = f"; {len(rows) - len(flags)} failed" if len(flags) < len(rows) else ""
         words = (
-            f"{which}a text was recognised in {int(known.sum())} of {len(known)} recordings in which nobody speaks"
+            f"{label}a text was recognised in {int(flags.sum())} of {len(flags)} recordings in which nobody speaks"
             f"{where}{failed}."
         )
-        said.append(
-            Finding(words, systems=(str(name),), numbers={"texts": int(known.sum()), "of": len(known)})
+        findings.append(
+            Finding(words, systems=(str(name),), numbers={"texts": int(flags.sum()), "of": len(flags)})
         )
-    return said
+    return findings

@@ -43,82 +43,90 @@ class Hotwords(NamedTuple):
 
 def hotword_effects(table: pd.DataFrame, systems: Sequence[System], language: str) -> Hotwords:
     """Count the hotwords of all settings in the rows of each, and compare settings with and without them."""
-    words = list(dict.fromkeys(word for one in systems for word in one.words))
+    words = list(dict.fromkeys(word for setting in systems for word in setting.words))
     if not words:
         return Hotwords(table, pd.DataFrame(), judge([]), ())
     counted = table.assign(**_counted(table, words, language))
     sides = [name for name in ("condition", "system") if name in table.columns]
     keys = [language, *sides]
-    done = counted[counted["hotwords_said"].notna()]
-    groups = done.groupby(keys[:-1], observed=True, sort=False).ngroup() if len(keys) > 1 else 0
-    done = done.assign(**{_GROUP: groups}).sort_values(_GROUP, kind="stable").drop(columns=_GROUP)
-    sums = done.groupby(keys, observed=True, sort=False)[list(_COUNTS)].sum().reset_index()
+    recognised = counted[counted["hotwords_said"].notna()]
+    groups = recognised.groupby(keys[:-1], observed=True, sort=False).ngroup() if len(keys) > 1 else 0
+    recognised = recognised.assign(**{_GROUP: groups}).sort_values(_GROUP, kind="stable").drop(columns=_GROUP)
+    sums = recognised.groupby(keys, observed=True, sort=False)[list(_COUNTS)].sum().reset_index()
     sums = sums.rename(columns={language: "language"})
-    known = sums["hotwords_said"] > 0
+    is_said = sums["hotwords_said"] > 0
     summary = sums.assign(
-        recall=(sums["hotwords_hit"] / sums["hotwords_said"].where(known)).astype("Float64"),
+        recall=(sums["hotwords_hit"] / sums["hotwords_said"].where(is_said)).astype("Float64"),
         rest_rate=(sums["unbiased_errors"] / sums["unbiased_length"].clip(lower=1)).astype("Float64"),
     )
     tests = [
         {
-            **found.row(),
+            **test.row(),
             "more": WORSE,
             "measure": what,
             "language": str(group[0]),
             "condition": str((*group, "")[1]),
         }
-        for group, part in done.groupby(
+        for group, lines in recognised.groupby(
             [name for name in keys if name != "system"], observed=True, sort=False
         )
-        for base, one in _pairs(systems)
+        for base, setting in _pairs(systems)
         for what in _MEASURES
-        if (found := _test(part, base.name, one.name, what)) is not None
+        if (test := _test(lines, base.name, setting.name, what)) is not None
     ]
     differences = judge([{**row, "low": None, "high": None} for row in tests])
     findings: list[Finding] = []
     verdicts: dict[Any, str] = {}
     for key, rows in differences.groupby(["language", "condition", "a", "b"], sort=False):
         code, condition, base_name, name = map(str, key)
-        part = summary[summary["language"] == code]
-        part = part[part["condition"] == condition] if condition else part
-        before, after = (part[part["system"] == one].iloc[0] for one in (base_name, name))
+        lines = summary[summary["language"] == code]
+        lines = lines[lines["condition"] == condition] if condition else lines
+        before, after = (lines[lines["system"] == setting].iloc[0] for setting in (base_name, name))
         verdict, p = _verdict(rows), rows.set_index("measure")["p_holm"]
         label = ", ".join(filter(None, (code, condition)))
-        sentence = f"{label}: {name} against {base_name}: {_told(before, after, p)}. {verdict}{_few(rows)}"
+        sentence = (
+            f"{label}: {name} against {base_name}: {_effects_words(before, after, p)}. {verdict}{_few(rows)}"
+        )
         numbers = {str(what): float(value) for what, value in p.items()}
         findings.append(Finding(sentence, code, condition, (name, base_name), numbers))
         verdicts[after.name] = verdict
     summary = summary.assign(verdict=pd.array([verdicts.get(at) for at in summary.index], dtype="string"))
-    shown = tuple(findings) if len(findings) < 2 else tuple(replace(one, shown="") for one in findings)
-    return Hotwords(counted, summary, differences, shown)
+    displayed = (
+        tuple(findings) if len(findings) < 2 else tuple(replace(setting, shown="") for setting in findings)
+    )
+    return Hotwords(counted, summary, differences, displayed)
 
 
 def _counted(table: pd.DataFrame, words: Sequence[str], language: str) -> pd.DataFrame:
     """Count the hotwords of each row, by the rules of its language or languages."""
     codes = languages_of_rows(table[language])
     several = codes.map(len) > 1
-    parts = [hotword_counts(table[~several], hotwords=words)]
-    for found, part in table[several].groupby(codes[several]):
-        normalize = mixed_normalizer(found)
-        parts.append(
-            hotword_counts(part, hotwords={word: list(filter(None, [normalize(word)])) for word in words})
+    tables = [hotword_counts(table[~several], hotwords=words)]
+    for languages, rows_of_languages in table[several].groupby(codes[several]):
+        normalize = mixed_normalizer(languages)
+        tables.append(
+            hotword_counts(
+                rows_of_languages, hotwords={word: list(filter(None, [normalize(word)])) for word in words}
+            )
         )
-    return pd.concat(parts).loc[table.index]
+    return pd.concat(tables).loc[table.index]
 
 
 def _pairs(systems: Sequence[System]) -> list[tuple[System, System]]:
     """Pairs of the first setting without hotwords of a service, and each of its settings with hotwords."""
-    found = []
-    for one in systems:
-        base = next((other for other in systems if other.lab is one.lab and not other.words), None)
-        if one.words and base is not None:
-            found.append((base, one))
-    return found
+    pairs = []
+    for system in systems:
+        base = next(
+            (candidate for candidate in systems if candidate.lab is system.lab and not candidate.words), None
+        )
+        if system.words and base is not None:
+            pairs.append((base, system))
+    return pairs
 
 
 def _test(part: pd.DataFrame, base: str, name: str, measure: str) -> Any:
     """Return the exact test of one measure, paired by recording."""
-    sides = [part[part["system"] == one].set_index("recording") for one in (base, name)]
+    sides = [part[part["system"] == system].set_index("recording") for system in (base, name)]
     counted = []
     for side in sides:
         if measure == _MISSED:
@@ -135,21 +143,21 @@ def _test(part: pd.DataFrame, base: str, name: str, measure: str) -> Any:
         return None
 
 
-def _told(before: Any, after: Any, p: Any) -> str:
-    said, words = int(after["hotwords_said"]), []
-    if said:
-        went = _went(before, after, "hotwords_hit")
-        words.append(f"hotwords that came through went {went} of {said} said ({p_words(p[_MISSED])})")
+def _effects_words(before: Any, after: Any, p: Any) -> str:
+    count_said, words = int(after["hotwords_said"]), []
+    if count_said:
+        went = _change_words(before, after, "hotwords_hit")
+        words.append(f"hotwords that came through went {went} of {count_said} said ({p_words(p[_MISSED])})")
     else:
         words.append("no hotword is said in these recordings")
-    verb = "" if said else "went "
-    added = _went(before, after, "hotwords_added")
+    verb = "" if count_said else "went "
+    added = _change_words(before, after, "hotwords_added")
     words.append(f"hotwords put where nobody said them {verb}{added} ({p_words(p[_ADDED])})")
     rates = f"from {percent(before['rest_rate'])} to {percent(after['rest_rate'])}"
     return listed([*words, f"the error rate of the rest {rates} ({p_words(p[_REST])})"])
 
 
-def _went(before: Any, after: Any, name: str) -> str:
+def _change_words(before: Any, after: Any, name: str) -> str:
     return f"from {int(before[name])} to {int(after[name])}"
 
 

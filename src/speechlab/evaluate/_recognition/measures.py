@@ -81,29 +81,32 @@ def _measures_of(
     import pandas as pd
 
     keys = [name for name in SIDES if name in table.columns]
-    how: dict[str, Any] = {"reference": text, "hypothesis": "hypothesis", "language": _CODE}
-    how |= {"groups": BLOCK} if BLOCK in table.columns else {}
+    options: dict[str, Any] = {"reference": text, "hypothesis": "hypothesis", "language": _CODE}
+    options |= {"groups": BLOCK} if BLOCK in table.columns else {}
     rows: list[dict[Any, Any]] = []
-    given = table.assign(**{_CODE: table[language].map(code_or_none)})
-    for names, part in given.groupby([*keys, _CODE], sort=False, observed=True):
-        about = dict(zip([*keys, "language"], names, strict=True))
-        parts = []
+    coded = table.assign(**{_CODE: table[language].map(code_or_none)})
+    for names, group in coded.groupby([*keys, _CODE], sort=False, observed=True):
+        labels = dict(zip([*keys, "language"], names, strict=True))
+        tables = []
         if formatting:
-            found = formatting_rates(part, **how)
-            parts.append(
-                found.drop(columns="language").rename(columns={"kind": "measure", "in_reference": "items"})
+            rates = formatting_rates(group, **options)
+            tables.append(
+                rates.drop(columns="language").rename(columns={"kind": "measure", "in_reference": "items"})
             )
         if entities is not None:
-            found = entity_scores(part, entities=entities, **how).rename(columns={"entities": "items"})
-            heard = int(part["hypothesis"].notna().sum())
-            parts.append(found.assign(measure="entities: " + found["class"], utterances=heard))
-        rows += [about | row for found in parts for row in found.to_dict("records")]
+            rates = entity_scores(group, entities=entities, **options).rename(columns={"entities": "items"})
+            count_heard = int(group["hypothesis"].notna().sum())
+            tables.append(rates.assign(measure="entities: " + rates["class"], utterances=count_heard))
+        rows += [labels | row for rates in tables for row in rates.to_dict("records")]
         for name in scores:
-            known = part[name].dropna()
-            mean = {"utterances": len(known), "score": known.mean() if len(known) else None}
-            rows.append(about | {"measure": name.removeprefix(SCORE), **mean})
-    found = pd.DataFrame(rows)
-    return found[[name for name in (*keys, *_MEASURES) if name in found.columns]]
+            known_scores = group[name].dropna()
+            mean = {
+                "utterances": len(known_scores),
+                "score": known_scores.mean() if len(known_scores) else None,
+            }
+            rows.append(labels | {"measure": name.removeprefix(SCORE), **mean})
+    rates = pd.DataFrame(rows)
+    return rates[[name for name in (*keys, *_MEASURES) if name in rates.columns]]
 
 
 def measures_view(measures: pd.DataFrame) -> View:
@@ -126,8 +129,10 @@ def measures_view(measures: pd.DataFrame) -> View:
         "Marks, words with capitals, numbers in digits, and entities, by their places in the alignment. Scores are "
         f"means of functions of the user. An interval takes {ENOUGH} recordings."
     )
-    known = [name for name in ("error_rate", "f1", "score") if name in measures.columns]
-    return View.of("Formatting, entities and scores", columns, measures.dropna(subset=known, how="all"), note)
+    measured = [name for name in ("error_rate", "f1", "score") if name in measures.columns]
+    return View.of(
+        "Formatting, entities and scores", columns, measures.dropna(subset=measured, how="all"), note
+    )
 
 
 def _rate_interval(row: Mapping[Any, Any]) -> str | None:
@@ -142,22 +147,22 @@ def with_streams(
     import pandas as pd
 
     keys = heard[f"{HEAR}key"]
-    with opened(store) as kept:
-        found = kept.get_many(keys.dropna().unique().tolist())
+    with opened(store) as open_store:
+        results = open_store.get_many(keys.dropna().unique().tolist())
     rows = []
     for key, code in zip(keys, heard[language].map(code_or_none), strict=True):
-        said = found[key].response if key in found else {}
-        row = {name: said.get(name) for name in STREAM_TIMES}
-        if "partials" in said:
-            partials = [(one["text"], one["final"]) for one in said["partials"]]
+        response = results[key].response if key in results else {}
+        row = {name: response.get(name) for name in STREAM_TIMES}
+        if "partials" in response:
+            partials = [(partial["text"], partial["final"]) for partial in response["partials"]]
             changed = partial_stability(partials, language=code or "")
             row |= dict(
                 zip(STREAMED[2:], (changed.revisions, changed.unstable_words, changed.words), strict=True)
             )
         rows.append(row)
     types = dict.fromkeys(STREAMED, "Float64") | dict.fromkeys(STREAMED[2:], "Int64")
-    made = pd.DataFrame(rows, columns=list(STREAMED), index=heard.index).astype(types)
-    return heard.join(made), skipped.reindex(columns=[*skipped.columns, *STREAMED])
+    times = pd.DataFrame(rows, columns=list(STREAMED), index=heard.index).astype(types)
+    return heard.join(times), skipped.reindex(columns=[*skipped.columns, *STREAMED])
 
 
 def stream_calls(
@@ -174,18 +179,18 @@ def stream_calls(
     if "revisions" not in scored.columns:
         return timed
     rows = scored[scored["revisions"].notna()]
-    most = max(functions_of(one.lab)[1] for one in systems if one.lab is not None and one.streams)
+    most = max(functions_of(system.lab)[1] for system in systems if system.lab is not None and system.streams)
     facts = {"concurrency": 1 if min(most, concurrency) == 1 else None, "refusals": 0, "error": None}
     names = {"text": rows[text], "language": rows[language], "voice_name": rows["voice"]}
     calls = rows.assign(**names, turn=range(len(rows)))
     sides = [name for name in SIDES if name in rows.columns]
-    each = [
+    records = [
         {**{str(name): value for name, value in row.items()}, **facts} for row in calls.to_dict("records")
     ]
-    own = table_of_calls(each, ("system", *OF_RECOGNISERS, *STREAM_TIMES))
-    own = own.assign(**{name: rows[name].astype("string").tolist() for name in sides})
-    own = own if "system" in sides else own.drop(columns="system")
-    return pd.concat([timed, own], ignore_index=True) if len(timed) else own
+    streamed = table_of_calls(records, ("system", *OF_RECOGNISERS, *STREAM_TIMES))
+    streamed = streamed.assign(**{name: rows[name].astype("string").tolist() for name in sides})
+    streamed = streamed if "system" in sides else streamed.drop(columns="system")
+    return pd.concat([timed, streamed], ignore_index=True) if len(timed) else streamed
 
 
 def stream_summary(table: pd.DataFrame, summary: pd.DataFrame, language: str) -> pd.DataFrame:
@@ -193,9 +198,9 @@ def stream_summary(table: pd.DataFrame, summary: pd.DataFrame, language: str) ->
     if "revisions" not in table.columns:
         return summary
     by = [*(name for name in SIDES if name in table.columns), "voice", language]
-    each = table[table["revisions"].notna()].groupby(by, observed=True)
-    sums = each[list(STREAMED[2:])].sum().assign(streams=each["revisions"].count())
-    found = (
+    groups = table[table["revisions"].notna()].groupby(by, observed=True)
+    sums = groups[list(STREAMED[2:])].sum().assign(streams=groups["revisions"].count())
+    ratios = (
         sums.assign(
             unstable_partial_word_ratio=sums["unstable_words"]
             / sums["final_words"].mask(sums["final_words"] == 0),
@@ -205,7 +210,7 @@ def stream_summary(table: pd.DataFrame, summary: pd.DataFrame, language: str) ->
         .reset_index()
         .rename(columns={language: "language"})
     )
-    return summary.merge(found, on=["language" if name == language else name for name in by], how="left")
+    return summary.merge(ratios, on=["language" if name == language else name for name in by], how="left")
 
 
 def streams_view(summary: pd.DataFrame) -> View:
@@ -214,8 +219,8 @@ def streams_view(summary: pd.DataFrame) -> View:
         *(text(name, name, strong=True) for name in SIDES if name in summary.columns),
         text("language", "language"),
         count("streams", "streams"),
-        number("first partial (s)", "first_partial_s", optional=True, ends=True),
-        number("final text (s)", "finalization_s", strong=True, optional=True, ends=True),
+        number("first partial (s)", "first_partial_s", optional=True, with_range=True),
+        number("final text (s)", "finalization_s", strong=True, optional=True, with_range=True),
         number("95 of 100 within (s)", "finalization_s_p95", optional=True),
         rate("unstable words", "unstable_partial_word_ratio"),
         number("revisions", "unstable_partial_segment_ratio"),

@@ -41,14 +41,14 @@ def ordered(table: pd.DataFrame, text: str, language: str, about: str = "") -> S
     """Rank the systems of each language and condition on their common recordings, Japanese by readings."""
     places, pairs, verdicts = [], [], []
     only = f" This is about {'this' if about.startswith('one') else 'these'} {about} alone." if about else ""
-    known = table[table[language].notna()]
-    for code, rows in known.groupby(language, observed=True, sort=False):
-        parts, said = _rankable(rows, text, language, str(code))
-        verdicts += said
-        if not parts:
+    with_language = table[table[language].notna()]
+    for code, rows in with_language.groupby(language, observed=True, sort=False):
+        by_condition, findings = _rankable(rows, text, language, str(code))
+        verdicts += findings
+        if not by_condition:
             continue
         rankings = rank(
-            pd.concat(list(parts.values())).assign(**{_PART: list(_parts(parts))}),
+            pd.concat(list(by_condition.values())).assign(**{_PART: list(_parts(by_condition))}),
             by=_PART,
             system="system",
             utterance="recording",
@@ -72,30 +72,33 @@ def _rankable(
     rows: pd.DataFrame, text: str, language: str, code: str
 ) -> tuple[dict[str, pd.DataFrame], list[Finding]]:
     """Return the rows of a language that can be ranked, by condition, and findings on those that cannot."""
-    found: dict[str, pd.DataFrame] = {}
-    said = []
+    by_condition: dict[str, pd.DataFrame] = {}
+    findings = []
     conditions = rows.groupby(_CONDITION, observed=True, sort=False) if _CONDITION in rows else [("", rows)]
-    for condition, part in conditions:
+    for condition, group in conditions:
         label = ", ".join(filter(None, (code, str(condition))))
-        shown = "page" if condition in {"", AS_RECORDED} else ""
-        done = ranking_scores(
-            part, text, language, ["system", "recording", *([BLOCK] if BLOCK in part.columns else [])]
+        where_shown = "page" if condition in {"", AS_RECORDED} else ""
+        scores = ranking_scores(
+            group,
+            text,
+            language,
+            ["system", "recording", *([BLOCK] if BLOCK in group.columns else [])],
         )
-        alive = done[done["errors"].notna()]
-        failed = [name for name in part["system"].unique() if name not in set(alive["system"])]
+        alive = scores[scores["errors"].notna()]
+        failed = [name for name in group["system"].unique() if name not in set(alive["system"])]
         if failed:
             has = "has" if len(failed) == 1 else "have"
             words = f"{label}: {'; '.join(failed)} failed on all recordings, and {has} no place in the order."
-            said.append(Finding(words, code, str(condition), tuple(failed), shown=shown))
+            findings.append(Finding(words, code, str(condition), tuple(failed), shown=where_shown))
         count = alive["system"].nunique()
         if count < 2:
             continue
         if not (alive.groupby("recording")["system"].nunique() == count).any():
             words = f"{label}: no recording was recognised by all; run the study again for the others."
-            said.append(Finding(words, code, str(condition), shown=shown))
+            findings.append(Finding(words, code, str(condition), shown=where_shown))
             continue
-        found[str(condition)] = alive
-    return found, said
+        by_condition[str(condition)] = alive
+    return by_condition, findings
 
 
 def _parts(parts: dict[str, pd.DataFrame]) -> Iterator[str]:

@@ -15,7 +15,7 @@ from speechlab.evaluate._recognition.answer import (
     systems_answer,
 )
 from speechlab.evaluate._recognition.conditions import AS_RECORDED
-from speechlab.evaluate._recognition.flags import flagged, told_of_nothing
+from speechlab.evaluate._recognition.flags import flagged, silence_findings
 from speechlab.evaluate._recognition.hotwords import Hotwords, hotword_effects, hotwords_view
 from speechlab.evaluate._recognition.measures import measures_view, stream_summary, streams_view
 from speechlab.evaluate._recognition.order import SystemOrder, ordered
@@ -48,63 +48,60 @@ def recognition_report(
     **facts: Any,
 ) -> Contents:
     """Flag scored rows, put their systems in order, and say what hotwords and conditions did."""
-    words = hotword_effects(flagged(table), systems, language)
-    table, speed = words.table, facts["speed"]
+    hotwords = hotword_effects(flagged(table), systems, language)
+    table, speed = hotwords.table, facts["speed"]
     items = "recording" if "recording" in table.columns else None
-    facts["summary"] = summary = stream_summary(
-        table, summarized(table, language, speed, items=items), language
-    )
+    summary = stream_summary(table, summarized(table, language, speed, items=items), language)
     names = list(dict.fromkeys(table["system"].astype(str))) if "system" in table.columns else []
     order = ordered(table, text, language, about) if names else SystemOrder(pd.DataFrame(), judge([]), ())
-    changed = condition_differences(table, text, language) if "condition" in table.columns else judge([])
-    conditions = condition_findings(changed)
-    said = (
+    changes = condition_differences(table, text, language) if "condition" in table.columns else judge([])
+    conditions = condition_findings(changes)
+    findings = (
         *order.verdicts,
-        *words.verdicts,
-        *([] if nothing is None else told_of_nothing(nothing)),
+        *hotwords.verdicts,
+        *([] if nothing is None else silence_findings(nothing)),
         *conditions,
     )
-    live = [one for one in systems if one.streams]
+    live = [system for system in systems if system.streams]
     if live:
-        streamed = table[table["system"].isin([one.name for one in live])] if names else table
+        streamed = table[table["system"].isin([system.name for system in live])] if names else table
         choice = ordered(streamed, text, language, about) if len(live) > 1 else order
         advice = systems_answer(choice.systems, speed, choice.verdicts) if len(live) > 1 else None
-        facts["conclusion"] = streams_answer(summary, systems, order.differences, advice)
+        answer = streams_answer(summary, systems, order.differences, advice)
     else:
-        facts["conclusion"] = _answer(table, names, order, speed, conditions, said) or rates_answer(
+        answer = _answer(table, names, order, speed, conditions, findings) or rates_answer(
             summary, table, text, language, of_speakers=True
         )
+    facts |= {"summary": summary, "conclusion": answer}
     report = speech_report(title, table, text=text, language=language, **facts)
-    tables = {"order": order.systems, "hotwords": words.summary}
-    none = pd.DataFrame()
-    tables |= {
-        "speechless": none if nothing is None else nothing,
-        "measures": none if measures is None else measures,
-    }
+    tables = {"order": order.systems, "hotwords": hotwords.summary}
+    for name, extra in (("speechless", nothing), ("measures", measures)):
+        tables[name] = pd.DataFrame() if extra is None else extra
     best_first = list(dict.fromkeys(order.systems["system"])) if len(order.systems) else names
-    shown, wide = _shown(
+    display, wide_tables = _display(
         table, text, language, sorted(names, key=best_first.index) if set(names) <= set(best_first) else names
     )
-    noise, drawings = _drawings(order, summary, table)
+    noise_tables, drawings = _drawings(order, summary, table)
     first, *timed = report.views
     views = [first, *([streams_view(summary)] if live else [])]
     compared = order.differences
     views += [differences_view(compared, "Differences of systems", _PAIRED)] if len(compared) else []
-    views += [hotwords_view(words.summary)] if len(words.summary) else []
+    views += [hotwords_view(hotwords.summary)] if len(hotwords.summary) else []
     views += [] if measures is None or not len(measures) else [measures_view(measures)]
-    parts = [part[[*DIFFERENCES, "blocks"]] for part in (compared, changed, words.differences) if len(part)]
-    done = _done(table, order, words, changed, nothing)
-    sort = str((facts.get("record") or {}).get("settings", {}).get("noise", "speech"))
+    tests = [rows for rows in (compared, changes, hotwords.differences) if len(rows)]
+    columns = [*DIFFERENCES, "blocks"]
+    methods = _methods_used(table, order, hotwords, changes, nothing)
+    noise_kind = str((facts.get("record") or {}).get("settings", {}).get("noise", "speech"))
     return replace(
         report,
         study="recognition",
-        findings=said,
-        differences=pd.concat(parts, ignore_index=True) if parts else judge([]),
-        tables={**report.tables, **tables, **wide, **noise},
+        findings=findings,
+        differences=pd.concat(tests, ignore_index=True)[columns] if tests else judge([]),
+        tables={**report.tables, **tables, **wide_tables, **noise_tables},
         views=(*views, *timed),
         drawings=tuple(_arranged(report.drawings, drawings, summary)),
-        shown=shown,
-        said=speech_methods(title, table, summary, speed, *done, noise=sort),
+        shown=display,
+        said=speech_methods(title, table, summary, speed, *methods, noise=noise_kind),
     )
 
 
@@ -131,9 +128,9 @@ def _drawings(
     """The figures of systems and of noise, and the tables that they draw."""
     tables, drawings = {}, []
     if len(order.differences):
-        known = ", with 95 % intervals" if order.differences["low"].notna().any() else ""
+        intervals = ", with 95 % intervals" if order.differences["low"].notna().any() else ""
         tables["of_systems"] = order.differences
-        drawings.append(Drawing(f"Differences of systems{known}", "differences", ("of_systems",)))
+        drawings.append(Drawing(f"Differences of systems{intervals}", "differences", ("of_systems",)))
     noise, levels = _against_noise(summary, table)
     if len(noise):
         tables["noise"] = noise
@@ -143,23 +140,25 @@ def _drawings(
     return tables, drawings
 
 
-def _arranged(usual: Sequence[Drawing], own: Sequence[Drawing], summary: pd.DataFrame) -> list[Drawing]:
+def _arranged(
+    figures: Sequence[Drawing], main_figures: Sequence[Drawing], summary: pd.DataFrame
+) -> list[Drawing]:
     """The figures, the most important one first, without rates that another figure shows."""
-    rates = [one for one in usual if one.function == "error_rates"]
-    rest = [one for one in usual if one not in rates]
-    noisy = any(one.frames == ("noise",) for one in own)
+    rates = [figure for figure in figures if figure.function == "error_rates"]
+    further = [figure for figure in figures if figure not in rates]
+    noisy = any(figure.frames == ("noise",) for figure in main_figures)
     names = summary["condition"].astype(str).unique() if noisy else ()
     if noisy and all(name.startswith("noise ") or name == AS_RECORDED for name in names):
         rates = []
     if "condition" in summary.columns:
-        return [*reversed(own), *rates, *rest]
-    known = any("interval" in one.title for one in own)
-    if not own or not known:  # one point each says less than the rates
-        return [*rates, *rest]
-    return [*own, *(rates if summary["system"].nunique() > 2 else []), *rest]
+        return [*reversed(main_figures), *rates, *further]
+    with_intervals = any("interval" in figure.title for figure in main_figures)
+    if not main_figures or not with_intervals:  # one point each says less than the rates
+        return [*rates, *further]
+    return [*main_figures, *(rates if summary["system"].nunique() > 2 else []), *further]
 
 
-def _done(
+def _methods_used(
     table: pd.DataFrame,
     order: SystemOrder,
     words: Hotwords,
@@ -168,46 +167,46 @@ def _done(
 ) -> list[str]:
     """What the study did besides scoring, for the methods."""
     names = set(table["condition"].astype(str)) if "condition" in table.columns else set()
-    done = ["streamed"] if "revisions" in table.columns else []
-    done += ["made up", "lost ends"] if table["hallucination"].notna().any() else []
-    done += ["noise"] if any(name.startswith("noise ") for name in names) else []
-    done += ["bands"] if any(name.endswith(" Hz") for name in names) else []
-    done += [] if nothing is None else ["silence"]
-    done += ["groups"] if len(order.differences) else []
-    done += ["hotwords"] if len(words.differences) else []
+    methods = ["streamed"] if "revisions" in table.columns else []
+    methods += ["made up", "lost ends"] if table["hallucination"].notna().any() else []
+    methods += ["noise"] if any(name.startswith("noise ") for name in names) else []
+    methods += ["bands"] if any(name.endswith(" Hz") for name in names) else []
+    methods += [] if nothing is None else ["silence"]
+    methods += ["groups"] if len(order.differences) else []
+    methods += ["hotwords"] if len(words.differences) else []
     tested = len(order.differences) or len(conditions)
     return [
-        *done,
+        *methods,
         *(["sign-flip"] if tested else []),
         *(["holm"] if tested or len(words.differences) else []),
     ]
 
 
-def _shown(
+def _display(
     table: pd.DataFrame, text: str, language: str, names: list[str]
 ) -> tuple[ShownRows, dict[str, pd.DataFrame]]:
     """How the rows are shown: the worst first, of two systems side by side, of more in one wide table."""
-    known, roles = table.columns, {"reference": text, "language": language}
-    first = [name for name in ("condition", "file") if name in known]
-    heard, rates = ([f"{column}_{name}" for name in names] for column in ("hypothesis", "error_rate"))
+    present, roles = table.columns, {"reference": text, "language": language}
+    leading = [name for name in ("condition", "file") if name in present]
+    texts, rates = ([f"{column}_{name}" for name in names] for column in ("hypothesis", "error_rate"))
     if len(names) == 2:
-        columns = [*first, text, *heard, "fewer_errors", "error_difference", *rates, language]
+        columns = [*leading, text, *texts, "fewer_errors", "error_difference", *rates, language]
         return ShownRows(scored=True, options={**roles, "names": names, "columns": columns}), {}
     if names:
-        columns = [*first, text, *heard, "error_spread", *rates, language]
+        columns = [*leading, text, *texts, "error_spread", *rates, language]
         wide = wide_table(table, names, text, language).reset_index(drop=True)
-        return ShownRows("side_by_side", options={**roles, "hypotheses": heard, "columns": columns}), {
+        return ShownRows("side_by_side", options={**roles, "hypotheses": texts, "columns": columns}), {
             "side_by_side": wide
         }
     ranked = [
         name
         for name in (READING, "tolerant_wer")
-        if name in known and (table[name].notna() & (table[name] != table["error_rate"])).any()
+        if name in present and (table[name].notna() & (table[name] != table["error_rate"])).any()
     ]
-    flags = [name for name in FLAGS.values() if name in known and table[name].any()]
-    spoken = [] if (table["voice"] == NO_SPEAKER).all() else ["voice"]
+    flags = [name for name in FLAGS.values() if name in present and table[name].any()]
+    speaker_column = [] if (table["voice"] == NO_SPEAKER).all() else ["voice"]
     scores = [*ranked, "error_rate", "errors", "error_classes", *flags]
-    columns = [*first, text, "hypothesis", *scores, language, *spoken]
+    columns = [*leading, text, "hypothesis", *scores, language, *speaker_column]
     return ShownRows(scored=True, options={**roles, "columns": columns}), {}
 
 
@@ -220,12 +219,12 @@ def _against_noise(
     noisy = table.dropna(subset="snr_db").drop_duplicates("snr_db")
     places = dict(zip(noisy["condition"].astype(str), noisy["snr_db"].astype(float), strict=True))
     places[AS_RECORDED] = max(places.values()) + _BEYOND_DB
-    kept = summary.assign(unit=ranking_units(summary))
-    kept = kept[kept["condition"].astype(str).isin(places)]
-    at = kept["condition"].astype(str).map(places).astype("float64")
-    ends = {f"snr_db_{end}": at for end in ("from", "to", "mean")}
-    rates = {f"error_rate{end}": kept[f"ranking_rate{end}"] for end in ("", "_low", "_high")}
-    lines = kept.assign(**ends, **rates).sort_values("snr_db_mean", kind="stable")
+    rated = summary.assign(unit=ranking_units(summary))
+    rated = rated[rated["condition"].astype(str).isin(places)]
+    at = rated["condition"].astype(str).map(places).astype("float64")
+    places_on_axis = {f"snr_db_{end}": at for end in ("from", "to", "mean")}
+    rates = {f"error_rate{end}": rated[f"ranking_rate{end}"] for end in ("", "_low", "_high")}
+    lines = rated.assign(**places_on_axis, **rates).sort_values("snr_db_mean", kind="stable")
     if "system" in table.columns:  # systems have one colour in all panels
         names = list(dict.fromkeys(table["system"]))
         lines = lines.sort_values("system", key=lambda column: column.map(names.index), kind="stable")

@@ -20,19 +20,19 @@ from speechlab.evaluate._arguments import (
     no_language,
     recording_seconds,
 )
-from speechlab.evaluate._asked import repeatable
 from speechlab.evaluate._blocks import BLOCK, Blocks, blocks_of
 from speechlab.evaluate._made import GIVEN, RECOGNITION, STREAMED, WHY
 from speechlab.evaluate._recognition.conditions import AS_RECORDED, Condition, conditions_of, under
-from speechlab.evaluate._recognition.flags import heard_in_nothing, speechless_rows
+from speechlab.evaluate._recognition.flags import recognised_silence, speechless_rows
 from speechlab.evaluate._recognition.measures import Beside, stream_calls, with_streams
 from speechlab.evaluate._recognition.report import recognition_report
+from speechlab.evaluate._repeat import repeatable
 from speechlab.evaluate._report import Report
-from speechlab.evaluate._speech.rows import SPEAK, had_before, recognised, scored_rows, unheard
+from speechlab.evaluate._speech.rows import SPEAK, existing_rows, recognised, scored_rows, unrecognised
 from speechlab.evaluate._speech.scorers import opened
 from speechlab.evaluate._speech.speed import clock_of, no_speed, timed_or_why, timed_recognisers
 from speechlab.evaluate._speech.summary import NO_SPEAKER
-from speechlab.evaluate._systems import HAD, System, asked_of_each, existing_of, systems_of, told_gone
+from speechlab.evaluate._systems import EXISTING, System, ask_each, existing_of, systems_of, unreachable_notes
 from speechlab.evaluate._writing.record import StageProgress, record_of, stage_of, tell_estimate, tell_failed
 
 if TYPE_CHECKING:
@@ -147,60 +147,62 @@ def recognition(
         AuthenticationError: The service refuses the API key.
         APIConnectionError: No service can be reached.
     """
-    had = existing_of(
+    existing = existing_of(
         frame, "hypotheses", hypotheses, noise_db=noise_db, band_hz=band_hz, speechless=speechless
     )
-    systems = systems_of(lab, settings, had, identify=identify, stream=stream, options=options)
-    outputs = {f"{HAD}{column}": frame[column].tolist() for column in had.values()}
-    frame = _without_outputs(frame, had, None if lab is not None else audio)
+    systems = systems_of(lab, settings, existing, identify=identify, stream=stream, options=options)
+    outputs = {f"{EXISTING}{column}": frame[column].tolist() for column in existing.values()}
+    frame = _without_outputs(frame, existing, None if lab is not None else audio)
     several = len(systems) > 1
     conditions = conditions_of(noise_db, band_hz)
-    nobody = count_of("speechless", speechless, "recordings of each kind, or 0 for none")
+    silent_count = count_of("speechless", speechless, "recordings of each kind, or 0 for none")
     clock = clock_of(speed, speed_concurrency, "recordings, or 0 for none", progress)
-    beside = several or bool(conditions) or any(one.streams for one in systems)
-    voice = _speaker(frame, beside=beside) if voice == "auto" else voice
-    named = None if groups == "auto" else groups
+    side_by_side = several or bool(conditions) or any(system.streams for system in systems)
+    voice = _speaker(frame, beside=side_by_side) if voice == "auto" else voice
+    roles = {"audio": audio, "text": text, "language": language, "voice": voice}
     frame, (audio, text, language, *_) = columns_of(
-        frame, audio=audio, text=text, language=language, voice=voice, groups=named
+        frame, **roles, groups=None if groups == "auto" else groups
     )
     keep_free(frame, RECOGNITION - GIVEN)
-    wanted = Beside(scorers, formatting, entities, frame)
+    extra_measures = Beside(scorers, formatting, entities, frame)
     blocks = blocks_of(frame, audio, text, groups, by_speaker=voice is not None)
-    given, rows = _prepared(frame, audio, voice, blocks)
+    columns, rows = _prepared(frame, audio, voice, blocks)
     rows = rows.assign(**outputs)
-    with opened(store) as kept:
+    with opened(store) as open_store:
         if conditions:
-            rows = under(rows, conditions, noise, seed, kept)
+            rows = under(rows, conditions, noise, seed, open_store)
         codes = sorted({code for cell in rows[language] if (code := code_or_none(cell)) is not None})
-        silent = speechless_rows(nobody, codes, seed, kept) if nobody and codes else None
-    made = [*(["recording"] if beside else []), *(["system"] if several else [])]
-    made += ["condition", "snr_db"] if conditions else []
-    known_language = rows[language].astype(object).map(lambda value: bool(languages_of(value))).astype(bool)
-    how: dict[str, Any] = {"store": store, "give_up_after_s": give_up_after_s}
-    how |= {"concurrency": concurrency, "executor": executor}
-    how["progress"] = stage_of(progress, "transcribe")
-    found, gone = _heard_by(systems, rows[known_language], language, how, progress)
-    skipped = _left_out(rows[~known_language], language, systems)
-    own = _recorded(systems, {"identify": identify}) | ({"speed": clock[0]} if clock[0] else {})
-    own |= {"groups": blocks.column, "about": blocks.about, **_changed(conditions, noise, seed, nobody)}
-    there = [one for one in systems if one.name in found and one.lab is not None]
-    timed, untimed = _timed(there, rows[known_language], text, language, *clock)
-    heard = _below(_all_heard(systems, found, gone, rows[known_language]), len(rows))
-    left = _below(skipped, len(rows))
-    if any(one.streams for one in there):
-        heard, left = with_streams(heard, left, language, store)
-        made += STREAMED
-    scored, segments = scored_rows(heard, left, [*given, *made], text, language, store)
-    scored, measures, unscored = wanted.of(scored, text, language, store)
-    timed = stream_calls(scored, text, language, there, concurrency, timed)
-    nothing = None if silent is None else heard_in_nothing(there, silent, how)
-    notes = [*told_gone(gone), *untimed, *_told_unscored(skipped[0], len(rows), scored, text)]
+        silent = speechless_rows(silent_count, codes, seed, open_store) if silent_count and codes else None
+    columns += [*(["recording"] if side_by_side else []), *(["system"] if several else [])]
+    columns += ["condition", "snr_db"] if conditions else []
+    count = len(rows)
+    has_language = rows[language].astype(object).map(lambda value: bool(languages_of(value))).astype(bool)
+    rows, skipped = rows[has_language], _left_out(rows[~has_language], language, systems)
+    running: dict[str, Any] = {"store": store, "give_up_after_s": give_up_after_s}
+    running |= {"concurrency": concurrency, "executor": executor}
+    running["progress"] = stage_of(progress, "transcribe")
+    by_system, unreachable = _recognised_by(systems, rows, language, running, progress)
+    recorded = _recorded(systems, {"identify": identify}) | ({"speed": clock[0]} if clock[0] else {})
+    recorded |= {"groups": blocks.column, "about": blocks.about}
+    recorded |= _changed(conditions, noise, seed, silent_count)
+    reached = [system for system in systems if system.name in by_system and system.lab is not None]
+    calls, untimed = _timed(reached, rows, text, language, *clock)
+    transcripts = _below(_transcripts_of(systems, by_system, unreachable, rows), count)
+    left_out = _below(skipped, count)
+    if any(system.streams for system in reached):
+        transcripts, left_out = with_streams(transcripts, left_out, language, store)
+        columns += STREAMED
+    scored, segments = scored_rows(transcripts, left_out, columns, text, language, store)
+    scored, measures, unscored = extra_measures.of(scored, text, language, store)
+    calls = stream_calls(scored, text, language, reached, concurrency, calls)
+    nothing = None if silent is None else recognised_silence(reached, silent, running)
+    notes = [*unreachable_notes(unreachable), *untimed, *_unscored_notes(skipped[0], count, scored, text)]
     notes += [*unscored, *blocks.notes]
     tell_failed(scored)
-    facts: dict[str, Any] = {"segments": segments, "speed": timed, "systems": systems, "nothing": nothing}
-    facts["measures"] = measures
-    facts |= {"record": record_of("recognition", store, *found.values(), **own), "notes": notes}
-    return Report.of(recognition_report(title, scored, text, language, about=blocks.about, **facts))
+    record = record_of("recognition", store, *by_system.values(), **recorded)
+    facts: dict[str, Any] = {"segments": segments, "speed": calls, "systems": systems, "nothing": nothing}
+    facts |= {"measures": measures, "record": record, "notes": notes, "about": blocks.about}
+    return Report.of(recognition_report(title, scored, text, language, **facts))
 
 
 def _without_outputs(frame: pd.DataFrame, had: dict[str, str], audio: str | None) -> pd.DataFrame:
@@ -215,41 +217,44 @@ def _without_outputs(frame: pd.DataFrame, had: dict[str, str], audio: str | None
 
 def _speaker(frame: object, *, beside: bool) -> str | None:
     """The column of the speakers; None without one, and where systems or conditions stand side by side."""
-    known = getattr(frame, "columns", ())
-    return None if beside else next((name for name in _SPEAKERS if name in known), None)
+    names = getattr(frame, "columns", ())
+    return None if beside else next((name for name in _SPEAKERS if name in names), None)
 
 
-def _all_heard(
-    systems: Sequence[System], found: dict[str, pd.DataFrame], gone: dict[str, str], rows: pd.DataFrame
+def _transcripts_of(
+    systems: Sequence[System], answers: dict[str, pd.DataFrame], failures: dict[str, str], rows: pd.DataFrame
 ) -> list[pd.DataFrame]:
     """Return the hypotheses of each system, without any for those that could not be asked."""
-    return [found.get(one.name, unheard(rows, gone.get(one.name)).assign(system=one.name)) for one in systems]
+    names = [system.name for system in systems]
+    return [answers.get(name, unrecognised(rows, failures.get(name)).assign(system=name)) for name in names]
 
 
 def _left_out(unknown: pd.DataFrame, language: str, systems: Sequence[System]) -> list[pd.DataFrame]:
     """Rows without a known language, for each system, with the reason."""
-    why = unknown[language].astype(object).map(no_language)
-    return [unknown.assign(system=one.name, **{WHY: why}) for one in systems]
+    reasons = unknown[language].astype(object).map(no_language)
+    return [unknown.assign(system=system.name, **{WHY: reasons}) for system in systems]
 
 
-def _told_unscored(unknown: pd.DataFrame, rows: int, table: pd.DataFrame, text: str) -> list[str]:
+def _unscored_notes(unknown: pd.DataFrame, rows: int, table: pd.DataFrame, text: str) -> list[str]:
     """Return notes on rows that were left out, and on references that are missing or empty after normalisation."""
-    told = []
+    notes = []
     if len(unknown):
-        told.append(f"{len(unknown):,} of {rows:,} rows were left out; mostly: {unknown[WHY].mode()[0]}.")
+        notes.append(f"{len(unknown):,} of {rows:,} rows were left out; mostly: {unknown[WHY].mode()[0]}.")
     if "recording" in table.columns:  # those that any system has recognised, each once
         table = table[table["hypothesis"].notna()].drop_duplicates("recording")
-    heard = table[table["hypothesis"].notna()]
-    missing = int(heard[text].isna().sum())
-    empty = int((heard["errors"].notna() & (heard["reference_normalized"].fillna("") == "")).sum())
-    if missing:
-        told.append(f"{missing:,} of {len(heard):,} references {_are(missing)} missing, and not scored.")
+    transcripts = table[table["hypothesis"].notna()]
+    unsaid = int(transcripts[text].isna().sum())
+    empty = int(
+        (transcripts["errors"].notna() & (transcripts["reference_normalized"].fillna("") == "")).sum()
+    )
+    if unsaid:
+        notes.append(f"{unsaid:,} of {len(transcripts):,} references {_are(unsaid)} missing, and not scored.")
     if empty:
-        told.append(
-            f"{empty:,} of {len(heard):,} references {_are(empty)} empty after normalisation; text that was "
+        notes.append(
+            f"{empty:,} of {len(transcripts):,} references {_are(empty)} empty after normalisation; text that was "
             "recognised there counts as inserted."
         )
-    return told
+    return notes
 
 
 def _are(count: int) -> str:
@@ -260,11 +265,15 @@ def _recorded(systems: Sequence[System], options: dict[str, Any]) -> dict[str, A
     """The options for the record: of each system, if there are several."""
     if len(systems) == 1:
         return {**options, **systems[0].options}
-    services = list(dict.fromkeys(id(one.lab) for one in systems))
+    services = list(dict.fromkeys(id(system.lab) for system in systems))
     return {
         "systems": {
-            one.name: {"service": services.index(id(one.lab)), "identify": one.identify, **one.options}
-            for one in systems
+            system.name: {
+                "service": services.index(id(system.lab)),
+                "identify": system.identify,
+                **system.options,
+            }
+            for system in systems
         }
     }
 
@@ -273,10 +282,10 @@ def _changed(conditions: Sequence[Condition], noise: Any, seed: int, speechless:
     """The options of conditions and of recordings without speech, for the record."""
     if not (conditions or speechless):
         return {}
-    sort = noise if isinstance(noise, str) else type(noise).__name__
+    kind = noise if isinstance(noise, str) else type(noise).__name__
     return {
-        "conditions": [one.name for one in conditions],
-        "noise": sort,
+        "conditions": [condition.name for condition in conditions],
+        "noise": kind,
         "seed": seed,
         "speechless": speechless,
     }
@@ -292,15 +301,15 @@ def _prepared(
     speaker = NO_SPEAKER if voice is None else frame[voice]
     if voice is None and "voice" in frame.columns and "speaker" not in frame.columns:
         frame = frame.rename(columns={"voice": "speaker"})  # the column is kept, even if it is not requested
-    given = frame if "file" in frame.columns else frame.assign(file=pd.array(files, dtype="string"))
-    rows = given.assign(
+    table = frame if "file" in frame.columns else frame.assign(file=pd.array(files, dtype="string"))
+    rows = table.assign(
         audio=frame[audio],
         voice=speaker,
         voice_name=files if voice is None else speaker,
         gender=frame["gender"] if "gender" in frame.columns else "",
         duration_s=frame["duration_s"]
         if "duration_s" in frame.columns
-        else [recording_seconds(one) for one in frame[audio]],
+        else [recording_seconds(recording) for recording in frame[audio]],
         sample_rate=frame["sample_rate"]
         if "sample_rate" in frame.columns
         else pd.array([pd.NA] * len(frame), dtype="Int64"),
@@ -309,27 +318,33 @@ def _prepared(
     )
     if blocks.names is not None:
         rows = rows.assign(**{BLOCK: blocks.names})
-    return [*given.columns, *([] if blocks.names is None else [BLOCK])], rows.reset_index(drop=True)
+    return [*table.columns, *([] if blocks.names is None else [BLOCK])], rows.reset_index(drop=True)
 
 
-def _heard_by(
-    systems: Sequence[System], rows: pd.DataFrame, language: str, how: dict[str, Any], progress: object
+def _recognised_by(
+    systems: Sequence[System], rows: pd.DataFrame, language: str, options: dict[str, Any], progress: object
 ) -> tuple[dict[str, pd.DataFrame], dict[str, str]]:
     """Return the hypotheses of each system, and the reasons of systems that could not be asked."""
-    asked = sum(one.lab is not None for one in systems)
-    tell_estimate(progress, "recognise", recordings=rows["duration_s"].tolist() * asked)
-    by_name = {one.name: one for one in systems}
-    had = {
-        one.name: had_before(rows, one.had, language).assign(system=one.name) for one in systems if one.had
+    count = sum(system.lab is not None for system in systems)
+    tell_estimate(progress, "recognise", recordings=rows["duration_s"].tolist() * count)
+    by_name = {system.name: system for system in systems}
+    existing = {
+        system.name: existing_rows(rows, system.had, language).assign(system=system.name)
+        for system in systems
+        if system.had
     }
 
     def hear(name: str, client: Client) -> pd.DataFrame:
-        one = by_name[name]
-        heard = recognised(client, rows, language, identify=one.identify, **how, **one.options)
-        return heard.assign(system=name)
+        system = by_name[name]
+        transcripts = recognised(
+            client, rows, language, identify=system.identify, **options, **system.options
+        )
+        return transcripts.assign(system=name)
 
-    found, gone = asked_of_each({one.name: one.lab for one in systems if one.lab is not None}, hear)
-    return {**found, **had}, gone
+    answered, unreachable = ask_each(
+        {system.name: system.lab for system in systems if system.lab is not None}, hear
+    )
+    return {**answered, **existing}, unreachable
 
 
 def _timed(
@@ -344,22 +359,22 @@ def _timed(
     clean = rows[rows["condition"] == AS_RECORDED] if "condition" in rows.columns else rows
     if not count or not len(clean):
         return no_speed(), []
-    asked = {
-        one.name: (one.lab, {"identify": one.identify, **one.options})
-        for one in systems
-        if one.lab is not None and not one.streams
+    clients = {
+        system.name: (system.lab, {"identify": system.identify, **system.options})
+        for system in systems
+        if system.lab is not None and not system.streams
     }
-    if not asked:
+    if not clients:
         return no_speed(), []
-    timed, why = timed_or_why(
-        lambda: timed_recognisers(asked, clean, text, language, count, *clock), no_speed()
+    calls, why = timed_or_why(
+        lambda: timed_recognisers(clients, clean, text, language, count, *clock), no_speed()
     )
-    return timed if why or clean is rows else timed.assign(condition=AS_RECORDED), why
+    return calls if why or clean is rows else calls.assign(condition=AS_RECORDED), why
 
 
 def _below(tables: list[pd.DataFrame], rows: int) -> pd.DataFrame:
     """Concatenate the tables of the systems; the rows of each keep their order."""
-    return stacked(table.set_axis(table.index + at * rows) for at, table in enumerate(tables))
+    return stacked(table.set_axis(table.index + number * rows) for number, table in enumerate(tables))
 
 
 def _files(cells: Sequence[object], labels: Sequence[object]) -> list[str]:

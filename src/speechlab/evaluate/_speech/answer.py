@@ -54,64 +54,64 @@ def advised(systems: pd.DataFrame, speed: pd.DataFrame, what: str = "sentence") 
     count = int(systems["utterances"].iloc[0])
     facts = {"name": best, "error_rate": rates[best], "items": count, "certainty": "open", "more": None}
     facts["lead"] = f"take {best}"
-    others = [name for name in systems["system"] if name != best]
-    if not others:
+    rest = [name for name in systems["system"] if name != best]
+    if not rest:
         return facts | {
             "certainty": "none",
             "advice": "it had no other to be compared with; give two or more",
         }
     rivals = [name for name in tied if name != best]
-    next_one = (rivals or others)[0]
+    next_one = (rivals or rest)[0]
     errors = f"error rates {percent(rates[best])} and {percent(rates[next_one])}"
     if not rivals:
-        told = (
-            f"it makes significantly fewer errors than {_several(others)} on {plural(count, what)} ({errors})"
+        advice = (
+            f"it makes significantly fewer errors than {_several(rest)} on {plural(count, what)} ({errors})"
         )
-        told += _speed_words(best, rivals or others, starts)
-        return facts | {"certainty": "settled", "advice": told}
+        advice += _speed_words(best, rivals or rest, starts)
+        return facts | {"certainty": "settled", "advice": advice}
     if count < _CHOICE:
-        told = f"{plural(count, what)} cannot tell {_several([best, *rivals])} apart; take {ENOUGH} or more"
-        return facts | {"certainty": "none", "more": ENOUGH - count, "advice": told}
-    level = [name for name in rivals if rates[name] == rates[best]]
-    facts["lead"] = _open_lead(best, rivals, level, starts)
+        advice = f"{plural(count, what)} cannot tell {_several([best, *rivals])} apart; take {ENOUGH} or more"
+        return facts | {"certainty": "none", "more": ENOUGH - count, "advice": advice}
+    equals = [name for name in rivals if rates[name] == rates[best]]
+    facts["lead"] = _open_lead(best, rivals, equals, starts)
     if count < FEWEST:
-        told = f"{plural(count, what)} cannot tell {best} from {_several(rivals)} by errors; take {ENOUGH} or more"
-        return facts | {"more": ENOUGH - count, "advice": told}
-    first = (
-        f"on these {count} {what}s, {_several([best, *level])} make equally many errors"
-        if level
+        advice = f"{plural(count, what)} cannot tell {best} from {_several(rivals)} by errors; take {ENOUGH} or more"
+        return facts | {"more": ENOUGH - count, "advice": advice}
+    standing = (
+        f"on these {count} {what}s, {_several([best, *equals])} make equally many errors"
+        if equals
         else f"on these {count} {what}s, {best} makes the fewest errors ({errors}), but that may be chance against "
         f"{_several(rivals)}"
     )
     needed = systems.set_index("system")["needed"].get(rivals[0])
     more = max(int(needed) - count, 1) if is_number(needed) and needed == needed else None
     if more is None or more > _FAR:
-        return facts | {"advice": f"{first}; more {what}s would hardly settle it"}
+        return facts | {"advice": f"{standing}; more {what}s would hardly settle it"}
     settling = f"about {_about(more)} more {what if more == 1 else f'{what}s'} would settle it"
-    return facts | {"more": more, "advice": f"{first}; {settling}"}
+    return facts | {"more": more, "advice": f"{standing}; {settling}"}
 
 
 def answer_of(choice: pd.DataFrame) -> Conclusion:
     """Return the answer for all languages: what to take, and how sure that is."""
     rows = choice.to_dict("records")
     several = len(rows) > 1
-    taken = [row for row in rows if not is_missing(row["name"]) and row["certainty"] != "none"]
-    leads = {str(row["lead"]) for row in taken}
-    if not taken:
+    decided = [row for row in rows if not is_missing(row["name"]) and row["certainty"] != "none"]
+    leads = {str(row["lead"]) for row in decided}
+    if not decided:
         lead = "Nothing can be advised."
-    elif len(leads) == 1 and len(taken) == len(rows):
+    elif len(leads) == 1 and len(decided) == len(rows):
         lead = f"{sentence(*leads)}."
-    elif all(row["lead"] == f"take {row['name']}" for row in taken):
-        lead = f"Take {listed([_of_language(row) for row in taken])}."
+    elif all(row["lead"] == f"take {row['name']}" for row in decided):
+        lead = f"Take {listed([_of_language(row) for row in decided])}."
     else:
-        lead = " ".join(f"{named(row['language'])}: {row['lead']}." for row in taken)
-    sure = [
+        lead = " ".join(f"{named(row['language'])}: {row['lead']}." for row in decided)
+    certainties = [
         f"{named(row['language'])}: {str(row['advice']).rstrip('.')}"
         if several
         else sentence(str(row["advice"]).rstrip("."))
         for row in rows
     ]
-    return Conclusion(lead, f"{'. '.join(sure)}." if sure else "")
+    return Conclusion(lead, f"{'. '.join(certainties)}." if certainties else "")
 
 
 def _of_language(row: Mapping[Any, Any]) -> str:
@@ -121,10 +121,10 @@ def _of_language(row: Mapping[Any, Any]) -> str:
 def _best(systems: pd.DataFrame, tied: list[str], starts: pd.DataFrame) -> str:
     """The system with the lowest rate; of systems with the same rate, the one that starts first."""
     first = systems.iloc[0]
-    level = systems.loc[systems["error_rate"] == first["error_rate"], "system"]
-    timed = [name for name in level if name in starts.index and name in tied]
-    if len(timed) == len(level) > 1:
-        return str(starts.loc[timed, "median"].astype("float64").idxmin())
+    equals = systems.loc[systems["error_rate"] == first["error_rate"], "system"]
+    timed_names = [name for name in equals if name in starts.index and name in tied]
+    if len(timed_names) == len(equals) > 1:
+        return str(starts.loc[timed_names, "median"].astype("float64").idxmin())
     return str(first["system"])
 
 
@@ -133,40 +133,40 @@ def _starts(speed: pd.DataFrame) -> pd.DataFrame:
     start = start_column(speed)
     if start not in speed.columns or "system" not in speed.columns:
         speed = speed.reindex(columns=["system", start, "error"])
-    done = alone(speed)
-    done = done[done["error"].isna()]
-    return done.groupby("system", observed=True)[start].agg(["median", "min", "max", "count"]).dropna()
+    calls = alone(speed)
+    calls = calls[calls["error"].isna()]
+    return calls.groupby("system", observed=True)[start].agg(["median", "min", "max", "count"]).dropna()
 
 
-def _sooner(one: str, other: str, starts: pd.DataFrame) -> str:
+def _sooner(first: str, second: str, starts: pd.DataFrame) -> str:
     """How much sooner a system starts than another one, if it does so in every call; otherwise empty."""
-    if not {one, other} <= set(starts.index) or starts["count"].loc[[one, other]].min() < _CALLS:
+    if not {first, second} <= set(starts.index) or starts["count"].loc[[first, second]].min() < _CALLS:
         return ""
-    own, its = (starts.loc[name].astype("float64").to_dict() for name in (one, other))
-    if own["max"] >= its["min"] or its["median"] < _SOONER * own["median"]:
+    mine, theirs = (starts.loc[name].astype("float64").to_dict() for name in (first, second))
+    if mine["max"] >= theirs["min"] or theirs["median"] < _SOONER * mine["median"]:
         return ""
-    ratio = _times(its["median"] / max(own["median"], 1e-3))
-    return f"{ratio} sooner ({own['median']:.2f} s, {other} {its['median']:.2f} s)"
+    ratio = _times(theirs["median"] / max(mine["median"], 1e-3))
+    return f"{ratio} sooner ({mine['median']:.2f} s, {second} {theirs['median']:.2f} s)"
 
 
-def _speed_words(best: str, others: list[str], starts: pd.DataFrame) -> str:
+def _speed_words(best: str, candidates: list[str], starts: pd.DataFrame) -> str:
     """Whether a system starts sooner or later than the next one that was timed."""
-    rival = next((name for name in others if name in starts.index), "")
+    rival = next((name for name in candidates if name in starts.index), "")
     if words := _sooner(best, rival, starts):
         return f", and starts {words}"
     words = _sooner(rival, best, starts)
     return f"; {rival} starts {words}" if words else ""
 
 
-def _open_lead(best: str, rivals: list[str], level: list[str], starts: pd.DataFrame) -> str:
+def _open_lead(best: str, rivals: list[str], equals: list[str], starts: pd.DataFrame) -> str:
     """What to do where errors decide nothing: what starts sooner, or that nothing is decided."""
-    slower = [words for other in rivals if (words := _sooner(best, other, starts))]
+    slower = [words for rival in rivals if (words := _sooner(best, rival, starts))]
     if len(slower) == len(rivals):
         return f"take {best}, which starts {slower[0]}"
     lead = f"prefer {best} for now: it is ahead, too narrowly to be sure"
-    if level:
-        alike = f"any of {_several([best, *level])}" if len(level) > 1 else f"{best} or {level[0]}"
-        lead = f"take {alike}: they are level"
+    if equals:
+        choice_words = f"any of {_several([best, *equals])}" if len(equals) > 1 else f"{best} or {equals[0]}"
+        lead = f"take {choice_words}: they are level"
     quick = next(((name, words) for name in rivals if (words := _sooner(name, best, starts))), None)
     return lead if quick is None else f"{lead}, but {quick[0]} starts {quick[1]}"
 
@@ -190,37 +190,46 @@ def rates_answer(
     """Return how much was understood in each language, and how sure that is."""
     if of_speakers and summary["voice"].nunique() > 1:
         return _of_all(summary, table, text, language)
-    lost = int(table["errors"].isna().sum())
-    missing = (
-        f"{lost:,} of {plural(len(table), 'row')} {'has' if lost == 1 else 'have'} no score and count nowhere"
-    )
+    unscored = int(table["errors"].isna().sum())
+    have = "has" if unscored == 1 else "have"
+    unscored_words = f"{unscored:,} of {plural(len(table), 'row')} {have} no score and count nowhere"
     rates = summary.get("common_rate", summary["ranking_rate"])  # reports of 0.1 have the latter alone
     rated = summary.assign(unit=ranking_units(summary), common_rate=rates)[summary["ranking_rate"].notna()]
     if not len(rated):
-        return Conclusion("Nothing could be scored.", f"{missing[:1].upper()}{missing[1:]}." if lost else "")
-    parts = [(str(code), lines) for code, lines in rated.groupby("language", sort=False)]
-    lead = "; ".join(_rated(named(code), lines) for code, lines in parts)
-    sure = [_sure(code, lines, table[table[language] == code], text, language) for code, lines in parts[:_OF]]
-    return Conclusion(f"{sentence(lead)}.", f"{'; '.join([*sure, *([missing] if lost else [])])}.")
+        return Conclusion(
+            "Nothing could be scored.",
+            f"{unscored_words[:1].upper()}{unscored_words[1:]}." if unscored else "",
+        )
+    by_language = [(str(code), lines) for code, lines in rated.groupby("language", sort=False)]
+    lead = "; ".join(_rated(named(code), lines) for code, lines in by_language)
+    certainties = [
+        _sure(code, lines, table[table[language] == code], text, language)
+        for code, lines in by_language[:_OF]
+    ]
+    return Conclusion(
+        f"{sentence(lead)}.", f"{'; '.join([*certainties, *([unscored_words] if unscored else [])])}."
+    )
 
 
 def _of_all(summary: pd.DataFrame, table: pd.DataFrame, text: str, language: str) -> Conclusion:
     """The rate of all speakers, who are drawn as wholes where they are enough, and those at both ends."""
-    whole = table.assign(voice=NO_SPEAKER, speaker=table["voice"])
-    many = table["voice"].nunique()
-    if many >= FEWEST:
-        whole = whole.assign(**{BLOCK: table["voice"].astype(str)})
-    answer = rates_answer(summarized(whole, language, table.iloc[:0]), whole, text, language)
-    ends = {
+    pooled = table.assign(voice=NO_SPEAKER, speaker=table["voice"])
+    count = table["voice"].nunique()
+    if count >= FEWEST:
+        pooled = pooled.assign(**{BLOCK: table["voice"].astype(str)})
+    answer = rates_answer(summarized(pooled, language, table.iloc[:0]), pooled, text, language)
+    extremes = {
         str(code): " to ".join(
             f"{percent(lines['ranking_rate'].iloc[at])} ({lines['voice_name'].iloc[at]})" for at in (0, -1)
         )
         for code, lines in summary[summary["ranking_rate"].notna()].groupby("language", sort=False)
         if len(lines) > 1
     }
-    each = [f"{f'{named(code)} ' if len(ends) > 1 else ''}from {rates}" for code, rates in ends.items()]
-    told = f"; of {plural(many, 'speaker')}" + (f", each {listed(each)}" if each else "")
-    return Conclusion(answer.text, f"{answer.certainty.rstrip('.')}{told}.")
+    ranges = [
+        f"{f'{named(code)} ' if len(extremes) > 1 else ''}from {rates}" for code, rates in extremes.items()
+    ]
+    range_words = f"; of {plural(count, 'speaker')}" + (f", each {listed(ranges)}" if ranges else "")
+    return Conclusion(answer.text, f"{answer.certainty.rstrip('.')}{range_words}.")
 
 
 def _rated(language: str, lines: pd.DataFrame) -> str:
@@ -233,8 +242,8 @@ def _rated(language: str, lines: pd.DataFrame) -> str:
     worst = lines.iloc[-1]
     if worst["common_rate"] == best["common_rate"]:
         return f"in {language}, {rate} of {unit} came out wrong with each of {len(lines)} voices"
-    told = f"in {language}, {best['voice_name']} is understood best ({rate} of {unit} wrong)"
-    return f"{told}, {worst['voice_name']} worst ({percent(worst['common_rate'])})"
+    best_words = f"in {language}, {best['voice_name']} is understood best ({rate} of {unit} wrong)"
+    return f"{best_words}, {worst['voice_name']} worst ({percent(worst['common_rate'])})"
 
 
 def _sure(code: str, lines: pd.DataFrame, table: pd.DataFrame, text: str, column: str) -> str:

@@ -70,37 +70,37 @@ def latency(
             speak in a session.
         APIConnectionError: The service does not return its voices, or opens no session.
     """
-    asked = _texts(texts)
-    if not asked:
+    sentences = _texts(texts)
+    if not sentences:
         raise refused("texts", texts, "a text, or a list of texts")
     chosen = list(dict.fromkeys(_texts(ways)))
     if not chosen or set(chosen) - set(_WAYS):
         raise refused("ways", ways, f"some of {', '.join(map(repr, _WAYS))}")
     callers = callers_of("concurrency", concurrency)
     check_client("lab", lab)
-    once = asking_afresh(lab, keep=True)
-    known = once.voices().one(voice) if isinstance(voice, str) else voice
+    fresh = asking_afresh(lab, keep=True)
+    chosen_voice = fresh.voices().one(voice) if isinstance(voice, str) else voice
     sessions: SimpleQueue[RealtimeSession] = SimpleQueue()
     with ExitStack() as opened:
         for _ in range(max(callers) if "realtime" in chosen else 0):
-            sessions.put(opened.enter_context(once.realtime(voice=known, format="pcm")))
+            sessions.put(opened.enter_context(fresh.realtime(voice=chosen_voice, format="pcm")))
 
         def call(way: str, text: str) -> dict[str, Any]:
             if way == "realtime":
-                timed = _in_session(sessions, text)
+                timing = _in_session(sessions, text)
             else:
-                timed = spoken_call(once, text, known, stream=way == "stream", audio_format="pcm")
-            if way == "whole" and timed.result is not None:  # in replay, that of the call that was kept
-                timed = replace(timed, total_s=timed.result.timing.latency_s)
-            return {"way": way, "text": text, **timed.times()}
+                timing = spoken_call(fresh, text, chosen_voice, stream=way == "stream", audio_format="pcm")
+            if way == "whole" and timing.result is not None:  # in replay, that of the call that was kept
+                timing = replace(timing, total_s=timing.result.timing.latency_s)
+            return {"way": way, "text": text, **timing.times()}
 
-        rows = batch.in_turns(dict.fromkeys(chosen, asked), call, callers)
+        rows = batch.in_turns(dict.fromkeys(chosen, sentences), call, callers)
     return table_of_calls(rows, ("way", "text", *SPOKEN))
 
 
-def _texts(given: object) -> list[str]:
+def _texts(values: object) -> list[str]:
     """Return one or several texts as a list; an empty list for other values."""
-    texts = [given] if isinstance(given, str) else list(given) if isinstance(given, Iterable) else []
+    texts = [values] if isinstance(values, str) else list(values) if isinstance(values, Iterable) else []
     return texts if all(isinstance(text, str) for text in texts) else []
 
 
@@ -109,11 +109,11 @@ def _in_session(sessions: SimpleQueue[RealtimeSession], text: str) -> batch.Time
     session = sessions.get()
 
     def attempt(arrivals: batch.Arrivals) -> SpeechClip:
-        spoken = session.speak(text)
-        for event in spoken:
+        speech = session.speak(text)
+        for event in speech:
             if isinstance(event, AudioDelta):
                 arrivals.sound(len(event.audio))
-        return spoken.collect()
+        return speech.collect()
 
     try:
         return batch.timed(attempt)

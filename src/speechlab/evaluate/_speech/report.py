@@ -49,15 +49,15 @@ def speech_report(
     notes: Sequence[str] = (),
 ) -> Contents:
     """Report scored rows, by voice and language."""
-    timed = no_speed() if speed is None else speed
-    made = summarized(table, language, timed, items=text) if summary is None else summary
-    rated = on_common_rows(made.assign(unit=ranking_units(made)))
-    sides = [name for name in SIDES if name in made.columns]
-    nobody = bool(sides) and bool((made["voice"] == NO_SPEAKER).all())
-    by = [*sides, *([] if nobody else ["voice_name"]), "language"]
-    known = ", with 95 % intervals" if rated["ranking_rate_low"].notna().any() else ""
+    calls = no_speed() if speed is None else speed
+    lines = summarized(table, language, calls, items=text) if summary is None else summary
+    rated = on_common_rows(lines.assign(unit=ranking_units(lines)))
+    sides = [name for name in SIDES if name in lines.columns]
+    no_speakers = bool(sides) and bool((lines["voice"] == NO_SPEAKER).all())
+    by = [*sides, *([] if no_speakers else ["voice_name"]), "language"]
+    with_intervals = ", with 95 % intervals" if rated["ranking_rate_low"].notna().any() else ""
     bars = {"by": by, "rates": "ranking_rate"}
-    drawings = [Drawing(f"Error rates{known}", "error_rates", ("rates",), bars)]
+    drawings = [Drawing(f"Error rates{with_intervals}", "error_rates", ("rates",), bars)]
     tables = {"segments": frame([]) if segments is None else segments, "rates": rated}
     counts = table.groupby("unit", observed=True)["errors"].count()
     if (
@@ -68,34 +68,37 @@ def speech_report(
     ):
         tables["by_length"] = by_bins(table, "duration_s", bins=_BINS)
         drawings.append(Drawing("Error rate against length", "error_by_measure", ("by_length",)))
-    if _known(timed, "rtf"):
-        whose = ["system"] if "system" in timed.columns else []
-        start = start_column(timed)
-        named = {"by": [*whose, *([] if whose and nobody else ["voice_name"])], "column": start}
-        what = "text" if start == "total_s" else "first sound"
-        drawings.append(Drawing(f"Time to the {what} of each call", "distributions", ("speed",), named))
-    lost = int(table["status"].isin(["error", "skipped"]).sum()) if "status" in table.columns else 0
+    if _known(calls, "rtf"):
+        sides_of_calls = ["system"] if "system" in calls.columns else []
+        start = start_column(calls)
+        options = {
+            "by": [*sides_of_calls, *([] if sides_of_calls and no_speakers else ["voice_name"])],
+            "column": start,
+        }
+        event = "text" if start == "total_s" else "first sound"
+        drawings.append(Drawing(f"Time to the {event} of each call", "distributions", ("speed",), options))
+    failed = int(table["status"].isin(["error", "skipped"]).sum()) if "status" in table.columns else 0
     return Contents(
         title,
         table,
-        made,
-        rates_answer(made, table, text, language) if conclusion is None else conclusion,
+        lines,
+        rates_answer(lines, table, text, language) if conclusion is None else conclusion,
         str((record or {}).get("study", "speech")),
         notes=tuple(notes),
-        speed=timed,
+        speed=calls,
         tables=tables,
         columns={"text": text, "language": language},
         views=(
-            rates_view(made),
-            *([speed_view(made)] if _known(made, start_column(made)) else []),
-            *load_views(timed),
+            rates_view(lines),
+            *([speed_view(lines)] if _known(lines, start_column(lines)) else []),
+            *load_views(calls),
         ),
-        drawings=tuple(drawings if made["ranking_rate"].notna().any() else drawings[1:]),
+        drawings=tuple(drawings if lines["ranking_rate"].notna().any() else drawings[1:]),
         shown=ShownRows(scored=True, options={"reference": text, "language": language}),
-        said=speech_methods(title, table, made, timed),
+        said=speech_methods(title, table, lines, calls),
         facts={
             "speechlab": package_version(),
-            "rows": f"{len(table)}, of which {lost} failed or were skipped",
+            "rows": f"{len(table)}, of which {failed} failed or were skipped",
             "normalised by": ", ".join(_normalizers(table)) or "nothing",
             "intervals": f"95 %, bootstrap by utterance, from {ENOUGH} utterances on",
         },
@@ -108,20 +111,20 @@ def speech_methods(
     table: pd.DataFrame,
     summary: pd.DataFrame,
     speed: pd.DataFrame,
-    *done: str,
+    *further: str,
     noise: str = "speech",
 ) -> Methods:
     """Say how rows of speech were scored, summarised and timed, and what else was done."""
-    known = [
+    methods = [
         name for column, name in _DONE.items() if column in table.columns and table[column].notna().any()
     ]
-    low = summary["ranking_rate_low"].notna().any() or summary["error_rate_low"].notna().any()
-    known += [
+    has_intervals = summary["ranking_rate_low"].notna().any() or summary["error_rate_low"].notna().any()
+    methods += [
         "pooled",
-        *(["intervals"] if low else []),
+        *(["intervals"] if has_intervals else []),
         *(["calls"] if _known(speed, "total_s") else []),
     ]
-    return methods_of(title, *known, *done, signatures=values_of(table, "signature"), noise=noise)
+    return methods_of(title, *methods, *further, signatures=values_of(table, "signature"), noise=noise)
 
 
 def _known(table: pd.DataFrame, column: str) -> bool:
@@ -133,24 +136,24 @@ def joined(title: str, reports: Sequence[Contents]) -> Contents:
     """Put several reports into one."""
     import pandas as pd
 
-    timed, done = [], 0
+    segment_tables, count = [], 0
     for report in reports:
         segments = report.tables["segments"]
         if "position" in segments:
-            timed.append(segments.assign(position=segments["position"] + done))
-        done += len(report.table)
+            segment_tables.append(segments.assign(position=segments["position"] + count))
+        count += len(report.table)
     speeds = [report.speed for report in reports if len(report.speed)]
     records = [dict(report.record) for report in reports if report.record]
-    parts = [report.plain_rows() for report in reports]
-    if any(BLOCK in part.columns for part in parts):  # rows of other reports are blocks of their own
-        parts = [
-            part.assign(**{BLOCK: [f"{number}: {name}" for name in part.get(BLOCK, part.index)]})
-            for number, part in enumerate(parts)
+    tables = [report.plain_rows() for report in reports]
+    if any(BLOCK in table.columns for table in tables):  # rows of other reports are blocks of their own
+        tables = [
+            table.assign(**{BLOCK: [f"{number}: {name}" for name in table.get(BLOCK, table.index)]})
+            for number, table in enumerate(tables)
         ]
     return speech_report(
         title,
-        pd.concat(parts, ignore_index=True),
-        segments=pd.concat(timed, ignore_index=True) if timed else None,
+        pd.concat(tables, ignore_index=True),
+        segments=pd.concat(segment_tables, ignore_index=True) if segment_tables else None,
         speed=pd.concat(speeds, ignore_index=True) if speeds else None,
         record={"joined": records} if records else {},
         notes=[note for report in reports for note in report.notes],
@@ -161,26 +164,28 @@ def on_common_rows(summary: pd.DataFrame) -> pd.DataFrame:
     """Return a summary with the rates on the rows that all lines have, where some line lacks a row."""
     if "common_utterances" not in summary.columns:  # reports of 0.1
         return summary
-    other = summary["common_utterances"].notna()
-    ends = {end: summary[end].mask(other) for end in ("ranking_rate_low", "ranking_rate_high")}
-    counts = summary["utterances_scored"].mask(other, summary["common_utterances"])
-    rates = summary["ranking_rate"].mask(other, summary["common_rate"])
-    return summary.assign(**ends, utterances_scored=counts, ranking_rate=rates)
+    on_common = summary["common_utterances"].notna()
+    bounds = {end: summary[end].mask(on_common) for end in ("ranking_rate_low", "ranking_rate_high")}
+    counts = summary["utterances_scored"].mask(on_common, summary["common_utterances"])
+    rates = summary["ranking_rate"].mask(on_common, summary["common_rate"])
+    return summary.assign(**bounds, utterances_scored=counts, ranking_rate=rates)
 
 
 def _normalizers(table: pd.DataFrame) -> list[str]:
     signatures = values_of(table, "signature")
-    return sorted({part[5:] for one in signatures for part in one.split("|") if part[:5] == "norm:"})
+    return sorted(
+        {field[5:] for signature in signatures for field in signature.split("|") if field[:5] == "norm:"}
+    )
 
 
 def part_of(report: Contents, system: str, condition: str | None = None) -> Contents:
     """Return one system of a report; its rows are labelled by recording and condition."""
-    kept, speed = rows_of(report.table, system, condition), report.speed
+    rows, speed = rows_of(report.table, system, condition), report.speed
     for column, value in (("system", system), ("condition", condition)):
         if value is not None and column in speed.columns:
             speed = speed[speed[column] == value].drop(columns=column)
     facts: dict[str, Any] = {"text": report.columns["text"], "language": report.columns["language"]}
-    return speech_report(f"{report.title}: {system}", kept, speed=speed, record=report.record, **facts)
+    return speech_report(f"{report.title}: {system}", rows, speed=speed, record=report.record, **facts)
 
 
 def rows_of(table: pd.DataFrame, system: str, condition: str | None = None) -> pd.DataFrame:
@@ -188,10 +193,10 @@ def rows_of(table: pd.DataFrame, system: str, condition: str | None = None) -> p
     for column, value in (("system", system), ("condition", condition)):
         if value is None:
             continue
-        known = table[column].astype(str).unique().tolist() if column in table.columns else []
-        if value not in known:
-            there = ", ".join(map(repr, known)) or "none, for there is only one"
-            message = f"the report has no {column} {value!r}; it has {there}"
+        values = table[column].astype(str).unique().tolist() if column in table.columns else []
+        if value not in values:
+            offered = ", ".join(map(repr, values)) or "none, for there is only one"
+            message = f"the report has no {column} {value!r}; it has {offered}"
             raise InvalidRequestError(message, parameter=column)
         table = table[table[column] == value].drop(columns=column)
     return table.set_axis(_labels(table), axis="index")
@@ -204,12 +209,12 @@ def side_by_side(report: Contents) -> pd.DataFrame:
 
 def wide_table(table: pd.DataFrame, names: list[str], text: str, language: str) -> pd.DataFrame:
     """Return the rows of several systems beside each other."""
-    parts = [rows_of(table, name) for name in names]
+    tables = [rows_of(table, name) for name in names]
     shared = ["file", text, language, *(name for name in ("condition", "audio") if name in table.columns)]
-    wide = parts[0][shared].copy() if parts else table.iloc[:0]
+    wide = tables[0][shared].copy() if tables else table.iloc[:0]
     for column in ("hypothesis", "error_rate", "errors"):
-        for name, part in zip(names, parts, strict=True):
-            wide[f"{column}_{name}"] = part[column]
+        for name, rows in zip(names, tables, strict=True):
+            wide[f"{column}_{name}"] = rows[column]
     errors = wide[[f"errors_{name}" for name in names]].astype("Float64")
     wide["error_spread"] = errors.max(axis=1) - errors.min(axis=1)
     return wide.sort_values("error_spread", ascending=False, na_position="last", kind="stable")
@@ -217,5 +222,7 @@ def wide_table(table: pd.DataFrame, names: list[str], text: str, language: str) 
 
 def _labels(table: pd.DataFrame) -> list[str]:
     """A label for each row of a system: the recording and its condition."""
-    parts = [table[name].astype(str) for name in ("recording", "condition") if name in table.columns]
-    return [", ".join(one) for one in zip(*parts, strict=True)] if parts else list(map(str, table.index))
+    columns = [table[name].astype(str) for name in ("recording", "condition") if name in table.columns]
+    return (
+        [", ".join(cells) for cells in zip(*columns, strict=True)] if columns else list(map(str, table.index))
+    )

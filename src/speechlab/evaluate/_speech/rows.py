@@ -49,15 +49,15 @@ def recognised(lab: Client, rows: pd.DataFrame, language: str, *, identify: bool
     """Recognise rows. For rows of several languages the recogniser identifies the language."""
     codes = rows[language].map(code_or_none)
     # a single code, if all rows have the same language
-    asked = how.pop("language", None if identify else batch.Column(_CODES))
+    language_argument = how.pop("language", None if identify else batch.Column(_CODES))
     with batch.failures_told_elsewhere():
-        heard = batch.transcribe(
-            rows.assign(**{_CODES: codes}), lab, audio="audio", language=asked, prefix=HEAR, **how
+        table = batch.transcribe(
+            rows.assign(**{_CODES: codes}), lab, audio="audio", language=language_argument, prefix=HEAR, **how
         )
-    return heard.drop(columns=_CODES)
+    return table.drop(columns=_CODES)
 
 
-def unheard(rows: pd.DataFrame, why: str | None) -> pd.DataFrame:
+def unrecognised(rows: pd.DataFrame, why: str | None) -> pd.DataFrame:
     """Return rows that no recogniser could process, in the form of failed rows of :func:`recognised`."""
     texts = dict.fromkeys(_NAMES, None)
     table = rows.assign(**texts, **{f"{HEAR}key": None, f"{HEAR}status": "error", f"{HEAR}error": why})
@@ -65,63 +65,63 @@ def unheard(rows: pd.DataFrame, why: str | None) -> pd.DataFrame:
     return table
 
 
-def had_before(rows: pd.DataFrame, column: str, language: str) -> pd.DataFrame:
+def existing_rows(rows: pd.DataFrame, column: str, language: str) -> pd.DataFrame:
     """Return rows whose hypotheses exist, in the form of :func:`recognised`."""
     texts = rows[column].astype("string")
     languages = rows[language].where(texts.notna(), None)
-    own = {"hypothesis": texts, "hypothesis_language": languages, **existing_outputs(texts)}
-    table = unheard(rows, None).assign(**{f"{HEAR}{name}": cells for name, cells in own.items()})
+    outputs = {"hypothesis": texts, "hypothesis_language": languages, **existing_outputs(texts)}
+    table = unrecognised(rows, None).assign(**{f"{HEAR}{name}": cells for name, cells in outputs.items()})
     return table.astype({f"{HEAR}confidence": "float64"})
 
 
-def heard_by_one(
-    ears: Mapping[str, Client],
+def recognised_by_one(
+    recognisers: Mapping[str, Client],
     rows: pd.DataFrame,
     language: str,
     *,
-    usual: str = "",
+    first_choice: str = "",
     identify: bool,
     store: Store | str | None,
     **how: Any,
 ) -> tuple[pd.DataFrame, list[str]]:
     """Return the hypotheses of one recogniser: the first that can be asked until the end."""
-    parts: list[tuple[int, pd.DataFrame]] = []
+    attempts: list[tuple[int, pd.DataFrame]] = []
     notes: list[str] = []
-    for name, client in ears.items():
-        heard, why = _heard(client, rows, language, store, identify=identify, **how)
-        known = int(heard[f"{HEAR}status"].isin(["ok", "cached"]).sum())
+    for name, client in recognisers.items():
+        table, why = _attempt(client, rows, language, store, identify=identify, **how)
+        answered = int(table[f"{HEAR}status"].isin(["ok", "cached"]).sum())
         if why is None:
-            return heard, [
+            return table, [
                 *notes,
-                *([f"{name} heard all voices in place of {usual}."] if name != usual else []),
+                *([f"{name} heard all voices in place of {first_choice}."] if name != first_choice else []),
             ]
-        whose = f"The recogniser of {name}" if name else "The recogniser"
-        notes.append(f"{whose} could not be asked{' any more' if known else ''}: {why.rstrip('.')}.")
-        parts.append((known, heard))
+        who = f"The recogniser of {name}" if name else "The recogniser"
+        notes.append(f"{who} could not be asked{' any more' if answered else ''}: {why.rstrip('.')}.")
+        attempts.append((answered, table))
     if rows["audio"].notna().any():
         notes.append("What was spoken is in the store, and the same call goes on from there.")
-    return max(parts, key=lambda part: part[0])[1], notes
+    return max(attempts, key=lambda attempt: attempt[0])[1], notes
 
 
-def _heard(
+def _attempt(
     lab: Client, rows: pd.DataFrame, language: str, store: Store | str | None, **how: Any
 ) -> tuple[pd.DataFrame, str | None]:
     """Return the hypotheses of a recogniser, and the reason if it could not be asked at all or until the end."""
     try:
-        heard = recognised(lab, rows, language, store=store, **how)
+        table = recognised(lab, rows, language, store=store, **how)
     except UNUSABLE as error:
-        return unheard(rows, f"not recognised: {error}"), str(error)
+        return unrecognised(rows, f"not recognised: {error}"), str(error)
     try:
-        run = batch.load(heard, store)
+        run = batch.load(table, store)
     except (StoreError, InvalidRequestError):  # the run was not recorded
-        return heard, None
-    return heard, str(run.manifest.get("reason")) if run.status == "stopped" else None
+        return table, None
+    return table, str(run.manifest.get("reason")) if run.status == "stopped" else None
 
 
 def scored_rows(
-    heard: pd.DataFrame,
+    transcripts: pd.DataFrame,
     skipped: pd.DataFrame,
-    given: list[str],
+    columns: list[str],
     text: str,
     language: str,
     store: Store | str | None,
@@ -129,40 +129,44 @@ def scored_rows(
     """Score the recognised rows, joined with the rows that were not spoken or not recognised; and their segments."""
     import pandas as pd
 
-    timed = _timed(heard, store)
-    tidy = _tidy(heard, given).assign(**{_PLACES: range(len(heard))})
-    if faults := timed.attrs.get(batch.FAULTS_ATTRIBUTE):
+    segments = _timed(transcripts, store)
+    tidy = _tidy(transcripts, columns).assign(**{_PLACES: range(len(transcripts))})
+    if faults := segments.attrs.get(batch.FAULTS_ATTRIBUTE):
         errors = tidy["error"].tolist()
         tidy["error"] = [faults.get(position, error) for position, error in enumerate(errors)]
-    rows = stacked([tidy, _untried(skipped, given)]).sort_index(kind="stable").reset_index(drop=True)
+    rows = stacked([tidy, _untried(skipped, columns)]).sort_index(kind="stable").reset_index(drop=True)
     places = pd.Series(rows.index, index=rows.pop(_PLACES))
     places = places[places.index.notna()]  # without rows that were not recognised
-    timed = timed.assign(position=places.reindex(timed["position"]).to_numpy(dtype="int64"))
-    return scored_anew(rows, text, language), timed
+    segments = segments.assign(position=places.reindex(segments["position"]).to_numpy(dtype="int64"))
+    return rescored(rows, text, language), segments
 
 
-def scored_anew(rows: pd.DataFrame, text: str, language: str) -> pd.DataFrame:
+def rescored(rows: pd.DataFrame, text: str, language: str) -> pd.DataFrame:
     """Score transcripts by the rules of their languages, and flag those that loop."""
     import pandas as pd
 
     scored = _scored(rows, text, language)
     scored["loop"] = pd.array(
         [
-            loops(heard, said if isinstance(said, str) else "") if isinstance(heard, str) else pd.NA
-            for heard, said in zip(scored["hypothesis"], scored[text], strict=True)
+            loops(hypothesis, reference if isinstance(reference, str) else "")
+            if isinstance(hypothesis, str)
+            else pd.NA
+            for hypothesis, reference in zip(scored["hypothesis"], scored[text], strict=True)
         ],
         dtype="boolean",
     )
     return scored
 
 
-def _timed(heard: pd.DataFrame, store: Store | str | None) -> pd.DataFrame:
+def _timed(transcripts: pd.DataFrame, store: Store | str | None) -> pd.DataFrame:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the rows of the report have the errors
         # hypotheses that existed are in no store
-        known = heard[f"{HEAR}key"].notna()
-        asked = heard.assign(**{f"{HEAR}status": heard[f"{HEAR}status"].where(known, "skipped")})
-        return batch.to_segments(asked, store, prefix=HEAR, audio="audio")
+        answered = transcripts[f"{HEAR}key"].notna()
+        with_reply = transcripts.assign(
+            **{f"{HEAR}status": transcripts[f"{HEAR}status"].where(answered, "skipped")}
+        )
+        return batch.to_segments(with_reply, store, prefix=HEAR, audio="audio")
 
 
 def _scored(rows: pd.DataFrame, text: str, language: str) -> pd.DataFrame:
@@ -170,7 +174,7 @@ def _scored(rows: pd.DataFrame, text: str, language: str) -> pd.DataFrame:
     import pandas as pd
 
     of_several = rows[language].map(is_mixed).to_numpy(dtype=bool)
-    parts = [
+    tables = [
         score(
             rows[~of_several].assign(**{_CODES: rows.loc[~of_several, language].map(code_or_none)}),
             reference=text,
@@ -178,9 +182,9 @@ def _scored(rows: pd.DataFrame, text: str, language: str) -> pd.DataFrame:
             language=_CODES,
         ).drop(columns=_CODES)
     ]
-    for codes, part in rows[of_several].groupby(languages_of_rows(rows.loc[of_several, language])):
+    for codes, table in rows[of_several].groupby(languages_of_rows(rows.loc[of_several, language])):
         mixed = score(
-            part,
+            table,
             reference=text,
             hypothesis="hypothesis",
             language="en",
@@ -188,32 +192,32 @@ def _scored(rows: pd.DataFrame, text: str, language: str) -> pd.DataFrame:
             normalize=mixed_normalizer(codes),
         )
         # Characters of such a text would include the spaces between its tokens.
-        parts.append(mixed.drop(columns=["cer", "char_errors", "char_length"], errors="ignore"))
-    if len(parts) == 1:
-        return parts[0]
-    scored = pd.concat([part.astype({"unit": str, "signature": str}) for part in parts]).sort_index()
+        tables.append(mixed.drop(columns=["cer", "char_errors", "char_length"], errors="ignore"))
+    if len(tables) == 1:
+        return tables[0]
+    scored = pd.concat([table.astype({"unit": str, "signature": str}) for table in tables]).sort_index()
     for name in ("unit", "signature"):
         scored[name] = scored[name].where(scored["errors"].notna(), None).astype("category")
     return scored
 
 
-def _untried(skipped: pd.DataFrame, given: list[str]) -> pd.DataFrame:
+def _untried(skipped: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
     """Keep the rows that were not spoken or not recognised, with the reason."""
-    kept = skipped[[*given, *(name for name in ("voice", "voice_name", "gender") if name not in given)]]
-    return kept.assign(status=skipped.get("status", "skipped"), error=skipped.get(WHY))
+    rows = skipped[[*columns, *(name for name in ("voice", "voice_name", "gender") if name not in columns)]]
+    return rows.assign(status=skipped.get("status", "skipped"), error=skipped.get(WHY))
 
 
-def _tidy(table: pd.DataFrame, given: list[str]) -> pd.DataFrame:
+def _tidy(table: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
     """Rename the columns of the batches to those of the study."""
-    known = ["ok", "cached"]
-    unspoken = ~table[f"{SPEAK}status"].isin(known)  # an error, or a batch that stopped before the row
-    failed = unspoken | ~table[f"{HEAR}status"].isin(known)
-    both = table[f"{SPEAK}status"].isin(["cached"]) & (table[f"{HEAR}status"] == "cached")
-    status = both.map({True: "cached", False: "ok"}).mask(failed, "error")
+    fine = ["ok", "cached"]
+    unspoken = ~table[f"{SPEAK}status"].isin(fine)  # an error, or a batch that stopped before the row
+    failed = unspoken | ~table[f"{HEAR}status"].isin(fine)
+    from_store = table[f"{SPEAK}status"].isin(["cached"]) & (table[f"{HEAR}status"] == "cached")
+    status = from_store.map({True: "cached", False: "ok"}).mask(failed, "error")
     table = table.assign(status=status, error=table[f"{HEAR}error"].mask(unspoken, table[f"{SPEAK}error"]))
     table = table.rename(columns=_NAMES)
-    fresh = ("voice", "voice_name", "gender", "audio", "duration_s", "sample_rate", *_NAMES.values())
-    return table[[*given, *(name for name in (*fresh, "status", "error") if name not in given)]]
+    study_columns = ("voice", "voice_name", "gender", "audio", "duration_s", "sample_rate", *_NAMES.values())
+    return table[[*columns, *(name for name in (*study_columns, "status", "error") if name not in columns)]]
 
 
 _SPACED = re.compile(r"([^\W\d_⺀-鿿豈-﫿　-ヿ㐀-䶿가-힯]+(?:[ '’-]+[^\W\d_⺀-鿿豈-﫿　-ヿ㐀-䶿가-힯]+)*)")

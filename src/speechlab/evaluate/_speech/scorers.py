@@ -31,13 +31,13 @@ def named_functions(functions: Any, argument: str, prefix: str, taken: Iterable[
         isinstance(name, str) and callable(function) for name, function in functions.items()
     ):
         raise refused(argument, functions, "a dict from names to functions")
-    named = {prefix + name: function for name, function in functions.items()}
-    if there := set(named) & {"score_error", *map(str, taken)}:  # the first is why a row has no score
+    by_column = {prefix + name: function for name, function in functions.items()}
+    if present := set(by_column) & {"score_error", *map(str, taken)}:  # the first is why a row has no score
         message = (
-            f"the table has a column {min(there)!r} already; rename it, or give the function another name"
+            f"the table has a column {min(present)!r} already; rename it, or give the function another name"
         )
         raise InvalidRequestError(message, parameter=argument)
-    return named
+    return by_column
 
 
 @contextmanager
@@ -48,20 +48,20 @@ def opened(store: Store | str | None) -> Iterator[Store]:
         return
     if not (store is None or isinstance(store, str | os.PathLike)):
         raise refused("store", store, "a store, the path of its folder, or None for your own")
-    with Store.default() if store is None else Store(store) as mine:
-        yield mine
+    with Store.default() if store is None else Store(store) as own_store:
+        yield own_store
 
 
-def kept_answers(
+def stored_answers(
     store: Store, abouts: Sequence[Mapping[str, Any]], ask: Callable[[list[int]], Iterable[Any]]
 ) -> list[float | None]:
     """The answers about each of many things, asked for only where the store does not have them."""
-    keys = [hashlib.sha256(json.dumps(one, sort_keys=True).encode()).hexdigest() for one in abouts]
-    known = {key: store.get(key) for key in dict.fromkeys(keys)}
-    answers = {key: float(one.response["value"]) for key, one in known.items() if one is not None}
-    open_ = list({key: place for place, key in enumerate(keys) if key not in answers}.values())
-    if open_:
-        for place, value in zip(open_, ask(open_), strict=True):
+    keys = [hashlib.sha256(json.dumps(result, sort_keys=True).encode()).hexdigest() for result in abouts]
+    results = {key: store.get(key) for key in dict.fromkeys(keys)}
+    answers = {key: float(result.response["value"]) for key, result in results.items() if result is not None}
+    unknown = list({key: place for place, key in enumerate(keys) if key not in answers}.values())
+    if unknown:
+        for place, value in zip(unknown, ask(unknown), strict=True):
             if is_number(value) and math.isfinite(value):
                 answers[keys[place]] = float(value)
                 store.put(
@@ -83,27 +83,27 @@ def with_scores(
     rows = [
         place
         for place, cells in enumerate(zip(*texts, strict=True))
-        if all(isinstance(c, str) for c in cells)
+        if all(isinstance(cell, str) for cell in cells)
     ]
-    found, notes = {}, []
+    columns_of_scores, notes = {}, []
     for name, scorer in scorers.items():
         sides = [[side[place] for place in rows] for side in texts]
         abouts = [{"scorer": name, "texts": cells} for cells in zip(*sides, strict=True)]
         values: list[float | None] = [None] * len(table)
         try:
-            with opened(store) as kept:
-                answers = kept_answers(kept, abouts, _asking(scorer, sides))
+            with opened(store) as open_store:
+                answers = stored_answers(open_store, abouts, _asking(scorer, sides))
         except Exception as error:  # noqa: BLE001 - a function of the user must not cost the report
             notes.append(f"{name.removeprefix(SCORE)} scored nothing: {type(error).__name__}: {error}")
         else:
             for place, value in zip(rows, answers, strict=True):
                 values[place] = value
-            if missing := answers.count(None):
+            if without_number := answers.count(None):
                 notes.append(
-                    f"{name.removeprefix(SCORE)} gave no finite number for {missing:,} of {len(rows):,} rows."
+                    f"{name.removeprefix(SCORE)} gave no finite number for {without_number:,} of {len(rows):,} rows."
                 )
-        found[name] = pd.array(values, dtype="Float64")
-    return table.assign(**found), notes
+        columns_of_scores[name] = pd.array(values, dtype="Float64")
+    return table.assign(**columns_of_scores), notes
 
 
 def _asking(scorer: Scorer, sides: Sequence[Sequence[str]]) -> Callable[[list[int]], Iterable[Any]]:

@@ -76,17 +76,19 @@ def timed_voices(
     """Time the voices of a study in turns, each with the same texts of a language; nothing comes from a store."""
     if not count or not len(rows):
         return no_speed()
-    once = {name: asking_afresh(client) for name, client in services.items()}
+    fresh = {name: asking_afresh(client) for name, client in services.items()}
     streams = {
         (name, voice.id): voice.streaming for name, catalogue in catalogues.items() for voice in catalogue
     }
-    several = "" not in once
-    spoken = rows[rows[text].map(lambda cell: isinstance(cell, str) and bool(cell.strip())).astype(bool)]
-    given = spoken[spoken["system"].isin(list(services))] if several else spoken.assign(system="")
-    chosen = given.drop_duplicates(["system", "voice", language, text])
-    parts = {
-        tuple(map(str, key)): part[text].astype(str).tolist()[:count]
-        for key, part in chosen.groupby(
+    is_named = "" not in fresh
+    with_text = rows[rows[text].map(lambda cell: isinstance(cell, str) and bool(cell.strip())).astype(bool)]
+    rows_of_services = (
+        with_text[with_text["system"].isin(list(services))] if is_named else with_text.assign(system="")
+    )
+    chosen = rows_of_services.drop_duplicates(["system", "voice", language, text])
+    sentences = {
+        tuple(map(str, key)): group[text].astype(str).tolist()[:count]
+        for key, group in chosen.groupby(
             ["system", "voice", "voice_name", language], observed=True, sort=False
         )
     }
@@ -94,10 +96,10 @@ def timed_voices(
     def call(key: tuple[str, ...], sentence: str) -> dict[str, Any]:
         system, voice, name, code = key
         facts = {"system": system, "voice": voice, "voice_name": name, "language": code, "text": sentence}
-        return facts | spoken_call(once[system], sentence, voice, stream=streams[system, voice]).times()
+        return facts | spoken_call(fresh[system], sentence, voice, stream=streams[system, voice]).times()
 
-    rows_of_calls = batch.in_turns(parts, call, at_once, progress)
-    return table_of_calls(rows_of_calls, (*(["system"] if several else []), *_OF_VOICES))
+    rows_of_calls = batch.in_turns(sentences, call, at_once, progress)
+    return table_of_calls(rows_of_calls, (*(["system"] if is_named else []), *_OF_VOICES))
 
 
 def spoken_call(
@@ -124,32 +126,32 @@ def timed_recognisers(
     progress: Progress = False,
 ) -> pd.DataFrame:
     """Time the recognisers of a study in turns, each with the same recordings of a speaker and language."""
-    once = {name: asking_afresh(client) for name, (client, _) in systems.items()}
-    of_each = {
-        (name, str(voice), str(code)): part.to_dict("records")[:count]
-        for (voice, code), part in rows.groupby(["voice", language], observed=True, sort=False)
+    fresh = {name: asking_afresh(client) for name, (client, _) in systems.items()}
+    recordings = {
+        (name, str(voice), str(code)): group.to_dict("records")[:count]
+        for (voice, code), group in rows.groupby(["voice", language], observed=True, sort=False)
         for name in systems
     }
-    several = "" not in once
+    is_named = "" not in fresh
 
     def call(key: tuple[str, str, str], row: Mapping[Hashable, Any]) -> dict[str, Any]:
         system, voice, code = key
         facts = {"system": system, "voice": voice, "voice_name": voice, "language": code}
         facts |= {"file": row["file"], "text": row[text], "duration_s": row["duration_s"]}
-        times = _heard(once[system], row, code, systems[system][1]).times()
+        times = _recognised_call(fresh[system], row, code, systems[system][1]).times()
         if "total_s" in times and row["duration_s"]:
             times["rtf"] = times["total_s"] / row["duration_s"]
         return facts | times
 
-    columns = (*(["system"] if several else []), *OF_RECOGNISERS)
-    return table_of_calls(batch.in_turns(of_each, call, at_once, progress), columns)
+    columns = (*(["system"] if is_named else []), *OF_RECOGNISERS)
+    return table_of_calls(batch.in_turns(recordings, call, at_once, progress), columns)
 
 
 def row_options(
     call: Callable[..., object], options: Mapping[str, Any], row: Mapping[Hashable, Any]
 ) -> dict[str, Any]:
     """Return options of a batch for a call of one row: cells instead of columns, without options of batches only."""
-    known = inspect.signature(call).parameters
+    parameters = inspect.signature(call).parameters
 
     def of_row(value: Any) -> Any:
         if isinstance(value, batch.Value):
@@ -158,8 +160,8 @@ def row_options(
             return row[value.name]
         return row[value] if isinstance(value, str) and value in row else value
 
-    given = {name: of_row(value) for name, value in options.items() if name in known}
-    return {name: value for name, value in given.items() if not is_missing(value)}
+    arguments = {name: of_row(value) for name, value in options.items() if name in parameters}
+    return {name: value for name, value in arguments.items() if not is_missing(value)}
 
 
 def timed_or_why(measure: Callable[[], pd.DataFrame], none: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
@@ -194,8 +196,8 @@ def summary_of_calls(speed: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
         if "stalls" in calls.columns and "concurrency" in by and calls["stalls"].notna().any():
             row["stalled_calls"] = int((calls["stalls"] > 0).sum())
         for name in names:
-            known = calls.dropna(subset=[name])
-            times = known[name].to_numpy(dtype=np.float64)
+            timed = calls.dropna(subset=[name])
+            times = timed[name].to_numpy(dtype=np.float64)
             if not times.size:
                 continue
             row |= {
@@ -204,16 +206,19 @@ def summary_of_calls(speed: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
                 f"{name}_high": times.max(),
             }
             for percent, share in QUANTILES.items():
-                if (found := quantile(times, share, _turns(known))) is not None:
-                    ends = ("", "_low", "_high")
-                    row |= {f"{name}_p{percent}{end}": value for end, value in zip(ends, found, strict=True)}
+                if (estimate := quantile(times, share, _turns(timed))) is not None:
+                    suffixes = ("", "_low", "_high")
+                    row |= {
+                        f"{name}_p{percent}{suffix}": value
+                        for suffix, value in zip(suffixes, estimate, strict=True)
+                    }
         rows.append(row)
     order = [
-        f"{name}{part}{end}"
+        f"{name}{quantile_suffix}{suffix}"
         for name in names
-        for part in ("", *(f"_p{percent}" for percent in QUANTILES))
-        for end in ("", "_low", "_high")
-        if not part or any(f"{name}{part}" in row for row in rows)
+        for quantile_suffix in ("", *(f"_p{percent}" for percent in QUANTILES))
+        for suffix in ("", "_low", "_high")
+        if not quantile_suffix or any(f"{name}{quantile_suffix}" in row for row in rows)
     ]
     counts = ["timed_calls", *(["stalled_calls"] if any("stalled_calls" in row for row in rows) else [])]
     return pd.DataFrame(rows, columns=[*by, *counts, *order]).astype(
@@ -232,16 +237,16 @@ def alone(speed: pd.DataFrame) -> pd.DataFrame:
     if not len(speed) or "concurrency" not in speed.columns:
         return speed
     callers = speed["concurrency"].fillna(1)  # streams run as they are allowed
-    kept: pd.DataFrame = speed[callers == callers.min()]
-    return kept
+    fewest_at_once: pd.DataFrame = speed[callers == callers.min()]
+    return fewest_at_once
 
 
 def under_load(speed: pd.DataFrame) -> pd.DataFrame:
     """The summary of timed calls by their number at the same time; the columns are those of a report."""
     by = [name for name in _WHOSE if name in speed.columns and (name != "system" or speed[name].any())]
-    found = summary_of_calls(speed, [*by, "concurrency"])
-    places = found.groupby(by, sort=False, dropna=False).ngroup()  # all loads of a voice stand together
-    return found.iloc[np.lexsort((found["concurrency"].to_numpy(dtype=np.int64), places.to_numpy()))]
+    summary = summary_of_calls(speed, [*by, "concurrency"])
+    places = summary.groupby(by, sort=False, dropna=False).ngroup()  # all loads of a voice stand together
+    return summary.iloc[np.lexsort((summary["concurrency"].to_numpy(dtype=np.int64), places.to_numpy()))]
 
 
 def clock_of(count: object, at_once: object, what: str, progress: object) -> tuple[int, list[int], Progress]:
@@ -253,22 +258,22 @@ def clock_of(count: object, at_once: object, what: str, progress: object) -> tup
     )
 
 
-def callers_of(argument: str, given: object) -> list[int]:
+def callers_of(argument: str, value: object) -> list[int]:
     """Return the numbers of calls at the same time, each once, the fewest first."""
-    numbers: list[Any] = list(given) if isinstance(given, Iterable) else [given]
-    if not numbers or not all(is_whole_number(one) and 1 <= one <= _MOST_CALLERS for one in numbers):
-        raise refused(argument, given, f"a whole number from 1 to {_MOST_CALLERS}, or several")
+    numbers: list[Any] = list(value) if isinstance(value, Iterable) else [value]
+    if not numbers or not all(is_whole_number(number) and 1 <= number <= _MOST_CALLERS for number in numbers):
+        raise refused(argument, value, f"a whole number from 1 to {_MOST_CALLERS}, or several")
     return sorted(set(map(int, numbers)))
 
 
-def _heard(
+def _recognised_call(
     lab: Client, row: Mapping[Hashable, Any], language: str, options: Mapping[str, Any]
 ) -> batch.TimedCall[Transcript]:
     """Recognise one recording on the clock, with the options of a system."""
-    given = row_options(lab.transcribe, options, row)
+    arguments = row_options(lab.transcribe, options, row)
     identifies = options.get("identify") or "language" in options
-    asked: dict[str, Any] = {"language": None if identifies else code_or_none(language), **given}
-    return batch.timed(lambda _: lab.transcribe(row["audio"], **asked))
+    request: dict[str, Any] = {"language": None if identifies else code_or_none(language), **arguments}
+    return batch.timed(lambda _: lab.transcribe(row["audio"], **request))
 
 
 _COLUMNS = ("system", "source_lang", "target_lang", "text", "first_word_s", "total_s", "characters")
@@ -290,35 +295,35 @@ def timed_translations(
     """Time the streams of a study in turns, each system with the same texts of a direction."""
     if not count or not len(frame):
         return no_times()
-    once = {name: asking_afresh(lab) for name, (lab, _) in systems.items()}
+    fresh = {name: asking_afresh(lab) for name, (lab, _) in systems.items()}
     text, _, source_lang, target_lang = columns
     rows = frame[frame[text].map(lambda cell: isinstance(cell, str) and bool(cell.strip()))]
     directions = list(
         rows.drop_duplicates([text, source_lang, target_lang]).groupby([source_lang, target_lang], sort=False)
     )
-    parts = {
-        (name, str(source), str(target)): part.to_dict("records")[:count]
+    texts = {
+        (name, str(source), str(target)): group.to_dict("records")[:count]
         for name in systems
-        for (source, target), part in directions
+        for (source, target), group in directions
     }
 
     def call(key: tuple[str, str, str], row: Mapping[Hashable, Any]) -> dict[str, Any]:
         system, source, target = key
-        given = row_options(once[system].stream_translation, systems[system][1], row)
+        arguments = row_options(fresh[system].stream_translation, systems[system][1], row)
         timed = batch.timed(
             lambda arrivals: _translated(
-                arrivals, once[system], str(row[text]), source_lang=source, target_lang=target, **given
+                arrivals, fresh[system], str(row[text]), source_lang=source, target_lang=target, **arguments
             )
         )
         facts = {"system": system, "source_lang": source, "target_lang": target, "text": row[text]}
         return {**facts, "characters": None if timed.result is None else len(timed.result), **timed.times()}
 
-    return table_of_calls(batch.in_turns(parts, call, at_once, progress), _COLUMNS)
+    return table_of_calls(batch.in_turns(texts, call, at_once, progress), _COLUMNS)
 
 
-def _translated(arrivals: batch.Arrivals, lab: Client, text: str, **given: Any) -> str:
+def _translated(arrivals: batch.Arrivals, lab: Client, text: str, **arguments: Any) -> str:
     """Read a stream to its end, and note its first word."""
-    with lab.stream_translation(text, **given) as stream:
+    with lab.stream_translation(text, **arguments) as stream:
         for piece in stream:
             arrivals.words(piece.text)
         return stream.text

@@ -29,10 +29,10 @@ def rates_view(summary: pd.DataFrame) -> View:
     """Return the error rates by voice, and by system and condition if there are several."""
     sides = [name for name in SIDES if name in summary.columns]
     flags = [name for name in FLAGS if name in summary.columns]
-    nobody = bool(sides) and bool((summary["voice"] == NO_SPEAKER).all())
+    no_speakers = bool(sides) and bool((summary["voice"] == NO_SPEAKER).all())
     columns = [
         *(text(name, name, strong=True) for name in sides),
-        *([] if nobody else [text("voice", "voice_name", strong=not sides)]),
+        *([] if no_speakers else [text("voice", "voice_name", strong=not sides)]),
         text("language", "language"),
         rows_column("clips"),
         rate("error rate", "ranking_rate", strong=True),
@@ -43,12 +43,12 @@ def rates_view(summary: pd.DataFrame) -> View:
         *(count(name.replace("_", " "), name, optional=True) for name in flags),
         *([] if "condition" in sides else _pace(summary)),  # calls are timed under one condition alone
     ]
-    heard = summary["ranking_rate"].notna().any()
-    none = [name.replace("_", " ") for name in flags if heard and not summary[name].any()]
+    has_rates = summary["ranking_rate"].notna().any()
+    unflagged = [name.replace("_", " ") for name in flags if has_rates and not summary[name].any()]
     note = (
         "The fewest errors of each language first. Japanese is counted in readings, English and Chinese without "
         f"differences of notation.{_LOUDNESS if 'condition' in sides else ''}"
-        + (f" No {' or '.join(none)} found." if none else "")
+        + (f" No {' or '.join(unflagged)} found." if unflagged else "")
     )
     return View.of("Error rates", columns, ranked_rows(summary), note)
 
@@ -64,12 +64,12 @@ def _pace(summary: pd.DataFrame) -> list[Shown]:
 
 def speed_view(summary: pd.DataFrame) -> View:
     """Return the speed of the voices, or of the recognisers."""
-    hears = start_column(summary) == "total_s"
+    is_recognition = start_column(summary) == "total_s"
     sides = [name for name in SIDES if name in summary.columns]
-    first = (
-        number("text (s)", "total_s", ends=True)
-        if hears
-        else number("first sound (s)", start_column(summary), ends=True, optional=True)
+    wait = (
+        number("text (s)", "total_s", with_range=True)
+        if is_recognition
+        else number("first sound (s)", start_column(summary), with_range=True, optional=True)
     )
     columns = [
         *(text(name, name, strong=True) for name in sides),
@@ -80,8 +80,8 @@ def speed_view(summary: pd.DataFrame) -> View:
         ),
         text("language", "language"),
         count("calls", "timed_calls"),
-        first,
-        number("RTF", "rtf", strong=True, ends=True),
+        wait,
+        number("RTF", "rtf", strong=True, with_range=True),
     ]
     note = "Medians of calls made one at a time, in turns, with their range."
     return View.of("Speed", columns, summary[summary[start_column(summary)].notna()], note)
@@ -99,10 +99,10 @@ def load_views(speed: pd.DataFrame) -> list[View]:
         text("to", "target_lang", optional=True),
         count("at once", "concurrency"),
         count("calls", "timed_calls"),
-        number("first sound (s)", "first_audible_s", optional=True, ends=True),
-        number("first word (s)", "first_word_s", optional=True, ends=True),
-        number("end (s)", "total_s", optional=True, ends=True),
-        number("end, 95 of 100 calls (s)", "total_s_p95", optional=True, ends=True),
+        number("first sound (s)", "first_audible_s", optional=True, with_range=True),
+        number("first word (s)", "first_word_s", optional=True, with_range=True),
+        number("end (s)", "total_s", optional=True, with_range=True),
+        number("end, 95 of 100 calls (s)", "total_s_p95", optional=True, with_range=True),
         number("RTF", "rtf", optional=True),
         count("calls that stall", "stalled_calls", optional=True),
     ]
@@ -115,9 +115,9 @@ def load_views(speed: pd.DataFrame) -> list[View]:
 
 def ranked_rows(summary: pd.DataFrame) -> list[dict[Hashable, Any]]:
     """Return the rows of a summary, with the unit that ranks them, and the rate with notation where it differs."""
-    other = summary["error_rate"] != summary["ranking_rate"]
+    differs = summary["error_rate"] != summary["ranking_rate"]
     return summary.assign(
-        ranking_unit=ranking_units(summary), notation_rate=summary["error_rate"].where(other)
+        ranking_unit=ranking_units(summary), notation_rate=summary["error_rate"].where(differs)
     ).to_dict("records")
 
 
@@ -134,8 +134,8 @@ def rows_column(what: str) -> Shown:
     """Return the column of how many rows have a score, of how many there are."""
 
     def cell(row: Mapping[Any, Any]) -> str:
-        done, whole = row["utterances_scored"], row["utterances"]
-        return f"{whole:,}" if done == whole else f"{done:,} of {whole:,}"
+        scored, total = row["utterances_scored"], row["utterances"]
+        return f"{total:,}" if scored == total else f"{scored:,} of {total:,}"
 
     return Shown(what, cell, figure=True)
 
@@ -154,8 +154,8 @@ def interval_column(what: str) -> Shown:
 
 
 def _common(row: Mapping[Any, Any]) -> str | None:
-    many = row.get("common_utterances")
-    return None if is_missing(many) else f"{percent(row['common_rate'])} on {many}"
+    shared = row.get("common_utterances")
+    return None if is_missing(shared) else f"{percent(row['common_rate'])} on {shared}"
 
 
 def _unit(unit: object) -> str | None:

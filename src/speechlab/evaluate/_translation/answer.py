@@ -25,10 +25,10 @@ def translation_answer(
     summary: pd.DataFrame, differences: pd.DataFrame, table: pd.DataFrame, columns: Columns
 ) -> Conclusion:
     """Return which system to take for each direction; for one system, how close its translations are."""
-    lost = int(table["translation"].isna().sum())
-    missing = (
-        f" {lost:,} of {plural(len(table), 'text')} {'has' if lost == 1 else 'have'} no translation."
-        if lost
+    untranslated = int(table["translation"].isna().sum())
+    untranslated_words = (
+        f" {untranslated:,} of {plural(len(table), 'text')} {'has' if untranslated == 1 else 'have'} no translation."
+        if untranslated
         else ""
     )
     if len(differences):
@@ -37,46 +37,46 @@ def translation_answer(
         answer = _scores(summary, columns)
     else:
         answer = Conclusion("Nothing was translated.")
-    return Conclusion(answer.text, f"{answer.certainty}{missing}".strip())
+    return Conclusion(answer.text, f"{answer.certainty}{untranslated_words}".strip())
 
 
 def _choice(differences: pd.DataFrame) -> Conclusion:
-    leads, sure = [], []
+    leads, certainties = [], []
     directions = differences.groupby("language", sort=False)
-    for way, rows in directions:
-        where = f" for {way}" if directions.ngroups > 1 else ""
+    for direction, rows in directions:
+        for_direction = f" for {direction}" if directions.ngroups > 1 else ""
         baseline = str(rows["a"].iloc[0])
-        good = {str(name): part for name, part in rows.groupby("b", sort=False) if _helps(part)}
-        if good:
-            best = max(good, key=lambda name: float(good[name]["difference"].max()))
-            leads.append(f"take {best}{where}")
-            sure.append(_told(best, baseline, good[best]) + _next(best, good))
+        better = {str(name): group for name, group in rows.groupby("b", sort=False) if _helps(group)}
+        if better:
+            best = max(better, key=lambda name: float(better[name]["difference"].max()))
+            leads.append(f"take {best}{for_direction}")
+            certainties.append(_better_words(best, baseline, better[best]) + _runner_up(best, better))
             continue
-        leads.append(f"keep {baseline}{where}")
+        leads.append(f"keep {baseline}{for_direction}")
         count = int(rows["n"].max())
         texts = plural(count, "text")
-        few = (
+        scope = (
             f"; {texts} {'is' if count == 1 else 'are'} too few to show any"
             if count < _FEWEST
             else f" on {texts}"
         )
         worse = [
-            str(name) for name, part in rows.groupby("b", sort=False) if (part["verdict"] == WORSE).any()
+            str(name) for name, group in rows.groupby("b", sort=False) if (group["verdict"] == WORSE).any()
         ]
         harm = f", and {listed(worse)} {'is' if len(worse) == 1 else 'are'} worse" if worse else ""
-        sure.append(f"nothing is shown to be better than {baseline}{few}{harm}")
+        certainties.append(f"nothing is shown to be better than {baseline}{scope}{harm}")
     lead = listed(leads)
-    told = "; ".join(sure)
-    return Conclusion(f"{sentence(lead)}.", f"{sentence(told)}.")
+    certainty = "; ".join(certainties)
+    return Conclusion(f"{sentence(lead)}.", f"{sentence(certainty)}.")
 
 
-def _next(best: str, good: Mapping[str, pd.DataFrame]) -> str:
+def _runner_up(best: str, good: Mapping[str, pd.DataFrame]) -> str:
     """The runner-up of the systems that are better than the first."""
-    others = {name: rows for name, rows in good.items() if name != best}
-    if not others:
+    runners_up = {name: rows for name, rows in good.items() if name != best}
+    if not runners_up:
         return ""
-    name = max(others, key=lambda one: float(others[one]["difference"].max()))
-    row = others[name].sort_values("difference").to_dict("records")[-1]
+    name = max(runners_up, key=lambda system: float(runners_up[system]["difference"].max()))
+    row = runners_up[name].sort_values("difference").to_dict("records")[-1]
     score = value_text(row["value_b"], row["unit"])
     return f", and so is {name} ({score}); these two were not tested against each other"
 
@@ -86,42 +86,42 @@ def _helps(rows: pd.DataFrame) -> bool:
     return BETTER in verdicts and WORSE not in verdicts
 
 
-def _told(system: str, baseline: str, rows: pd.DataFrame) -> str:
+def _better_words(system: str, baseline: str, rows: pd.DataFrame) -> str:
     better = rows[rows["verdict"] == BETTER].to_dict("records")
-    parts = [
+    clauses = [
         f"{row['measure']} ({value_text(row['value_b'], row['unit'])} against "
         f"{value_text(row['value_a'], row['unit'])}, {p_words(row['p_holm'])}, {plural(int(row['n']), 'text')})"
         for row in better
     ]
-    rest = "" if (rows["verdict"] == BETTER).all() else ", and no loss is shown elsewhere"
-    return f"{system} is better than {baseline} in {listed(parts)}{rest}"
+    elsewhere = "" if (rows["verdict"] == BETTER).all() else ", and no loss is shown elsewhere"
+    return f"{system} is better than {baseline} in {listed(clauses)}{elsewhere}"
 
 
 def _scores(summary: pd.DataFrame, columns: Columns) -> Conclusion:
     column, what = ("chrf", "chrF") if columns.reference else ("back_chrf", "when translated back chrF")
-    told, counts = [], []
+    clauses, counts = [], []
     for row in summary.to_dict("records"):
         system = f"{row['system']}: " if row.get("system") else ""
         source, target = (named(str(row.get(name))) for name in (columns.source_lang, columns.target_lang))
-        way = f"{system}translations from {source} to {target}"
+        subject = f"{system}translations from {source} to {target}"
         counts.append(int(row.get("utterances", 0)))
         if not is_missing(row.get(column)):
-            told.append(f"{way} reach {what} {row[column]:.1f} of 100")
-    if not told:
+            clauses.append(f"{subject} reach {what} {row[column]:.1f} of 100")
+    if not clauses:
         texts = plural(sum(counts), "text")
         return Conclusion(
             f"{texts} were translated, and nothing was scored.",
             "Give references, or have them translated back.",
         )
     flags = {"copies": "copies", "loops": "loops"}
-    odd = [
+    oddities = [
         f"{int(summary[name].sum())} {word}"
         for name, word in flags.items()
         if name in summary and summary[name].sum()
     ]
-    among = f", among them {listed(odd)}" if odd else ""
+    among = f", among them {listed(oddities)}" if oddities else ""
     return Conclusion(
-        sentence(f"{'; '.join(told)}."), f"{plural(sum(counts), 'text')}{among}; 100 is the same text."
+        sentence(f"{'; '.join(clauses)}."), f"{plural(sum(counts), 'text')}{among}; 100 is the same text."
     )
 
 
@@ -140,55 +140,55 @@ def translation_differences(table: pd.DataFrame, columns: Columns) -> pd.DataFra
     """
     if "system" not in table.columns:
         return judge([])
-    found: list[dict[str, Any]] = []
+    comparisons: list[dict[str, Any]] = []
     place = table.groupby("system", sort=False).cumcount()
     measure = CHRF if columns.reference else BACK
-    kept = "translation" if columns.reference else "back_translation"
-    for (source, target), part in table.assign(_place=place).groupby(
+    output = "translation" if columns.reference else "back_translation"
+    for (source, target), group in table.assign(_place=place).groupby(
         [columns.source_lang, columns.target_lang], sort=False
     ):
-        systems = {str(name): rows.set_index("_place") for name, rows in part.groupby("system", sort=False)}
-        whole = _of_all(systems, ["translation"])
+        systems = {str(name): rows.set_index("_place") for name, rows in group.groupby("system", sort=False)}
+        shared = _of_all(systems, ["translation"])
         facts = {"language": f"{source} → {target}"}
         if "terms_expected" in table.columns:
             first = next(iter(systems.values()))
-            terms = first.loc[whole, "terms_expected"].gt(0)
-            with_terms = [place for place, has in zip(whole, terms, strict=True) if has]
-            found += [
+            terms = first.loc[shared, "terms_expected"].gt(0)
+            with_terms = [place for place, has in zip(shared, terms, strict=True) if has]
+            comparisons += [
                 {**row, **facts, "condition": WITH} for row in _compared(systems, with_terms, KEPT, columns)
             ]
-            groups = {WITH: with_terms, WITHOUT: [place for place in whole if place not in set(with_terms)]}
+            groups = {WITH: with_terms, WITHOUT: [place for place in shared if place not in set(with_terms)]}
         else:
-            groups = {"": whole}
-        if kept not in table.columns:
+            groups = {"": shared}
+        if output not in table.columns:
             continue
-        scored = set(_of_all(systems, [kept, columns.reference or columns.text]))
+        scored = set(_of_all(systems, [output, columns.reference or columns.text]))
         for texts, places in groups.items():
             rows = _compared(systems, [place for place in places if place in scored], measure, columns)
-            found += [{**row, **facts, "condition": texts} for row in rows]
-    return of_study(judge(found, more=BETTER))
+            comparisons += [{**row, **facts, "condition": texts} for row in rows]
+    return of_study(judge(comparisons, more=BETTER))
 
 
 def difference_findings(differences: pd.DataFrame) -> tuple[Finding, ...]:
     """Return a finding for each system and direction."""
-    said = []
-    for (system, baseline, way), part in differences.groupby(["b", "a", "language"], sort=False):
-        told = [
+    findings = []
+    for (system, baseline, direction), rows in differences.groupby(["b", "a", "language"], sort=False):
+        clauses = [
             f"{row['condition']}{', ' if row['condition'] else ''}{difference_words(row)}: {row['verdict']}"
-            for row in part.to_dict("records")
+            for row in rows.to_dict("records")
         ]
-        words = f"{system} instead of {baseline}, {way}: {'; '.join(told)}."
-        code = str(way).rpartition(" ")[2]
-        said.append(Finding(words, code, systems=(str(system), str(baseline)), shown="method"))
-    return tuple(said)
+        words = f"{system} instead of {baseline}, {direction}: {'; '.join(clauses)}."
+        code = str(direction).rpartition(" ")[2]
+        findings.append(Finding(words, code, systems=(str(system), str(baseline)), shown="method"))
+    return tuple(findings)
 
 
 def _of_all(systems: dict[str, pd.DataFrame], names: Sequence[str]) -> list[int]:
     """Positions of the texts for which all systems have a result."""
     places: set[int] | None = None
     for rows in systems.values():
-        there = set(rows.dropna(subset=list(names)).index) if set(names) <= set(rows.columns) else set()
-        places = there if places is None else places & there
+        translated = set(rows.dropna(subset=list(names)).index) if set(names) <= set(rows.columns) else set()
+        places = translated if places is None else places & translated
     return sorted(places or ())
 
 
@@ -197,22 +197,22 @@ def _compared(
 ) -> list[dict[str, Any]]:
     if not places or len(systems) < 2:
         return []
-    here = {name: rows.loc[places] for name, rows in systems.items()}
-    first = next(iter(here.values()))
+    shared = {name: rows.loc[places] for name, rows in systems.items()}
+    first = next(iter(shared.values()))
     sources = first[columns.text].tolist()
     # A repeated text counts as one text: its translations are swapped together.
-    how: dict[str, Any] = {
+    options: dict[str, Any] = {
         "groups": None if len(set(sources)) == len(sources) else sources,
         "metrics": ["chrf"],
     }
-    heard = "back_translation" if measure == BACK else "translation"
-    said = first[columns.reference].tolist() if measure == CHRF else sources
-    texts = {name: rows[heard].tolist() for name, rows in here.items()}
+    column = "back_translation" if measure == BACK else "translation"
+    references = first[columns.reference].tolist() if measure == CHRF else sources
+    texts = {name: rows[column].tolist() for name, rows in shared.items()}
     if measure == KEPT:
         shares = {
-            (source, translated): found / expected
-            for rows in here.values()
-            for source, translated, found, expected in zip(
+            (source, translated): comparison / expected
+            for rows in shared.values()
+            for source, translated, comparison, expected in zip(
                 rows[columns.text],
                 rows["translation"],
                 rows["terms_found"],
@@ -220,13 +220,13 @@ def _compared(
                 strict=True,
             )
         }
-        how |= {
+        options |= {
             "sources": sources,
             "scorers": {
-                KEPT: lambda given, heard, _: [shares[pair] for pair in zip(given, heard, strict=True)]
+                KEPT: lambda given, column, _: [shares[pair] for pair in zip(given, column, strict=True)]
             },
         }
-    found = compare_translations(said, texts, **how)
-    rows = found[found["measure"] == (KEPT if measure == KEPT else "chrf")].to_dict("records")
+    comparison = compare_translations(references, texts, **options)
+    rows = comparison[comparison["measure"] == (KEPT if measure == KEPT else "chrf")].to_dict("records")
     unit = {"unit": "term"} if measure == KEPT else {}
     return [{**{str(name): cell for name, cell in row.items()}, "measure": measure, **unit} for row in rows]

@@ -44,18 +44,18 @@ def as_glossary(glossary: object) -> dict[str, Any]:
     return {term: term for term in glossary}
 
 
-def measured(done: pd.DataFrame, columns: Columns, glossary: Mapping[str, Any]) -> pd.DataFrame:
+def measured(translations: pd.DataFrame, columns: Columns, glossary: Mapping[str, Any]) -> pd.DataFrame:
     """Return rows with scores, length ratios, flags for copies and loops, and counts of kept terms."""
     import pandas as pd
 
     text, reference, source_lang, target_lang = columns
-    plain = normalizer("basic")
+    normalize = normalizer("basic")
     chrf: list[float | None] = []
     ratios: list[float | None] = []
     copies: list[Any] = []
     looped: list[Any] = []
     terms: list[tuple[Any, Any]] = []
-    for row in done.to_dict("records"):
+    for row in translations.to_dict("records"):
         source, translated = row[text], row["translation"]
         if not isinstance(translated, str) or not isinstance(source, str):
             chrf.append(None)
@@ -64,14 +64,14 @@ def measured(done: pd.DataFrame, columns: Columns, glossary: Mapping[str, Any]) 
             looped.append(pd.NA)
             terms.append((pd.NA, pd.NA))
             continue
-        said = row[reference] if reference else None
-        chrf.append(_chrf([said], [translated], row[target_lang]) if isinstance(said, str) else None)
+        expected = row[reference] if reference else None
+        chrf.append(_chrf([expected], [translated], row[target_lang]) if isinstance(expected, str) else None)
         ratios.append(len(translated.strip()) / len(source.strip()))
-        copies.append(plain(source) == plain(translated) and any(map(str.isalpha, source)))
-        looped.append(loops(translated, said if isinstance(said, str) else "") and not loops(source))
+        copies.append(normalize(source) == normalize(translated) and any(map(str.isalpha, source)))
+        looped.append(loops(translated, expected if isinstance(expected, str) else "") and not loops(source))
         languages = str(row[source_lang]), str(row[target_lang])
-        terms.append(_kept(source, translated, languages, glossary) if glossary else (pd.NA, pd.NA))
-    found = {
+        terms.append(_term_counts(source, translated, languages, glossary) if glossary else (pd.NA, pd.NA))
+    measures = {
         "chrf": pd.array(chrf, dtype="float64"),
         "length_ratio": pd.array(ratios, dtype="float64"),
         "copied": pd.array(copies, dtype="boolean"),
@@ -79,26 +79,28 @@ def measured(done: pd.DataFrame, columns: Columns, glossary: Mapping[str, Any]) 
     }
     for name, counts in zip(_TERMS, zip(*terms, strict=True) if terms else ([], []), strict=True):
         if glossary:
-            found[name] = pd.array(list(counts), dtype="Int64")
-    return done.assign(**found)
+            measures[name] = pd.array(list(counts), dtype="Int64")
+    return translations.assign(**measures)
 
 
 def scored_translations(
     table: pd.DataFrame, scorers: Mapping[str, Scorer], columns: Columns, store: Store | str | None
 ) -> tuple[pd.DataFrame, list[str]]:
     """The table with a column for each scorer of the user, and notes on those that failed."""
-    given = table if columns.reference else table.assign(**{_NO_REFERENCE: ""})
+    rows = table if columns.reference else table.assign(**{_NO_REFERENCE: ""})
     texts = (columns.text, "translation", columns.reference or _NO_REFERENCE)
-    scored, notes = with_scores(given, scorers, texts, store)
+    scored, notes = with_scores(rows, scorers, texts, store)
     return scored.drop(columns=_NO_REFERENCE, errors="ignore"), notes
 
 
-def with_back(done: pd.DataFrame, back: pd.DataFrame, columns: Columns) -> pd.DataFrame:
+def with_back(translations: pd.DataFrame, back: pd.DataFrame, columns: Columns) -> pd.DataFrame:
     """Return rows with back-translations and their chrF against the source, which is missing for copied texts."""
     import pandas as pd
 
-    came = back.reindex(range(len(done)))
-    rows = done.assign(**{name: came[name].to_numpy() for name in ("back_translation", "back_error")})
+    returned = back.reindex(range(len(translations)))
+    rows = translations.assign(
+        **{name: returned[name].to_numpy() for name in ("back_translation", "back_error")}
+    )
     scores = [
         _chrf([row[columns.text]], [row["back_translation"]], row[columns.source_lang])
         if isinstance(row["back_translation"], str) and row["copied"] is not True
@@ -108,48 +110,54 @@ def with_back(done: pd.DataFrame, back: pd.DataFrame, columns: Columns) -> pd.Da
     return rows.assign(back_chrf=pd.array(scores, dtype="float64"))
 
 
-def summarized(done: pd.DataFrame, columns: Columns, speed: pd.DataFrame) -> pd.DataFrame:
+def summarized(translations: pd.DataFrame, columns: Columns, speed: pd.DataFrame) -> pd.DataFrame:
     """Return one row for each direction, and for each system if there are several."""
     import pandas as pd
 
     text, reference, source_lang, target_lang = columns
-    keys = [*(["system"] if "system" in done.columns else []), source_lang, target_lang]
-    which = ["system", "source_lang", "target_lang"]
-    timed = summary_of_calls(speed, which).set_index(which).to_dict("index") if len(speed) else {}
-    common = _on_common_texts(done, columns)
+    keys = [*(["system"] if "system" in translations.columns else []), source_lang, target_lang]
+    names_of_calls = ["system", "source_lang", "target_lang"]
+    timed = (
+        summary_of_calls(speed, names_of_calls).set_index(names_of_calls).to_dict("index")
+        if len(speed)
+        else {}
+    )
+    on_common = _on_common_texts(translations, columns)
     rows = []
-    for values, every in done.groupby(keys, observed=True, sort=False):
-        part = every[every["translation"].notna()]
+    for values, group in translations.groupby(keys, observed=True, sort=False):
+        translated = group[group["translation"].notna()]
         source, target = values[-2:]
-        scored = part.dropna(subset=["chrf"])
-        figures: dict[str, Any] = {"utterances": len(part), "texts": len(every), "chrf": None}
-        if common:
-            own = common.get(tuple(map(str, values)), (None, None))
-            figures |= dict(zip(("common_chrf", "common_utterances"), own, strict=True))
+        scored = translated.dropna(subset=["chrf"])
+        figures: dict[str, Any] = {"utterances": len(translated), "texts": len(group), "chrf": None}
+        if on_common:
+            common_values = on_common.get(tuple(map(str, values)), (None, None))
+            figures |= dict(zip(("common_chrf", "common_utterances"), common_values, strict=True))
         figures["signature"] = None
         if reference and len(scored):
             figures["chrf"], figures["signature"] = _corpus(
                 scored[reference].tolist(), scored["translation"].tolist(), str(target)
             )
-        if "back_chrf" in part.columns:
-            came = part.dropna(subset=["back_chrf"])
+        if "back_chrf" in translated.columns:
+            returned = translated.dropna(subset=["back_chrf"])
             score = (
-                _corpus(came[text].tolist(), came["back_translation"].tolist(), str(source))
-                if len(came)
+                _corpus(returned[text].tolist(), returned["back_translation"].tolist(), str(source))
+                if len(returned)
                 else None
             )
             figures["back_chrf"] = None if score is None else score[0]
             figures["signature"] = figures["signature"] or (None if score is None else score[1])
-        figures |= {"length_ratio": part["length_ratio"].median()}
-        figures |= {name: int(part[flag].sum()) for name, flag in _FLAGS.items()}
-        if set(_TERMS) <= set(part.columns):
-            expected, found = (int(part[name].sum()) for name in _TERMS)
+        figures |= {"length_ratio": translated["length_ratio"].median()}
+        figures |= {name: int(translated[flag].sum()) for name, flag in _FLAGS.items()}
+        if set(_TERMS) <= set(translated.columns):
+            expected, terms_found = (int(translated[name].sum()) for name in _TERMS)
             figures |= {
-                **dict(zip(_TERMS, (expected, found), strict=True)),
-                "terms_kept": found / expected if expected else None,
+                **dict(zip(_TERMS, (expected, terms_found), strict=True)),
+                "terms_kept": terms_found / expected if expected else None,
             }
-        figures |= {name: part[name].mean() for name in part.columns if str(name).startswith(SCORE)}
-        figures["processing_s"] = part["processing_s"].dropna().median()
+        figures |= {
+            name: translated[name].mean() for name in translated.columns if str(name).startswith(SCORE)
+        }
+        figures["processing_s"] = translated["processing_s"].dropna().median()
         system = str(values[0]) if len(keys) == 3 else ""
         calls = timed.get((system, str(source), str(target)), {})
         figures |= {str(name): value for name, value in calls.items()}
@@ -163,66 +171,74 @@ def summarized(done: pd.DataFrame, columns: Columns, speed: pd.DataFrame) -> pd.
     return table.astype(dict.fromkeys(kinds, "Float64")).astype(kinds)  # medians without calls are pandas.NA
 
 
-def _on_common_texts(done: pd.DataFrame, columns: Columns) -> dict[tuple[str, ...], tuple[float, int]]:
+def _on_common_texts(
+    translations: pd.DataFrame, columns: Columns
+) -> dict[tuple[str, ...], tuple[float, int]]:
     """The score of each system on the texts that all of them have, and their number, where some lack a text."""
-    text, reference, *way = columns
-    said, heard, score = (text, "back_translation", "back_chrf")
+    text, reference, *directions = columns
+    expected, output, score = (text, "back_translation", "back_chrf")
     if reference:
-        said, heard, score = reference, "translation", "chrf"
-    if "system" not in done.columns or score not in done.columns:
+        expected, output, score = reference, "translation", "chrf"
+    if "system" not in translations.columns or score not in translations.columns:
         return {}
-    rows = done.assign(_place=done.groupby("system", sort=False).cumcount(), _has=done[score].notna())
-    found: dict[tuple[str, ...], tuple[float, int]] = {}
-    for (source, target), part in rows.groupby(way, sort=False):
-        shared = part.groupby("_place")["_has"].all()
+    rows = translations.assign(
+        _place=translations.groupby("system", sort=False).cumcount(), _has=translations[score].notna()
+    )
+    scores: dict[tuple[str, ...], tuple[float, int]] = {}
+    for (source, target), group in rows.groupby(directions, sort=False):
+        shared = group.groupby("_place")["_has"].all()
         if shared.all() or not shared.any():
             continue
-        kept = part[part["_place"].isin(shared.index[shared])]
-        for name, own in kept.groupby("system", sort=False):
+        shared_rows = group[group["_place"].isin(shared.index[shared])]
+        for name, texts in shared_rows.groupby("system", sort=False):
             language = str(target if reference else source)
-            chrf, _ = _corpus(own[said].tolist(), own[heard].tolist(), language)
-            found[str(name), str(source), str(target)] = chrf, len(own)
-    return found
+            chrf, _ = _corpus(texts[expected].tolist(), texts[output].tolist(), language)
+            scores[str(name), str(source), str(target)] = chrf, len(texts)
+    return scores
 
 
-def kept_terms(done: pd.DataFrame, columns: Columns, glossary: Mapping[str, Any]) -> pd.DataFrame:
+def glossary_counts(
+    translations: pd.DataFrame, columns: Columns, glossary: Mapping[str, Any]
+) -> pd.DataFrame:
     """Return the counts of kept terms: the table of :func:`speechlab.metrics.glossary_terms` for each direction."""
     import pandas as pd
 
     text, _, source_lang, target_lang = columns
-    keys = [*(["system"] if "system" in done.columns else []), source_lang, target_lang]
+    keys = [*(["system"] if "system" in translations.columns else []), source_lang, target_lang]
     tables = []
-    for values, part in done[done["translation"].notna()].groupby(keys, observed=True, sort=False):
-        found = glossary_terms(
+    for values, group in translations[translations["translation"].notna()].groupby(
+        keys, observed=True, sort=False
+    ):
+        terms = glossary_terms(
             None,
-            part["translation"].tolist(),
+            group["translation"].tolist(),
             glossary,
-            sources=part[text].tolist(),
+            sources=group[text].tolist(),
             source_language=str(values[-2]),
             language=str(values[-1]),
         )
-        kept = found[found["expected"] > 0].drop(columns="missed_in")
+        expected_terms = terms[terms["expected"] > 0].drop(columns="missed_in")
         tables.append(
-            kept.assign(**{key: str(value) for key, value in zip(keys, values, strict=True)})[
-                [*keys, *kept.columns]
+            expected_terms.assign(**{key: str(value) for key, value in zip(keys, values, strict=True)})[
+                [*keys, *expected_terms.columns]
             ]
         )
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
 
 
-def _kept(
+def _term_counts(
     source: str, translated: str, languages: tuple[str, str], glossary: Mapping[str, Any]
 ) -> tuple[int, int]:
-    found = glossary_terms(
+    terms = glossary_terms(
         None, [translated], glossary, sources=[source], source_language=languages[0], language=languages[1]
     )
-    return int(found["expected"].sum()), int(found["found"].sum())
+    return int(terms["expected"].sum()), int(terms["found"].sum())
 
 
-def _chrf(said: list[Any], heard: list[str], language: object) -> float:
-    return score_translations(said, heard, language=str(language), metrics=["chrf"]).chrf
+def _chrf(references: list[Any], outputs: list[str], language: object) -> float:
+    return score_translations(references, outputs, language=str(language), metrics=["chrf"]).chrf
 
 
-def _corpus(said: list[str], heard: list[str], language: str) -> tuple[float, str]:
-    score = score_translations(said, heard, language=language, metrics=["chrf"])
+def _corpus(references: list[str], outputs: list[str], language: str) -> tuple[float, str]:
+    score = score_translations(references, outputs, language=language, metrics=["chrf"])
     return score.chrf, score.signatures["chrf"]

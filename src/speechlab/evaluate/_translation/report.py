@@ -40,8 +40,8 @@ def translation_report(
     notes: Sequence[str] = (),
 ) -> Contents:
     """Report measured translations."""
-    timed = no_times() if speed is None else speed
-    kept = pd.DataFrame() if terms is None else terms
+    calls = no_times() if speed is None else speed
+    terms_table = pd.DataFrame() if terms is None else terms
     differences = translation_differences(table, columns)
     score = next(
         (name for name in ("chrf", "back_chrf") if name in summary and summary[name].notna().any()), None
@@ -57,9 +57,9 @@ def translation_report(
         note = "Each system against the first, on the texts that all of them translated, by paired randomisation."
         views.append(differences_view(differences, "Differences from the first system", note))
         drawings.append(Drawing("Differences from the first system", "differences", ("differences",)))
-    views += [_terms_view(kept)] if len(kept) else []
-    if len(timed):
-        by = [*(["system"] if (timed["system"] != "").any() else []), "source_lang", "target_lang"]
+    views += [_terms_view(terms_table)] if len(terms_table) else []
+    if len(calls):
+        by = [*(["system"] if (calls["system"] != "").any() else []), "source_lang", "target_lang"]
         options = {"column": "first_word_s", "by": by}
         drawings.append(Drawing("Time to the first word", "distributions", ("speed",), options))
     signatures = [] if "signature" not in summary else list(summary["signature"].dropna())
@@ -72,17 +72,17 @@ def translation_report(
         findings=difference_findings(differences),
         notes=tuple(notes),
         differences=differences,
-        speed=timed,
-        tables={"terms": kept, "scores": summary if score is None else _comparable(summary, score)},
+        speed=calls,
+        tables={"terms": terms_table, "scores": summary if score is None else _comparable(summary, score)},
         columns=dict(zip(_NAMES._fields, columns, strict=True)),
-        views=(*views, *load_views(timed)),
+        views=(*views, *load_views(calls)),
         drawings=tuple(drawings),
-        shown=_shown(table, columns),
-        said=_methods(title, table, summary, differences, timed),
+        shown=_display(table, columns),
+        said=_methods(title, table, summary, differences, calls),
         facts={
             "speechlab": package_version(),
             "chrF": str(next(iter(signatures), "none")),
-            "speed": f"{len(timed)} streams, one at a time, in turns" if len(timed) else "not measured",
+            "speed": f"{len(calls)} streams, one at a time, in turns" if len(calls) else "not measured",
             **({} if columns.reference else {"references": "none"}),
         },
         record=record or {},
@@ -92,10 +92,12 @@ def translation_report(
 def _methods(
     title: str, table: pd.DataFrame, summary: pd.DataFrame, differences: pd.DataFrame, speed: pd.DataFrame
 ) -> Methods:
-    has = {name for name in ("chrf", "back_chrf") if name in summary.columns and summary[name].notna().any()}
-    done = {
-        "chrf": "chrf" in has,
-        "back": "back_chrf" in has,
+    scored = {
+        name for name in ("chrf", "back_chrf") if name in summary.columns and summary[name].notna().any()
+    }
+    methods = {
+        "chrf": "chrf" in scored,
+        "back": "back_chrf" in scored,
         "terms": "terms_expected" in summary.columns,
         "streams": len(speed) > 0,
         "loops": "loop" in table.columns,
@@ -103,11 +105,11 @@ def _methods(
         "holm": len(differences) > 0,
         "paired intervals": differences["low"].notna().any(),
     }
-    return methods_of(title, *(name for name, was in done.items() if was))
+    return methods_of(title, *(name for name, applies in methods.items() if applies))
 
 
 def _scores_view(summary: pd.DataFrame, columns: Columns, score: str | None) -> View:
-    shown = [
+    view_columns = [
         Shown("direction", lambda row: _direction(row, *columns[2:]), strong=True),
         Shown("texts", _texts, figure=True),
         number("chrF", "chrf", ".1f", strong=True, optional=score == "back_chrf"),
@@ -126,55 +128,55 @@ def _scores_view(summary: pd.DataFrame, columns: Columns, score: str | None) -> 
         number("whole (s)", "total_s", optional=True),
     ]
     note = "Length: characters of the translation over those of the text."
-    return View.of("Translations by direction", shown, summary, note)
+    return View.of("Translations by direction", view_columns, summary, note)
 
 
 def _texts(row: Mapping[Hashable, Any]) -> str:
-    done, whole = (
+    translated, total = (
         row["utterances"],
         row.get("texts", row["utterances"]),
     )  # reports of 0.1 have the former alone
-    return f"{done:,.0f}" if done == whole else f"{done:,.0f} of {whole:,.0f}"
+    return f"{translated:,.0f}" if translated == total else f"{translated:,.0f} of {total:,.0f}"
 
 
 def _common(row: Mapping[Hashable, Any]) -> str | None:
-    score, many = row.get("common_chrf"), row.get("common_utterances")
-    return None if is_missing(score) else f"{score:.1f} on {many:.0f}"
+    score, shared = row.get("common_chrf"), row.get("common_utterances")
+    return None if is_missing(score) else f"{score:.1f} on {shared:.0f}"
 
 
 def _comparable(summary: pd.DataFrame, score: str) -> pd.DataFrame:
     """The summary with the scores on the texts that all systems have, where some lack a text."""
     if "common_chrf" not in summary.columns:
         return summary
-    known = summary["common_chrf"].notna()
-    own = {"utterances": summary["utterances"].mask(known, summary["common_utterances"])}
-    return summary.assign(**own, **{score: summary[score].mask(known, summary["common_chrf"])})
+    has_common = summary["common_chrf"].notna()
+    counts = {"utterances": summary["utterances"].mask(has_common, summary["common_utterances"])}
+    return summary.assign(**counts, **{score: summary[score].mask(has_common, summary["common_chrf"])})
 
 
 def _terms_view(terms: pd.DataFrame) -> View:
-    shown = [
+    view_columns = [
         text("term", "term", strong=True),
         Shown("accepted translations", lambda row: str(row["target"])),
         Shown("direction", _direction),
         count("expected", "expected"),
         rate("kept", "preserved"),
     ]
-    return View.of("Terms of the glossary", shown, terms)
+    return View.of("Terms of the glossary", view_columns, terms)
 
 
-def _shown(table: pd.DataFrame, columns: Columns) -> ShownRows:
+def _display(table: pd.DataFrame, columns: Columns) -> ShownRows:
     source, reference, source_lang, target_lang = columns
-    usual: dict[str, Any] = {"reference": reference, "hypotheses": "translation", "language": target_lang}
+    roles: dict[str, Any] = {"reference": reference, "hypotheses": "translation", "language": target_lang}
     if not reference and "back_translation" in table.columns:
-        usual = {"reference": source, "hypotheses": "back_translation", "language": source_lang}
+        roles = {"reference": source, "hypotheses": "back_translation", "language": source_lang}
     elif not reference:
-        usual = {}
+        roles = {}
     texts = ("system", source, "translation", reference, "back_translation")
     flags = [name for name in ("copied", "loop") if name in table.columns and table[name].any()]
-    seen = (*texts, "chrf", "back_chrf", *flags, "error")
-    known = [name for name in seen if name in table.columns and table[name].notna().any()]
-    lowest = next((name for name in ("chrf", "back_chrf") if name in known), "")
-    return ShownRows(options={**usual, "columns": known}, lowest=lowest)
+    candidates = (*texts, "chrf", "back_chrf", *flags, "error")
+    filled = [name for name in candidates if name in table.columns and table[name].notna().any()]
+    lowest = next((name for name in ("chrf", "back_chrf") if name in filled), "")
+    return ShownRows(options={**roles, "columns": filled}, lowest=lowest)
 
 
 def _direction(row: Mapping[Hashable, Any], source: str = "source_lang", target: str = "target_lang") -> str:

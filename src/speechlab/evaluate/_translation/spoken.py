@@ -12,8 +12,8 @@ from speechlab._brief import briefly
 from speechlab.contract import Voice
 from speechlab.errors import APIConnectionError, InvalidRequestError
 from speechlab.evaluate._arguments import code_or_none, columns_of, keep_free
-from speechlab.evaluate._asked import repeatable
 from speechlab.evaluate._made import SPEECH_TO_SPEECH
+from speechlab.evaluate._repeat import repeatable
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._systems import UNUSABLE, services_of
 from speechlab.evaluate._translation.stages import STEPS, stages_report
@@ -90,56 +90,42 @@ def speech_to_speech(
         AuthenticationError: The service refuses the API key.
         APIConnectionError: No service can be reached.
     """
-    frame, (audio, text, language, *others) = columns_of(
+    frame, (audio, text, language, *optional) = columns_of(
         frame, audio=audio, text=text, language=language, reference=reference
     )
-    reference = next(iter(others), None)
+    reference = next(iter(optional), None)
     services = services_of(lab)
     voices = by_service(voice, services, "voice")
     keep_free(frame, SPEECH_TO_SPEECH)
     if code_or_none(target_lang) is None:
         raise InvalidRequestError("target_lang is no code; give one, as in 'en'", parameter="target_lang")
-    running = {
-        "store": store,
-        "concurrency": concurrency,
-        "executor": executor,
-        "give_up_after_s": give_up_after_s,
-    }
-    into = {
-        **running,
-        **options,
-        "source_lang": batch.Column(language),
-        "target_lang": batch.Value(target_lang),
-    }
-    ways = {name: _Way(frame.reset_index(drop=True), name, progress) for name in services}
+    running: dict[str, Any] = {"store": store, "concurrency": concurrency}
+    running |= {"executor": executor, "give_up_after_s": give_up_after_s}
+    source, target = batch.Column(language), batch.Value(target_lang)
+    translating = {**running, **options, "source_lang": source, "target_lang": target}
+    rows = frame.reset_index(drop=True)
+    routes = {name: _Route(client, name, rows, progress) for name, client in services.items()}
     speakers = {
-        name: way.voice(services[name], voices[name], target_lang, store, give_up_after_s)
-        for name, way in ways.items()
+        name: route.voice(voices[name], target_lang, store, give_up_after_s) for name, route in routes.items()
     }
-    for note in _untold(speakers, target_lang):
+    for note in _unknown_languages(speakers, target_lang):
         warnings.warn(note, stacklevel=3)
-    first = {**running, "language": batch.Column(language)}
-    last = {**running, "language": batch.Value(target_lang)}
-    for name, way in ways.items():
-        client = services[name]
-        way.go("recognise", batch.transcribe, client, audio, "hypothesis", audio=audio, **first)
-        way.go("translate what was said", batch.translate, client, text, "ideal", text=text, **into)
-        way.go("translate", batch.translate, client, "hypothesis", "translation", text="hypothesis", **into)
-        spoken = {**running, "voice": speakers[name]}
-        way.go("speak", batch.synthesize, client, "translation", "spoken", text="translation", **spoken)
-        way.go("recognise again", batch.transcribe, client, "spoken", "again", audio="spoken", **last)
-    batches = [done for way in ways.values() for done in way.batches]
-    if not batches and (gone := [way.gone for way in ways.values() if way.gone is not None]):
-        raise gone[0]
+    for name, route in routes.items():
+        route.go("recognise", batch.transcribe, audio, "hypothesis", **running, language=source)
+        route.go("translate what was said", batch.translate, text, "ideal", **translating)
+        route.go("translate", batch.translate, "hypothesis", "translation", **translating)
+        route.go("speak", batch.synthesize, "translation", "spoken", **running, voice=speakers[name])
+        route.go("recognise again", batch.transcribe, "spoken", "again", **running, language=target)
+    batches = [answers for route in routes.values() for answers in route.batches]
+    errors = [route.failure for route in routes.values() if route.failure is not None]
+    if errors and not batches:
+        raise errors[0]
     table = pd.concat(
-        [way.rows.assign(system=name) if name else way.rows for name, way in ways.items()], ignore_index=True
+        [route.rows.assign(system=name) if name else route.rows for name, route in routes.items()],
+        ignore_index=True,
     )
-    roles = {
-        "audio": audio,
-        "text": text,
-        "language": language,
-        **({"reference": reference} if reference else {}),
-    }
+    roles = {"audio": audio, "text": text, "language": language}
+    roles |= {"reference": reference} if reference else {}
     record = record_of("speech_to_speech", store, *batches, target_lang=target_lang, **options)
     report = Report.of(report_of_stages(title, table, roles, record))
     tell_failed(report.table, "The report's table has them, with the step in 'failed_at'")
@@ -160,117 +146,107 @@ def report_of_stages(
     return stages_report(title, rows, summary, differences, roles, target, record)
 
 
-def _untold(speakers: Mapping[str, Voice | str], language: str) -> list[str]:
+def _unknown_languages(speakers: Mapping[str, Voice | str], code: str) -> list[str]:
     """Warnings about voices without languages in the catalogue."""
     return [
-        f"{name}{': ' if name else ''}the catalogue does not say whether voice {voice_name(one)!r} speaks {language}"
-        for name, one in speakers.items()
-        if isinstance(one, Voice) and not speaks(one, language)
+        f"{name}{': ' if name else ''}the catalogue does not say whether voice {voice_name(voice)!r} speaks {code}"
+        for name, voice in speakers.items()
+        if isinstance(voice, Voice) and not speaks(voice, code)
     ]
 
 
-class _Way:
-    """Rows during the steps of a study; a failed row is left out of further steps.
+class _Route:
+    """The rows of one service during the steps of a study; a failed row is left out of further steps."""
 
-    Attributes:
-        name: Name of the service; empty for a single service.
-        rows: The rows with their results so far.
-        batches: The tables of the batches so far.
-        gone: Reason why the service can no longer be asked; there are no calls after that.
-    """
-
-    _GIVE: ClassVar = {"transcribe": "hypothesis", "translate": "translation", "synthesize": "audio"}
+    _CALLS: ClassVar = {
+        "transcribe": ("audio", "hypothesis"),
+        "translate": ("text", "translation"),
+        "synthesize": ("text", "audio"),
+    }
+    """The argument of an operation that names its column, and the column of its results."""
     _STEPS: ClassVar = ("hypothesis", "ideal", "translation", "spoken", "again")
 
-    def __init__(self, frame: pd.DataFrame, name: str, progress: StageProgress) -> None:
-        self.name = name
-        self._progress = progress
-        self.gone: SpeechLabError | None = None
+    def __init__(self, client: Client, name: str, frame: pd.DataFrame, progress: StageProgress) -> None:
+        self._client, self._name, self._progress = client, name, progress
+        self.failure: SpeechLabError | None = None
         self.rows = frame.assign(error=None, failed_at=None).astype({"error": object, "failed_at": object})
         self.batches: list[pd.DataFrame] = []
 
     def go(
-        self,
-        step: str,
-        operation: Callable[..., pd.DataFrame],
-        lab: Client,
-        needs: str,
-        gives: str,
-        **how: Any,
+        self, step: str, operation: Callable[..., pd.DataFrame], needs: str, gives: str, **options: Any
     ) -> None:
         """Make the calls of one step for the rows that have its input; the other rows fail."""
-        has = self.rows[needs].notna()
-        there = self.rows[has]
-        self._failed(pd.Series(f"column {needs!r} is empty in this row", index=self.rows.index[~has]), step)
+        filled = self.rows[needs].notna()
+        empty = self.rows.index[~filled]
+        self._fail(pd.Series(f"column {needs!r} is empty in this row", index=empty), step)
         self.rows[gives] = None
-        if not len(there) or self.gone is not None:
+        if not filled.any() or self.failure is not None:
             return
+        argument, result = self._CALLS[operation.__name__]
+        options |= {argument: needs, "prefix": _STEP, "progress": stage_of(self._progress, step)}
         try:
             with batch.failures_told_elsewhere():
-                done = operation(there, lab, prefix=_STEP, progress=stage_of(self._progress, step), **how)
+                answers = operation(self.rows[filled], self._client, **options)
         except UNUSABLE as error:
-            self._lost(error, there.index, step)
+            self._stop(error, self.rows.index[filled], step)
             return
-        self.batches.append(done)
-        name = _STEP + self._GIVE[operation.__name__]
-        self.rows[gives] = done[name].astype(object).where(done[name].notna(), None).reindex(self.rows.index)
-        self._failed(done[f"{_STEP}error"], step)
+        self.batches.append(answers)
+        results = answers[_STEP + result].astype(object)
+        self.rows[gives] = results.where(results.notna(), None).reindex(self.rows.index)
+        self._fail(answers[f"{_STEP}error"], step)
 
     def voice(
-        self,
-        lab: Client,
-        voice: Voice | str,
-        language: str,
-        store: Store | str | None,
-        give_up_after_s: float | None,
+        self, voice: Voice | str, language: str, store: Store | str | None, give_up_after_s: float | None
     ) -> Voice | str:
         """Return the voice, looked up before the first step; if the service cannot be asked, the step reports it."""
         try:
-            return one_voice(lab, voice, language, self.name, store, give_up_after_s)
+            return one_voice(self._client, voice, language, self._name, store, give_up_after_s)
         except APIConnectionError as error:
             for gives in self._STEPS:
                 self.rows[gives] = None
-            self._lost(error, self.rows.index, "recognise")
+            self._stop(error, self.rows.index, "recognise")
         except UNUSABLE:
             pass  # reported by the step that speaks; earlier steps can still run
         return voice
 
-    def _lost(self, error: SpeechLabError, rows: pd.Index, step: str) -> None:
+    def _stop(self, error: SpeechLabError, rows: pd.Index, step: str) -> None:
         """Stop asking the service, and fail the rows."""
-        self.gone = error
-        whose = f"{self.name} could not be asked: " if self.name else ""
-        self._failed(pd.Series(f"{whose}{error}", index=rows, dtype=object), step)
+        self.failure = error
+        whose = f"{self._name} could not be asked: " if self._name else ""
+        self._fail(pd.Series(f"{whose}{error}", index=rows, dtype=object), step)
 
-    def _failed(self, errors: pd.Series[Any], step: str) -> None:
+    def _fail(self, errors: pd.Series[Any], step: str) -> None:
         """Keep the errors of rows, unless they failed before."""
-        wrong = errors.reindex(self.rows.index)
-        new = wrong.notna() & self.rows["error"].isna()
-        self.rows.loc[new, "error"] = wrong[new]
-        self.rows.loc[new, "failed_at"] = step
+        causes = errors.reindex(self.rows.index)
+        is_new = causes.notna() & self.rows["error"].isna()
+        self.rows.loc[is_new, "error"] = causes[is_new]
+        self.rows.loc[is_new, "failed_at"] = step
 
 
 def _rates(
-    rows: pd.DataFrame, said: str, heard: str, language: str, prefix: str = ""
+    rows: pd.DataFrame, reference: str, hypothesis: str, language: str, prefix: str = ""
 ) -> dict[str, pd.Series[float]]:
     """Return the error rate of each row, for Japanese also that of readings; missing if a text is missing."""
-    both = rows[[said, heard]].notna().all(axis=1)
+    complete = rows[[reference, hypothesis]].notna().all(axis=1)
     scored = (
-        score(rows[both], reference=said, hypothesis=heard, language=language)
-        if both.any()
+        score(rows[complete], reference=reference, hypothesis=hypothesis, language=language)
+        if complete.any()
         else pd.DataFrame(index=rows.index[:0])
     )
-    none = pd.Series(float("nan"), index=scored.index)
+    empty = pd.Series(float("nan"), index=scored.index)
     return {
-        f"{prefix}{name}": scored.get(name, none).astype("float64").reindex(rows.index)
+        f"{prefix}{name}": scored.get(name, empty).astype("float64").reindex(rows.index)
         for name in ("error_rate", "reading_cer")
     }
 
 
-def _pooled(rows: pd.DataFrame, said: str, heard: str, language: str) -> dict[str, float]:
+def _pooled(rows: pd.DataFrame, reference: str, hypothesis: str, language: str) -> dict[str, float]:
     """Return the pooled error rates of rows: all errors over the length of all references."""
-    texts = rows[[name for name in dict.fromkeys((said, heard, language)) if name in rows.columns]]
-    scored = score(texts, reference=said, hypothesis=heard, language=language)
-    sums = {name: scored[list(both)].sum() for name, both in _COUNTS.items() if both[0] in scored.columns}
+    texts = rows[[name for name in dict.fromkeys((reference, hypothesis, language)) if name in rows.columns]]
+    scored = score(texts, reference=reference, hypothesis=hypothesis, language=language)
+    sums = {
+        name: scored[list(columns)].sum() for name, columns in _COUNTS.items() if columns[0] in scored.columns
+    }
     return {name: float(errors / length) for name, (errors, length) in sums.items() if length}
 
 
@@ -278,37 +254,39 @@ def _summarized(
     rows: pd.DataFrame, text: str, language: str, reference: str | None, target: str
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return a row for each service, language and step; and the losses of the steps as differences."""
-    plain = normalizer(target if target in {"ja", "en", "zh"} else "basic")
-    given = reference or "ideal"
-    heard = {"translation": (text, "hypothesis"), "again": ("translation", "again")}
-    found, tested = [], []
-    whole = rows.dropna(subset=[given, *STEPS])
+    normalize = normalizer(target if target in {"ja", "en", "zh"} else "basic")
+    reference_column = reference or "ideal"
+    pairs_of_texts = {"translation": (text, "hypothesis"), "again": ("translation", "again")}
+    lines, tested = [], []
+    complete = rows.dropna(subset=[reference_column, *STEPS])
     keys = [*(["system"] if "system" in rows.columns else []), language]
-    for key, part in whole.groupby(keys, sort=False):
-        said = [plain(one) for one in part[given]]
-        texts = {name: [plain(one) for one in part[name]] for name in STEPS}
+    for key, group in complete.groupby(keys, sort=False):
+        references = [normalize(sentence) for sentence in group[reference_column]]
+        texts = {name: [normalize(sentence) for sentence in group[name]] for name in STEPS}
         scores = {
-            name: score_translations(said, texts[name], language=target, metrics=["chrf"]).chrf
+            name: score_translations(references, texts[name], language=target, metrics=["chrf"]).chrf
             for name in STEPS
         }
         names = dict(zip(("language", "system"), map(str, key[::-1]), strict=False))
         for number, (name, step) in enumerate(STEPS.items()):
-            facts = {**names, "step": step, "utterances": len(part), "chrf": scores[name], "lost": None}
+            facts = {**names, "step": step, "utterances": len(group), "chrf": scores[name], "lost": None}
             if number:
                 before = list(STEPS)[number - 1]
                 sides = {STEPS[before]: texts[before], step: texts[name]}
-                compared = compare_translations(said, sides, metrics=["chrf"], groups=part[text].tolist())
+                compared = compare_translations(
+                    references, sides, metrics=["chrf"], groups=group[text].tolist()
+                )
                 (row,) = compared.to_dict("records")
-                where = {"language": f"{names['language']} → {target}", "condition": names.get("system", "")}
+                labels = {"language": f"{names['language']} → {target}", "condition": names.get("system", "")}
                 tested.append(
-                    {**{str(column): cell for column, cell in row.items()}, **where, "measure": "chrF"}
+                    {**{str(column): cell for column, cell in row.items()}, **labels, "measure": "chrF"}
                 )
                 facts |= {"lost": scores[before] - scores[name], "test": len(tested) - 1}
-                facts |= _pooled(part, *heard[name], target if name == "again" else language)
-            found.append(facts)
+                facts |= _pooled(group, *pairs_of_texts[name], target if name == "again" else language)
+            lines.append(facts)
     differences = of_study(judge(tested, more=BETTER))
-    out = pd.DataFrame(found, columns=[*(["system"] if len(keys) > 1 else []), *_SUMMARY])
-    out = out.astype(dict.fromkeys(("chrf", "lost", "error_rate", "reading_cer"), "float64"))
-    known = differences.reindex(out.pop("test").fillna(-1).astype(int)).set_axis(out.index)
-    ends = {"lost_low": -known["high"], "lost_high": -known["low"]}
-    return out.assign(**ends, **known[["p", "p_holm", "verdict", "test"]]), differences
+    summary = pd.DataFrame(lines, columns=[*(["system"] if len(keys) > 1 else []), *_SUMMARY])
+    summary = summary.astype(dict.fromkeys(("chrf", "lost", "error_rate", "reading_cer"), "float64"))
+    tests = differences.reindex(summary.pop("test").fillna(-1).astype(int)).set_axis(summary.index)
+    bounds = {"lost_low": -tests["high"], "lost_high": -tests["low"]}
+    return summary.assign(**bounds, **tests[["p", "p_holm", "verdict", "test"]]), differences

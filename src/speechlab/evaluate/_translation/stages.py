@@ -63,10 +63,10 @@ def stages_report(
     against = "references" if columns.get("reference") else "translation of what was said"
     note = f"chrF against the {against}, texts normalised; more is closer."
     rows, options = _stages(table, columns, target_lang)
-    done = ["steps", *(["chrf"] if len(summary) else [])]
-    done += ["randomization", "holm"] if summary["p"].notna().any() else []
-    done += ["paired intervals"] if summary["lost_low"].notna().any() else []
-    whole = int(table["again"].notna().sum())
+    methods = ["steps", *(["chrf"] if len(summary) else [])]
+    methods += ["randomization", "holm"] if summary["p"].notna().any() else []
+    methods += ["paired intervals"] if summary["lost_low"].notna().any() else []
+    complete = int(table["again"].notna().sum())
     by = [*(["system"] if "system" in summary.columns else []), "language", "step"]
     return Contents(
         title,
@@ -80,34 +80,36 @@ def stages_report(
         views=(View.of("What is lost at each step", view, summary, note),),
         drawings=(Drawing("Scores", "translation_scores", ("summary",), {"by": by}),),
         shown=ShownRows("stages", options=options),
-        said=methods_of(title, *done),
-        facts={"speechlab": package_version(), "rows": f"{whole:,} of {len(table):,} went all the way"},
+        said=methods_of(title, *methods),
+        facts={"speechlab": package_version(), "rows": f"{complete:,} of {len(table):,} went all the way"},
         record=record,
     )
 
 
 def _answer(table: pd.DataFrame, summary: pd.DataFrame, target_lang: str) -> Conclusion:
-    lost = int(table["again"].isna().sum())
-    missing = f" {lost:,} of {plural(len(table), 'row')} did not go all the way." if lost else ""
+    unfinished = int(table["again"].isna().sum())
+    unfinished_words = (
+        f" {unfinished:,} of {plural(len(table), 'row')} did not go all the way." if unfinished else ""
+    )
     steps = summary[summary["lost"].notna()] if len(summary) else summary
     if not len(steps):
-        return Conclusion("What is lost on the way could not be measured.", missing.strip())
+        return Conclusion("What is lost on the way could not be measured.", unfinished_words.strip())
     worst = max(steps.to_dict("records"), key=lambda row: float(row["lost"]))
     before = worst["chrf"] + worst["lost"]
     names = {STEPS["translation"]: "recognition", STEPS["again"]: "the voice, or recognition of it,"}
     system = f"{worst['system']}: " if "system" in steps.columns else ""
-    way = f"from {named(str(worst['language']))} to {named(target_lang)}"
-    lead = f"{system}{names[worst['step']]} loses most on the way {way}."
+    directions = f"from {named(str(worst['language']))} to {named(target_lang)}"
+    lead = f"{system}{names[worst['step']]} loses most on the way {directions}."
     recordings = plural(int(worst["utterances"]), "recording")
-    sure = "that may be chance" if worst["verdict"] == ALIKE else "that is beyond chance"
-    told = (
+    chance_words = "that may be chance" if worst["verdict"] == ALIKE else "that is beyond chance"
+    certainty = (
         f"What arrives is alike by {before:.1f} of 100 before it and {worst['chrf']:.1f} after it (chrF); on "
-        f"{recordings}, {sure} ({p_words(worst['p_holm'])})."
+        f"{recordings}, {chance_words} ({p_words(worst['p_holm'])})."
     )
     if worst["lost"] <= 0:
-        lead = f"{system}nothing is lost after the translation, {way}."
-        told = f"What arrives is alike by {worst['chrf']:.1f} of 100 (chrF), on {recordings}."
-    return Conclusion(lead[:1].upper() + lead[1:], f"{told}{missing}")
+        lead = f"{system}nothing is lost after the translation, {directions}."
+        certainty = f"What arrives is alike by {worst['chrf']:.1f} of 100 (chrF), on {recordings}."
+    return Conclusion(lead[:1].upper() + lead[1:], f"{certainty}{unfinished_words}")
 
 
 def _stages(
@@ -120,21 +122,21 @@ def _stages(
     audio, text, language = (columns[name] for name in ("audio", "text", "language"))
     reference = columns.get("reference")
     sides = ["system"] if "system" in table.columns else []
-    numbers = table.groupby(sides, sort=False).cumcount() + 1 if sides else range(1, len(table) + 1)
-    parts = []
-    for stage, (sound, wanted, heard, prefix) in {
+    row_numbers = table.groupby(sides, sort=False).cumcount() + 1 if sides else range(1, len(table) + 1)
+    tables = []
+    for stage, (sound, expected, recognised, prefix) in {
         "said": (audio, text, "hypothesis", ""),
         "spoken": ("spoken", "translation", "again", "again_"),
     }.items():
         later = stage == "spoken"
         reading = f"{prefix}reading_cer"
         cells = {
-            "row": numbers,
+            "row": row_numbers,
             **{name: table[name] for name in sides},
             "stage": stage,
             "audio": table[sound],
-            "text": table[wanted],
-            "recognised": table[heard],
+            "text": table[expected],
+            "recognised": table[recognised],
             "error_rate": table[f"{prefix}error_rate"],
             "reading_cer": table.get(reading),
             "translation of what was said": table["ideal"] if later else None,
@@ -143,15 +145,17 @@ def _stages(
             "failed_at": None if later else table["failed_at"],
             "error": None if later else table["error"],
         }
-        parts.append(pd.DataFrame(cells, index=table.index).astype(object).reset_index(drop=True))
-    both = pd.concat(parts).sort_index(kind="stable").sort_values("row", kind="stable").reset_index(drop=True)
-    both = both.dropna(axis="columns", how="all") if len(both) else both
-    rates = {name: "float64" for name in ("error_rate", "reading_cer") if name in both}
-    options: dict[str, Any] = {"columns": [name for name in both.columns if name != "language"]}
-    if "recognised" in both:
+        tables.append(pd.DataFrame(cells, index=table.index).astype(object).reset_index(drop=True))
+    stages = (
+        pd.concat(tables).sort_index(kind="stable").sort_values("row", kind="stable").reset_index(drop=True)
+    )
+    stages = stages.dropna(axis="columns", how="all") if len(stages) else stages
+    rates = {name: "float64" for name in ("error_rate", "reading_cer") if name in stages}
+    options: dict[str, Any] = {"columns": [name for name in stages.columns if name != "language"]}
+    if "recognised" in stages:
         options |= {"reference": "text", "hypotheses": "recognised", "language": "language"}
-    options |= {"audio": "audio"} if "audio" in both else {}
-    return both.astype({"row": "int64", **rates}), options
+    options |= {"audio": "audio"} if "audio" in stages else {}
+    return stages.astype({"row": "int64", **rates}), options
 
 
 def _rate(row: Mapping[Hashable, Any]) -> str | None:

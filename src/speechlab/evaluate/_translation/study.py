@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING, Any
 from speechlab import batch
 from speechlab._brief import briefly
 from speechlab.evaluate._arguments import columns_of, keep_free
-from speechlab.evaluate._asked import repeatable
 from speechlab.evaluate._made import TRANSLATION
+from speechlab.evaluate._repeat import repeatable
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._speech.scorers import SCORE, Scorer, named_functions
 from speechlab.evaluate._speech.speed import clock_of, no_times, timed_or_why, timed_translations
 from speechlab.evaluate._systems import (
     UNUSABLE,
-    asked_of_each,
+    ask_each,
     existing_of,
     existing_outputs,
-    systems_asked,
-    told_gone,
+    systems_to_ask,
+    unreachable_notes,
 )
 from speechlab.evaluate._translation.measures import (
     Columns,
     as_glossary,
-    kept_terms,
+    glossary_counts,
     measured,
     scored_translations,
     summarized,
@@ -123,60 +123,61 @@ def translation(
     """
     import pandas as pd
 
-    frame, (text, source_lang, target_lang, *others) = columns_of(
+    frame, (text, source_lang, target_lang, *optional) = columns_of(
         frame, text=text, source_lang=source_lang, target_lang=target_lang, reference=reference
     )
-    reference = next(iter(others), None)
-    had = existing_of(frame, "hypotheses", hypotheses)
-    outputs = {name: frame[column].astype("string") for name, column in had.items()}
-    frame = frame.drop(columns=list(TRANSLATION.intersection(had.values())))
+    reference = next(iter(optional), None)
+    existing = existing_of(frame, "hypotheses", hypotheses)
+    outputs = {name: frame[column].astype("string") for name, column in existing.items()}
+    frame = frame.drop(columns=list(TRANSLATION.intersection(existing.values())))
     keep_free(frame, TRANSLATION)
     own_scores = named_functions(scorers, "scorers", SCORE, frame.columns)
     columns = Columns(text, reference or "", source_lang, target_lang)
     terms = as_glossary(glossary)
     clock = clock_of(speed, speed_concurrency, "texts, or 0 for none", progress)
-    systems = systems_asked(lab, settings, options, _SETTINGS, had, back=back)
-    several = len(systems) + len(had) > 1 or (bool(systems) and "" not in systems)
+    systems = systems_to_ask(lab, settings, options, _SETTINGS, existing, back=back)
+    several = len(systems) + len(existing) > 1 or (bool(systems) and "" not in systems)
     running: dict[str, Any] = {"store": store, "give_up_after_s": give_up_after_s}
     running |= {"concurrency": concurrency, "executor": executor}
     running["progress"] = stage_of(progress, "translate")
-    parts, batches, lost = [], [], []
-    asked, gone = _asked(systems, frame, columns, running, progress)
-    for name, done in asked.items():
-        client, given = systems[name]
-        batches.append(done)
-        rows = measured(done.reset_index(drop=True), columns, terms)
+    tables, batches, without_back = [], [], []
+    answered, unreachable = _ask_systems(systems, frame, columns, running, progress)
+    for name, translated in answered.items():
+        client, arguments = systems[name]
+        batches.append(translated)
+        rows = measured(translated.reset_index(drop=True), columns, terms)
         if back:
-            how = {**running, "progress": stage_of(progress, "translate, back")}
-            how |= {key: given[key] for key in ("model",) if key in given}
-            returned, why = _back(client, rows, columns, how)
-            whose = f" of {name}" if name else ""
-            lost += [f"Translations{whose} were not translated back: {why}"] if why else []
+            returning = {**running, "progress": stage_of(progress, "translate, back")}
+            returning |= {key: arguments[key] for key in ("model",) if key in arguments}
+            returned, why = _back(client, rows, columns, returning)
+            label = f" of {name}" if name else ""
+            without_back += [f"Translations{label} were not translated back: {why}"] if why else []
             batches += [] if returned is None else [returned]
             rows = with_back(rows, _places(rows, returned), columns)
-        parts.append(rows.assign(system=name) if several else rows.set_axis(done.index))
+        tables.append(rows.assign(system=name) if several else rows.set_axis(translated.index))
     for name, texts in outputs.items():
-        own = frame.assign(translation=texts, processing_s=float("nan"), **existing_outputs(texts))
-        rows = measured(own.reset_index(drop=True), columns, terms)
-        parts.append(rows.assign(system=name) if several else rows.set_axis(frame.index))
-    unasked = [_unasked(frame, columns, name, why) for name, why in gone.items()]
-    table = pd.concat([*parts, *unasked], ignore_index=True) if several else parts[0]
+        rows = frame.assign(translation=texts, processing_s=float("nan"), **existing_outputs(texts))
+        rows = measured(rows.reset_index(drop=True), columns, terms)
+        tables.append(rows.assign(system=name) if several else rows.set_axis(frame.index))
+    unasked = [_unasked(frame, columns, name, why) for name, why in unreachable.items()]
+    table = pd.concat([*tables, *unasked], ignore_index=True) if several else tables[0]
     table, unscored = scored_translations(table, own_scores, columns, store)
-    notes = [*unscored, *told_gone(gone), *([] if reference else _without_references(systems, back=back))]
-    there = {name: systems[name] for name in asked}
-    timed, untimed = timed_or_why(lambda: timed_translations(there, frame, columns, *clock), no_times())
-    notes += [*lost, *untimed]
-    named = {"systems": [*systems, *had] if several else [], "glossary": terms}
+    notes = [*unscored, *unreachable_notes(unreachable)]
+    notes += [] if reference else _without_references(systems, back=back)
+    reached = {name: systems[name] for name in answered}
+    calls, untimed = timed_or_why(lambda: timed_translations(reached, frame, columns, *clock), no_times())
+    notes += [*without_back, *untimed]
+    recorded = {"systems": [*systems, *existing] if several else [], "glossary": terms}
     tell_failed(table, "The report's table has them, with status 'error'")
     return Report.of(
         translation_report(
             title,
             table,
-            summarized(table, columns, timed),
+            summarized(table, columns, calls),
             columns,
-            terms=kept_terms(table, columns, terms) if terms else None,
-            speed=timed,
-            record=record_of("translation", store, *batches, back=back, speed=clock[0], **named),
+            terms=glossary_counts(table, columns, terms) if terms else None,
+            speed=calls,
+            record=record_of("translation", store, *batches, back=back, speed=clock[0], **recorded),
             notes=notes,
         )
     )
@@ -185,8 +186,8 @@ def translation(
 def _without_references(systems: Mapping[str, tuple[Client, dict[str, Any]]], *, back: bool) -> list[str]:
     """The notes on a comparison without references."""
     if not back:
-        told = "What systems lose was not measured: that takes references, or translations back."
-        return [told] if "" not in systems else []
+        note = "What systems lose was not measured: that takes references, or translations back."
+        return [note] if "" not in systems else []
     return [_OWN_WAY_BACK] if len({id(client) for client, _ in systems.values()}) > 1 else []
 
 
@@ -196,7 +197,7 @@ def _unasked(frame: pd.DataFrame, columns: Columns, name: str, why: str) -> pd.D
     return measured(rows.reset_index(drop=True), columns, {}).assign(system=name)
 
 
-def _asked(
+def _ask_systems(
     systems: Mapping[str, tuple[Client, dict[str, Any]]],
     rows: pd.DataFrame,
     columns: Columns,
@@ -205,39 +206,46 @@ def _asked(
 ) -> tuple[dict[str, pd.DataFrame], dict[str, str]]:
     """Tell the estimate, and have each system translate; also the reasons of those that could not be asked."""
     text, _, source, target = columns
-    way: dict[str, Any] = {"source_lang": batch.Column(source), "target_lang": batch.Column(target)}
-    way["store"] = running["store"]
+    request: dict[str, Any] = {"source_lang": batch.Column(source), "target_lang": batch.Column(target)}
+    request["store"] = running["store"]
     plans = [
-        partial(batch.plan_translation, rows, lab, text=text, **way, **given)
-        for lab, given in systems.values()
+        partial(batch.plan_translation, rows, lab, text=text, **request, **arguments)
+        for lab, arguments in systems.values()
     ]
     if plans:
         tell_estimate(progress, "translate", plans)
-    return asked_of_each(
+    return ask_each(
         {name: client for name, (client, _) in systems.items()},
         lambda name, client: _translated(client, rows, columns, {**running, **systems[name][1]}),
     )
 
 
-def _translated(lab: Client, rows: pd.DataFrame, columns: Columns, how: Mapping[str, Any]) -> pd.DataFrame:
+def _translated(
+    lab: Client, rows: pd.DataFrame, columns: Columns, options: Mapping[str, Any]
+) -> pd.DataFrame:
     text, _, source, target = columns
     with batch.failures_told_elsewhere():
         return batch.translate(
-            rows, lab, text=text, source_lang=batch.Column(source), target_lang=batch.Column(target), **how
+            rows,
+            lab,
+            text=text,
+            source_lang=batch.Column(source),
+            target_lang=batch.Column(target),
+            **options,
         )
 
 
 def _back(
-    lab: Client, rows: pd.DataFrame, columns: Columns, how: Mapping[str, Any]
+    lab: Client, rows: pd.DataFrame, columns: Columns, options: Mapping[str, Any]
 ) -> tuple[pd.DataFrame | None, str | None]:
     """The back-translations of translated rows, or None; and the reason if the service could not be asked."""
-    came = rows[rows["translation"].notna()]
-    if not len(came):
+    translated = rows[rows["translation"].notna()]
+    if not len(translated):
         return None, None
     _, _, source, target = columns
-    way = Columns("translation", "", target, source)
+    reversed_columns = Columns("translation", "", target, source)
     try:
-        return _translated(lab, came, way, {**how, "prefix": "back_"}), None
+        return _translated(lab, translated, reversed_columns, {**options, "prefix": "back_"}), None
     except UNUSABLE as error:
         return None, str(error)
 

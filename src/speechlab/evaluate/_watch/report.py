@@ -38,16 +38,16 @@ def both_ends(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
     pairs = newest.merge(first[["_key", score]], on="_key", suffixes=("", "_earlier"), sort=False)
     pairs = pairs.assign(by=(pairs[score] - pairs[f"{score}_earlier"]).astype(float))
     order = changed_rows(pairs.rename(columns={"_key": "key"}), (), "by")["key"]
-    ends = [newest] if len(tables) == 1 else [first, newest]
+    runs_shown = [newest] if len(tables) == 1 else [first, newest]
     rows = [
-        one.assign(run=name).set_index("_key").loc[order]
-        for one, name in zip(ends, _BOTH[-len(ends) :], strict=True)
+        table.assign(run=name).set_index("_key").loc[order]
+        for table, name in zip(runs_shown, _BOTH[-len(runs_shown) :], strict=True)
     ]
-    both = pd.concat(rows).reset_index()
+    merged = pd.concat(rows).reset_index()
     places = {key: place for place, key in enumerate(order)}
-    both = both.iloc[both["_key"].map(places).argsort(kind="stable")].reset_index(drop=True)
-    none = {name for name in SIDES if name in both.columns and both[name].eq("").all()}
-    return both[[name for name in _ROW if name in both.columns and name not in none]]
+    merged = merged.iloc[merged["_key"].map(places).argsort(kind="stable")].reset_index(drop=True)
+    unused = {name for name in SIDES if name in merged.columns and merged[name].eq("").all()}
+    return merged[[name for name in _ROW if name in merged.columns and name not in unused]]
 
 
 def watch_report(
@@ -63,64 +63,64 @@ def watch_report(
         notes: What was left out, and why.
     """
     series, summary = series_of(values)
-    made = [str(run.get("made", "")) for run in record["runs"]]
+    dates = [str(run.get("made", "")) for run in record["runs"]]
     worse = summary[summary["changed"]]
     translated = "translation" in rows.columns
-    heard = "translation" if translated else "hypothesis"
-    said = "reference" if "reference" in rows.columns else "text"
-    columns = [said, "run", heard, "chrf" if translated else "errors"]
-    own = [name for name in (*SIDES, "voice_name") if name in rows.columns]
+    output = "translation" if translated else "hypothesis"
+    expected = "reference" if "reference" in rows.columns else "text"
+    columns = [expected, "run", output, "chrf" if translated else "errors"]
+    sides = [name for name in (*SIDES, "voice_name") if name in rows.columns]
     language = "target_lang" if translated else "language"
-    options: dict[str, Any] = {"hypotheses": [heard], "reference": said, "language": language}
+    options: dict[str, Any] = {"hypotheses": [output], "reference": expected, "language": language}
     return Contents(
         title,
         rows,
         summary,
-        _conclusion(worse, len(made), made),
+        _conclusion(worse, len(dates), dates),
         "watch",
         findings=tuple(
             Finding(f"{words}.", systems=(str(row["group"]),), shown="" if at < _LED else "page")
-            for at, (words, row) in enumerate(_said(worse, made))
+            for at, (words, row) in enumerate(_clauses(worse, dates))
         ),
         notes=tuple(notes),
         tables={"series": series, "values": values},
         columns={"text": "text", "language": language},
-        views=(_watched(summary), *([_runs(series, made)] if len(made) > 1 else [])),
-        drawings=(Drawing("The series, run by run", "series", ("series",)),) if len(made) > 1 else (),
-        shown=ShownRows(options={**options, "columns": [*columns, *own]}),
+        views=(_watched(summary), *([_runs(series, dates)] if len(dates) > 1 else [])),
+        drawings=(Drawing("The series, run by run", "series", ("series",)),) if len(dates) > 1 else (),
+        shown=ShownRows(options={**options, "columns": [*columns, *sides]}),
         said=methods_of(title, "pooled", "watch", signatures=values_of(rows, "signature")),
         facts={
             "speechlab": package_version(),
-            "runs": f"{len(made):,}",
-            "first": made[0],
-            "newest": made[-1],
+            "runs": f"{len(dates):,}",
+            "first": dates[0],
+            "newest": dates[-1],
         },
         record=record,
     )
 
 
-def _conclusion(worse: pd.DataFrame, runs: int, made: Sequence[str]) -> Conclusion:
+def _conclusion(worse: pd.DataFrame, runs: int, dates: Sequence[str]) -> Conclusion:
     promise = f"At most {ALPHA:.0%} of such watches ever raise a false alarm, however often one looks."
     if runs == 1:
         return Conclusion("This is the first run.", "Each later run is compared with all before it.")
     if not len(worse):
         return Conclusion(f"Nothing is shown to have become worse in {runs:,} runs.", promise)
-    lead = listed([words for words, _ in _said(worse, made)][:_LED])
+    lead = listed([words for words, _ in _clauses(worse, dates)][:_LED])
     more = f" {len(worse) - _LED:,} more series did, too." if len(worse) > _LED else ""
     return Conclusion(f"{lead}.{more}", promise)
 
 
-def _said(worse: pd.DataFrame, made: Sequence[str]) -> list[tuple[str, dict[Any, Any]]]:
+def _clauses(worse: pd.DataFrame, dates: Sequence[str]) -> list[tuple[str, dict[Any, Any]]]:
     """A clause for each series that has become worse."""
     rows: list[dict[Any, Any]] = worse.to_dict("records")
-    told = []
+    clauses = []
     for row in rows:
-        usual, now = (value_text(row[name], row["unit"]) for name in ("usual", "now"))
+        before, now = (value_text(row[name], row["unit"]) for name in ("usual", "now"))
         what = row["measure"] if row["measure"] == FAILED else f"{row['measure']} of {row['group']}"
-        when = made[int(row["alarm"]) - 1][:10]
-        words = f"The {what} became worse: {usual} before, {now} now, shown by run {row['alarm']} ({when})"
-        told.append((words, row))
-    return told
+        when = dates[int(row["alarm"]) - 1][:10]
+        words = f"The {what} became worse: {before} before, {now} now, shown by run {row['alarm']} ({when})"
+        clauses.append((words, row))
+    return clauses
 
 
 def _watched(summary: pd.DataFrame) -> View:
@@ -143,14 +143,14 @@ def _evidence(row: Mapping[Any, Any]) -> str:
     return f"{row['evidence']:,.1f}" if row["evidence"] < _MOST else f"> {_MOST:,}"
 
 
-def _runs(series: pd.DataFrame, made: Sequence[str]) -> View:
+def _runs(series: pd.DataFrame, dates: Sequence[str]) -> View:
     rows = []
-    for run in range(max(1, len(made) - _LAST + 1), len(made) + 1):
-        own = series[series["run"] == run]
-        told = zip(own["group"], own["measure"], own["value"], own["unit"], strict=True)
+    for run in range(max(1, len(dates) - _LAST + 1), len(dates) + 1):
+        values = series[series["run"] == run]
+        cells = zip(values["group"], values["measure"], values["value"], values["unit"], strict=True)
         rows.append(
-            {"run": run, "made": made[run - 1][:16].replace("T", " ")}
-            | {f"{measure}, {group}": value_text(value, unit) for group, measure, value, unit in told}
+            {"run": run, "made": dates[run - 1][:16].replace("T", " ")}
+            | {f"{measure}, {group}": value_text(value, unit) for group, measure, value, unit in cells}
         )
     heads = [name for name in rows[0] if name not in {"run", "made"}]
     columns = [text("run", "run"), text("made (UTC)", "made")]

@@ -9,7 +9,7 @@ import pandas as pd
 from speechlab.evaluate._blocks import BLOCK
 from speechlab.evaluate._changes.report import TIMES, timed_calls
 from speechlab.evaluate._changes.tested import KEYS, TEXT_KEYS, keyed, tidied, tidied_texts
-from speechlab.evaluate._speech.rows import scored_anew
+from speechlab.evaluate._speech.rows import rescored
 from speechlab.evaluate._speech.summary import NO_SPEAKER
 from speechlab.evaluate._translation.measures import Columns, measured, with_back
 from speechlab.metrics import POINTS, RATIO, sequential_test
@@ -27,17 +27,17 @@ _WATCHED_TIMES = ("first_audible_s", "first_partial_s", "first_word_s", "total_s
 _FEW = ("group", "measure", "unit")
 
 
-def scored_rows_anew(rows: pd.DataFrame, record: Mapping[str, Any]) -> pd.DataFrame:
+def rescored_rows(rows: pd.DataFrame, record: Mapping[str, Any]) -> pd.DataFrame:
     """Score rows with the column names of studies, of speech or of translations, as their study does."""
     if "translation" in rows.columns:
         roles = Columns(
             "text", "reference" if "reference" in rows.columns else "", "source_lang", "target_lang"
         )
-        return translations_anew(rows, roles, record.get("settings", {}).get("glossary") or {})
-    return scored_anew(rows, "text", "language") if "hypothesis" in rows.columns else rows
+        return rescored_translations(rows, roles, record.get("settings", {}).get("glossary") or {})
+    return rescored(rows, "text", "language") if "hypothesis" in rows.columns else rows
 
 
-def translations_anew(table: pd.DataFrame, columns: Columns, terms: Mapping[str, Any]) -> pd.DataFrame:
+def rescored_translations(table: pd.DataFrame, columns: Columns, terms: Mapping[str, Any]) -> pd.DataFrame:
     """Score translations, and translations back where there are any."""
     rows = measured(table, columns, terms)
     if "back_translation" not in rows.columns:
@@ -55,7 +55,7 @@ def tidy_runs(runs: Sequence[Contents]) -> list[pd.DataFrame]:
     if not translated:
         newest = set(tables[-1]["signature"].dropna())
         tables = [
-            rows if set(rows["signature"].dropna()) <= newest else scored_anew(rows, "text", "language")
+            rows if set(rows["signature"].dropna()) <= newest else rescored(rows, "text", "language")
             for rows in tables
         ]
     names = TEXT_KEYS if translated else KEYS
@@ -70,10 +70,10 @@ def values_of(runs: Sequence[Contents], tables: Sequence[pd.DataFrame]) -> pd.Da
         ``run`` (from 1), ``group``, ``measure``, ``unit``, ``item`` (the row), ``block`` (rows that vary together),
         ``value`` (errors, 1 for a failure, chrF, or seconds) and ``length`` (of the reference; else 1).
     """
-    parts = []
+    long_tables = []
     for number, (run, rows) in enumerate(zip(runs, tables, strict=True), 1):
-        parts += [part.assign(run=number) for part in (*_of_rows(rows), _of_times(run)) if len(part)]
-    values = pd.concat(parts, ignore_index=True)
+        long_tables += [table.assign(run=number) for table in (*_of_rows(rows), _of_times(run)) if len(table)]
+    values = pd.concat(long_tables, ignore_index=True)
     values["item"] = pd.factorize(values["item"])[0]
     values["block"] = pd.factorize(values["block"])[0]
     return values[["run", *_FEW, "item", "block", "value", "length"]]
@@ -109,7 +109,9 @@ def _of_rows(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
 def _of_times(run: Contents) -> pd.DataFrame:
     """The median time of each group: whole runs are slow or fast, so that each counts as one value."""
     calls = timed_calls(run)
-    name = next((one for one in _WATCHED_TIMES if one in calls.columns and calls[one].notna().any()), None)
+    name = next(
+        (column for column in _WATCHED_TIMES if column in calls.columns and calls[column].notna().any()), None
+    )
     if name is None:
         return pd.DataFrame()
     medians = calls.groupby("_group", sort=False)[name].median().astype(float).dropna()
@@ -124,27 +126,27 @@ def series_of(values: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     the number of series, so that all together raise a false alarm in 5 % of watches at most.
     """
     count = int(values["run"].max())
-    known = values[values["run"] == 1].groupby(list(_FEW[:2]), sort=False).size().index.tolist()
-    needed = len(known) / ALPHA
-    each = [_series(values, group, measure, count, needed) for group, measure in known]
-    series = pd.concat(each, ignore_index=True)
-    return series, pd.DataFrame([_summary(part, needed) for part in each])
+    watched = values[values["run"] == 1].groupby(list(_FEW[:2]), sort=False).size().index.tolist()
+    needed = len(watched) / ALPHA
+    each_series = [_series(values, group, measure, count, needed) for group, measure in watched]
+    series = pd.concat(each_series, ignore_index=True)
+    return series, pd.DataFrame([_summary(one_series, needed) for one_series in each_series])
 
 
 def _series(values: pd.DataFrame, group: str, measure: str, runs: int, needed: float) -> pd.DataFrame:
-    own = values[(values["group"] == group) & (values["measure"] == measure)]
+    cells = values[(values["group"] == group) & (values["measure"] == measure)]
     every = range(1, runs + 1)
-    table = own.pivot(index="run", columns="item", values="value").reindex(every)
-    blocks = own.drop_duplicates("item").set_index("item")["block"].reindex(table.columns)
+    table = cells.pivot(index="run", columns="item", values="value").reindex(every)
+    blocks = cells.drop_duplicates("item").set_index("item")["block"].reindex(table.columns)
     sign = -1.0 if measure == MEAN_CHRF else 1.0  # more is better
     tested = sequential_test(sign * table.to_numpy(), groups=blocks.tolist())
-    sums = own.groupby("run")[["value", "length"]].sum().reindex(every)
+    sums = cells.groupby("run")[["value", "length"]].sum().reindex(every)
     return pd.DataFrame(
         {
             "run": every,
             "group": group,
             "measure": measure,
-            "unit": str(own["unit"].iloc[0]),
+            "unit": str(cells["unit"].iloc[0]),
             "n": tested["n"],
             "value": (sums["value"] / sums["length"]).to_numpy(),
             "p": tested["p"],
@@ -157,12 +159,12 @@ def _series(values: pd.DataFrame, group: str, measure: str, runs: int, needed: f
 def _summary(series: pd.DataFrame, needed: float) -> dict[str, Any]:
     changed = series["changed"].to_numpy()
     alarm = int(changed.argmax()) if changed.any() else None
-    usual = series["value"].iloc[: len(series) - 1 if alarm is None else alarm]
+    before_alarm = series["value"].iloc[: len(series) - 1 if alarm is None else alarm]
     return {
         **{name: series[name].iloc[0] for name in _FEW},
         "runs": len(series),
         "first": series["value"].iloc[0],
-        "usual": None if usual.isna().all() else float(usual.mean()),
+        "usual": None if before_alarm.isna().all() else float(before_alarm.mean()),
         "now": series["value"].iloc[-1],
         "evidence": float(series["evidence"].iloc[-1] if alarm is None else series["evidence"].max()),
         "needed": needed,

@@ -11,7 +11,7 @@ from speechlab._files import user_path
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._watch.report import both_ends, watch_report
-from speechlab.evaluate._watch.series import scored_rows_anew, tidy_runs, values_of
+from speechlab.evaluate._watch.series import rescored_rows, tidy_runs, values_of
 from speechlab.evaluate._writing.columns import plural
 from speechlab.evaluate._writing.record import service_of
 
@@ -59,41 +59,41 @@ def watch(
     notes = _same_rows(tables)
     values = values_of(reports, tables)
     rows = both_ends(tables)
-    each = [
+    facts_of_runs = [
         {
-            "made": one.record.get("made"),
-            "speechlab": one.record.get("speechlab"),
-            "service": service_of(dict(one.record)),
+            "made": report.record.get("made"),
+            "speechlab": report.record.get("speechlab"),
+            "service": service_of(dict(report.record)),
         }
-        for one in reports
+        for report in reports
     ]
     record = {
         "study": "watch",
         "of": reports[0].study,
-        "runs": each,
+        "runs": facts_of_runs,
         "settings": reports[-1].record.get("settings", {}),
     }
-    return Report.of(watch_report(title, scored_rows_anew(rows, record), values, record, notes))
+    return Report.of(watch_report(title, rescored_rows(rows, record), values, record, notes))
 
 
 def _in_order(runs: object) -> list[Report]:
     """The reports, the earliest first."""
     if isinstance(runs, str | os.PathLike):
         folder = user_path(runs)
-        given = sorted(one.parent for one in folder.glob("*/record.json"))
+        places = sorted(report.parent for report in folder.glob("*/record.json"))
     elif isinstance(runs, list | tuple):
-        given = list(runs)
+        places = list(runs)
     else:
         raise refused("runs", runs, "reports, their folders, or one folder that has these")
-    reports = [one if isinstance(one, Report) else Report.load(one) for one in given]
+    reports = [report if isinstance(report, Report) else Report.load(report) for report in places]
     if not reports:
         message = f"there is no run in {runs!r}; give reports, their folders, or one folder that has these"
         raise InvalidRequestError(message, parameter="runs")
-    studies = sorted({one.study for one in reports})
+    studies = sorted({report.study for report in reports})
     if len(studies) > 1 or studies[0] not in _STUDIES:
         message = f"the runs are of {', '.join(studies)}; give runs of one study, of {', '.join(_STUDIES)}"
         raise InvalidRequestError(message, parameter="runs")
-    return sorted(reports, key=lambda one: str(one.record.get("made", "")))
+    return sorted(reports, key=lambda report: str(report.record.get("made", "")))
 
 
 def _same_rows(tables: Sequence[pd.DataFrame]) -> list[str]:
@@ -102,16 +102,18 @@ def _same_rows(tables: Sequence[pd.DataFrame]) -> list[str]:
     groups, keys = set(first["_group"]), set(first["_key"])
     notes = []
     for number, rows in enumerate(tables[1:], 2):
-        known = rows[rows["_group"].isin(groups)]
-        strange = known[~known["_key"].isin(keys)]
+        of_known_groups = rows[rows["_group"].isin(groups)]
+        strange = of_known_groups[~of_known_groups["_key"].isin(keys)]
         if len(strange):
             message = (
                 f"run {number} has {plural(len(strange), 'row')} that the first has not, such as "
                 f"{str(strange['text'].iloc[0])[:60]!r}; a watched set stays as it is, so begin another watch"
             )
             raise InvalidRequestError(message, parameter="runs")
-    gone = [str(one) for one in dict.fromkeys(first["_group"]) if one not in set(tables[-1]["_group"])]
-    new = [str(one) for one in dict.fromkeys(tables[-1]["_group"]) if one not in groups]
-    notes += [f"Not in the newest run: {', '.join(gone)}."] if gone else []
-    notes += [f"Not watched, for the first run lacks it: {', '.join(new)}."] if new else []
+    lost_groups = [
+        str(group) for group in dict.fromkeys(first["_group"]) if group not in set(tables[-1]["_group"])
+    ]
+    added_groups = [str(group) for group in dict.fromkeys(tables[-1]["_group"]) if group not in groups]
+    notes += [f"Not in the newest run: {', '.join(lost_groups)}."] if lost_groups else []
+    notes += [f"Not watched, for the first run lacks it: {', '.join(added_groups)}."] if added_groups else []
     return notes

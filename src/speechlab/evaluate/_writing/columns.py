@@ -101,23 +101,23 @@ class View:
         cls, title: str, columns: Sequence[Shown], rows: Sequence[Row] | pd.DataFrame, note: str = ""
     ) -> View:
         """Return the table of some rows."""
-        each: Sequence[Row] = rows if isinstance(rows, list) else rows.to_dict("records")  # type: ignore[union-attr]
-        shown = []
+        records: Sequence[Row] = rows if isinstance(rows, list) else rows.to_dict("records")  # type: ignore[union-attr]
+        filled = []
         for column in columns:
-            texts = tuple(column.cell(row) or "–" for row in each)
-            details = tuple(None if column.detail is None else column.detail(row) for row in each)
+            texts = tuple(column.cell(row) or "–" for row in records)
+            details = tuple(None if column.detail is None else column.detail(row) for row in records)
             if not column.optional or any(text not in _NOTHING for text in texts):
-                shown.append(TextColumn(column.head, texts, details, column.figure, column.strong))
-        return cls(title, tuple(shown), note)
+                filled.append(TextColumn(column.head, texts, details, column.figure, column.strong))
+        return cls(title, tuple(filled), note)
 
     @classmethod
-    def read(cls, kept: Mapping[str, Any]) -> View:
+    def read(cls, saved: Mapping[str, Any]) -> View:
         """Return the table from its plain form in a saved report."""
         columns = [
-            TextColumn(**{**one, "texts": tuple(one["texts"]), "details": tuple(one["details"])})
-            for one in kept["columns"]
+            TextColumn(**{**column, "texts": tuple(column["texts"]), "details": tuple(column["details"])})
+            for column in saved["columns"]
         ]
-        return cls(kept["title"], tuple(columns), kept["note"])
+        return cls(saved["title"], tuple(columns), saved["note"])
 
     def __len__(self) -> int:
         return len(self.columns[0].texts) if self.columns else 0
@@ -126,23 +126,31 @@ class View:
         """Return the table as texts, None where a value is missing; ``attrs["figures"]`` names columns of numbers."""
         import pandas as pd
 
-        texts = {one.head: [None if text == "–" else text for text in one.texts] for one in self.columns}
+        texts = {
+            column.head: [None if text == "–" else text for text in column.texts] for column in self.columns
+        }
         frame = pd.DataFrame(texts, dtype=object)
-        frame.attrs["figures"] = [one.head for one in self.columns if one.figure]
+        frame.attrs["figures"] = [column.head for column in self.columns if column.figure]
         return frame
 
     def html(self, explained: Collection[str] = ()) -> Html:
         """Return the table with its note below it; a text that is the same in all rows stands in its caption."""
-        same = [one for one in self.columns if len(one.texts) > 1 == len({*one.texts}) and one.says_words]
-        shown = [one for one in self.columns if one not in same[: len(self.columns) - 1]]
-        facts = "; ".join(f"{one.head}: {one.texts[0]}" for one in same if one not in shown)
+        constant = [
+            column
+            for column in self.columns
+            if len(column.texts) > 1 == len({*column.texts}) and column.says_words
+        ]
+        varying = [column for column in self.columns if column not in constant[: len(self.columns) - 1]]
+        facts = "; ".join(f"{column.head}: {column.texts[0]}" for column in constant if column not in varying)
         caption = f"{self.title}. {facts[:1].upper()}{facts[1:]}." if facts else f"{self.title}."
-        lines = [[_cell(column, at) for column in shown] for at in range(len(self))]
-        right = [place for place, column in enumerate(shown) if column.figure]
-        made = table([column.head for column in shown], lines, caption=caption, right=right)
-        words = [words for head, words in _EXPLAINED.items() if head in {*self.heads} - {*explained}]
-        told = " ".join([self.note, *words]).strip()
-        return join("", [made, element("p", element("small", told))]) if told else made
+        cells = [[_cell(column, at) for column in varying] for at in range(len(self))]
+        right = [place for place, column in enumerate(varying) if column.figure]
+        markup = table([column.head for column in varying], cells, caption=caption, right=right)
+        explanation = [
+            explanation for head, explanation in _EXPLAINED.items() if head in {*self.heads} - {*explained}
+        ]
+        note = " ".join([self.note, *explanation]).strip()
+        return join("", [markup, element("p", element("small", note))]) if note else markup
 
     @property
     def heads(self) -> list[str]:
@@ -152,8 +160,8 @@ class View:
 
 def _cell(column: TextColumn, at: int) -> Html:
     text, detail = column.texts[at], column.details[at]
-    plain = text.replace(" ", "\N{NO-BREAK SPACE}") if column.figure else text
-    main = element("strong" if column.strong else "span", plain)
+    unbroken = text.replace(" ", "\N{NO-BREAK SPACE}") if column.figure else text
+    main = element("strong" if column.strong else "span", unbroken)
     if detail is None:
         return main
     return join(Html("<br>"), [main, element("small", detail.replace(" ", "\N{NO-BREAK SPACE}"))])
@@ -184,15 +192,15 @@ def number(
     *,
     strong: bool = False,
     optional: bool = False,
-    ends: bool = False,
+    with_range: bool = False,
 ) -> Shown:
-    """Return a column of numbers; with ``ends``, pages show the range ``<name>_low`` to ``<name>_high`` below."""
+    """Return a column of numbers; ``with_range`` shows ``<name>_low`` to ``<name>_high`` below them on pages."""
     detail = None
-    if ends:
+    if with_range:
 
         def detail(row: Row) -> str | None:
-            ends = interval_text(row.get(f"{name}_low"), row.get(f"{name}_high"), form)
-            return None if ends is None or len({*ends.split(" to ")}) == 1 else ends
+            with_range = interval_text(row.get(f"{name}_low"), row.get(f"{name}_high"), form)
+            return None if with_range is None or len({*with_range.split(" to ")}) == 1 else with_range
 
     return Shown(
         head,
@@ -231,8 +239,8 @@ def p_text(p: object) -> str | None:
 
 def p_words(p: object) -> str:
     """Write a p-value for a sentence: ``p = 0.012``."""
-    told = p_text(p) or "none"
-    return f"p {told}" if told.startswith("<") else f"p = {told}"
+    text_of_p = p_text(p) or "none"
+    return f"p {text_of_p}" if text_of_p.startswith("<") else f"p = {text_of_p}"
 
 
 def interval_text(low: object, high: object, form: str = ".2f") -> str | None:
@@ -242,20 +250,20 @@ def interval_text(low: object, high: object, form: str = ".2f") -> str | None:
     return f"{float(low) + 0.0:{form}} to {float(high) + 0.0:{form}}"  # type: ignore[arg-type]  # numbers
 
 
-def listed(parts: Sequence[str]) -> str:
+def listed(items: Sequence[str]) -> str:
     """Parts of a sentence: ``a, b and c``."""
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
 
 
-def plural(count: int, one: str, several: str = "") -> str:
+def plural(count: int, singular: str, several: str = "") -> str:
     """A number with its noun: ``1 row``, ``2 rows``."""
-    return f"{count:,} {one if count == 1 else several or f'{one}s'}"
+    return f"{count:,} {singular if count == 1 else several or f'{singular}s'}"
 
 
 def named(code: str) -> str:
     """Return the name of a language, or what stands in its place."""
-    plain = code_or_none(code)
-    return language_name(plain) if plain else str(code)
+    plain_code = code_or_none(code)
+    return language_name(plain_code) if plain_code else str(code)
 
 
 def sentence(words: object) -> str:
@@ -309,7 +317,7 @@ def markdown_table(table: pd.DataFrame) -> str:
     """Write a table as Markdown; characters that Markdown or HTML would interpret have a backslash."""
     heads = [markdown_text(name) for name in table.columns]
     right = [_is_figures(table.iloc[:, number]) for number in range(len(heads))]
-    lines = [heads, ["---:" if one else "---" for one in right]]
+    lines = [heads, ["---:" if is_right else "---" for is_right in right]]
     lines += [[markdown_text(value) for value in row] for row in table.itertuples(index=False, name=None)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
 
@@ -324,7 +332,7 @@ def latex_table(table: pd.DataFrame, caption: str, label: str) -> str:
             r"\centering",
             rf"\caption{{{latex_text(caption)}}}",
             rf"\label{{{label}}}",
-            rf"\begin{{tabular}}{{{''.join('r' if one else 'l' for one in right)}}}",
+            rf"\begin{{tabular}}{{{''.join('r' if is_right else 'l' for is_right in right)}}}",
             r"\toprule",
             " & ".join(map(latex_text, table.columns)) + r" \\",
             r"\midrule",
@@ -361,5 +369,5 @@ def _written(value: object) -> str:
 
 
 def _is_figures(column: pd.Series[str]) -> bool:
-    known = [value for value in column if not is_missing(value)]
-    return bool(known) and all(_FIGURE.fullmatch(_written(value)) for value in known)
+    values = [value for value in column if not is_missing(value)]
+    return bool(values) and all(_FIGURE.fullmatch(_written(value)) for value in values)

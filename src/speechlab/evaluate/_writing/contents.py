@@ -150,9 +150,9 @@ class Contents:
 
     def plain_rows(self) -> pd.DataFrame:
         """Return the rows with the names of columns that studies have, where the table has others."""
-        names = {own: role for role, own in self.columns.items()}
-        others = set(names.values()) - set(names)
-        return self.table.drop(columns=list(others), errors="ignore").rename(columns=names)
+        names = {column: role for role, column in self.columns.items()}
+        replaced = set(names.values()) - set(names)
+        return self.table.drop(columns=list(replaced), errors="ignore").rename(columns=names)
 
     def frame(self, name: str) -> pd.DataFrame:
         """Return a table of the report by its name."""
@@ -167,6 +167,6 @@ def picked(frame: pd.DataFrame) -> pd.DataFrame:
     if "error_rate" in frame.columns:
         rates = frame["error_rate"].astype("Float64").to_numpy(dtype=np.float64, na_value=-1.0)
         worst = np.argsort(-rates, kind="stable")[:PICKED_ROWS]
-    others = np.setdiff1d(np.arange(len(frame)), worst)
-    sample = np.random.default_rng(0).choice(others, PICKED_ROWS, replace=False)
+    remaining = np.setdiff1d(np.arange(len(frame)), worst)
+    sample = np.random.default_rng(0).choice(remaining, PICKED_ROWS, replace=False)
     return frame.iloc[np.union1d(worst, sample)]

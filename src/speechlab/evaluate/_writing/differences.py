@@ -35,8 +35,8 @@ def of_study(compared: pd.DataFrame, **facts: Any) -> pd.DataFrame:
     if not len(compared):
         return judge([])
     rough = compared["blocks"] < ENOUGH
-    ends = {end: compared[end].mask(rough) for end in ("low", "high")}
-    return compared.assign(**ends, **facts)[[*DIFFERENCES, "blocks"]]
+    bounds = {end: compared[end].mask(rough) for end in ("low", "high")}
+    return compared.assign(**bounds, **facts)[[*DIFFERENCES, "blocks"]]
 
 
 def differences_view(
@@ -70,8 +70,8 @@ def differences_view(
         Shown("verdict", lambda row: str(row["verdict"]) if grouped else _verdict(row)),
     ]
     units = set(differences["unit"])
-    told = f"An interval takes {ENOUGH} pairs.{f' {_OF_THOSE_DAYS}' if RATIO in units else ''}"
-    return View.of(title, columns, rows, f"{note} {told}".strip())
+    how_many = f"An interval takes {ENOUGH} pairs.{f' {_OF_THOSE_DAYS}' if RATIO in units else ''}"
+    return View.of(title, columns, rows, f"{note} {how_many}".strip())
 
 
 def difference_words(row: Mapping[Any, Any]) -> str:
@@ -81,28 +81,35 @@ def difference_words(row: Mapping[Any, Any]) -> str:
     values = f"{value_text(row['value_a'], unit)} to {value_text(row['value_b'], unit)}"
     if row["verdict"] == UNPAIRED:
         return f"{measure}{values}, of other rows"
-    told = [f"{measure}{change}"] if unit == RATIO else [f"{measure}{values}", f"{change} points"]
-    told += [f"95 % interval {ends}" for ends in [_interval(row)] if ends]
-    told += [] if is_missing(row["p_holm"]) else [p_words(row["p_holm"])]
+    clauses = [f"{measure}{change}"] if unit == RATIO else [f"{measure}{values}", f"{change} points"]
+    clauses += [f"95 % interval {bounds}" for bounds in [_interval(row)] if bounds]
+    clauses += [] if is_missing(row["p_holm"]) else [p_words(row["p_holm"])]
     return ", ".join(
-        [*told, plural(int(row["n"]), "pair of calls" if unit == RATIO else "pair", _pairs(unit))]
+        [
+            *clauses,
+            plural(int(row["n"]), "pair of calls" if unit == RATIO else "pair", _pairs(unit)),
+        ]
     )
 
 
-def changes_words(differences: pd.DataFrame, way: str = "") -> list[tuple[str, list[str]]]:
+def changes_words(differences: pd.DataFrame, direction: str = "") -> list[tuple[str, list[str]]]:
     """Return a sentence for each verdict, with the groups that it is about."""
-    said = []
+    sentences = []
     for verdict in (WORSE, BETTER, "slower", "faster", ALIKE, UNPAIRED):
         for timed in (False, True):
-            own = differences[(differences["verdict"] == verdict) & ((differences["unit"] == RATIO) == timed)]
-            if not len(own):
+            rows_of_verdict = differences[
+                (differences["verdict"] == verdict) & ((differences["unit"] == RATIO) == timed)
+            ]
+            if not len(rows_of_verdict):
                 continue
-            rows = own.to_dict("records")
-            parts = "; ".join(f"{row['group']} ({difference_words(row)})" for row in rows)
+            records = rows_of_verdict.to_dict("records")
+            groups = "; ".join(f"{row['group']} ({difference_words(row)})" for row in records)
             head = f"{verdict} in speed" if timed and verdict == ALIKE else verdict
             more = f" {_OF_THOSE_DAYS}" if timed else ""
-            said.append((f"{head.capitalize()}{way}: {parts}.{more}", [str(row["group"]) for row in rows]))
-    return said
+            sentences.append(
+                (f"{head.capitalize()}{direction}: {groups}.{more}", [str(row["group"]) for row in records])
+            )
+    return sentences
 
 
 def _pairs(unit: object) -> str:

@@ -64,13 +64,13 @@ def report_place(path: object) -> Path:
         elif not (where / _RECORD).is_file():
             names = [f"{name}{end}" for name in sorted(_FOR_PEOPLE) for end in (".csv", ".parquet")]
             if foreign := [name for name in ["report.html", *names] if (where / name).exists()]:
-                lost = f"{', '.join(foreign)}, which would be lost"
-                message = f"{where} is no report and has {lost}; name another folder"
+                overwritten = f"{', '.join(foreign)}, which would be lost"
+                message = f"{where} is no report and has {overwritten}; name another folder"
                 raise InvalidRequestError(message, parameter="path")
-        there = next(one for one in (where, *where.absolute().parents) if one.exists())
-        if there != where and not there.is_dir():
+        nearest = next(place for place in (where, *where.absolute().parents) if place.exists())
+        if nearest != where and not nearest.is_dir():
             raise NotADirectoryError(ENOTDIR, strerror(ENOTDIR))
-        if not access(there, W_OK):
+        if not access(nearest, W_OK):
             raise PermissionError(EACCES, strerror(EACCES))
     except OSError as error:
         raise unwritten(where, error) from error
@@ -85,10 +85,10 @@ def write_folder(
         path.mkdir(parents=True, exist_ok=True)
         earlier, written = _files_of(path), set()
         (path / _RECORD).touch()  # marks an incomplete folder as that of a report
-        moved = {name: _sounds(report.table, path, name) for name in SOUNDS if name in report.table.columns}
+        copies = {name: _sounds(report.table, path, name) for name in SOUNDS if name in report.table.columns}
         frames = {_NAMES.get(name, name): getattr(report, name) for name in _FRAMES} | dict(report.tables)
         for name, frame in frames.items():
-            _write(_pointing(frame, report.table, moved, rows=name == _NAMES["table"]), path / name)
+            _write(_pointing(frame, report.table, copies, rows=name == _NAMES["table"]), path / name)
             written.add(f"{name}.parquet")
         for name, (vectors, _) in figures.items():
             (path / "figures").mkdir(exist_ok=True)
@@ -98,13 +98,13 @@ def write_folder(
         with whole_file(path / "report.html") as draft:
             draft.write_text(html, encoding="utf-8")
         names = {*written, "report.html", *(f"{name}.csv" for name in _FOR_PEOPLE)}
-        names |= {place for places in moved.values() for place in places.dropna()}
-        plain = {field.name: getattr(report, field.name) for field in dataclasses.fields(Contents)}
-        kept = {
+        names |= {place for places in copies.values() for place in places.dropna()}
+        values = {field.name: getattr(report, field.name) for field in dataclasses.fields(Contents)}
+        record = {
             "format": _FORMAT,
             "study": report.study,
             "fields": {
-                name: value for name, value in plain.items() if name not in {*_FRAMES, "tables", "record"}
+                name: value for name, value in values.items() if name not in {*_FRAMES, "tables", "record"}
             },
             "tables": list(report.tables),
             "record": dict(report.record),
@@ -112,9 +112,9 @@ def write_folder(
             "sha256": {name: _digest(path / name) for name in sorted(names) if (path / name).is_file()},
         }
         with whole_file(path / _RECORD) as draft:
-            draft.write_bytes(orjson.dumps(kept, option=orjson.OPT_INDENT_2, default=_plain))
-        for gone in earlier - written:
-            (path / gone).unlink(missing_ok=True)
+            draft.write_bytes(orjson.dumps(record, option=orjson.OPT_INDENT_2, default=_plain))
+        for stale in earlier - written:
+            (path / stale).unlink(missing_ok=True)
     except OSError as error:
         raise unwritten(path, error) from error
 
@@ -126,9 +126,9 @@ def _digest(file: Path) -> str:
 
 def changed_files(folder: Path) -> tuple[str, list[tuple[str, str, str]]]:
     """Compare the files of a report with the hashes in its record, which has thus a hash for all of them."""
-    kept = orjson.loads((folder / _RECORD).read_bytes()).get("sha256", {})
-    stands = {name: _digest(folder / name) if (folder / name).is_file() else "missing" for name in kept}
-    changed = [(name, stands[name], follows) for name, follows in kept.items() if stands[name] != follows]
+    hashes = orjson.loads((folder / _RECORD).read_bytes()).get("sha256", {})
+    actual = {name: _digest(folder / name) if (folder / name).is_file() else "missing" for name in hashes}
+    changed = [(name, actual[name], follows) for name, follows in hashes.items() if actual[name] != follows]
     return _digest(folder / _RECORD), changed
 
 
@@ -152,16 +152,16 @@ def unwritten(path: Path, error: OSError) -> StoreError:
     return StoreError(f"cannot write the report into {path}: {reason}; free space or name another place")
 
 
-def write_parquet(frame: pd.DataFrame, file: Path, kept: Mapping[str, Any] | None = None) -> None:
+def write_parquet(frame: pd.DataFrame, file: Path, metadata: Mapping[str, Any] | None = None) -> None:
     """Write a table as Parquet, atomically."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         table = pa.Table.from_pandas(frame, preserve_index=False)
-        if kept is not None:
-            told = {b"speechlab_report": orjson.dumps(kept, default=str)}
-            table = table.replace_schema_metadata({**table.schema.metadata, **told})
+        if metadata is not None:
+            metadata_of_file = {b"speechlab_report": orjson.dumps(metadata, default=str)}
+            table = table.replace_schema_metadata({**table.schema.metadata, **metadata_of_file})
         with whole_file(file) as draft, draft.open("wb") as sink:
             pq.write_table(table, sink)
     except (pa.ArrowException, OverflowError, ValueError) as error:
@@ -189,18 +189,18 @@ def read_folder(folder: str | PathLike[str], old: Callable[..., Contents]) -> Co
         raise refused("folder", folder, "a folder that report.save wrote")
     path = user_path(folder)
     if not path.is_dir():
-        found = "is no folder" if path.exists() else "is not there"
-        raise StoreError(f"{path} holds no report: it {found}; name a folder that report.save wrote")
+        problem = "is no folder" if path.exists() else "is not there"
+        raise StoreError(f"{path} holds no report: it {problem}; name a folder that report.save wrote")
     try:
-        kept = orjson.loads((path / _RECORD).read_bytes())
-        fields = {**kept["fields"], "record": kept["record"]}
-        if kept["format"] == 1:
-            names = [Path(name).stem for name in kept["files"] if "/" not in name]
-            return old(kept["kind"], fields, {name: _read(path, name) for name in names})
+        saved = orjson.loads((path / _RECORD).read_bytes())
+        fields = {**saved["fields"], "record": saved["record"]}
+        if saved["format"] == 1:
+            names = [Path(name).stem for name in saved["files"] if "/" not in name]
+            return old(saved["kind"], fields, {name: _read(path, name) for name in names})
         frames = {name: _read(path, _NAMES.get(name, name), empty=name not in _NAMES) for name in _FRAMES}
         if not len(frames["differences"]):
             frames["differences"] = judge([])
-        tables = {name: _read(path, name, empty=True) for name in kept["tables"]}
+        tables = {name: _read(path, name, empty=True) for name in saved["tables"]}
         return Contents(
             **fields
             | frames
@@ -211,15 +211,16 @@ def read_folder(folder: str | PathLike[str], old: Callable[..., Contents]) -> Co
                 "notes": tuple(fields["notes"]),
                 "views": tuple(map(View.read, fields["views"])),
                 "drawings": tuple(
-                    Drawing(**{**one, "frames": tuple(one["frames"])}) for one in fields["drawings"]
+                    Drawing(**{**drawing, "frames": tuple(drawing["frames"])})
+                    for drawing in fields["drawings"]
                 ),
                 "shown": ShownRows(**fields["shown"]),
                 "said": Methods(fields["said"][0], tuple(fields["said"][1])),
             }
         )
     except FileNotFoundError as error:
-        missing = Path(error.filename or _RECORD).name
-        message = f"{path} holds no report: {missing} is missing; name a folder that report.save wrote"
+        absent = Path(error.filename or _RECORD).name
+        message = f"{path} holds no report: {absent} is missing; name a folder that report.save wrote"
         raise StoreError(message) from error
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         message = f"the report in {path} cannot be read ({type(error).__name__}: {error}); save it again"
@@ -259,15 +260,15 @@ def _sounds(table: pd.DataFrame, folder: Path, column: str) -> pd.Series[str]:
     import pandas as pd
 
     home = folder / column
-    there = [_name_in(home, cell) for cell in table[column]]
-    taken = set(there)
+    present = [_name_in(home, cell) for cell in table[column]]
+    names_taken = set(present)
     copied: dict[str | int, str | None] = {}
     names = []
-    for number, (name, row) in enumerate(zip(there, table.to_dict("records"), strict=True)):
+    for number, (name, row) in enumerate(zip(present, table.to_dict("records"), strict=True)):
         cell = row[column]
         key = _cell_key(cell)
         if name is None and key not in copied:
-            copied[key] = _copied(number, cell, row, home, taken)
+            copied[key] = _copied(number, cell, row, home, names_taken)
         names.append(name or copied[key])
     places = [name and f"{column}/{name}" for name in names]
     return pd.Series(places, index=table.index, dtype="object")
@@ -286,34 +287,34 @@ def _name_in(home: Path, cell: object) -> str | None:
 
 
 def _copied(
-    number: int, cell: object, row: Mapping[Hashable, Any], home: Path, taken: Collection[str | None]
+    number: int, cell: object, row: Mapping[Hashable, Any], home: Path, names_taken: Collection[str | None]
 ) -> str | None:
     """Write the recording of a row under a unique name; return the name, or None if there is no recording."""
     if isinstance(cell, str | PathLike):
         source = user_path(cell)
         if not source.is_file():
             return None
-        data, ending, whole = None, source.suffix, source.stem
+        data, ending, stem = None, source.suffix, source.stem
     elif isinstance(cell, AudioClip):
-        data, ending, whole = cell.encode("wav"), ".wav", "clip"
+        data, ending, stem = cell.encode("wav"), ".wav", "clip"
     elif isinstance(cell, bytes | bytearray | memoryview):
         try:
-            data, ending, whole = bytes(cell), f".{sniff(bytes(cell))}", "clip"
+            data, ending, stem = bytes(cell), f".{sniff(bytes(cell))}", "clip"
         except AudioError:
             return None
     else:
         return None
-    given = row.get("id")
+    identifier = row.get("id")
     voice = row.get("voice_name")  # for unknown speakers, studies of recognition have the file here
-    parts = [
+    name_parts = [
         f"{number:03d}",
-        str(whole[:24] if is_missing(given) else given),
-        "" if is_missing(voice) or str(voice) == f"{whole}{ending}" else str(voice),
+        str(stem[:24] if is_missing(identifier) else identifier),
+        "" if is_missing(voice) or str(voice) == f"{stem}{ending}" else str(voice),
     ]
     # The number distinguishes files with otherwise equal names.
-    label = _UNSAFE.sub("-", "-".join(part for part in parts if part)).strip("-")
+    label = _UNSAFE.sub("-", "-".join(name_part for name_part in name_parts if name_part)).strip("-")
     label = label.encode()[:_MAX_NAME_BYTES].decode(errors="ignore")
-    while label + ending in taken:
+    while label + ending in names_taken:
         label += "-"
     home.mkdir(exist_ok=True)
     target = home / (label + ending)
@@ -338,12 +339,12 @@ def _pointing(
     for name in set(SOUNDS) & set(frame.columns):
         cells: list[Any] = [copies.get(_cell_key(cell)) for cell in frame[name]]
         frame = frame.assign(**{name: cells})
-    moved = places.get(SOUNDS[0])
-    if moved is None or not {"file", "position"} <= set(frame.columns) or not len(frame):
+    copied = places.get(SOUNDS[0])
+    if copied is None or not {"file", "position"} <= set(frame.columns) or not len(frame):
         return frame
-    files = moved.iloc[frame["position"]].to_numpy()
-    here = [str(old) if is_missing(new) else new for old, new in zip(frame["file"], files, strict=True)]
-    return frame.assign(file=here)
+    files = copied.iloc[frame["position"]].to_numpy()
+    paths = [str(old) if is_missing(new) else new for old, new in zip(frame["file"], files, strict=True)]
+    return frame.assign(file=paths)
 
 
 def _absolute(frame: pd.DataFrame, folder: Path) -> pd.DataFrame:

@@ -47,8 +47,8 @@ def held_report(report: Contents, figures: Mapping[str, tuple[bytes, bytes]], *,
         figures: Its figures as SVG, by title, each also for a phone.
         sound: Whether its rows have sound.
     """
-    alone = {"listening": frozenset[str](), "round_trip": SCORED, "voices": SCORED, "speech": SCORED}
-    follows = alone.get(report.study, FOLLOWING)
+    by_study = {"listening": frozenset[str](), "round_trip": SCORED, "voices": SCORED, "speech": SCORED}
+    follows = by_study.get(report.study, FOLLOWING)
     sounds = [
         name
         for name in dict.fromkeys([*SOUNDS, report.columns.get("audio", "audio")])
@@ -59,30 +59,30 @@ def held_report(report: Contents, figures: Mapping[str, tuple[bytes, bytes]], *,
     frames = {"table": report.table} if "table" in rows else {}
     frames |= {name: report.tables[name] for name in _TABLES if name in report.tables}
     for name in rows & set(frames):
-        frames[name] = frames[name][[one for one in frames[name].columns if one not in left_out]]
+        frames[name] = frames[name][[column for column in frames[name].columns if column not in left_out]]
     frames["speed"] = report.speed
-    kept = {
+    data = {
         "format": _FORMAT,
         "seal": SEAL,
         "study": report.study,
         "title": report.title,
         "columns": dict(report.columns),
         "notes": list(report.notes),
-        "findings": [vars(one) for one in report.findings] if report.study == "listening" else [],
+        "findings": [vars(column) for column in report.findings] if report.study == "listening" else [],
         "sound": sound,
         "sounds": sounds,
-        "figures": {name: digest_of(*both) for name, both in figures.items()},
+        "figures": {name: digest_of(*forms) for name, forms in figures.items()},
         "frames": _packed({name: frame for name, frame in frames.items() if len(frame)}),
     }
-    text = orjson.dumps(kept, default=str).decode()
+    text = orjson.dumps(data, default=str).decode()
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
 def seal_of(page: str) -> tuple[str, str]:
     """Return the hash that a page says it has, and the one it has; how its lines end makes no difference."""
-    told = _SEALED.search(page)
-    plain = "\n".join(_SEALED.sub(SEAL, page, count=1).split())
-    return told[0] if told else "", sha256(plain.encode("utf-8", "surrogatepass")).hexdigest()
+    seal = _SEALED.search(page)
+    words = "\n".join(_SEALED.sub(SEAL, page, count=1).split())
+    return seal[0] if seal else "", sha256(words.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def sealed(page: str) -> str:
@@ -95,26 +95,26 @@ def digest_of(vectors: bytes, phone: bytes) -> str:
     return sha256(vectors + phone).hexdigest()
 
 
-def read_report(kept: Mapping[str, Any], record: Mapping[str, Any]) -> Contents:
+def read_report(data: Mapping[str, Any], record: Mapping[str, Any]) -> Contents:
     """Return the report that a page holds, without what follows from its rows; the page shows its record.
 
     Raises:
         ValueError, KeyError, TypeError: The data are damaged.
     """
-    frames = _unpacked(kept["frames"])
+    frames = _unpacked(data["frames"])
     for name in {"table", "now"} & set(frames):
-        sounds = dict.fromkeys(kept["sounds"], _SOUND if kept["sound"] else None)
+        sounds = dict.fromkeys(data["sounds"], _SOUND if data["sound"] else None)
         frames[name] = frames[name].assign(**sounds)
     return Contents(
-        str(kept["title"]),
+        str(data["title"]),
         frames.pop("table", pd.DataFrame()),
         pd.DataFrame(),
-        study=str(kept["study"]),
-        findings=findings_of(kept["findings"]),
-        notes=tuple(kept["notes"]),
+        study=str(data["study"]),
+        findings=findings_of(data["findings"]),
+        notes=tuple(data["notes"]),
         speed=frames.pop("speed", pd.DataFrame()),
         tables=frames,
-        columns=dict(kept["columns"]),
+        columns=dict(data["columns"]),
         shown=ShownRows(),
         record=record,
     )
@@ -128,11 +128,11 @@ def _packed(frames: Mapping[str, pd.DataFrame]) -> str:
         }
         for table, frame in frames.items()
     }
-    plain = {
+    columns_of_json = {
         table: {name: pair for name, pair in pairs.items() if pair[1] is not None}
         for table, pairs in columns.items()
     }
-    return base64.b64encode(lzma.compress(orjson.dumps(plain))).decode()
+    return base64.b64encode(lzma.compress(orjson.dumps(columns_of_json))).decode()
 
 
 def _cells(cells: pd.Series[Any]) -> list[Any] | None:

@@ -61,19 +61,19 @@ _NOISES = {
 _OWN_NOISE = "A recording of noise, repeated from a place drawn by chance with a fixed seed,"
 
 
-def methods_of(title: str, *done: str, signatures: Iterable[str] = (), noise: str = "speech") -> Methods:
+def methods_of(title: str, *steps: str, signatures: Iterable[str] = (), noise: str = "speech") -> Methods:
     """Describe the methods of a study."""
-    said = [
-        _scored(dict(part.split(":", 1) for part in signature.split("|") if ":" in part))
+    sentences_with_sources = [
+        _scored(dict(field.split(":", 1) for field in signature.split("|") if ":" in field))
         for signature in sorted(set(signatures))
     ]
-    for name, known in _sentences().items():
-        if name in done:
-            words = known["said"].strip().replace("{noise}", _NOISES.get(noise, _OWN_NOISE))
-            said.append((_with_versions(words), tuple(known.get("sources", ()))))
-    cited = tuple(dict.fromkeys(source for _, sources in said for source in sources))
+    for name, entry in _sentences().items():
+        if name in steps:
+            words = entry["said"].strip().replace("{noise}", _NOISES.get(noise, _OWN_NOISE))
+            sentences_with_sources.append((_with_versions(words), tuple(entry.get("sources", ()))))
+    cited = tuple(dict.fromkeys(source for _, sources in sentences_with_sources for source in sources))
     sentences = [f"“{title}”: figures by speechlab {package_version()}."]
-    for words, sources in dict.fromkeys(said):
+    for words, sources in dict.fromkeys(sentences_with_sources):
         marks = ", ".join(str(cited.index(source) + 1) for source in sources)
         sentences.append(f"{words[:-1]} [{marks}]." if marks else words)
     return Methods(" ".join(sentences), cited)

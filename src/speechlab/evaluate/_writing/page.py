@@ -43,44 +43,48 @@ def page_markup(
 ) -> tuple[Html, Html]:
     """Return what stands above the rows and what stands below them."""
     answer, record, methods = report.conclusion, report.record, report.said
-    told = "A click on the name of a column sorts."
+    note = "A click on the name of a column sorts."
     rows = len(report.frame(report.shown.frame))
     if rows > MANY_ROWS and not report.shown.options.get("names"):
         worst = f"the {PICKED_ROWS:,} with most errors and " if report.shown.scored else ""
-        told = f"Of {rows:,} rows, {worst}a random sample of {PICKED_ROWS:,} are shown; figures are of all. {told}"
+        note = f"Of {rows:,} rows, {worst}a random sample of {PICKED_ROWS:,} are shown; figures are of all. {note}"
     if sound:
-        told += " Sounds are previews (Opus)."
-    drawn = [_figure(name, *vectors) for name, vectors in figures.items()]
-    made = [*_scope(report), *filter(None, [str(record.get("made", ""))[:10]])]
-    sure = [element("p", answer.certainty, class_="sure", dir="auto")] if answer.certainty else []
+        note += " Sounds are previews (Opus)."
+    figures_drawn = [_figure(name, *vectors) for name, vectors in figures.items()]
+    kicker = [*_scope(report), *filter(None, [str(record.get("made", ""))[:10]])]
+    certainty = [element("p", answer.certainty, class_="sure", dir="auto")] if answer.certainty else []
     head = join(
         "",
         [
             element(
                 "p",
-                join(Html(" · "), [element("strong", report.title), *made]),
+                join(Html(" · "), [element("strong", report.title), *kicker]),
                 class_="kicker",
             ),
             element("h1", answer.text, dir="auto"),
-            *sure,
-            *drawn[:1],
+            *certainty,
+            *figures_drawn[:1],
             *above,
-            *drawn[1:],
+            *figures_drawn[1:],
             _heading("Rows"),
-            element("p", told),
+            element("p", note),
         ],
     )
-    found = [element("p", str(one), dir="auto") for one in report.findings if one.shown == "method"]
+    method_findings = [
+        element("p", str(finding), dir="auto") for finding in report.findings if finding.shown == "method"
+    ]
     sources = (
         element("ol", *(element("li", source) for source in methods.sources)) if methods.sources else None
     )
-    kept = orjson.dumps(dict(record), option=orjson.OPT_INDENT_2, default=str).decode() if record else ""
+    record_text = (
+        orjson.dumps(dict(record), option=orjson.OPT_INDENT_2, default=str).decode() if record else ""
+    )
     below = join(
         "",
         [
             _heading("Method"),
-            details("How this was found", *found, element("p", methods.text), sources),
-            details("Record of the run", element("pre", kept)) if kept else None,
+            details("How this was found", *method_findings, element("p", methods.text), sources),
+            details("Record of the run", element("pre", record_text)) if record_text else None,
             element(
                 "footer", join(Html(" · "), [f"{name}: {value}" for name, value in report.facts.items()])
             ),
@@ -92,16 +96,16 @@ def page_markup(
 def _scope(report: Contents) -> list[str]:
     """What was studied, in numbers: systems, speakers, listeners, texts and languages."""
     table, role = report.table, report.columns
-    who = "speaker" if report.study == "recognition" else "voice"
-    what = {"listener": "listener", "item": "item", "system": "system", "voice": who}
-    what |= {"condition": "condition", role.get("text", "text"): "text"}
-    counts = {noun: table[name].map(str).nunique() for name, noun in what.items() if name in table.columns}
+    speaker_noun = "speaker" if report.study == "recognition" else "voice"
+    nouns = {"listener": "listener", "item": "item", "system": "system", "voice": speaker_noun}
+    nouns |= {"condition": "condition", role.get("text", "text"): "text"}
+    counts = {noun: table[name].map(str).nunique() for name, noun in nouns.items() if name in table.columns}
     codes = [
         table[role[name]] for name in ("source_lang", "target_lang", "language") if role.get(name) in table
     ]
     names = dict.fromkeys(named(str(code)) for column in codes for code in column.dropna().map(str).unique())
-    told = [plural(count, noun) for noun, count in counts.items() if count > 1 or noun == "text"]
-    return [*told, *([listed([*names])] if 0 < len(names) <= _FEW else [])]
+    counted = [plural(count, noun) for noun, count in counts.items() if count > 1 or noun == "text"]
+    return [*counted, *([listed([*names])] if 0 < len(names) <= _FEW else [])]
 
 
 def _unturned(text: str) -> str:
@@ -116,12 +120,13 @@ def _heading(name: str) -> Html:
 def _figure(name: str, vectors: bytes, phone: bytes) -> Html:
     """Return a figure as an image, with an alternative text."""
     wide, narrow = (
-        f"data:image/svg+xml;base64,{base64.b64encode(one).decode('ascii')}" for one in (vectors, phone)
+        f"data:image/svg+xml;base64,{base64.b64encode(drawing).decode('ascii')}"
+        for drawing in (vectors, phone)
     )
-    shown = f"Figure: {name}. Its numbers stand in the tables above."
+    alternative = f"Figure: {name}. Its numbers stand in the tables above."
     # An image runs no scripts and loads nothing, whatever its content.
     image = Html(
         f'<picture><source media="(max-width: 640px)" srcset="{narrow}">'
-        f'<img src="{wide}" alt="{escape(shown)}"></picture>'
+        f'<img src="{wide}" alt="{escape(alternative)}"></picture>'
     )
     return element("figure", image, element("figcaption", name), aria_label=name)

@@ -31,37 +31,37 @@ ESTIMATE = "estimate: "
 
 def tell_estimate(
     progress: object,
-    done: str,
+    action: str,
     plans: Iterable[Callable[[], batch.Plan]] = (),
     *,
-    then: str = "",
+    next_action: str = "",
     recordings: Sequence[float] = (),
 ) -> None:
     """Say before a study starts how much it will ask for, as far as its rows and its store tell.
 
     Args:
         progress: As a study takes it; a function gets the sentence as a stage of 0 calls.
-        done: What is done, as in ``"speak"``.
+        action: What is done, as in ``"speak"``.
         plans: Functions that plan the calls; one whose service cannot be asked is left out.
-        then: What is done with the speech of these plans.
+        next_action: What is done with the speech of these plans.
         recordings: The lengths of recordings in seconds, in place of plans.
     """
     plans = list(plans)
     if progress is False or isinstance(progress, batch.Watcher) or not (plans or len(recordings)):
         return
     if len(recordings):
-        known = [seconds for seconds in recordings if seconds == seconds]
-        amount = f"at most {plural(len(recordings), 'recording')} to {done}, {_minutes(sum(known))}"
+        lengths = [seconds for seconds in recordings if seconds == seconds]
+        amount = f"at most {plural(len(recordings), 'recording')} to {action}, {_minutes(sum(lengths))}"
     else:
         totals: Counter[str] = Counter()
         for plan in plans:
             with suppress(SpeechLabError):
                 totals.update(plan().summary())
-        amount = f"{plural(int(totals['calls']), 'text')} to {done}, {totals['characters']:,.0f} characters"
+        amount = f"{plural(int(totals['calls']), 'text')} to {action}, {totals['characters']:,.0f} characters"
         if totals["cached"]:
             amount += f" ({totals['cached']:,.0f} more are in the store)"
-        if then and totals["characters"]:
-            amount += f"; up to {_minutes(batch.S_PER_CHARACTER * totals['characters'])} to {then}"
+        if next_action and totals["characters"]:
+            amount += f"; up to {_minutes(batch.S_PER_CHARACTER * totals['characters'])} to {next_action}"
     words = f"{ESTIMATE}{amount}"
     if callable(progress):
         progress(words, 0, 0)
@@ -85,8 +85,8 @@ def stage_of(progress: object, stage: str) -> Progress:
             "or a watcher such as BatchPreview()"
         )
         raise InvalidRequestError(message, parameter="progress")
-    told = progress
-    return lambda done, total: told(stage, done, total)
+    report_progress = progress
+    return lambda done, total: report_progress(stage, done, total)
 
 
 _REASONS = 3

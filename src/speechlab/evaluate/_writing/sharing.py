@@ -69,7 +69,7 @@ class Shared:
                 return
             sounds = {
                 name: module.Audio(str(path), caption=caption)
-                for name, path, caption in _heard(self.table, Path(place), clips)
+                for name, path, caption in _sounds(self.table, Path(place), clips)
             }
             run.log({**metrics, **sounds})
             artifact = module.Artifact(_NO_KEY.sub("", self.title).strip().replace(" ", "-"), type="report")
@@ -101,9 +101,9 @@ class Shared:
             (self.table[name] for name in ("language", "source_lang") if name in self.table), None
         )
         codes = sorted({str(code) for code in ([] if language is None else language.dropna())})
-        said = [f"  - {orjson.dumps(code).decode()}" for code in codes]
+        language_lines = [f"  - {orjson.dumps(code).decode()}" for code in codes]
         head = ["---", f"pretty_name: {orjson.dumps(self.title).decode()}", "tags:", "  - speechlab"]
-        head += ["language:", *said] if said else []
+        head += ["language:", *language_lines] if language_lines else []
         head += ["configs:", "  - config_name: default", "    data_files: data/rows.parquet", "---", ""]
         try:
             data.parent.mkdir(parents=True, exist_ok=True)
@@ -117,37 +117,37 @@ class Shared:
 
 def metrics_of(summary: pd.DataFrame) -> dict[str, float]:
     """The numbers of a summary by name: the column, and what names the row."""
-    found = {}
+    metrics = {}
     names = [name for name in _LABELS if name in summary.columns]
     names = [name for name in names if name != "voice_name" or summary[name].nunique() > 1]
     for row in summary.to_dict("records"):
         labels = [str(row[name]) for name in names if not is_missing(row[name])]
         for name, value in row.items():
             if is_number(value) and not is_missing(value) and math.isfinite(value):
-                found[_NO_KEY.sub("", "/".join([str(name), *labels]))] = float(value)
-    return found
+                metrics[_NO_KEY.sub("", "/".join([str(name), *labels]))] = float(value)
+    return metrics
 
 
-def _heard(table: pd.DataFrame, place: Path, count: int) -> list[tuple[str, Path, str]]:
+def _sounds(table: pd.DataFrame, place: Path, count: int) -> list[tuple[str, Path, str]]:
     """Rows with their sound as WAV, the worst first: a name, the file, and what was said and heard."""
     column = next((name for name in _SOUNDS if name in table.columns), None)
     if column is None:
         return []
     worst = table.sort_values("error_rate", ascending=False) if "error_rate" in table.columns else table
-    found: list[tuple[str, Path, str]] = []
+    sounds: list[tuple[str, Path, str]] = []
     for row in worst.to_dict("records"):
-        if len(found) >= count:
+        if len(sounds) >= count:
             break
         try:
             clip = _clip(row[column])
         except (SpeechLabError, OSError, TypeError, ValueError):
             continue
-        path = clip.save(place / f"row-{len(found) + 1}.wav")
-        said = [
+        path = clip.save(place / f"row-{len(sounds) + 1}.wav")
+        texts = [
             str(row[name]) for name in ("text", "hypothesis") if name in row and not is_missing(row[name])
         ]
-        found.append((f"rows/{len(found) + 1}", path, " → ".join(said)))
-    return found
+        sounds.append((f"rows/{len(sounds) + 1}", path, " → ".join(texts)))
+    return sounds
 
 
 def _clip(cell: Any) -> AudioClip:
@@ -169,19 +169,19 @@ def _write_rows(table: pd.DataFrame, file: Path) -> None:
             columns[name] = pa.array([_embedded(cell) for cell in cells], kind)
             features[name] = {"_type": "Audio"}
             continue
-        plain = cells.astype("object").where(cells.notna(), None)
+        plain_cells = cells.astype("object").where(cells.notna(), None)
         try:
-            column = pa.array(plain.tolist())
+            column = pa.array(plain_cells.tolist())
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
             column = None
         if column is None or pa.types.is_nested(column.type):  # alignments and the like, as text
-            column = pa.array([None if cell is None else str(cell) for cell in plain], pa.string())
+            column = pa.array([None if cell is None else str(cell) for cell in plain_cells], pa.string())
         columns[name] = column
     rows = pa.table({name: column for name, column in columns.items() if column.type != pa.null()})
     if features:
         values = {name: {"dtype": str(rows[name].type), "_type": "Value"} for name in rows.column_names}
-        told = {"info": {"features": {**values, **features}}}
-        rows = rows.replace_schema_metadata({"huggingface": orjson.dumps(told).decode()})
+        schema = {"info": {"features": {**values, **features}}}
+        rows = rows.replace_schema_metadata({"huggingface": orjson.dumps(schema).decode()})
     parquet.write_table(rows, file)
 
 

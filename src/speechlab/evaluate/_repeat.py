@@ -23,65 +23,65 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 _STUDIES: dict[str, Callable[..., Any]] = {}
-_HERE = frozenset({"lab", "frame", "store", "progress", "executor", "concurrency"})
+_LOCAL = frozenset({"lab", "frame", "store", "progress", "executor", "concurrency"})
 """Arguments that are of one place, and change no result."""
 
 
 def repeatable(study: F) -> F:
     """Have the record of a study say what it was asked, under ``asked``."""
-    usual = {name: one.default for name, one in inspect.signature(study).parameters.items()}
+    defaults = {name: parameter.default for name, parameter in inspect.signature(study).parameters.items()}
 
     @wraps(study)
     def call(*args: Any, **kwargs: Any) -> Any:
         report = study(*args, **kwargs)
-        given = inspect.signature(study).bind(*args, **kwargs).arguments
-        asked = _asked_of({**given, **given.pop("options", {})}, usual)
-        return replace(report, record={**report.record, "asked": asked})
+        arguments = inspect.signature(study).bind(*args, **kwargs).arguments
+        request = _request_of({**arguments, **arguments.pop("options", {})}, defaults)
+        return replace(report, record={**report.record, "asked": request})
 
     _STUDIES[study.__name__] = call
     return cast("F", call)
 
 
-def _asked_of(given: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
+def _request_of(arguments: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of a study that have a plain form, the names of the others, and what its table was."""
-    plain, without = {}, []
-    for name, value in given.items():
-        if name in _HERE or (name in usual and value is usual[name]):
+    values, without = {}, []
+    for name, value in arguments.items():
+        if name in _LOCAL or (name in defaults and value is defaults[name]):
             continue
         try:
-            plain[name] = _plain(value)
+            values[name] = _plain(value)
         except TypeError:
             without.append(name)
-    lab, frame = given.get("lab"), given.get("frame")
-    asked: dict[str, Any] = {
-        "arguments": plain,
+    lab, frame = arguments.get("lab"), arguments.get("frame")
+    request: dict[str, Any] = {
+        "arguments": values,
         "without": without,
         "services": sorted(lab) if isinstance(lab, Mapping) else [],
     }
-    asked["alone"] = lab is None
+    request["alone"] = lab is None
     if isinstance(frame, pd.DataFrame):
         names = [str(name) for name in frame.columns]
         revision = {key: frame.attrs[key] for key in ("revision",) if key in frame.attrs}
-        asked |= {"columns": names, "rows": len(frame), "sha256": digest_of_rows(frame), **revision}
-    return asked
+        request |= {"columns": names, "rows": len(frame), "sha256": digest_of_rows(frame), **revision}
+    return request
 
 
 def _plain(value: Any) -> Any:
     """A value as JSON has it; a voice as its id."""
     if isinstance(value, Mapping):
-        return {str(name): _plain(one) for name, one in value.items()}
+        return {str(name): _plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     if value is None or isinstance(value, str | bool | int | float):
         return value
-    if isinstance(named := getattr(value, "id", None), str):
-        return named
+    if isinstance(identifier := getattr(value, "id", None), str):
+        return identifier
     if (
         isinstance(value, Iterable)
         and isinstance(value, Sized)
         and not isinstance(value, bytes | pd.DataFrame)
     ):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     raise TypeError(type(value).__name__)
 
 
@@ -99,31 +99,31 @@ def digest_of_rows(frame: pd.DataFrame) -> str:
     return sha256(json.dumps(rows).encode("ascii")).hexdigest()
 
 
-def asked_again(report: Contents, lab: Any, options: Mapping[str, Any]) -> Any:
+def repeat_study(report: Contents, lab: Any, options: Mapping[str, Any]) -> Any:
     """Return the report of the same study, asked again.
 
     Raises:
         InvalidRequestError: The record does not say what was asked; an argument has no plain form and is not in
             ``options``; or the rows cannot be had from the report.
     """
-    asked = report.record.get("asked")
-    if not asked or report.study not in _STUDIES:
+    request = report.record.get("asked")
+    if not request or report.study not in _STUDIES:
         message = (
             "the record does not say what was asked: it was made by an earlier version, or of other reports"
         )
         raise InvalidRequestError(f"{message}; call the study itself", parameter="report")
-    if missing := [name for name in asked["without"] if name not in options]:
-        message = f"{missing[0]} was a function or an object, which a record does not hold; give it again"
-        raise InvalidRequestError(message, parameter=missing[0])
-    frame = _rows_asked(report, asked)
-    how = {**asked["arguments"], **options}
-    how["store"] = options.get("store") or tempfile.mkdtemp(prefix="speechlab-again-")
-    return _STUDIES[report.study](lab, frame, **how)
+    if absent := [name for name in request["without"] if name not in options]:
+        message = f"{absent[0]} was a function or an object, which a record does not hold; give it again"
+        raise InvalidRequestError(message, parameter=absent[0])
+    frame = _rows_of_request(report, request)
+    arguments = {**request["arguments"], **options}
+    arguments["store"] = options.get("store") or tempfile.mkdtemp(prefix="speechlab-again-")
+    return _STUDIES[report.study](lab, frame, **arguments)
 
 
-def _rows_asked(report: Contents, asked: Mapping[str, Any]) -> pd.DataFrame:
+def _rows_of_request(report: Contents, request: Mapping[str, Any]) -> pd.DataFrame:
     """The rows of the table that the study was given, from those of its report."""
-    table, names = report.table, list(asked.get("columns", ()))
+    table, names = report.table, list(request.get("columns", ()))
     if "condition" in table.columns and "condition" not in names:  # the first one is of unchanged recordings
         table = table[table["condition"] == table["condition"].iloc[0]]
     if lacking := [name for name in names if name not in table.columns]:
@@ -137,8 +137,8 @@ def _rows_asked(report: Contents, asked: Mapping[str, Any]) -> pd.DataFrame:
         raise InvalidRequestError(message, parameter="report")
     texts = table[names].astype(object).map(str).agg("\x1f".join, axis=1)
     sides = [name for name in (*SIDES, "voice", "take") if name in table.columns and name not in names]
-    which = table[sides].astype(str).agg("\x1f".join, axis=1) if sides else ""
-    again = pd.DataFrame({"text": texts, "side": which})
-    number = again.groupby(["text", "side"]).cumcount()  # equal rows stay as many
-    kept = ~again.assign(number=number).duplicated(["text", "number"])
-    return table.loc[kept, names].reset_index(drop=True)
+    labels = table[sides].astype(str).agg("\x1f".join, axis=1) if sides else ""
+    pairs = pd.DataFrame({"text": texts, "side": labels})
+    number = pairs.groupby(["text", "side"]).cumcount()  # equal rows stay as many
+    distinct = ~pairs.assign(number=number).duplicated(["text", "number"])
+    return table.loc[distinct, names].reset_index(drop=True)
