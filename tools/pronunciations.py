@@ -13,7 +13,7 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
-TARGET = Path(__file__).parents[1] / "src/speechlab/metrics/_differences/_english/cmudict.txt.xz"
+TARGET = Path(__file__).parents[1] / "src/speechlab/metrics/_differences/cmudict.txt.xz"
 PHONES = (
     """AA AE AH AO AW AY B CH D DH EH ER EY F G HH IH IY JH K L M N NG OW OY P R S SH T TH UH UW V W Y Z ZH"""
 )

@@ -100,7 +100,7 @@ from speechlab.contract._recognition import (
     decode_audio_field,
     encode_audio_field,
 )
-from speechlab.contract._speech import SpeechRequest, VoiceRules, canonical_uuid, check_text
+from speechlab.contract._speech import SpeechRequest, Voice, VoiceList, VoiceRules, canonical_uuid, check_text
 from speechlab.contract._translation import (
     CHUNK_OBJECT,
     COMPLETION_OBJECT,
@@ -113,7 +113,6 @@ from speechlab.contract._translation import (
     TranslationRequest,
     form_body,
 )
-from speechlab.contract._voices import Voice, VoiceList
 
 __all__ = [
     "ERRORS",

@@ -13,17 +13,14 @@ from speechlab._door import old_names as _old_names
 from speechlab.metrics._alignment.alignment import Alignment, Edit
 from speechlab.metrics._differences.compare import classify_differences
 from speechlab.metrics._differences.differences import Difference, TextComparison
-from speechlab.metrics._rates.bins import by_bins
-from speechlab.metrics._rates.compare import compare
-from speechlab.metrics._rates.comparison import Comparison
+from speechlab.metrics._rates.compare import Comparison, compare
 from speechlab.metrics._rates.entities import entity_scores
 from speechlab.metrics._rates.error_rate import ErrorRate, error_rate
 from speechlab.metrics._rates.formatting import formatting_rates
 from speechlab.metrics._rates.hotwords import hotword_counts, hotword_error_rates, hotword_scores
 from speechlab.metrics._rates.score import score
-from speechlab.metrics._rates.summary import summarize
-from speechlab.metrics._reports.confusions import confusions
-from speechlab.metrics._reports.edits import edits
+from speechlab.metrics._rates.summary import by_bins, summarize
+from speechlab.metrics._reports.edits import confusions, edits
 from speechlab.metrics._reports.html import alignments_html
 from speechlab.metrics._reports.suspects import suspects
 from speechlab.metrics._reports.trn import read_trn, write_trn

@@ -10,14 +10,12 @@ from __future__ import annotations
 
 from speechlab._door import name_after as _name_after
 from speechlab.segments._changes.captions import captions
-from speechlab.segments._changes.clips import clips
-from speechlab.segments._changes.crop import crop, shift
+from speechlab.segments._changes.crop import clips, crop, shift
 from speechlab.segments._changes.doubts import doubts
 from speechlab.segments._changes.merge import merge, resegment, split, subtract
 from speechlab.segments._changes.rules import from_speech
 from speechlab.segments._changes.silence import coverage, gaps
-from speechlab.segments._convert.audformat import from_audformat, to_audformat
-from speechlab.segments._convert.pyannote import from_pyannote, to_pyannote
+from speechlab.segments._convert.libraries import from_audformat, from_pyannote, to_audformat, to_pyannote
 from speechlab.segments._convert.records import from_seglst, to_records, to_seglst
 from speechlab.segments._files.formats import Written, format_of, formats, read, write
 from speechlab.segments._frame.extent import check_extent

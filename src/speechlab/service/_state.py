@@ -23,7 +23,7 @@ from speechlab.service._engines.engines import Engines
 from speechlab.service._health.ready import Readiness
 from speechlab.service._health.upkeep import Upkeep
 from speechlab.service._holding import BytesBudget
-from speechlab.service._workers.decoding import Decoders
+from speechlab.service._workers.pool import Decoders
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -32,10 +32,9 @@ from speechlab.text._languages.readings import (
     standard_kanji,
     usual_kanji,
 )
-from speechlab.text._loops import loops
 from speechlab.text._normalizer import Normalizer, Spans, Step
 from speechlab.text._registry import NORMALIZERS, normalizer
-from speechlab.text._tokens import characters, words
+from speechlab.text._tokens import characters, loops, words
 
 __all__ = [
     "characters",

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics import holm
 from speechlab.metrics import rank as rank_by
-from speechlab.metrics._statistics.letters import letters
-from speechlab.metrics._statistics.power import utterances_needed
 from speechlab.metrics._statistics.randomization import sign_flip
+from speechlab.metrics._systems.ranking import letters, utterances_needed
 
 
 def rank(rows, **options):

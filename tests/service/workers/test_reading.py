@@ -14,7 +14,7 @@ from speechlab.engines import ReadHere
 from speechlab.errors import EngineError, MissingDependencyError
 from speechlab.service import ServiceConfig, running, voice_uuid
 from speechlab.service._engines.engines import served_engines
-from speechlab.service._workers.reading import Readers
+from speechlab.service._workers.pool import Readers
 from support.clients import KEY, Http
 from support.clock import eventually
 from support.processes import newest_worker, own_workers

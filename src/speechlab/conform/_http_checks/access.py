@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from speechlab.conform._model import check
-from speechlab.conform._probe.expectations import full_body
 from speechlab.conform._probe.findings import Unmet
+from speechlab.conform._probe.target import full_body
 from speechlab.contract import (
     AUTHENTICATION_MESSAGE,
     RECOGNITION_PATH,

@@ -8,9 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from speechlab.conform._model import check as any_check
-from speechlab.conform._probe.expectations import json_object, refused
 from speechlab.conform._probe.sounds import NOT_AUDIO, no_samples, silence, sniffs, speech
-from speechlab.conform._probe.target import Target
+from speechlab.conform._probe.target import Target, json_object, refused
 from speechlab.contract import INVALID_BASE64, NO_AUDIO, RECOGNITION_PATH, UNSUPPORTED_AUDIO, Language
 
 if TYPE_CHECKING:

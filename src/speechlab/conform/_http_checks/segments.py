@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from speechlab.conform._http_checks.recognition import accepted, check, language_and_confidence
-from speechlab.conform._probe.expectations import refused
 from speechlab.conform._probe.sounds import silence, speech, with_silence
+from speechlab.conform._probe.target import refused
 
 if TYPE_CHECKING:
     from speechlab.conform._probe.http import Exchange

@@ -5,10 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from speechlab.conform._model import check
-from speechlab.conform._probe.expectations import refused
 from speechlab.conform._probe.findings import Untried
 from speechlab.conform._probe.sounds import clip_of
-from speechlab.conform._probe.target import another_rate, formats_of, has_one_rate, rates_of, unlisted_rate
+from speechlab.conform._probe.target import (
+    another_rate,
+    formats_of,
+    has_one_rate,
+    rates_of,
+    refused,
+    unlisted_rate,
+)
 from speechlab.contract import DEFAULT_SAMPLE_RATE, SPEECH_PATH, AudioFormat
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from speechlab.conform._model import check as any_check
-from speechlab.conform._probe.expectations import full_body, json_object, refused
-from speechlab.conform._probe.target import Target
+from speechlab.conform._probe.target import Target, full_body, json_object, refused
 from speechlab.contract import COMPLETION_OBJECT, LIMITS, TRANSLATION_ID_PREFIX, TRANSLATION_PATH, form_body
 
 if TYPE_CHECKING:

@@ -27,9 +27,6 @@ from speechlab.contract._realtime.actions import (
     SessionConfig,
     StartSynthesis,
     SynthesisRecord,
-)
-from speechlab.contract._realtime.messages import SessionState, UsageStatus
-from speechlab.contract._realtime.replies import (
     audio_delta,
     audio_done,
     audio_start,
@@ -39,6 +36,7 @@ from speechlab.contract._realtime.replies import (
     tts_error,
     usage,
 )
+from speechlab.contract._realtime.messages import SessionState, UsageStatus
 from speechlab.contract._realtime.settings import checked_settings, correlation_id, invalid, quoted
 from speechlab.contract._speech import canonical_uuid, check_text
 from speechlab.errors import InvalidRequestError

@@ -1,6 +1,6 @@
 """Classes of differences in English: another form of the same words, a word that sounds alike, or another sound.
 
-Both texts are first written as they are said (``_english/rules``): numbers by value, times, dates, money,
+Both texts are first written as they are said (``english_rules``): numbers by value, times, dates, money,
 contractions and spellings in one form. Where these words still differ, the first rule that applies decides:
 
 1. Only sounds of hesitation differ (uh, um): *filler*, also where the normaliser drops them.
@@ -15,33 +15,115 @@ from __future__ import annotations
 import lzma
 import re
 from functools import cache, lru_cache
+from importlib.resources import files
 from itertools import islice, product
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from rapidfuzz.distance import Levenshtein
 
-from speechlab.metrics._differences._english.numbers import IN_WORDS
-from speechlab.metrics._differences._english.rules import Said
-from speechlab.metrics._differences._english.variants import (
-    FILLERS,
-    SILENT,
-    behind_figure,
-    is_order_of_figures,
-    readings,
-)
-from speechlab.metrics._differences.differences import (
-    FORGIVEN,
-    TextComparison,
-    differing_runs,
-    with_notation,
-)
-from speechlab.text import normalizer
+from speechlab.metrics._differences.differences import FORGIVEN, TextComparison, differing_runs, with_notation
+from speechlab.metrics._differences.english_numbers import IN_WORDS
+from speechlab.metrics._differences.english_rules import MONTHS, Said
+from speechlab.text import normalizer, words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from speechlab.metrics._differences.differences import Difference, DifferenceClass, Span
+
+_MOST_READINGS = 96  # combinations of the readings of several words
+FILLERS = frozenset(words("uh um er erm uhm umm uhh hm hmm hmmm mm mmm mhm ehm"))
+"""Sounds of hesitation. Words that are also used so (like, well) are words."""
+
+
+def _read(section: str) -> dict[str, tuple[str, ...]]:
+    """A section of the table with lines such as ``vs: versus; against``; blanks in a reading do not count."""
+    text = (files(__package__) / "english_readings.txt").read_text(encoding="utf-8")
+    lines = text.split(f"# {section}\n")[1].split("#")[0].replace(" ", "").splitlines()
+    return {name: tuple(readings.split(";")) for name, _, readings in (line.partition(":") for line in lines)}
+
+
+_UNITS = _read("behind a figure")
+_TENS = ("", "x", "xx", "xxx", "xl", "l")
+_ONES = ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix")
+_ROMAN = {
+    tens + ones: (str(value), f"{value}th", f"the{value}th")
+    for value, (tens, ones) in enumerate(product(_TENS, _ONES))
+    if len(tens + ones) > 1 and tens + ones != "xl"  # a size
+}
+_WORDS = _read("anywhere") | _ROMAN
+SILENT = frozenset({"~", "/", "″"})
+"""Signs that need not be read."""
+_BETWEEN = frozenset({"~", "/", "degrees", "square", "cubic", "sq", "squared"})
+_DATE = re.compile(r"(\d{1,2})/(\d{1,2})(?:/(\d\d(?:\d\d)?))?")
+_FRACTION = re.compile(r"(\d+)/(\d+)")
+
+
+def behind_figure(words: Sequence[str]) -> bool:
+    """Whether a word behind these may be a unit."""
+    for word in reversed(words):
+        if word not in _BETWEEN:
+            return word[:1].isdigit()
+    return False
+
+
+def readings(words: Sequence[str], *, figure: bool) -> frozenset[str]:
+    """The ways to read words, without blanks."""
+    if len(words) == 1 and words[0].isalpha() and words[0] not in _WORDS and words[0] not in _UNITS:
+        return frozenset(words)
+    each = []
+    for word in words:
+        each.append((word, *_other(word, figure=figure)))
+        figure = word[:1].isdigit() or (figure and word in _BETWEEN)
+    return frozenset(_plain("".join(combination)) for combination in islice(product(*each), _MOST_READINGS))
+
+
+def _other(word: str, *, figure: bool) -> tuple[str, ...]:
+    if ":" in word:
+        full = (f"{word[:-3]}oclock", word[:-3]) if word.endswith(":00") else ()
+        ratio = (word.replace(":", "to"),) if word[-2:-1] == ":" else ()
+        figures = word.replace(":", "")
+        return (figures, figures.removeprefix("0"), word.replace(":", "."), *ratio, *full)
+    if "/" in word and word != "/":
+        return (*_dates(word), *_out_of(word))
+    units = _UNITS.get(word, ()) if figure else ()
+    return units + _WORDS.get(word, ())
+
+
+def _dates(word: str) -> list[str]:
+    match = _DATE.fullmatch(word)
+    if match is None:
+        return []
+    first, second, year = int(match[1]), int(match[2]), match[3] or ""
+    years = (year, f"20{year}", f"19{year}") if len(year) == 2 else (year,)
+    orders = [(first, second)] if second <= 12 else []
+    orders += [(second, first)] if first <= 12 else []
+    return [
+        f"{day}{MONTHS[month - 1]}{each}" for day, month in orders if month and day <= 31 for each in years
+    ]
+
+
+def is_order_of_figures(one: Sequence[str], other: Sequence[str]) -> bool:
+    """Whether only the order of two figures differs (2/3 and 3/2), which are no two forms of one date."""
+    figures = [words[0].split("/") for words in (one, other) if len(words) == 1]
+    return len(figures) == 2 and len(figures[0]) > 1 and figures[0][1::-1] == figures[1][:2] != figures[0][:2]
+
+
+def _out_of(word: str) -> list[str]:
+    match = _FRACTION.fullmatch(word)
+    return (
+        []
+        if match is None
+        else [f"{match[1]}outof{match[2]}", f"{match[1]}over{match[2]}", match[1] + match[2]]
+    )
+
+
+def _plain(key: str) -> str:
+    key = re.sub(r"^a(?=1/[2-9])", "", key)
+    key = re.sub(r"^(?:a|an|1)quarter", "1/4", key)
+    return re.sub(r"^a([3-9]|10)th$", r"1/\1", key)
+
 
 _Span: TypeAlias = tuple[int, int]
 _Words: TypeAlias = tuple[str, ...]
@@ -52,8 +134,8 @@ _APOSTROPHES = {"'", "\u2019"}
 _PIECE = 4  # words of a part that is looked for at the ends of a difference
 _LONG = 12  # words of a difference that is not cut further
 # The dictionary that tools/pronunciations.py writes.
-_FILE = Path(__file__).parent / "_english" / "cmudict.txt.xz"
-_MOST = 64  # combinations of the pronunciations of several words
+_FILE = Path(__file__).parent / "cmudict.txt.xz"
+_MOST_PRONUNCIATIONS = 64  # combinations of the pronunciations of several words
 _UH, _D, _S, _Z = "CIcl"
 _SIBILANTS, _VOICELESS = "HScdlm", "NTaef"
 
@@ -269,4 +351,4 @@ def sounds_of(words: tuple[str, ...]) -> frozenset[str]:
             joined[-1] += word
         else:
             joined.append(word)
-    return frozenset(map("".join, islice(product(*map(_sounds, joined)), _MOST)))
+    return frozenset(map("".join, islice(product(*map(_sounds, joined)), _MOST_PRONUNCIATIONS)))

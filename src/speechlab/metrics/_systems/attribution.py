@@ -15,8 +15,7 @@ from speechlab.metrics._rates.tables import as_scored, rows_of
 from speechlab.metrics._signatures import joined_of, parts
 from speechlab.metrics._statistics.variance import components
 from speechlab.metrics._systems.causes import Cause, Take, causes, faulty_places
-from speechlab.metrics._systems.chance import ErrorPlace, chances
-from speechlab.metrics._systems.notable import findings
+from speechlab.metrics._systems.chance import ErrorPlace, chances, findings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

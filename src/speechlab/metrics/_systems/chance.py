@@ -1,4 +1,4 @@
-"""Whether as many voices err at one place as happens by chance.
+"""What chance does not explain: how likely as many voices err at one place, and notable patterns in sentences.
 
 By chance, each voice errs at each token with its own rate, independently of the other voices. The number of voices
 with an error at a token then follows the Poisson binomial distribution (Y. H. Wang, On the number of successes in
@@ -8,14 +8,16 @@ independent trials, Statistica Sinica 3, 1993).
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from speechlab.metrics._statistics.randomization import holm
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Hashable, Iterable, Iterator, Mapping
+
+    import pandas as pd
 
 Key = tuple[str, str]
 """Language and utterance."""
@@ -69,3 +71,66 @@ def at_least(count: int, rates: list[float]) -> float:
     for rate in rates:
         numbers = np.convolve(numbers, [1 - rate, rate])
     return float(min(numbers[count:].sum(), 1.0))
+
+
+_TEXT = ["language", "utterance"]
+_CLOSE = 2
+"""Greatest distance between the starts of two runs at one place, in tokens."""
+_CHANCE = 0.05
+"""Probability by chance below which a pattern is a finding."""
+_FEW, _MANY = 3, 5
+"""Fewest errors for a finding; fewest utterances for a finding, and most places in the findings."""
+
+
+def findings(errors: pd.DataFrame, voices: pd.DataFrame, utterances: pd.DataFrame) -> Iterator[str]:
+    """The findings from the tables of an attribution."""
+    for row in voices.to_dict("records"):
+        yield from _of_voice(row, 2 * len(voices))
+    likely = errors[errors["p_holm"] < _CHANCE]
+    mine = likely[(likely["cause"] == "engine") & (likely["kind"] == "sound")]
+    for (engine, _, utterance), part in mine.groupby(["engine", *_TEXT], sort=False):
+        said = _quoted(part, "reference")
+        yield f"All or most voices of {engine} err at {said} of {utterance!r:.60}, and most other voices do not."
+    count = utterances.set_index(_TEXT)["voices"].to_dict()
+    shared = likely[likely["cause"] == "shared"]
+    places = [(part, part["voice"].nunique(), count[key]) for key, part in _places(shared)]
+    # If alignments shift an error, it may be shared although few voices have errors at this place.
+    frequent = [place for place in places if 2 * place[1] > place[2]]
+    for part, wrong, of in sorted(frequent, key=lambda place: -int(place[0]["errors"].sum()))[:_MANY]:
+        first = part.iloc[0]
+        kind = "" if first["kind"] == "sound" else f" (a {first['kind']})"
+        heard = _quoted(part, "hypothesis") + (" or another" if part["hypothesis"].nunique() > 1 else "")
+        what = f"{_quoted(part, 'reference')} of {first['utterance']!r:.60} becomes {heard}{kind}"
+        yield f"Whatever the voice, {what}: {wrong} of {of} voices."
+
+
+def _places(shared: pd.DataFrame) -> Iterator[tuple[Hashable, pd.DataFrame]]:
+    """The shared runs of errors by utterance and place; runs at one place start close to each other."""
+    for key, part in shared.groupby(_TEXT, sort=False):
+        ordered = part.sort_values("start", kind="stable")
+        place = (ordered["start"].diff() > _CLOSE).fillna(value=False).cumsum()
+        yield from ((key, one) for _, one in ordered.groupby(place, sort=False))
+
+
+def _of_voice(row: dict[Hashable, Any], tests: int) -> Iterator[str]:
+    """Findings on one voice, which are unlikely even among several tests."""
+    name, count, own, lost = (
+        row["voice"],
+        *(int(row[it]) for it in ("utterances", "own_errors", "endings_lost")),
+    )
+    if (
+        lost >= _FEW
+        and 5 * lost >= count
+        and tests * at_least(lost, [min(row["error_rate"], 1)] * count) < _CHANCE
+    ):
+        yield f"{name} loses the end of {lost} of {count} utterances, and other voices do not."
+    if own < _FEW or count < _MANY or row["worst_share"] <= 0.5:
+        return
+    if tests * count * at_least(round(row["worst_share"] * own), [1 / count] * own) < _CHANCE:
+        part = f"{row['worst_share']:.0%} of the errors that {name} alone makes"
+        yield f"{part} are in one utterance of {count}: {row['worst_utterance']!r:.60}."
+
+
+def _quoted(part: pd.DataFrame, column: str) -> str:
+    text = part[column].mode().iloc[0]
+    return repr(text) if text else "nothing"

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from itertools import combinations_with_replacement
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
@@ -15,14 +18,53 @@ from speechlab.metrics._rates.tables import as_scored
 from speechlab.metrics._signatures import joined_of
 from speechlab.metrics._statistics.bootstrap import Bootstrap
 from speechlab.metrics._statistics.differences import is_shown, judge
-from speechlab.metrics._statistics.letters import letters
-from speechlab.metrics._statistics.power import utterances_needed
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     import pandas as pd
     from numpy.typing import NDArray
 
     from speechlab.metrics._rates.tables import Scorable
+
+
+def letters(names: Sequence[str], apart: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """The letters of each system."""
+    different = {frozenset(pair) for pair in apart}
+    groups: list[set[str]] = []
+    for one, other in combinations_with_replacement(names, 2):
+        pair = {one, other}
+        if pair in different or any(pair <= group for group in groups):
+            continue
+        for name in names:
+            if not any({name, member} in different for member in pair):
+                pair.add(name)
+        groups.append(pair)
+    place = {name: number for number, name in enumerate(names)}
+    groups.sort(key=lambda group: sorted(place[name] for name in group))
+    return {
+        name: "".join(_letter(number) for number, group in enumerate(groups) if name in group)
+        for name in names
+    }
+
+
+def _letter(number: int) -> str:
+    """A to z, then (27), (28) and so on."""
+    return chr(ord("a") + number) if number < 26 else f"({number + 1})"
+
+
+def utterances_needed(differences: NDArray[np.int64], alpha: float, power: float) -> int | None:
+    """The number of utterances with which the test finds a difference of the observed size, at this power."""
+    if len(differences) < 2 or not differences.sum():
+        return None
+    normal = NormalDist()
+    deviation = float(np.std(differences, ddof=1))
+    effect = abs(float(differences.mean()))
+    tested = ((normal.inv_cdf(1 - alpha / 2) + normal.inv_cdf(power)) * deviation / effect) ** 2
+    share = float((differences != 0).mean())
+    least = (math.floor(1 - math.log2(alpha)) + 1) / share
+    return math.ceil(max(tested, least))
+
 
 _TAKE = "speechlab take"
 _NAMED = 4

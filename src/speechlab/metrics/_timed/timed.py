@@ -14,8 +14,13 @@ from speechlab._assignment import cheapest_assignment
 from speechlab.display import table as html_table
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.units import prepare
-from speechlab.metrics._timed.distance import TimedCounts, TimedTokens, timed_counts, timed_edits
-from speechlab.metrics._timed.orc import cheapest_streams
+from speechlab.metrics._timed.distance import (
+    TimedCounts,
+    TimedTokens,
+    cheapest_streams,
+    timed_counts,
+    timed_edits,
+)
 from speechlab.segments import frame as segment_frame
 
 if TYPE_CHECKING:

@@ -16,8 +16,7 @@ from speechlab.metrics._alignment.units import warn_if_unspaced
 from speechlab.metrics._arguments import as_texts, check_choice, check_index
 from speechlab.metrics._statistics.bootstrap import Bootstrap, Interval
 from speechlab.metrics._translation.glossary import glossary_table, rows_and_sources
-from speechlab.metrics._translation.measures import make_metrics, tokenizer
-from speechlab.metrics._translation.scorers import checked_scorers, scored_by
+from speechlab.metrics._translation.measures import checked_scorers, make_metrics, scored_by, tokenizer
 from speechlab.text import language_code
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
     from speechlab.metrics._arguments import Groups
     from speechlab.metrics._translation.glossary import Glossary
-    from speechlab.metrics._translation.scorers import Scorer
+    from speechlab.metrics._translation.measures import Scorer
 
 
 @dataclass(frozen=True, slots=True)

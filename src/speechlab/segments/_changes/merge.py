@@ -9,8 +9,7 @@ import numpy as np
 from speechlab._platform import text_dtype
 from speechlab.errors import SegmentError
 from speechlab.segments._changes.silence import as_frame
-from speechlab.segments._frame.cover import runs_of, union
-from speechlab.segments._frame.extent import numbered
+from speechlab.segments._frame.extent import numbered, runs_of, union
 from speechlab.segments._frame.schema import COLUMNS, frame
 from speechlab.segments._frame.ticks import Stretches, check_seconds, common_codes, seconds_of, ticks_of
 from speechlab.segments._joins.align import align

@@ -19,8 +19,7 @@ import numpy as np
 from speechlab.audio import merge_short_spans, pre_roll, widen_spans
 from speechlab.contract import RecognitionRequest
 from speechlab.segments._changes.merge import gathered
-from speechlab.segments._frame.cover import runs_of
-from speechlab.segments._frame.extent import Extent, check_extent, extent_frame, numbered
+from speechlab.segments._frame.extent import Extent, check_extent, extent_frame, numbered, runs_of
 from speechlab.segments._frame.schema import frame
 from speechlab.segments._frame.ticks import LATEST_S, Stretches, seconds_of, ticks_of
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from speechlab._platform import text_dtype
-from speechlab.segments._frame.cover import layers_of, length_by_file, union
-from speechlab.segments._frame.extent import Extent, extent_frame, numbered
+from speechlab.segments._frame.extent import Extent, extent_frame, layers_of, length_by_file, numbered, union
 from speechlab.segments._frame.schema import frame
 from speechlab.segments._frame.ticks import Stretches, seconds_of
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from speechlab.segments._frame.cover import layers_of, length_by_file, union
+from speechlab.segments._frame.extent import layers_of, length_by_file, union
 from speechlab.segments._frame.ticks import Stretches
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import numpy as np
 from speechlab._assignment import cheapest_assignment
 from speechlab._platform import text_dtype
 from speechlab.errors import SegmentError
-from speechlab.segments._frame.cover import layers_of, union
+from speechlab.segments._frame.extent import layers_of, union
 from speechlab.segments._frame.ticks import Stretches
 from speechlab.segments._scores.boundaries import partners
 

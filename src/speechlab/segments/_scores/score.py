@@ -12,8 +12,7 @@ from speechlab._arguments import is_bool
 from speechlab._platform import text_dtype
 from speechlab.display import table as html_table
 from speechlab.errors import SegmentError
-from speechlab.segments._frame.cover import union
-from speechlab.segments._frame.extent import Extent, extent_frame, numbered
+from speechlab.segments._frame.extent import Extent, extent_frame, numbered, union
 from speechlab.segments._frame.schema import frame
 from speechlab.segments._frame.ticks import Line, Stretches, check_seconds, ticks_of
 from speechlab.segments._joins.pairs import pairs

@@ -16,7 +16,7 @@ from speechlab.service._engines.sharing import FairTurns
 from speechlab.service._engines.threads import Threads
 from speechlab.service._engines.voices import Catalogue
 from speechlab.service._providers import ServedEngine
-from speechlab.service._workers.reading import Readers
+from speechlab.service._workers.pool import Readers
 
 if TYPE_CHECKING:
     from speechlab.engines import Reader

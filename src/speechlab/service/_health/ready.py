@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from speechlab.service._accounts.database import Database
     from speechlab.service._engines.engines import Engines
     from speechlab.service._engines.lanes import EngineLane
-    from speechlab.service._workers.decoding import Decoders
+    from speechlab.service._workers.pool import Decoders
 
 _FRESH_S = 3.0
 _FOUND_S = 60.0

@@ -1,4 +1,4 @@
-"""The worker process of ``decoding``: decodes recordings, one after the other, within limits.
+"""The worker process of ``Decoders``: decodes recordings, one after the other, within limits.
 
 Run as ``python -m speechlab.service._workers.decoding_child``.
 """

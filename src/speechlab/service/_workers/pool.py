@@ -1,4 +1,10 @@
-"""Worker processes: started on demand, used for one message at a time, replaced after their end."""
+"""Worker processes that read untrusted recordings and texts, with limits of memory, processor time and time.
+
+They are started on demand, used for one message at a time, and replaced after their end. A file that makes a decoder
+crash, loop or expand without end costs one worker, and its sender gets an error; so does a text. Each language
+has its own reader, since the dictionaries are large and take seconds to load; the service's own interpreter lock is
+free while texts are read.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +19,16 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Literal
 
+from speechlab.contract import ASR_UNAVAILABLE, NO_AUDIO, UNSUPPORTED_AUDIO
+from speechlab.errors import EngineError, MissingDependencyError
+from speechlab.service._faults import Fault
 from speechlab.service._logs import log
 from speechlab.service._workers.child import OUT_OF_MEMORY, read_message, write_message
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
+    from speechlab.service._config import ServiceConfig
     from speechlab.service._holding import Held
 
 Answer = tuple[dict[str, Any], bytearray]
@@ -237,3 +247,138 @@ def _asked(
         return None, late.is_set()
     finally:
         alarm.cancel()
+
+
+_DECODING = "speechlab.service._workers.decoding_child"
+_CHANNELS = 8
+"""Maximum channels of a recording."""
+_BYTES_S = 224_000
+"""Maximum decoded bytes of a recording for each second of ``audio_seconds``: somewhat above 48 kHz mono."""
+_LIMIT = re.compile(r"DecodeLimits\.max_(seconds|decoded_bytes)")
+
+
+class Decoders(Pool):
+    """Processes that decode recordings."""
+
+    def __init__(self, config: ServiceConfig) -> None:
+        self._memory_bytes = config.decode_memory_bytes
+        seconds = config.audio_seconds
+        size = max(1, round(seconds * _BYTES_S))
+        decoding = {"max_seconds": seconds, "max_decoded_bytes": size, "max_channels": _CHANNELS}
+        limits = {"memory_bytes": self._memory_bytes, "cpu_s": config.decode_wall_s, "decoding": decoding}
+        super().__init__(
+            config.decode_workers,
+            "speechlab.service._workers.decoding_child",
+            limits,
+            within_s=config.decode_wall_s,
+        )
+
+    def decode(self, recording: Held, samples: Held, sample_rate: int) -> None:
+        """Decode a recording to one channel of 32-bit floats at a rate in Hz. Blocks; for worker threads."""
+        try:
+            fields, _ = self.ask({"sample_rate": sample_rate}, recording.view, samples)
+        except WorkerFailed as failure:
+            raise self._fault(failure) from failure
+        _check(fields, samples)
+
+    def _fault(self, failure: WorkerFailed) -> Fault:
+        match failure.reason:
+            case "start":
+                return Fault("ErrInternal", ASR_UNAVAILABLE, "asr", "decoder")
+            case "time" | "cpu":
+                return _too_large(f"it took more than {self._within_s:g} s (decode_wall_s)")
+            case "memory":
+                return _too_large("it took more memory than allowed (decode_memory_bytes)")
+            case "killed":
+                allowed = f"decode_memory_bytes allows {self._memory_bytes // 2**20} MiB"
+                return _too_large(f"there was not enough memory ({allowed})")
+        return Fault("ErrInvalidRequest", UNSUPPORTED_AUDIO, "asr", "audio", short=True)
+
+
+def _check(fields: dict[str, Any], samples: Held) -> None:
+    match fields.get("refused"):
+        case "limit":
+            raise Fault("ErrTooLarge", _LIMIT.sub("audio_seconds", fields["message"]), "asr", "audio")
+        case "damaged":
+            raise Fault("ErrInvalidRequest", UNSUPPORTED_AUDIO, "asr", "audio", short=True)
+    if not samples.size:
+        raise Fault("ErrInvalidRequest", NO_AUDIO, "asr", "audio", short=True)
+
+
+def _too_large(reason: str) -> Fault:
+    return Fault(
+        "ErrTooLarge", f"the recording cannot be decoded within the limits: {reason}", "asr", "audio"
+    )
+
+
+_READING = "speechlab.service._workers.reading_child"
+_WARM = {
+    "english": {
+        "english": "Ready."
+    },  # British English has its own dictionary, loaded for voices that need it
+    "japanese": {"japanese": "準備。", "labels": "準備。"},
+}
+
+_LANGUAGES = {"en": "english", "ja": "japanese"}
+
+
+class Readers:
+    """A :class:`~speechlab.engines.Reader` that reads in other processes."""
+
+    def __init__(self, config: ServiceConfig) -> None:
+        limits = {"memory_bytes": config.read_memory_bytes, "cpu_s": config.read_wall_s}
+        self._within_s = config.read_wall_s
+        self._pools = {
+            language: Pool(
+                config.read_workers, _READING, {**limits, "warm": warm}, within_s=config.read_wall_s
+            )
+            for language, warm in _WARM.items()
+        }
+
+    @property
+    def running(self) -> int:
+        """Number of processes that run."""
+        return sum(pool.running for pool in self._pools.values())
+
+    def start(self, languages: Iterable[str]) -> None:
+        """Start one process for each of these languages (``en``, ``ja``) now. Blocks for seconds."""
+        for code in languages:
+            if code in _LANGUAGES:
+                self._pools[_LANGUAGES[code]].start()
+
+    def close_idle(self, idle_s: float) -> bool:
+        """End the processes of languages that have been idle for this long; return whether there were any."""
+        ended = [pool.close_idle(idle_s) for pool in self._pools.values()]
+        return any(ended)
+
+    def close(self) -> None:
+        for pool in self._pools.values():
+            pool.close()
+
+    def english(self, text: str, *, british: bool = False) -> str:
+        return str(self._read("english", "british" if british else "english", text))
+
+    def japanese(self, text: str) -> str:
+        return str(self._read("japanese", "japanese", text))
+
+    def labels(self, text: str) -> list[str]:
+        return [str(label) for label in self._read("japanese", "labels", text)]
+
+    def _read(self, language: str, way: str, text: str) -> Any:
+        try:
+            fields, _ = self._pools[language].ask({"way": way}, text.encode)
+        except WorkerFailed as failure:
+            if failure.reason == "start":
+                message = "the process that reads texts cannot be started"
+                raise EngineError(message) from failure
+            reason = {
+                "time": f"it took more than {self._within_s:g} s (read_wall_s)",
+                "memory": "it took more memory than allowed (read_memory_bytes)",
+            }.get(failure.reason, "the process that read it ended; the log has the reason")
+            message = f"a piece of {len(text)} characters cannot be read aloud: {reason}"
+            raise EngineError(message) from failure
+        if "missing" in fields:
+            raise MissingDependencyError(fields["missing"])
+        if "failed" in fields:
+            raise EngineError(fields["failed"])
+        return fields["read"]

@@ -1,4 +1,4 @@
-"""The worker process of ``reading``: reads texts of one language, one after the other, within limits.
+"""The worker process of ``Readers``: reads texts of one language, one after the other, within limits.
 
 Run as ``python -m speechlab.service._workers.reading_child``.
 """

@@ -1,1 +1,0 @@
-"""English texts as they are said: numbers, forms, readings and sounds."""
