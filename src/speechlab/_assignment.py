@@ -33,21 +33,21 @@ def cheapest_assignment(costs: Sequence[Sequence[int]]) -> list[int]:
         settled = [False] * (size + 1)
         while owner[column]:
             settled[column] = True
-            here, step, nearest = owner[column], math.inf, 0  # of whole costs, all prices are whole
-            for other in range(1, size + 1):
-                if settled[other]:
+            row_here, step, nearest = owner[column], math.inf, 0  # of whole costs, all prices are whole
+            for candidate in range(1, size + 1):
+                if settled[candidate]:
                     continue
-                through = costs[here - 1][other - 1] - row_price[here] - column_price[other]
-                if through < distance[other]:
-                    distance[other], before[other] = through, column
-                if distance[other] < step:
-                    step, nearest = distance[other], other
-            for other in range(size + 1):
-                if settled[other]:
-                    row_price[owner[other]] += step
-                    column_price[other] -= step
+                through = costs[row_here - 1][candidate - 1] - row_price[row_here] - column_price[candidate]
+                if through < distance[candidate]:
+                    distance[candidate], before[candidate] = through, column
+                if distance[candidate] < step:
+                    step, nearest = distance[candidate], candidate
+            for candidate in range(size + 1):
+                if settled[candidate]:
+                    row_price[owner[candidate]] += step
+                    column_price[candidate] -= step
                 else:
-                    distance[other] -= step
+                    distance[candidate] -= step
             column = nearest
         while column:
             owner[column] = owner[before[column]]

@@ -48,10 +48,10 @@ def text_dtype() -> pd.StringDtype[Any]:
 
     dtype: Any = pd.StringDtype
     try:
-        made: pd.StringDtype[Any] = dtype(storage="pyarrow", na_value=float("nan"))
+        text_type: pd.StringDtype[Any] = dtype(storage="pyarrow", na_value=float("nan"))
     except TypeError:
-        made = dtype("pyarrow_numpy")
-    return made
+        text_type = dtype("pyarrow_numpy")
+    return text_type
 
 
 def stacked(tables: Iterable[pd.DataFrame]) -> pd.DataFrame:

@@ -76,8 +76,7 @@ __all__ = [
 class SpeechLabError(Exception):
     """Base class of all errors that speechlab raises on purpose.
 
-    The message is the only positional argument; facts are keyword attributes with defaults. So pickle and copy can
-    rebuild any error from ``args`` and ``__dict__``.
+    Facts are keyword attributes with defaults, so that pickle can rebuild any error from ``args`` and ``__dict__``.
 
     Attributes:
         timing: Duration and attempts of the failed call, a ``Timing``; None if no call was made.
@@ -295,7 +294,6 @@ class APIConnectionError(SpeechLabError):
     Attributes:
         retryable: Whether the same call may succeed later.
         attempts: How often the call was sent.
-        possibly_metered: True if a request was sent in full, so that the service may have done and metered it.
     """
 
     retryable = True

@@ -11,8 +11,7 @@ import pandas as pd
 import pytest
 
 from speechlab import evaluate
-from speechlab.cli._console import console
-from speechlab.cli._headline import headline
+from speechlab.cli._console import console, headline
 from speechlab.metrics import score
 from support.clients import KEY
 from support.studies import serving

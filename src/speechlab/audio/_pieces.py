@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from speechlab._files import user_path
 from speechlab._require import later
 from speechlab.audio._clip import AudioClip
-from speechlab.audio._codec.containers import check_mp3, check_ogg, check_wav
-from speechlab.audio._codec.sniff import sniff
+from speechlab.audio._codec.containers import check_mp3, check_ogg, check_wav, sniff
 from speechlab.audio._resample import StreamResampler
 from speechlab.audio._samples import mix_to_mono, to_pcm16
 from speechlab.contract import AudioFormat

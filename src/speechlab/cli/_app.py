@@ -51,14 +51,14 @@ for _name, _function in (
     ("watch", watch.watch),
 ):
     app.command(_name, cls=Command)(_function)
-for _name, _part, _group in (
+for _name, _subcommands, _group in (
     ("batch", batch.app, Group),
     ("engines", engines.app, Group),
     ("keys", keys.app, Group),
     ("study", study.app, study.Studies),
 ):
-    _part.rich_markup_mode = None
-    app.add_typer(_part, name=_name, cls=_group)
+    _subcommands.rich_markup_mode = None
+    app.add_typer(_subcommands, name=_name, cls=_group)
 
 
 def _print_version(wanted: bool) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import typer
+from rich.cells import cell_len
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import (
@@ -19,8 +21,12 @@ from rich.progress import (
 )
 from rich.table import Table
 
+from speechlab._arguments import is_missing
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    import pandas as pd
 
 console = Console(highlight=False)
 errors = Console(stderr=True, highlight=False)
@@ -107,3 +113,86 @@ def stages() -> Iterator[Callable[[str, int, int], None]]:
 
     with bars:
         yield told
+
+
+_MISSING = "–"
+_GAP = 2
+"""Spaces between columns."""
+_LEAST_TEXT = 14
+"""Letters of a word that are not broken, however narrow the terminal."""
+_BREAKS = re.compile(r" (?=\()|(?<= to) |(?<= of) ")
+"""Where a cell of figures may be broken: "2.0% (5.0% of characters)", "+1.0 to +2.0"."""
+
+
+def headline(title: str, head: pd.DataFrame) -> None:
+    """Print a table in as few columns as possible.
+
+    A value that all rows share is printed once, above them, and empty columns are left out. On a narrow terminal the
+    names of columns wrap first, then texts between words, then figures: before a bracket, within an interval.
+
+    Args:
+        title: Title of the table.
+        head: The table, as :meth:`speechlab.evaluate.Report.headline` gives it.
+    """
+    figures = head.attrs.get("figures", ())
+    rows = [[_written(cell) for cell in row] for row in head.itertuples(index=False, name=None)]
+    columns = {str(name): [row[at] for row in rows] for at, name in enumerate(head.columns)}
+    columns = {name: cells for name, cells in columns.items() if any(cell != _MISSING for cell in cells)}
+    shared = {
+        name: cells[0] for name, cells in columns.items() if name not in figures and len(set(cells)) == 1
+    }
+    differing = {name: cells for name, cells in columns.items() if name not in shared}
+    console.print(f"[bold]{escape(title)}[/]")
+    if shared:
+        console.print(escape("; ".join(f"{name}: {cell}" for name, cell in shared.items())))
+    if not differing:
+        return
+    printed = [[name, *cells] for name, cells in differing.items()]
+    texts = [name not in figures for name in differing]
+    room = console.width - _GAP * (len(printed) - 1)
+    if sum(map(_longest, printed)) > room:
+        printed = [
+            [name if text else name.replace(" ", "\n"), *cells]
+            for (name, *cells), text in zip(printed, texts, strict=True)
+        ]
+        if sum(_least(printed, texts)) > room:
+            printed = [
+                column if text else [_BREAKS.sub("\n", cell) for cell in column]
+                for column, text in zip(printed, texts, strict=True)
+            ]
+    table = Table(header_style="bold", box=None, pad_edge=False, padding=(0, _GAP, 0, 0))
+    sizes = _sizes(printed, texts, room)
+    for (name, *_), size, text in zip(printed, sizes, texts, strict=True):
+        table.add_column(
+            name, justify="left" if text else "right", overflow="fold", vertical="top", width=size
+        )
+    for cells in zip(*(column[1:] for column in printed), strict=True):
+        table.add_row(*map(escape, cells))
+    console.print(table, crop=False)  # lines that are still too long wrap
+
+
+def _longest(column: list[str], breaks: str = "\n") -> int:
+    return max(cell_len(line) for cell in column for line in re.split(breaks, cell))
+
+
+def _least(columns: list[list[str]], texts: list[bool]) -> list[int]:
+    """Widths that columns have at least: words are broken only if they are long, figures never."""
+    return [
+        min(_longest(column, r"\s"), _LEAST_TEXT) if text else _longest(column)
+        for column, text in zip(columns, texts, strict=True)
+    ]
+
+
+def _sizes(columns: list[list[str]], texts: list[bool], room: int) -> list[int]:
+    """Widths of columns; what room there is goes to those that need it most."""
+    widths, sizes = list(map(_longest, columns)), _least(columns, texts)
+    for _ in range(min(room, sum(widths)) - sum(sizes)):
+        lack = [width / size for width, size in zip(widths, sizes, strict=True)]
+        sizes[lack.index(max(lack))] += 1
+    return sizes
+
+
+def _written(cell: object) -> str:
+    if is_missing(cell):
+        return _MISSING
+    return number(cell) if isinstance(cell, float) else str(cell)

@@ -39,13 +39,13 @@ class Group(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         names = self.list_commands(ctx)
-        commands = [(name, found) for name in names if (found := self.get_command(ctx, name))]
+        commands = [(name, subcommand) for name in names if (subcommand := self.get_command(ctx, name))]
         with formatter.section("Commands"):
             formatter.write_dl(
                 [
-                    (name, found.get_short_help_str(_SHORT_HELP))
-                    for name, found in commands
-                    if not found.hidden
+                    (name, subcommand.get_short_help_str(_SHORT_HELP))
+                    for name, subcommand in commands
+                    if not subcommand.hidden
                 ]
             )
 
@@ -64,14 +64,16 @@ class Command(TyperCommand):
         try:
             return super().invoke(ctx)
         except InvalidRequestError as error:
-            flags = (one.opts[0] for one in self.params if one.name == error.parameter)
+            flags = (parameter.opts[0] for parameter in self.params if parameter.name == error.parameter)
             option = next((flag for flag in flags if flag.startswith("-")), "")
             if not option or option in error.message:
                 raise
-            given, values = error.example, []
-            if given is not None:
+            example_value, values = error.example, []
+            if example_value is not None:
                 values = (
-                    [f"{name}={one}" for name, one in given.items()] if isinstance(given, dict) else [given]
+                    [f"{name}={item}" for name, item in example_value.items()]
+                    if isinstance(example_value, dict)
+                    else [example_value]
                 )
             example = " ".join(f"{option} {value}" for value in values)
             refuse(f"{option}: {error.message}{f', as in {example}' if example else ''}")
@@ -93,10 +95,13 @@ def command(
     """
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
-        own, others = parameters_of(function), parameters_of(shared)
-        taken = {*without, *(one.name for one in own)}
-        kept = [*own, *(one for one in others if one.name not in taken)]
-        app.command(name, cls=Command)(with_parameters(function, kept))
+        own_parameters, shared_parameters = parameters_of(function), parameters_of(shared)
+        excluded = {*without, *(parameter.name for parameter in own_parameters)}
+        parameters = [
+            *own_parameters,
+            *(parameter for parameter in shared_parameters if parameter.name not in excluded),
+        ]
+        app.command(name, cls=Command)(with_parameters(function, parameters))
         return function
 
     return register
@@ -106,9 +111,9 @@ def parameters_of(function: Callable[..., None]) -> list[inspect.Parameter]:
     """The parameters of a function with their types, all by name, and without ``**others``."""
     hints = get_type_hints(function, include_extras=True)
     return [
-        one.replace(kind=one.KEYWORD_ONLY, annotation=hints[one.name])
-        for one in inspect.signature(function).parameters.values()
-        if one.kind is not one.VAR_KEYWORD
+        parameter.replace(kind=parameter.KEYWORD_ONLY, annotation=hints[parameter.name])
+        for parameter in inspect.signature(function).parameters.values()
+        if parameter.kind is not parameter.VAR_KEYWORD
     ]
 
 
@@ -116,14 +121,14 @@ def with_parameters(
     function: Callable[..., Any], parameters: Iterable[inspect.Parameter]
 ) -> Callable[..., Any]:
     """A function of these parameters, as typer reads them, that calls another with all of them by name."""
-    given = list(parameters)
+    signature = list(parameters)
 
     def perform(**options: Any) -> Any:
         return function(**options)
 
     perform.__doc__ = function.__doc__
-    perform.__signature__ = inspect.Signature(given)  # type: ignore[attr-defined]  # typer reads it
-    perform.__annotations__ = {one.name: one.annotation for one in given}
+    perform.__signature__ = inspect.Signature(signature)  # type: ignore[attr-defined]  # typer reads it
+    perform.__annotations__ = {parameter.name: parameter.annotation for parameter in signature}
     return perform
 
 
@@ -149,7 +154,7 @@ def option_of(argument: inspect.Parameter, told: str) -> inspect.Parameter | Non
 
 def arguments_told(function: Callable[..., object]) -> dict[str, str]:
     """What a docstring says of each argument, in one sentence."""
-    part = (inspect.getdoc(function) or "").partition("\nArgs:\n")[2].partition("\n\n")[0]
-    texts = {entry[1]: " ".join(entry[2].split()) for entry in _ENTRY.finditer(part)}
+    entries = (inspect.getdoc(function) or "").partition("\nArgs:\n")[2].partition("\n\n")[0]
+    texts = {entry[1]: " ".join(entry[2].split()) for entry in _ENTRY.finditer(entries)}
     sentences = {name: text.partition(". ")[0].partition("; None")[0] for name, text in texts.items()}
     return {name: f"{_MARKUP.sub('', text).rstrip('.')}." for name, text in sentences.items()}

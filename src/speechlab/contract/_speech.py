@@ -42,8 +42,8 @@ class Voice(ReplyModel):
     @property
     def short_name(self) -> str:
         """Short name for people: the last or first part of the description, or else the id."""
-        if found := re.search(r"\(([^()]+)\)\s*$", self.description):
-            return found[1][:40]
+        if match := re.search(r"\(([^()]+)\)\s*$", self.description):
+            return match[1][:40]
         return re.split(r"[:;,.—]", self.description, maxsplit=1)[0].strip()[:40] or self.id[:8]
 
 

@@ -79,8 +79,8 @@ def check(name: str, *, store: ModelStore | None = None, **options: Any) -> Engi
     try:
         for model in entry.models:
             spec = SPECS[model]
-            found = (store or ModelStore()).verify(spec)
-            notes += [f"{file} {state}" for file, state in found.items() if state != "good"]
+            recognised = (store or ModelStore()).verify(spec)
+            notes += [f"{file} {state}" for file, state in recognised.items() if state != "good"]
         if name == "kokoro" and (damaged := verify_voices(store or ModelStore())):
             notes.append(f"damaged voices were removed; add {KOKORO_VOICES} again: {', '.join(damaged)}")
         if store is not None and entry.models:
@@ -104,8 +104,11 @@ def _run(entry: EngineEntry, engine: Any, notes: list[str]) -> EngineCheck:
     if entry.kind == "recognizer":
         sound = _test_sound()
         audio_s = len(sound) / 16_000
-        (heard,), first_s, total_s = _timed(lambda: [engine.recognize(sound, RecognitionOptions())])
-        ok, detail = True, f"{heard.language} {heard.confidence:.2f}: {heard.text or '(nothing heard)'}"
+        (transcript,), first_s, total_s = _timed(lambda: [engine.recognize(sound, RecognitionOptions())])
+        ok, detail = (
+            True,
+            f"{transcript.language} {transcript.confidence:.2f}: {transcript.text or '(nothing heard)'}",
+        )
     elif entry.kind == "translator":
         job = TranslationJob("今日は良い天気です。", "ja", "en")
         deltas, first_s, total_s = _timed(lambda: engine.translate(job))

@@ -8,8 +8,8 @@ DNSMOS P.835 (ICASSP 2022) and the same authors' DNSMOS (ICASSP 2021): 16 kHz, w
 sounds repeated to fill one, quadratic calibration.
 
 The other network maps a recording to a direction, alike for recordings of one speaker: L. Wan, Q. Wang, A. Papir,
-I. Lopez Moreno, Generalized end-to-end loss for speaker verification (ICASSP 2018): three LSTM layers of 256 over 40
-mel bands, a linear layer, and unit length; windows of 1.6 s. Mel spectrograms are as librosa computes them.
+I. Lopez Moreno, Generalized end-to-end loss for speaker verification (ICASSP 2018): three LSTM layers of 256 over
+40 mel bands, a linear layer, and unit length; windows of 1.6 s. Mel spectrograms are as librosa computes them.
 """
 
 from __future__ import annotations
@@ -103,8 +103,8 @@ def embed_speaker(samples: Floats) -> Floats:
     starts = np.arange(0, max(1, frames - _WINDOW + _STEP + 1), _STEP)
     if len(starts) > 1 and (len(samples) - starts[-1] * _HOP) / (_WINDOW * _HOP) < _LEAST_COVER:
         starts = starts[:-1]
-    missing = (int(starts[-1]) + _WINDOW) * _HOP - len(samples)
-    padded = np.pad(samples, (0, max(0, missing)))
+    shortfall = (int(starts[-1]) + _WINDOW) * _HOP - len(samples)
+    padded = np.pad(samples, (0, max(0, shortfall)))
     mel = mel_power(padded, _BANDS, _FRAME, _HOP).astype(np.float32)
     state = mel[starts[:, np.newaxis] + np.arange(_WINDOW)]
     for layer in layers:
@@ -117,12 +117,12 @@ def embed_speaker(samples: Floats) -> Floats:
 
 def _lstm(values: Floats, layer: _Layer) -> Floats:
     """The outputs of a layer, shape (windows, frames, 256), from its inputs, shape (windows, frames, inputs)."""
-    given = values @ layer.inputs.T + layer.bias
+    weighted = values @ layer.inputs.T + layer.bias
     out = np.empty((*values.shape[:2], _SIZE), dtype=np.float32)
     cell: Floats = np.zeros((len(values), _SIZE), dtype=np.float32)
     hidden = cell
     for frame in range(values.shape[1]):
-        gates = given[:, frame] + hidden @ layer.state.T
+        gates = weighted[:, frame] + hidden @ layer.state.T
         new = np.tanh(gates[:, 2 * _SIZE : 3 * _SIZE])
         enter, keep, leave = (
             0.5 + 0.5 * np.tanh(0.5 * gates[:, gate * _SIZE : (gate + 1) * _SIZE]) for gate in (0, 1, 3)
@@ -236,11 +236,11 @@ def _sessions() -> tuple[Any, Any]:
     options = runtime.SessionOptions()
     options.intra_op_num_threads = 1
     options.log_severity_level = 3
-    one, other = (
+    p835, p808 = (
         runtime.InferenceSession(str(paths[file.name]), options, providers=["CPUExecutionProvider"])
         for file in DNSMOS.files
     )
-    return one, other
+    return p835, p808
 
 
 def _mel(window: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -41,8 +41,8 @@ from speechlab.metrics._statistics.differences import (
     judge,
     value_text,
 )
-from speechlab.metrics._statistics.randomization import holm
 from speechlab.metrics._statistics.sequential import sequential_test
+from speechlab.metrics._statistics.significance import holm
 from speechlab.metrics._systems.attribution import Attribution, attribute
 from speechlab.metrics._systems.ranking import Ranking, rank
 from speechlab.metrics._timed.stability import partial_stability

@@ -48,21 +48,20 @@ def as_pairs(
             message = "the table already has hypotheses; leave hypotheses out, or give two lists"
             raise InvalidRequestError(message, parameter="hypotheses")
         require_columns(references, reference, hypothesis, hint="Name the right one, as in reference='text'")
-        said = as_texts(references[reference].tolist(), reference, remedy)
-        return said, as_texts(references[hypothesis].tolist(), hypothesis, remedy), references
+        reference_texts = as_texts(references[reference].tolist(), reference, remedy)
+        return reference_texts, as_texts(references[hypothesis].tolist(), hypothesis, remedy), references
     if isinstance(references, str) != isinstance(hypotheses, str):
         message = "references and hypotheses must both be one text, or both be lists of texts"
         raise InvalidRequestError(message, parameter="hypotheses")
     index = getattr(references, "index", None)
     check_index(hypotheses, index, "hypotheses")
-    said = as_texts(references, "references", remedy)
-    heard = as_texts(hypotheses, "hypotheses", remedy)
-    if len(said) != len(heard):
-        message = (
-            f"there are {len(said)} references and {len(heard)} hypotheses; give one hypothesis for each"
-        )
+    reference_texts = as_texts(references, "references", remedy)
+    hypothesis_texts = as_texts(hypotheses, "hypotheses", remedy)
+    if len(reference_texts) != len(hypothesis_texts):
+        counts = f"{len(reference_texts)} references and {len(hypothesis_texts)} hypotheses"
+        message = f"there are {counts}; give one hypothesis for each"
         raise InvalidRequestError(message, parameter="hypotheses")
-    return said, heard, None if callable(index) else index
+    return reference_texts, hypothesis_texts, None if callable(index) else index
 
 
 def as_cells(references: Any, hypotheses: object, reference: str, hypothesis: str) -> Any:
@@ -85,14 +84,14 @@ def as_cells(references: Any, hypotheses: object, reference: str, hypothesis: st
         sides.append(list(values))
     index = getattr(references, "index", None)
     check_index(hypotheses, index, "hypotheses")
-    said, heard = sides
-    if len(said) != len(heard):
+    first, second = sides
+    if len(first) != len(second):
         message = (
-            f"there are {len(said)} references and {len(heard)} hypotheses; give one hypothesis for each"
+            f"there are {len(first)} references and {len(second)} hypotheses; give one hypothesis for each"
         )
         raise InvalidRequestError(message, parameter="hypotheses")
     rows = None if callable(index) else index
-    return pd.DataFrame({reference: _cells(said, rows), hypothesis: _cells(heard, rows)})
+    return pd.DataFrame({reference: _cells(first, rows), hypothesis: _cells(second, rows)})
 
 
 def _cells(values: list[Any], index: Any) -> Any:
@@ -106,11 +105,11 @@ def _cells(values: list[Any], index: Any) -> Any:
 
 def check_index(values: object, index: Any, argument: str) -> None:
     """Refuse a Series whose index differs from that of its partner."""
-    own = getattr(values, "index", None)
-    if own is None or index is None or callable(own) or callable(index):
+    own_index = getattr(values, "index", None)
+    if own_index is None or index is None or callable(own_index) or callable(index):
         return
-    if len(own) == len(index) > 0 and not own.equals(index):
-        first, second = own[:1].tolist()[0], index[:1].tolist()[0]
+    if len(own_index) == len(index) > 0 and not own_index.equals(index):
+        first, second = own_index[:1].tolist()[0], index[:1].tolist()[0]
         message = (
             f"the index of the Series {argument} differs from that of the values beside it (it begins with "
             f"{first!r:.40}, not {second!r:.40}), so pairing by position would be a guess; put both into one "

@@ -20,15 +20,15 @@ _WORDS = {"norm": "normaliser", "lang": "language"}
 
 def parts(signature: str) -> dict[str, str]:
     """The parts of a signature by their keys."""
-    found = dict(part.split(":", 1) for part in signature.split("|") if ":" in part)
-    absent = [key for key in _NEEDED if not found.get(key)]
+    fields = dict(field.split(":", 1) for field in signature.split("|") if ":" in field)
+    absent = [key for key in _NEEDED if not fields.get(key)]
     if absent:
         message = (
             f"the signature {signature!r:.80} does not say {', '.join(map(repr, absent))}, as in "
             "'unit:word|lang:en|norm:none|counts:levenshtein'; score the texts again"
         )
         raise InvalidRequestError(message, parameter="signature")
-    return found
+    return fields
 
 
 def joined(signatures: Iterable[str], what: str = "these rows") -> str:
@@ -39,17 +39,17 @@ def joined(signatures: Iterable[str], what: str = "these rows") -> str:
     by_language: dict[str, str] = {}
     for signature in unique:
         language = parts(signature).get("lang", "")
-        other = by_language.setdefault(language, signature)
-        if other != signature:
+        first = by_language.setdefault(language, signature)
+        if first != signature:
             message = (
-                f"{what} were scored in different ways: {differing(other, signature)}; score them alike, or keep "
+                f"{what} were scored in different ways: {differing(first, signature)}; score them alike, or keep "
                 "them apart, as in by=['signature']"
             )
             raise InvalidRequestError(message, parameter="signature")
     each = [parts(signature) for signature in unique]
-    keys = dict.fromkeys(key for part in each for key in part)
-    values = {key: dict.fromkeys(part[key] for part in each if key in part) for key in keys}
-    return "|".join(f"{key}:{'+'.join(found)}" for key, found in values.items())
+    keys = dict.fromkeys(key for fields in each for key in fields)
+    values = {key: dict.fromkeys(fields[key] for fields in each if key in fields) for key in keys}
+    return "|".join(f"{key}:{'+'.join(texts)}" for key, texts in values.items())
 
 
 def joined_of(frame: pd.DataFrame, what: str = "these rows") -> str:
@@ -59,9 +59,9 @@ def joined_of(frame: pd.DataFrame, what: str = "these rows") -> str:
 
 def differing(one: str, other: str) -> str:
     """The differences between two signatures."""
-    here, there = parts(one), parts(other)
+    first_parts, second_parts = parts(one), parts(other)
     return ", ".join(
-        f"{_WORDS.get(key, key)} {here.get(key, 'none')} and {there.get(key, 'none')}"
-        for key in dict.fromkeys([*here, *there])
-        if here.get(key) != there.get(key)
+        f"{_WORDS.get(key, key)} {first_parts.get(key, 'none')} and {second_parts.get(key, 'none')}"
+        for key in dict.fromkeys([*first_parts, *second_parts])
+        if first_parts.get(key) != second_parts.get(key)
     )

@@ -21,8 +21,13 @@ from speechlab.metrics import (
     score,
     summarize,
 )
-from speechlab.metrics._statistics.mapsswe import errors_by_place, mapsswe, segment_differences, segments
-from speechlab.metrics._statistics.randomization import sign_flip
+from speechlab.metrics._statistics.significance import (
+    errors_by_place,
+    mapsswe,
+    segment_differences,
+    segments,
+    sign_flip,
+)
 from support import adversarial, nist
 
 

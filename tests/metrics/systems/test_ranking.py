@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics import holm
 from speechlab.metrics import rank as rank_by
-from speechlab.metrics._statistics.randomization import sign_flip
+from speechlab.metrics._statistics.significance import sign_flip
 from speechlab.metrics._systems.ranking import letters, utterances_needed
 
 

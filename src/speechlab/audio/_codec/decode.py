@@ -12,8 +12,14 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from speechlab._require import later
-from speechlab.audio._codec.containers import check_ogg, flac_total_frames, mended_wav, wav_chunks, whole_mp3
-from speechlab.audio._codec.sniff import sniff
+from speechlab.audio._codec.containers import (
+    check_ogg,
+    flac_total_frames,
+    mended_wav,
+    sniff,
+    wav_chunks,
+    whole_mp3,
+)
 from speechlab.audio._samples import MAX_CHANNELS, MAX_RATE_HZ, MIN_RATE_HZ, Samples, as_samples
 from speechlab.contract import AudioFormat
 from speechlab.errors import AudioDecodeError, AudioError, AudioLimitError

@@ -331,13 +331,13 @@ def _perform(
 
 def _prices(given: list[str] | None) -> dict[str, float] | None:
     prices = {}
-    for one in given or ():
-        name, _, amount = one.partition("=")
+    for text in given or ():
+        name, _, amount = text.partition("=")
         number, _, for_many = amount.partition("/")
         try:
             prices[name] = float(number) / (float(for_many) if for_many else 1)
         except (ValueError, ZeroDivisionError):
-            message = f"--price {one} is not a price; give, for example, --price characters=15/1000000"
+            message = f"--price {text} is not a price; give, for example, --price characters=15/1000000"
             raise InvalidRequestError(message, parameter="price") from None
     return prices or None
 

@@ -115,13 +115,13 @@ def conform(
                 text_limit=text_limit,
                 timeout_s=timeout,
             )
-            found = _run(options, selected)
+            results = _run(options, selected)
         if report is not None:
-            write_report(found, report, strict=strict)
+            write_report(results, report, strict=strict)
     except (ValueError, OSError, APIConnectionError, ReplayMiss, ServiceStartError) as error:
         raise ConfigurationError(str(error)) from error
-    _show(found, report)
-    raise typer.Exit(0 if found.passed(strict=strict) else 1)
+    _show(results, report)
+    raise typer.Exit(0 if results.passed(strict=strict) else 1)
 
 
 @contextmanager
@@ -211,7 +211,7 @@ def _evidence(outcome: CheckOutcome) -> None:
 
 def _indented(text: str, style: str = "") -> None:
     # As plain text: a service's reply must not be read as markup, nor move the cursor.
-    shown = "".join(
+    printable = "".join(
         letter if letter.isprintable() or letter == "\n" else "\N{REPLACEMENT CHARACTER}" for letter in text
     )
-    console.print(Padding(Text(shown, style=style), (0, 0, 0, 2)))
+    console.print(Padding(Text(printable, style=style), (0, 0, 0, 2)))

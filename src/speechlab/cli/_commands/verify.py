@@ -30,13 +30,13 @@ def verify(
     from speechlab.evaluate import verify as verified
 
     try:
-        found = verified(path, store=store)
+        verdict = verified(path, store=store)
     except StoreError as error:  # 1 would say that a number differs
         raise InvalidRequestError(str(error), parameter="path") from error
-    say(str(found))
-    if len(found.unequal) > 1:
+    say(str(verdict))
+    if len(verdict.unequal) > 1:
         table = plain_table("", "place", "stands", "follows")
-        for row in found.unequal.head(_LISTED).itertuples(index=False):
+        for row in verdict.unequal.head(_LISTED).itertuples(index=False):
             table.add_row(*(f"{cell:.80}" for cell in row))
         console.print(table)
-    return 0 if found else 1
+    return 0 if verdict else 1

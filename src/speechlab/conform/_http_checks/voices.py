@@ -62,9 +62,9 @@ def _values(t: Target) -> None:
     for voice, evidence in _listed(t):
         t.insist(isinstance(voice, dict), "each voice is an object", evidence)
         t.require(voice.get("gender") in genders, "gender is Male, Female or Neutral", evidence)
-        found = voice.get("formats")
-        if t.require(isinstance(found, list), "formats is an array", evidence):
-            t.require(len(formats_of(voice)) == len(found), "formats are strings", evidence)
+        listed_ids = voice.get("formats")
+        if t.require(isinstance(listed_ids, list), "formats is an array", evidence):
+            t.require(len(formats_of(voice)) == len(listed_ids), "formats are strings", evidence)
             t.require(set(formats_of(voice)) <= formats, "formats are mp3, wav, ogg, pcm, flac", evidence)
         rates = voice.get("sample_rates")
         if rates is not None and t.require(isinstance(rates, list), "sample_rates is an array", evidence):

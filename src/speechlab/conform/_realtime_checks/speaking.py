@@ -128,16 +128,16 @@ def _done(t: Target) -> None:
 )
 def _usage(t: Target) -> None:
     for session, attempt, _ in _every(t):
-        found = attempt.one("tts.usage")
-        usage = found.get("usage")
+        events = attempt.one("tts.usage")
+        usage = events.get("usage")
         t.insist(isinstance(usage, dict), "usage is an object", attempt)
         assert isinstance(usage, dict)
         t.require(
-            found.get("session_id") == session.created.get("id"), "session_id is the session's", attempt
+            events.get("session_id") == session.created.get("id"), "session_id is the session's", attempt
         )
-        t.require(isinstance(found.get("model"), str), "model is a string", attempt)
+        t.require(isinstance(events.get("model"), str), "model is a string", attempt)
         client_id = None if attempt.id is ... else attempt.id
-        t.require(found.get("client_id") == client_id, f"client_id is {client_id}", attempt)
+        t.require(events.get("client_id") == client_id, f"client_id is {client_id}", attempt)
         total = sum(map(len, attempt.frames))
         for name, value in (
             ("input_chars", len(attempt.text)),

@@ -251,8 +251,8 @@ class RealtimeProtocol:
         attempt = self._attempt
         if self._closed or attempt is None or not attempt.reached:
             return []
-        done = audio_done(attempt.request_id, attempt.client_id, attempt.audio_bytes, attempt.chunks)
-        return [done, *self._settle(attempt, UsageStatus.COMPLETED), *self._ended_if_asked()]
+        finished = audio_done(attempt.request_id, attempt.client_id, attempt.audio_bytes, attempt.chunks)
+        return [finished, *self._settle(attempt, UsageStatus.COMPLETED), *self._ended_if_asked()]
 
     def failed(self, message: str) -> list[SessionAction]:
         """The backend failed after it had accepted the text."""

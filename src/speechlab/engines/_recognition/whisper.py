@@ -152,26 +152,28 @@ class WhisperEngine:
             [samples[round(span.start * SAMPLE_RATE) : round(span.end * SAMPLE_RATE)] for span in spans]
         )
         try:
-            found, language, certainty = self._decode(shortened, options)
-            said = "".join(segment.text for segment in found).strip()
+            result, language, certainty = self._decode(shortened, options)
+            transcript = "".join(segment.text for segment in result).strip()
             spoken_s = sum(span.end - span.start for span in speech)
             unsure = options.language is None and certainty < _SURE
-            is_doubtful = repeats_itself(said) or len(said) < spoken_s * _SLOWEST[language == "en"]
+            is_doubtful = (
+                repeats_itself(transcript) or len(transcript) < spoken_s * _SLOWEST[language == "en"]
+            )
             if unsure or is_doubtful:
                 second = self._decode_pieces(shortened, options)
                 second_text = "".join(segment.text for segment in second[0]) if second else ""
-                if second and (is_doubtful or weight(second_text) > _MOST * weight(said)):
-                    found, language, certainty = second
+                if second and (is_doubtful or weight(second_text) > _MOST * weight(transcript)):
+                    result, language, certainty = second
         except (RuntimeError, ValueError) as error:
             raise EngineError(f"Whisper failed on {duration:.1f} s of audio: {error}") from error
-        text = self._script("".join(segment.text for segment in found).strip(), language)
+        text = self._script("".join(segment.text for segment in result).strip(), language)
         if not text:
             return Recognition("", language, 0.0)
         segments: tuple[RecognitionSegment, ...] = ()
         if segmenting:
-            segments = self._segments(found, language, Timeline(spans), speech, options, duration)
+            segments = self._segments(result, language, Timeline(spans), speech, options, duration)
             text = "".join(_glue(language, segment.text) for segment in segments).strip()
-        return Recognition(text, language, confidence_of(found) * certainty, segments)
+        return Recognition(text, language, confidence_of(result) * certainty, segments)
 
     def _decode(
         self, sound: NDArray[np.float32], options: RecognitionOptions

@@ -84,14 +84,22 @@ class Alignment:
     @property
     def reference(self) -> Tokens:
         """Tokens of the reference."""
-        said = self._said
-        return tuple(said.split()) if self._uncut and isinstance(said, str) else said
+        reference_side = self._said
+        return (
+            tuple(reference_side.split())
+            if self._uncut and isinstance(reference_side, str)
+            else reference_side
+        )
 
     @property
     def hypothesis(self) -> Tokens:
         """Tokens of the hypothesis."""
-        heard = self._heard
-        return tuple(heard.split()) if self._uncut and isinstance(heard, str) else heard
+        hypothesis_side = self._heard
+        return (
+            tuple(hypothesis_side.split())
+            if self._uncut and isinstance(hypothesis_side, str)
+            else hypothesis_side
+        )
 
     @property
     def blocks(self) -> _Blocks:
@@ -158,8 +166,8 @@ class Alignment:
         reference, hypothesis = self.reference, self.hypothesis
         runs: list[tuple[Operation, str, str]] = []
         for operation, i0, i1, j0, j1 in self.blocks:
-            said, heard = reference[i0:i1], hypothesis[j0:j1]
-            runs.append((operation, join(said), join(heard)))
+            deleted, inserted = reference[i0:i1], hypothesis[j0:j1]
+            runs.append((operation, join(deleted), join(inserted)))
         return runs
 
     def __eq__(self, other: object) -> bool:

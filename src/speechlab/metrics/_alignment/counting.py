@@ -42,16 +42,16 @@ def errors_and_lengths(
         distances = [distance(a, b, score_hint=size // 5 if size >= _LONG else None) for a, b, size in pairs]
         return np.array(distances, dtype=np.int64), sizes
     errors, lengths = [], []
-    for one, other in zip(said, heard, strict=True):
-        reference = one.split()
+    for first, second in zip(said, heard, strict=True):
+        reference = first.split()
         length = len(reference)
         lengths.append(length)
-        if one == other:
+        if first == second:
             errors.append(0)
         elif length < _LONG:
-            errors.append(distance(reference, other.split()))
+            errors.append(distance(reference, second.split()))
         else:
-            errors.append(distance(reference, other.split(), score_hint=length // 5))
+            errors.append(distance(reference, second.split(), score_hint=length // 5))
     return np.array(errors, dtype=np.int64), np.array(lengths, dtype=np.int64)
 
 
@@ -63,16 +63,16 @@ def edits_and_counts(
     all_edits: list[Editops | None] = []
     columns: tuple[list[int], list[int], list[int], list[int]] = ([], [], [], [])
     keep, add_said, add_heard, add_errors, add_substitutions = all_edits.append, *(c.append for c in columns)
-    for one, other in zip(said, heard, strict=True):
-        reference = cut(one)
+    for first, second in zip(said, heard, strict=True):
+        reference = cut(first)
         add_said(len(reference))
-        if one == other:
+        if first == second:
             keep(None)
             add_heard(len(reference))
             add_errors(0)
             add_substitutions(0)
             continue
-        hypothesis = cut(other)
+        hypothesis = cut(second)
         edits = editops(reference, hypothesis)
         keep(edits)
         add_heard(len(hypothesis))

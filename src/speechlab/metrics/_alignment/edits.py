@@ -33,12 +33,14 @@ def edit_table(pairs: Pairs, labels: Sequence[Any] | None = None, *, equal: bool
     import pandas as pd
 
     rows: list[tuple[Any, ...]] = []
-    for utterance, (said, heard, alignment) in enumerate(zip(*pairs.texts, pairs.alignments, strict=True)):
+    for utterance, (reference, hypothesis, alignment) in enumerate(
+        zip(*pairs.texts, pairs.alignments, strict=True)
+    ):
         if alignment.reference == alignment.hypothesis and not equal:
             continue
         reference_places, hypothesis_places = (
-            places(said, pairs.preparation),
-            places(heard, pairs.preparation),
+            places(reference, pairs.preparation),
+            places(hypothesis, pairs.preparation),
         )
         if pairs.preparation.merge_compounds:
             hypothesis_places = []  # merged words have no place

@@ -57,8 +57,8 @@ def with_variants(
 def merged(said: list[str], heard: list[str]) -> list[str]:
     """The hypotheses with the compounds of their references: "whitepaper" for "white paper", and the reverse."""
     return [
-        other if one == other else " ".join(_merged(one.split(), other.split()))
-        for one, other in zip(said, heard, strict=True)
+        second if first == second else " ".join(_merged(first.split(), second.split()))
+        for first, second in zip(said, heard, strict=True)
     ]
 
 
@@ -94,8 +94,8 @@ def _spelled(one: list[str], other: list[str]) -> list[str]:
     for i, word in enumerate(one, 1):
         row = [i]
         above = costs[-1]
-        for j, heard in enumerate(other, 1):
-            cost = min(above[j - 1] + (word != heard), above[j] + 1, row[j - 1] + 1)
+        for j, token in enumerate(other, 1):
+            cost = min(above[j - 1] + (word != token), above[j] + 1, row[j - 1] + 1)
             step = steps.get((i, j))
             if step:
                 cost = min(cost, costs[i - step[0]][j - step[1]] if step[0] > 1 else above[j - step[1]])
@@ -122,11 +122,11 @@ def _spelled(one: list[str], other: list[str]) -> list[str]:
 def _compounds(parts: list[str], wholes: list[str]) -> Iterator[tuple[int, int, int]]:
     """Ends of adjacent words and of the one word that they are together, and how many they are."""
     places: dict[str, list[int]] = {}
-    for place, whole in enumerate(wholes, 1):
-        places.setdefault(whole, []).append(place)
+    for place, compound in enumerate(wholes, 1):
+        places.setdefault(compound, []).append(place)
     longest = max(map(len, wholes), default=0)
-    for start, part in enumerate(parts):
-        joined = part
+    for start, word in enumerate(parts):
+        joined = word
         for end in range(start + 1, len(parts)):
             joined += parts[end]
             if len(joined) > longest:

@@ -77,8 +77,8 @@ class Pairs:
         separator, language, uncut = preparation.separator, preparation.language, bool(preparation.separator)
         return tuple(
             [
-                Alignment(one, other, separator, language, "levenshtein", edits, uncut)
-                for one, other, edits in zip(self._said, self._heard, self._found[0], strict=True)
+                Alignment(reference, hypothesis, separator, language, "levenshtein", edits, uncut)
+                for reference, hypothesis, edits in zip(self._said, self._heard, self._found[0], strict=True)
             ]
         )
 

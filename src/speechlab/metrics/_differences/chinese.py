@@ -46,12 +46,12 @@ def compare_chinese(reference: str, hypothesis: str, one: str, other: str) -> Te
     swapped = other < one
     first, second = (other, one) if swapped else (one, other)
     forms = [pair for pair in _FORMS if pair.sign is None or pair.sign.search(reference + hypothesis)]
-    parts = (
+    spans = (
         (kind, swapped_sides(span) if swapped else span)
         for run in differing_runs(first, second)
         for kind, span in _classes(first, second, run, forms)
     )
-    differences, tolerant = with_notation(one, other, parts)
+    differences, tolerant = with_notation(one, other, spans)
     return TextComparison(one, other, tolerant, differences, Levenshtein.distance(one, tolerant))
 
 
@@ -102,12 +102,15 @@ def _classes(
     else:
         readings = _ways(one, other, run)
         kinds = [
-            _judged((said[step : step + 1], heard[step : step + 1]) for said, heard in readings)
+            _judged(
+                (reference[step : step + 1], hypothesis[step : step + 1])
+                for reference, hypothesis in readings
+            )
             for step in range(i1 - i0)
         ]
         start = 0
-        for kind, alike in groupby(kinds):
-            end = start + len(list(alike))
+        for kind, same_kind in groupby(kinds):
+            end = start + len(list(same_kind))
             yield kind, (i0 + start, i0 + end, j0 + start, j0 + end)
             start = end
 
@@ -149,9 +152,9 @@ def _ways(one: str, other: str, run: Span) -> list[tuple[tuple[str, ...], tuple[
 
 def _judged(ways: Iterable[tuple[tuple[str, ...], tuple[str, ...]]]) -> DifferenceClass:
     ways = list(ways)
-    if any(said == heard for said, heard in ways):
+    if any(reference == hypothesis for reference, hypothesis in ways):
         return "homophone"
-    if any(_toneless(said) == _toneless(heard) for said, heard in ways):
+    if any(_toneless(reference) == _toneless(hypothesis) for reference, hypothesis in ways):
         return "tone"
     return "recognition"
 

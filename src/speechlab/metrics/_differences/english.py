@@ -48,9 +48,9 @@ _UNITS = _read("behind a figure")
 _TENS = ("", "x", "xx", "xxx", "xl", "l")
 _ONES = ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix")
 _ROMAN = {
-    tens + ones: (str(value), f"{value}th", f"the{value}th")
-    for value, (tens, ones) in enumerate(product(_TENS, _ONES))
-    if len(tens + ones) > 1 and tens + ones != "xl"  # a size
+    tens + digits: (str(value), f"{value}th", f"the{value}th")
+    for value, (tens, digits) in enumerate(product(_TENS, _ONES))
+    if len(tens + digits) > 1 and tens + digits != "xl"  # a size
 }
 _WORDS = _read("anywhere") | _ROMAN
 SILENT = frozenset({"~", "/", "″"})
@@ -146,23 +146,25 @@ def compare_english(reference: str, hypothesis: str, one: str, other: str) -> Te
         return TextComparison(reference, hypothesis, hypothesis, (), 0)
     # In a fixed order, because classes must not depend on which side is the reference.
     swapped = hypothesis < reference
-    said, recognised = Said(reference), Said(hypothesis)
-    sides = (recognised.words, said.words) if swapped else (said.words, recognised.words)
-    found = _differences(*sides)
-    if not (said.plain and recognised.plain):
-        found = _with_forms(found, said, recognised, swapped)
+    reference_words, recognised = Said(reference), Said(hypothesis)
+    sides = (
+        (recognised.words, reference_words.words) if swapped else (reference_words.words, recognised.words)
+    )
+    pieces = _differences(*sides)
+    if not (reference_words.plain and recognised.plain):
+        pieces = _with_forms(pieces, reference_words, recognised, swapped)
     contracted = bool(_APOSTROPHES & set(reference + hypothesis))
-    parts: list[tuple[DifferenceClass, Span]] = []
-    for kind, here, there in found:
+    classified: list[tuple[DifferenceClass, Span]] = []
+    for kind, reference_span, hypothesis_span in pieces:
         if one == other and kind != "filler":
             continue
-        at, to = (there, here) if swapped else (here, there)
-        span = *said.place(*at), *recognised.place(*to)
+        at, to = (hypothesis_span, reference_span) if swapped else (reference_span, hypothesis_span)
+        span = *reference_words.place(*at), *recognised.place(*to)
         sounds_alike = (
             kind == "recognition" and contracted and _contractions_sound_alike(reference, hypothesis, span)
         )
-        parts.append(("homophone" if sounds_alike else kind, span))
-    differences, tolerant = with_notation(reference, hypothesis, parts, " ")
+        classified.append(("homophone" if sounds_alike else kind, span))
+    differences, tolerant = with_notation(reference, hypothesis, classified, " ")
     errors = _errors(differences, one, other, tolerant)
     return TextComparison(reference, hypothesis, tolerant, differences, errors)
 
@@ -186,8 +188,8 @@ def _sound_alike(old: str, new: str) -> bool:
     """Whether contractions sound alike, whose words are two (they're/there)."""
     if not _APOSTROPHES & set(old + new) or any(map(str.isdecimal, old + new)):
         return False
-    one, other = (tuple(_CONTRACTED.findall(text.lower())) for text in (old, new))
-    return not sounds_of(one).isdisjoint(sounds_of(other))
+    old_contractions, new_contractions = (tuple(_CONTRACTED.findall(text.lower())) for text in (old, new))
+    return not sounds_of(old_contractions).isdisjoint(sounds_of(new_contractions))
 
 
 def _with_forms(found: Iterable[_Part], said: Said, recognised: Said, swapped: bool) -> Iterator[_Part]:
@@ -196,8 +198,8 @@ def _with_forms(found: Iterable[_Part], said: Said, recognised: Said, swapped: b
     i = j = 0
     lengths = [(len(side.words), len(side.words)) for side in sides]
     last: _Part = ("notation", lengths[0], lengths[1])
-    for part in [*found, last]:
-        _, (i0, i1), (j0, j1) = part
+    for difference in [*found, last]:
+        _, (i0, i1), (j0, j1) = difference
         begun: int | None = None
         for step in range(i0 - i + 1):
             other_form = step < i0 - i and _normal(sides[0].written(i + step)) != _normal(
@@ -209,7 +211,7 @@ def _with_forms(found: Iterable[_Part], said: Said, recognised: Said, swapped: b
                 yield "notation", (i + begun, i + step), (j + begun, j + step)
                 begun = None
         if i1 > i0 or j1 > j0:
-            yield part
+            yield difference
         i, j = i1, j1
 
 

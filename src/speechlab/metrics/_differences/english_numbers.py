@@ -129,18 +129,18 @@ class _NumberReader:
             start = self._at
             if begun and self._peek() == "and":
                 self._at += 1
-            part, kind = self._part()
-            if part is None or (begun and part >= limit):
+            value, kind = self._part()
+            if value is None or (begun and value >= limit):
                 self._at = start
                 break
             if kind == "fraction" and not begun:
-                return f"{part.numerator}/{part.denominator}"
-            total, begun = total + part, True
+                return f"{value.numerator}/{value.denominator}"
+            total, begun = total + value, True
             if kind == "ordinal":
                 return f"{_plain(total)}th"
             if kind != "large":
                 break
-            limit = _lowest(part)
+            limit = _lowest(value)
         if not begun:
             return self._take()
         return _plain(total)
@@ -156,8 +156,8 @@ class _NumberReader:
         if self._peek() == "hundred":
             self._take()
             value *= 100
-            rest, kind = self._behind_hundred()
-            value += rest
+            remainder, kind = self._behind_hundred()
+            value += remainder
             if kind == "ordinal":
                 return value, kind
         elif self._peek() in {"hundredth", "thousandth", "millionth"}:
@@ -166,10 +166,10 @@ class _NumberReader:
             value, kind = value * _LARGE[self._take()], "large"
         start = self._at
         if self._peek() == "and" and self._peek(1) in {"a", "an", "one", "three", "1", "3"}:
-            numerator, part = self._peek(1), self._peek(2)
-            if part in _PARTS and (kind != "large" or part in {"half", "quarter"}):
+            numerator, denominator = self._peek(1), self._peek(2)
+            if denominator in _PARTS and (kind != "large" or denominator in {"half", "quarter"}):
                 self._at = start + 3
-                value += Fraction({"three": 3, "3": 3}.get(numerator, 1), _PARTS[part])
+                value += Fraction({"three": 3, "3": 3}.get(numerator, 1), _PARTS[denominator])
                 while self._peek() in _LARGE:
                     value, kind = value * _LARGE[self._take()], "large"
         return value, kind
@@ -181,9 +181,9 @@ class _NumberReader:
             self._at += 1
         elif self._peek() in _DIGITS and self._peek(1) in _DIGITS:
             return Fraction(0), ""
-        rest = self._small()
-        if rest is not None and rest[0] < 100 and rest[1] != "fraction":
-            return rest
+        remainder = self._small()
+        if remainder is not None and remainder[0] < 100 and remainder[1] != "fraction":
+            return remainder
         self._at = start
         return Fraction(0), "large"
 
@@ -211,8 +211,8 @@ class _NumberReader:
         elif word in VALUES:
             self._take()
             value = VALUES[word]
-            if part := self._fraction(Fraction(value)):
-                return part
+            if fraction := self._fraction(Fraction(value)):
+                return fraction
         if self._peek() == "point":
             decimals = self._decimals()
             if decimals:

@@ -71,10 +71,10 @@ def _half(match: re.Match[str]) -> str:
 
 
 def _mixed(match: re.Match[str]) -> str:
-    whole, part, parts = map(int, match.groups())
-    if parts not in {2, 4, 5, 8}:
+    integer, numerator, denominator = map(int, match.groups())
+    if denominator not in {2, 4, 5, 8}:
         return match[0]
-    return f"{whole + part / parts:g}"
+    return f"{integer + numerator / denominator:g}"
 
 
 def _date(day: int, month: int, year: int) -> Callable[[re.Match[str]], str]:

@@ -73,8 +73,8 @@ _TEN = re.compile("ジュッ|ジッ")
 
 def same_form(old: str, new: str) -> bool:
     """Whether only variants of kanji, forms of one unit, or spellings of sounds from other languages differ."""
-    one, other = _form(old), _form(new)
-    return one == other or any(_longer(a, b) for a, b in ((old, new), (new, old)))
+    old_form, new_form = _form(old), _form(new)
+    return old_form == new_form or any(_longer(a, b) for a, b in ((old, new), (new, old)))
 
 
 @lru_cache(maxsize=8_192)
@@ -152,21 +152,25 @@ def is_another_word(said: Sequence[Morpheme], heard: Sequence[Morpheme]) -> bool
     Katakana are another word if the dictionary has them, and under none of the forms of the other side (以下/イカ).
     Hiragana are if they are a particle or an auxiliary, and the other side is not (薬か/薬化, に本/日本).
     """
-    for words, others in ((said, heard), (heard, said)):
-        if _has_own_particle(words, others):
+    for words, opposite in ((said, heard), (heard, said)):
+        if _has_own_particle(words, opposite):
             return True
-        if not any(_KANJI.search(other.surface) for other in others):
+        if not any(_KANJI.search(word.surface) for word in opposite):
             # イルカ is one word, and いるか two.
-            if len(words) == 1 < len(others) and _is_noun_in_katakana(words[0]):
+            if len(words) == 1 < len(opposite) and _is_noun_in_katakana(words[0]):
                 return True
             continue
-        own_words = [word for word in words if word.surface not in {other.surface for other in others}]
-        their_words = [other for other in others if other.surface not in {word.surface for word in words}]
+        own_words = [
+            word for word in words if word.surface not in {neighbor.surface for neighbor in opposite}
+        ]
+        their_words = [
+            neighbor for neighbor in opposite if neighbor.surface not in {word.surface for word in words}
+        ]
         if own_words and their_words and all(word.part in {"助詞", "助動詞"} for word in own_words):
             return not any(
                 entry.part in {"助詞", "助動詞"}
-                for other in their_words
-                for entry in (other, *dictionary_entries(other.surface))
+                for word in their_words
+                for entry in (word, *dictionary_entries(word.surface))
             )
         if (
             len(own_words) == 1
@@ -179,7 +183,7 @@ def is_another_word(said: Sequence[Morpheme], heard: Sequence[Morpheme]) -> bool
 
 def _has_own_particle(words: Sequence[Morpheme], others: Sequence[Morpheme]) -> bool:
     """Whether a particle stands beside kanji that the other side has, too (に本/日本), or is を (をくれ/遅れ)."""
-    theirs = {other.surface for other in others}
+    theirs = {neighbor.surface for neighbor in others}
     if not _ALL_KANJI.search("".join(theirs)):
         return False
     particles = [word.surface for word in words if word.part == "助詞" and word.surface not in theirs]
@@ -206,8 +210,8 @@ def _has_other_forms(katakana: str, others: Sequence[Morpheme]) -> bool:
     entries = dictionary_entries(katakana)
     forms = {form for entry in entries for form in ({entry.normal} - same | set(entry.groups))}
     theirs: set[str | int] = set()
-    for other in others:
-        for entry in (other, *dictionary_entries(other.surface)):
+    for word in others:
+        for entry in (word, *dictionary_entries(word.surface)):
             theirs |= {entry.normal, *entry.groups}
     return bool(forms) and not forms & theirs
 
@@ -231,11 +235,14 @@ def compare_japanese(reference: str, hypothesis: str, one: str, other: str) -> T
     swapped = other < one
     sides = _Side(reference, one), _Side(hypothesis, other)
     first, second = reversed(sides) if swapped else sides
-    parts = (
-        (_judge(first, second, here, there), (*there, *here) if swapped else (*here, *there))
-        for here, there in _differing_spans(first, second)
+    spans = (
+        (
+            _judge(first, second, reference_span, hypothesis_span),
+            (*hypothesis_span, *reference_span) if swapped else (*reference_span, *hypothesis_span),
+        )
+        for reference_span, hypothesis_span in _differing_spans(first, second)
     )
-    differences, tolerant = with_notation(one, other, parts)
+    differences, tolerant = with_notation(one, other, spans)
     return TextComparison(one, other, tolerant, differences, Levenshtein.distance(one, tolerant))
 
 
@@ -330,21 +337,25 @@ def _judge(one: _Side, other: _Side, here: _Span, there: _Span) -> DifferenceCla
     if same_form(old, new):
         return "notation"
     sounds_alike = _sound_alike(one, other, here, there)
-    said, heard = one.within(*here), other.within(*there)
+    reference_words, hypothesis_words = one.within(*here), other.within(*there)
     # The dictionary reads adjacent digits as one number: 二三 as 23.
     numbers = _DIGITS.search(old) or _DIGITS.search(new)
     differing = [(old[a:b], new[c:d]) for a, b, c, d in differing_runs(old, new)]
-    if not numbers and _one_form(said, heard, old, new):
+    if not numbers and _one_form(reference_words, hypothesis_words, old, new):
         all_kana = all(_KANA_ONLY.fullmatch(a) and _KANA_ONLY.fullmatch(b) for a, b in differing)
         loanwords = _KATAKANA.fullmatch(old) and _KATAKANA.fullmatch(new)
         return "recognition" if all_kana and not sounds_alike and not loanwords else "notation"
     if not sounds_alike:
-        if is_another_reading(said, heard):
+        if is_another_reading(reference_words, hypothesis_words):
             return "notation"
         sounds = _alone(one.usual(*here)), _alone(other.usual(*there))
-        return "homophone" if sound_alike_by_characters(said, heard, sounds) else "recognition"
+        return (
+            "homophone"
+            if sound_alike_by_characters(reference_words, hypothesis_words, sounds)
+            else "recognition"
+        )
     in_kana = all(_KANA_ONLY.fullmatch(a) or _KANA_ONLY.fullmatch(b) for a, b in differing)
-    return "notation" if in_kana and not is_another_word(said, heard) else "homophone"
+    return "notation" if in_kana and not is_another_word(reference_words, hypothesis_words) else "homophone"
 
 
 def _sound_alike(one: _Side, other: _Side, here: _Span, there: _Span) -> bool:

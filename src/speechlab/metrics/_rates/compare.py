@@ -19,8 +19,13 @@ from speechlab.metrics._rates.tables import as_scored
 from speechlab.metrics._signatures import differing, joined
 from speechlab.metrics._statistics.bootstrap import BLOCK, Bootstrap
 from speechlab.metrics._statistics.differences import judge
-from speechlab.metrics._statistics.mapsswe import SegmentTest, errors_by_place, mapsswe, segment_differences
-from speechlab.metrics._statistics.randomization import sign_flip
+from speechlab.metrics._statistics.significance import (
+    SegmentTest,
+    errors_by_place,
+    mapsswe,
+    segment_differences,
+    sign_flip,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +36,7 @@ if TYPE_CHECKING:
     from speechlab.metrics._arguments import Groups
     from speechlab.metrics._rates.tables import Scorable
     from speechlab.metrics._statistics.bootstrap import Interval
-    from speechlab.metrics._statistics.mapsswe import Places
+    from speechlab.metrics._statistics.significance import Places
 
 _ENOUGH_BLOCKS = 20  # with fewer blocks, intervals are rough: see the simulations in the tests
 
@@ -96,31 +101,30 @@ class Comparison:
     @property
     def hints(self) -> list[str]:
         """Cautions for a publication; empty if there are none."""
-        found = []
+        cautions = []
         kind = ("utterance" if self.tested == "utterance" else "block") + "s" * (self.blocks != 1)
         if 2.0 ** (1 - self.blocks) >= 1 - self.level:
-            found.append(
+            cautions.append(
                 f"only {self.blocks} {kind}: so few can show no difference "
                 f"at the level {self.level:g}, however large it is; take more"
             )
         if self.blocks < _ENOUGH_BLOCKS:
-            found.append(
+            cautions.append(
                 f"only {self.blocks} {kind} to draw from: with fewer than {_ENOUGH_BLOCKS}, the interval is rough; "
                 "take more"
             )
         low, high = self.interval
         without_zero = low > 0 or high < 0
         if without_zero != self.significant and not math.isnan(low):
-            shown, verdict = ("leaves zero out", "not ") if without_zero else ("holds zero", "")
-            found.append(
-                f"the interval {shown}, and yet the difference is {verdict}significant: go by p, which is exact; the "
-                "interval only says how large the difference may be"
+            relation, verdict = ("leaves zero out", "not ") if without_zero else ("holds zero", "")
+            cautions.append(
+                f"the interval {relation}, and yet the difference is {verdict}significant: go by p, which is exact; "
+                "the interval only says how large the difference may be"
             )
-        if self.utterances_excluded:
-            count = self.utterances_excluded
-            left_out = f"{count} utterance{' was' if count == 1 else 's were'} left out"
-            found.append(f"{left_out}, because not both systems have a score")
-        return found
+        if count := self.utterances_excluded:
+            were = "utterance was" if count == 1 else "utterances were"
+            cautions.append(f"{count} {were} left out, because not both systems have a score")
+        return cautions
 
     def frame(self) -> pd.DataFrame:
         """The figures as a table of one row, as of :func:`judge`; rates are fractions."""
@@ -199,8 +203,7 @@ def compare(
         seed: The same seed gives the same intervals; p-values need none.
         groups: Column of the tables with blocks, such as ``"speaker"``, or a name for each row of the first one (of
             several systems, all tables then have the same number of rows). The interval draws whole blocks, and the
-            test swaps the systems' errors in whole blocks. The effect of one speaker on one system is then no
-            evidence for other speakers.
+            test swaps the systems' errors in whole blocks.
         **how: Arguments of :func:`score` for tables without scores, such as ``language="en"``.
 
     Returns:
@@ -227,7 +230,7 @@ def compare(
         0  old  new   worse
     """
     bootstrap = Bootstrap(level, draws, seed, groups)
-    named = _names(names)
+    name_pair = _names(names)
     if isinstance(scored_a, Mapping):
         if scored_b is not None:
             message = "scored_a has systems by their names, so nothing is left for scored_b; put all of them into one"
@@ -235,7 +238,7 @@ def compare(
         return _compare_all(scored_a, on, bootstrap, how)
     first = _prepared(as_scored(scored_a, None, how, "scored_a"), on, "scored_a", bootstrap)
     second = _prepared(as_scored(scored_b, None, how, "scored_b"), on, "scored_b", None)  # type: ignore[arg-type]  # None is refused there
-    return _compared(first, second, named, bootstrap)
+    return _compared(first, second, name_pair, bootstrap)
 
 
 def _compare_all(
@@ -298,8 +301,7 @@ def _prepared(
     names = None if on is None else column_names(on, "on")
     if names == []:
         message = (
-            "on=[] names no column; name the columns that identify an utterance, or leave it out to use the "
-            "index"
+            "on=[] names no column; name those that identify an utterance, or leave it out to use the index"
         )
         raise InvalidRequestError(message, parameter="on")
     blocks = None
@@ -328,9 +330,7 @@ def _compared(one: _System, other: _System, names: tuple[str, str], bootstrap: B
     scored_in_both = one.scored[first_rows] & other.scored[second_rows]
     first_rows, second_rows = first_rows[scored_in_both], second_rows[scored_in_both]
     if not len(first_rows):
-        message = (
-            "the two tables have no scored utterance in common; check the index, or name the columns with on="
-        )
+        message = "the tables have no scored utterance in common; check the index, or name columns with on="
         raise InvalidRequestError(message, parameter="on")
     signatures = _check_alike(one, other, first_rows, second_rows)
     units = sorted({*one.texts["unit"][first_rows].tolist(), *other.texts["unit"][second_rows].tolist()})
@@ -366,11 +366,9 @@ def _compared(one: _System, other: _System, names: tuple[str, str], bootstrap: B
 
 def _common(one: pd.Index[Any], other: pd.Index[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Row numbers of the common utterances in both tables."""
-    if one.equals(other):
-        return np.arange(len(one)), np.arange(len(one))
     if one.nlevels != other.nlevels:
         return np.arange(0), np.arange(0)
-    positions = other.get_indexer(one)
+    positions = np.arange(len(one)) if one.equals(other) else other.get_indexer(one)
     rows = np.flatnonzero(positions >= 0)
     return rows, positions[rows]
 
@@ -386,21 +384,15 @@ def _mapsswe(one: _System, other: _System, here: NDArray[np.intp], there: NDArra
 def _check_alike(one: _System, other: _System, here: NDArray[np.intp], there: NDArray[np.intp]) -> list[str]:
     """The signatures; refuses rows that were scored in different ways or have different references."""
     signatures = {*zip(one.texts["signature"][here], other.texts["signature"][there], strict=True)}
-    for a, b in sorted(signatures):
-        if a != b:
-            message = f"the two systems were scored in different ways: {differing(a, b)}; score both alike"
-            raise InvalidRequestError(message, parameter="signature")
+    if unlike := sorted((a, b) for a, b in signatures if a != b):
+        message = f"the two systems were scored in different ways: {differing(*unlike[0])}; score both alike"
+        raise InvalidRequestError(message, parameter="signature")
     differ = np.flatnonzero(one.texts[_TEXTS[0]][here] != other.texts[_TEXTS[0]][there])
     if len(differ):
-        place = differ[0]
-        key, *said = (
-            one.keys[here[place]],
-            one.texts[_TEXTS[0]][here[place]],
-            other.texts[_TEXTS[0]][there[place]],
-        )
+        row, other_row = here[differ[0]], there[differ[0]]
+        two = f"{one.texts[_TEXTS[0]][row]!r} and {other.texts[_TEXTS[0]][other_row]!r}"
         message = (
-            f"utterance {key!r} has two references, {said[0]!r} and {said[1]!r}; compare systems on the same "
-            "utterances"
+            f"utterance {one.keys[row]!r} has two references, {two}; compare systems on the same utterances"
         )
         raise InvalidRequestError(message, parameter="on")
     return [signature for signature, _ in signatures]

@@ -115,17 +115,17 @@ def entity_scores(
         preparation = prepare(auto_unit(code), code, "auto")
         forms = _forms((entity for number, *_ in rows for entity in entities_of[number]), preparation)
         counts += [
-            _counted(entities_of[number], said, heard, preparation, forms, tolerant)
-            for number, said, heard in rows
+            _counted(entities_of[number], reference, hypothesis, preparation, forms, tolerant)
+            for number, reference, hypothesis in rows
         ]
         signatures.append(preparation.signature("levenshtein"))
     within = bootstrap.within(table.iloc[[number for rows in texts.values() for number, *_ in rows]])
     signature = joined(signatures)
-    found = []
+    class_rows = []
     for kind in [*sorted({kind for of_row in counts for kind in of_row if kind != _ALL}), _ALL]:
         of_kind = np.array([of_row.get(kind, [0] * 7) for of_row in counts], dtype=np.int64).reshape(-1, 7)
-        found.append({"class": kind} | _figures(of_kind, within) | {"signature": signature})
-    return pd.DataFrame(found, columns=list(_TYPES)).astype(_TYPES)
+        class_rows.append({"class": kind} | _figures(of_kind, within) | {"signature": signature})
+    return pd.DataFrame(class_rows, columns=list(_TYPES)).astype(_TYPES)
 
 
 def _read(cell: Any, row: int) -> list[tuple[str, str]]:

@@ -328,10 +328,10 @@ def match_error_rate(hits: int, substitutions: int, deletions: int, insertions: 
 
 def word_information_preserved(hits: int, substitutions: int, deletions: int, insertions: int) -> float:
     """WIP from counts."""
-    said, heard = hits + substitutions + deletions, hits + substitutions + insertions
-    if not said:
-        return 0.0 if heard else 1.0
-    return (hits / said) * (hits / heard) if heard else 0.0
+    reference_length, hypothesis_length = hits + substitutions + deletions, hits + substitutions + insertions
+    if not reference_length:
+        return 0.0 if hypothesis_length else 1.0
+    return (hits / reference_length) * (hits / hypothesis_length) if hypothesis_length else 0.0
 
 
 def _shown(rate: float) -> str:
@@ -389,7 +389,7 @@ def error_rate(
     check_counts(counts, merge_compounds=merge_compounds)
     preparation = prepare(unit, language, normalize, variants, merge_compounds=merge_compounds)
     remedy = "leave such pairs out, or use speechlab.metrics.score, which skips missing values"
-    spoken, heard, rows = as_pairs(references, hypotheses, reference, hypothesis, remedy)
+    reference_texts, hypothesis_texts, rows = as_pairs(references, hypotheses, reference, hypothesis, remedy)
     if unit == "word" and language is None and str(normalize) == "auto":
-        warn_if_unspaced(spoken, "use unit='char' and name the language, as in language='ja'")
-    return ErrorRate(spoken, heard, preparation, counts, rows)
+        warn_if_unspaced(reference_texts, "use unit='char' and name the language, as in language='ja'")
+    return ErrorRate(reference_texts, hypothesis_texts, preparation, counts, rows)

@@ -118,7 +118,7 @@ def formatting_rates(
     rows: list[dict[str, Any]] = []
     for code, found_in in texts.items():
         preparation = prepare(auto_unit(code), code, "auto")
-        tallies_of = [_tallies(said, heard, preparation) for _, said, heard in found_in]
+        tallies_of = [_tallies(reference, hypothesis, preparation) for _, reference, hypothesis in found_in]
         within = bootstrap.within(table.iloc[[number for number, *_ in found_in]])
         for kind in KINDS:
             counts = np.array([tallies[kind] for tallies in tallies_of], dtype=np.int64).reshape(-1, 4)
@@ -133,20 +133,26 @@ def formatting_rates(
 def _figures(counts: NDArray[np.int64], bootstrap: Bootstrap) -> dict[str, Any]:
     """All figures of the hits, substitutions, deletions and insertions (columns) of utterances (rows)."""
     hits, substitutions, deletions, insertions = map(int, counts.sum(axis=0))
-    said, heard = hits + substitutions + deletions, hits + substitutions + insertions
+    reference_length, hypothesis_length = hits + substitutions + deletions, hits + substitutions + insertions
     low, high = (
-        bootstrap.ratio(counts[:, 1:].sum(axis=1), counts[:, :3].sum(axis=1)) if said else (None, None)
+        bootstrap.ratio(counts[:, 1:].sum(axis=1), counts[:, :3].sum(axis=1))
+        if reference_length
+        else (None, None)
     )
     return {
-        "in_reference": said,
-        "in_hypothesis": heard,
+        "in_reference": reference_length,
+        "in_hypothesis": hypothesis_length,
         **dict(zip(COUNTS, (hits, substitutions, deletions, insertions), strict=True)),
-        "error_rate": (substitutions + deletions + insertions) / said if said else None,
+        "error_rate": (substitutions + deletions + insertions) / reference_length
+        if reference_length
+        else None,
         "error_rate_low": low,
         "error_rate_high": high,
-        "precision": hits / heard if heard else None,
-        "recall": hits / said if said else None,
-        "f1": 2 * hits / (said + heard) if said + heard else None,
+        "precision": hits / hypothesis_length if hypothesis_length else None,
+        "recall": hits / reference_length if reference_length else None,
+        "f1": 2 * hits / (reference_length + hypothesis_length)
+        if reference_length + hypothesis_length
+        else None,
     }
 
 
@@ -166,11 +172,11 @@ def _tallies(reference: str, hypothesis: str, way: Preparation) -> dict[str, _Ta
                 shared.append((reference_place[0], hypothesis_place[0]))
     tallies = {"punctuation": _punctuation((reference, hypothesis), shared, way.language)}
     for kind, find in (("capitals", _capitals), ("digits", _digits)):
-        said, heard = (
+        reference_marks, hypothesis_marks = (
             {span: form for span, form in find(text).items() if any(_meet(span, token) for token in tokens)}
             for text, tokens in ((reference, reference_places), (hypothesis, hypothesis_places))
         )
-        tallies[kind] = _compared(said, heard, pairs)
+        tallies[kind] = _compared(reference_marks, hypothesis_marks, pairs)
     return tallies
 
 
@@ -184,11 +190,11 @@ def _punctuation(texts: tuple[str, str], shared: list[tuple[int, int]], language
             gaps[side][gap] = gaps[side].get(gap, "") + mark
     sums = (0, 0, 0, 0)
     for gap in gaps[0].keys() | gaps[1].keys():
-        one, other = (side.get(gap, "") for side in gaps)
-        tags = [step.tag for step in Levenshtein.editops(one, other)]
-        changed, missing, added = (tags.count(tag) for tag in ("replace", "delete", "insert"))
-        hits = len(one) - changed - missing
-        sums = (sums[0] + hits, sums[1] + changed, sums[2] + missing, sums[3] + added)
+        reference_mark, hypothesis_mark = (side.get(gap, "") for side in gaps)
+        tags = [step.tag for step in Levenshtein.editops(reference_mark, hypothesis_mark)]
+        changed, dropped, added = (tags.count(tag) for tag in ("replace", "delete", "insert"))
+        hits = len(reference_mark) - changed - dropped
+        sums = (sums[0] + hits, sums[1] + changed, sums[2] + dropped, sums[3] + added)
     return sums
 
 
@@ -229,10 +235,10 @@ def _compared(said: dict[_Span, str], heard: dict[_Span, str], pairs: list[tuple
     reference_left, hypothesis_left = dict(said), dict(heard)
     hits = substitutions = 0
     for our_span, their_span in pairs:
-        one = next((span for span in reference_left if _meet(span, our_span)), None)
-        other = next((span for span in hypothesis_left if _meet(span, their_span)), None)
-        if one is not None and other is not None:
-            equal_values = reference_left.pop(one) == hypothesis_left.pop(other)
+        reference_span = next((span for span in reference_left if _meet(span, our_span)), None)
+        hypothesis_span = next((span for span in hypothesis_left if _meet(span, their_span)), None)
+        if reference_span is not None and hypothesis_span is not None:
+            equal_values = reference_left.pop(reference_span) == hypothesis_left.pop(hypothesis_span)
             hits, substitutions = hits + equal_values, substitutions + (not equal_values)
     return hits, substitutions, len(reference_left), len(hypothesis_left)
 

@@ -227,10 +227,12 @@ def hotword_counts(
         rows_of(countable_rows), _counts_by_row(countable_rows, aliases).tolist(), strict=True
     ):
         find = find_by(row.unit, parts(row.signature)["norm"])
-        said, heard = Counter(find(row.reference)), Counter(find(row.hypothesis))
-        hit = (said & heard).total()
+        in_reference, in_hypothesis = Counter(find(row.reference)), Counter(find(row.hypothesis))
+        hit = (in_reference & in_hypothesis).total()
         errors = substitutions + deletions + insertions
-        rows.append((said.total(), hit, heard.total() - hit, errors, hits + substitutions + deletions))
+        rows.append(
+            (in_reference.total(), hit, in_hypothesis.total() - hit, errors, hits + substitutions + deletions)
+        )
     counted = pd.DataFrame(rows, np.flatnonzero(countable), names, dtype="Int64")
     return counted.reindex(range(len(table))).set_axis(table.index)
 
@@ -276,8 +278,8 @@ def _aliases(hotwords: Iterable[str] | Mapping[str, Iterable[str]]) -> dict[str,
     if isinstance(hotwords, Mapping):
         words = as_texts(list(hotwords), "hotwords", "give texts only")
         return {
-            word: [word, *as_texts(others, f"aliases of {word!r}", "give texts only")]
-            for word, others in zip(words, hotwords.values(), strict=True)
+            word: [word, *as_texts(variants, f"aliases of {word!r}", "give texts only")]
+            for word, variants in zip(words, hotwords.values(), strict=True)
         }
     return {word: [word] for word in as_texts(hotwords, "hotwords", "give texts only")}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 from speechlab._arguments import has_column, is_dask, is_missing, require_columns
 from speechlab.errors import InvalidRequestError
@@ -17,7 +17,7 @@ from speechlab.metrics._alignment.units import Preparation, auto_unit, check_cou
 from speechlab.metrics._arguments import as_cells
 from speechlab.metrics._columns import with_columns
 from speechlab.metrics._differences.compare import compared, has_classes
-from speechlab.metrics._differences.differences import CLASSES
+from speechlab.metrics._differences.differences import CLASSES, DifferenceClass
 from speechlab.text import language_code
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from speechlab.metrics._alignment.units import Counts, Normalize, Unit, Variants
-    from speechlab.metrics._differences.differences import DifferenceClass
 
 _Columns: TypeAlias = dict[str, list[Any]]
 
@@ -38,8 +37,7 @@ RATES = {
     "pinyin_error_rate": "pinyin",
     "toneless_error_rate": "toneless",
 }
-KINDS = ("notation", "homophone", "tone", "recognition", "filler")
-"""Classes of differences that have a column."""
+KINDS: tuple[DifferenceClass, ...] = get_args(DifferenceClass)
 TOLERANT = {"tolerant_wer": "word_length", "tolerant_cer": "char_length"}
 """Rates that forgive notation, and the column of their lengths."""
 _ALWAYS: dict[str, str] = {
@@ -53,7 +51,7 @@ _ALWAYS: dict[str, str] = {
     "reference_length": "Int64",
 }
 _SOME: dict[str, str] = {
-    **{f"{kind}_{part}": "Int64" for kind in RATES.values() for part in ("errors", "length")},
+    **{f"{kind}_{figure}": "Int64" for kind in RATES.values() for figure in ("errors", "length")},
     **dict.fromkeys(RATES, "Float64"),
     **dict.fromkeys(TOLERANT, "Float64"),
     "tolerant_errors": "Int64",
@@ -186,7 +184,7 @@ class _Scorers:
         """All new columns that a language of the rows can have."""
         columns: _Columns = {name: [None] * len(said) for name in (*_ALWAYS, *_LAST)}
         rows: dict[str, list[int]] = {}
-        for row, (one, other, tag) in enumerate(zip(said, heard, tags, strict=True)):
+        for row, (reference, hypothesis, tag) in enumerate(zip(said, heard, tags, strict=True)):
             if is_missing(tag):
                 continue
             try:
@@ -195,8 +193,8 @@ class _Scorers:
                 columns["score_error"][row] = str(error)
                 continue
             columns["unit"][row], columns["signature"][row] = scorer.main.unit, scorer.signature
-            columns["score_error"][row] = _no_text(one, other)
-            if isinstance(one, str) and isinstance(other, str):
+            columns["score_error"][row] = _no_text(reference, hypothesis)
+            if isinstance(reference, str) and isinstance(hypothesis, str):
                 rows.setdefault(str(tag), []).append(row)
         for scorer in [candidate for candidate in self._scorers.values() if isinstance(candidate, _Scorer)]:
             columns |= {name: [None] * len(said) for name in scorer.names if name not in columns}
@@ -253,7 +251,7 @@ class _Scorer:
         base = auto_unit(language)
         self.classes: tuple[DifferenceClass, ...] = ()
         if automatic and base in kinds and has_classes(language):
-            self.classes = tuple(kind for kind in CLASSES[language] if kind in KINDS)
+            self.classes = CLASSES[language]
         self.base: Unit = base
         self.kinds: dict[str, Preparation] = {kind: prepared(kind, language) for kind in kinds}
         self.signature = self.main.signature(counts, also=kinds)
@@ -288,32 +286,32 @@ class _Scorer:
         return {name: first[name] + second[name] for name in first}
 
     def _columns(self, said: list[str], heard: list[str]) -> _Columns:
-        one, other = self.main.normalized(said), self.main.normalized(heard)
+        reference, hypothesis = self.main.normalized(said), self.main.normalized(heard)
         columns: _Columns = {
             "unit": [self.main.unit] * len(said),
             "signature": [self.signature] * len(said),
             "score_error": [None] * len(said),
         }
-        separate = other
+        separate = hypothesis
         if self.main.merge_compounds:
-            other = merged(one, other)
+            hypothesis = merged(reference, hypothesis)
         if self.counts == "sclite":
             check_unmarked(said, heard)
-            aligned = self._by_sclite(self.main, one, other)
+            aligned = self._by_sclite(self.main, reference, hypothesis)
             tallies, columns["alignment"] = (
                 [list(pair.tally) for pair in aligned],
                 [pair.text for pair in aligned],
             )
         else:
-            tallies, columns["alignment"] = self._aligned(one, other)
-        columns |= {"reference_normalized": one, "hypothesis_normalized": other}
+            tallies, columns["alignment"] = self._aligned(reference, hypothesis)
+        columns |= {"reference_normalized": reference, "hypothesis_normalized": hypothesis}
         columns |= {name: [tally[place] for tally in tallies] for place, name in enumerate(COUNTS)}
         errors, lengths = [sum(tally[1:]) for tally in tallies], [sum(tally[:3]) for tally in tallies]
         columns |= {"errors": errors, "reference_length": lengths, "error_rate": _rates(errors, lengths)}
         for column, kind in RATES.items():
             if kind in self.kinds:
                 if kind != self.main.unit:
-                    errors, lengths = self._counted(self.kinds[kind], (said, heard), (one, separate))
+                    errors, lengths = self._counted(self.kinds[kind], (said, heard), (reference, separate))
                 else:
                     errors, lengths = columns["errors"], columns["reference_length"]
                 columns |= {
@@ -322,19 +320,19 @@ class _Scorer:
                     column: _rates(errors, lengths),
                 }
         return columns | self._differences(
-            (said, heard), (one, other), columns.get(f"{self.base}_length", [])
+            (said, heard), (reference, hypothesis), columns.get(f"{self.base}_length", [])
         )
 
     def _aligned(self, one: list[str], other: list[str]) -> tuple[list[list[int]], list[str]]:
         """Hits, substitutions, deletions and insertions of each pair, and its difference as text."""
         preparation = self.main
-        said, heard = preparation.canonical_of(one), preparation.canonical_of(other)
-        edits_of, tallies = edits_and_counts(said, heard, preparation.cut)
+        reference, hypothesis = preparation.canonical_of(one), preparation.canonical_of(other)
+        edits_of, tallies = edits_and_counts(reference, hypothesis, preparation.cut)
         texts = [
             Alignment(
                 a, b, preparation.separator, None, "levenshtein", edits, bool(preparation.separator)
             ).text
-            for a, b, edits in zip(said, heard, edits_of, strict=True)
+            for a, b, edits in zip(reference, hypothesis, edits_of, strict=True)
         ]
         return tallies.tolist(), texts
 
@@ -395,7 +393,7 @@ def texts_by_language(
     require_columns(frame, reference, hypothesis, hint="Name the right one, as in reference='text'")
     rows: dict[str, list[tuple[int, str, str]]] = {}
     sides = zip(_languages(frame, language), frame[reference], frame[hypothesis], strict=True)
-    for number, (tag, said, heard) in enumerate(sides):
-        if isinstance(tag, str) and isinstance(said, str) and isinstance(heard, str):
-            rows.setdefault(language_code(tag), []).append((number, said, heard))
+    for number, (tag, reference_text, hypothesis_text) in enumerate(sides):
+        if isinstance(tag, str) and isinstance(reference_text, str) and isinstance(hypothesis_text, str):
+            rows.setdefault(language_code(tag), []).append((number, reference_text, hypothesis_text))
     return rows

@@ -86,9 +86,9 @@ def summary(scored: pd.DataFrame, by: str | Sequence[str], bootstrap: Bootstrap)
     rows = []
     names = [*keys, *([] if "unit" in keys else ["unit"])]
     slim, bootstrap = _merged(scored, keys, names, bootstrap)
-    for values, part in slim.groupby(names, observed=True, sort=True, dropna=False):
+    for values, group_rows in slim.groupby(names, observed=True, sort=True, dropna=False):
         group = dict(zip(names, values, strict=True))
-        rows.append(group | _figures(part, bootstrap, f"rows with {group}"))
+        rows.append(group | _figures(group_rows, bootstrap, f"rows with {group}"))
     types = {
         name: kind for name, kind in _SUMMARY.items() if name not in _SOME or _SOME[name] in scored.columns
     }
@@ -119,8 +119,8 @@ def _merged(
         message = "groups of a table of Dask are in a column of it; give the name of the column"
         raise InvalidRequestError(message, parameter="groups")
     _, by_block = _slim(scored._meta, keys, names, bootstrap)  # noqa: SLF001 - as Dask documents
-    parts = dask.compute(*(dask.delayed(tallied)(part) for part in scored.to_delayed()))
-    return _tallied(pd.concat(parts, ignore_index=True), names, by_block), by_block
+    tallies = dask.compute(*(dask.delayed(tallied)(partition) for partition in scored.to_delayed()))
+    return _tallied(pd.concat(tallies, ignore_index=True), names, by_block), by_block
 
 
 def _slim(
@@ -140,13 +140,13 @@ def _tallied(slim: pd.DataFrame, names: Sequence[str], bootstrap: Bootstrap) -> 
     import pandas as pd
 
     blocks = [] if bootstrap.groups is None else [bootstrap.groups]
-    alike = dict.fromkeys([*names, "signature", *blocks, "errors", "reference_length"])
-    summed = [name for name in slim.columns if name not in alike and name not in (_ROWS, _KNOWN)]
-    slim = slim.astype({name: object for name in alike if isinstance(slim[name].dtype, pd.CategoricalDtype)})
+    shared = dict.fromkeys([*names, "signature", *blocks, "errors", "reference_length"])
+    summed = [name for name in slim.columns if name not in shared and name not in (_ROWS, _KNOWN)]
+    slim = slim.astype({name: object for name in shared if isinstance(slim[name].dtype, pd.CategoricalDtype)})
     if _ROWS not in slim.columns:
-        known = [row.tobytes() for row in slim[summed].notna().to_numpy()]
-        slim = slim.assign(**{_KNOWN: known}).assign(**{_ROWS: 1})
-    groups = slim.groupby([*alike, _KNOWN], dropna=False, observed=True, sort=False)
+        presence = [row.tobytes() for row in slim[summed].notna().to_numpy()]
+        slim = slim.assign(**{_KNOWN: presence}).assign(**{_ROWS: 1})
+    groups = slim.groupby([*shared, _KNOWN], dropna=False, observed=True, sort=False)
     return groups[[*summed, _ROWS]].sum(min_count=1).reset_index()
 
 

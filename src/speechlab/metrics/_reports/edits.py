@@ -75,12 +75,12 @@ def edits(
         language = None if fields["lang"] == "any" else fields["lang"]
         rules = fields["norm"].partition("#")[0] if has_places else None
         columns = (reference, hypothesis) if has_places else ("reference_normalized", "hypothesis_normalized")
-        said, heard = (list(map(str, rows_alike[column])) for column in columns)
+        references, hypothesis_texts = (list(map(str, rows_alike[column])) for column in columns)
         counts: Any = fields["counts"]
         how_cut = prepare(
             fields["unit"], language, rules, merge_compounds=has_places and "compounds" in fields
         )
-        pairs = Pairs(said, heard, how_cut, counts)
+        pairs = Pairs(references, hypothesis_texts, how_cut, counts)
         rows = edit_table(pairs, rows_alike.index.tolist(), equal=equal).assign(unit=fields["unit"])
         if not has_places:
             rows[list(PLACES)] = pd.NA

@@ -59,19 +59,21 @@ def alignments_html(
         message = f"limit={limit!r:.60} is not a number of utterances; give a whole number of at least 1"
         raise InvalidRequestError(message, parameter="limit")
     table = as_scored(scored, hypotheses, how)
-    done = table[table["errors"].notna()]
+    scored_rows = table[table["errors"].notna()]
     if worst:
-        done = done[done["errors"] > 0].sort_values("errors", ascending=False, kind="stable")
-    shown = done.head(limit)
+        scored_rows = scored_rows[scored_rows["errors"] > 0].sort_values(
+            "errors", ascending=False, kind="stable"
+        )
+    first_rows = scored_rows.head(limit)
     blocks = []
-    for label, rate, row in zip(shown.index, shown["error_rate"], rows_of(shown), strict=True):
+    for label, rate, row in zip(first_rows.index, first_rows["error_rate"], rows_of(first_rows), strict=True):
         language = parts(row.signature).get("lang")
         head = element("small", element("strong", str(label)), f" {percent(rate)}")
         lang = None if language == "any" else language
         blocks.append(element("div", head, _grid(aligned(row), lang), style="margin:8px 0"))
-    left = len(done) - len(shown)
-    if left:
-        blocks.append(element("small", f"and {left} more utterances"))
+    omitted = len(scored_rows) - len(first_rows)
+    if omitted:
+        blocks.append(element("small", f"and {omitted} more utterances"))
     if not blocks:
         blocks.append(element("small", "no errors" if worst else "no utterances"))
     return element("div", join("", blocks), class_="tex2jax_ignore mathjax_ignore", style="max-width:100%")
@@ -82,11 +84,11 @@ def _grid(alignment: Alignment, language: str | None) -> Html:
     cells = []
     for edit in alignment:
         # A dot marks a missing token and keeps the width of its place.
-        said = "·" if edit.reference is None else edit.reference
-        heard = "·" if edit.hypothesis is None else edit.hypothesis
+        reference = "·" if edit.reference is None else edit.reference
+        hypothesis = "·" if edit.hypothesis is None else edit.hypothesis
         lines = (
-            element("span", said or "·"),
-            element("span", heard or "·"),
+            element("span", reference or "·"),
+            element("span", hypothesis or "·"),
             element("small", _MARKS[edit.operation]),
         )
         cells.append(element("span", *lines, style=_CELL.format(gap, _TINTS[edit.operation])))

@@ -123,8 +123,8 @@ class _Row:
         if has_classes(self.code):
             comparison = classify_differences(self.reference, transcript, self.code)
             return [
-                (kind, said.casefold(), heard.casefold(), start)
-                for kind, said, heard, start in comparison.differences
+                (kind, reference.casefold(), hypothesis.casefold(), start)
+                for kind, reference, hypothesis, start in comparison.differences
                 if kind not in FORGIVEN
             ]
         (alignment,) = error_rate(self.reference, transcript, language=self.code or None).alignments
@@ -136,39 +136,43 @@ class _Row:
 
     def _suggestion(self, agreed: Sequence[tuple[str, str, str, int]]) -> str:
         """The transcript that most systems agree on; else the reference with the agreed words in place of its own."""
-        plain = Counter(" ".join(text.casefold().split()).strip(" .。") for text in self.transcripts)
-        text, count = plain.most_common(1)[0]
+        counts = Counter(" ".join(text.casefold().split()).strip(" .。") for text in self.transcripts)
+        text, count = counts.most_common(1)[0]
         if count > 1 or not agreed:
             return next(
-                one for one in self.transcripts if " ".join(one.casefold().split()).strip(" .。") == text
+                transcript
+                for transcript in self.transcripts
+                if " ".join(transcript.casefold().split()).strip(" .。") == text
             )
         suggestion = self.reference
-        for _, said, heard, _ in agreed:
-            at = suggestion.casefold().find(said) if said else -1
+        for _, reference, hypothesis, _ in agreed:
+            at = suggestion.casefold().find(reference) if reference else -1
             if at < 0 or len(suggestion.casefold()) != len(suggestion):
                 return self.transcripts[0]
-            suggestion = suggestion[:at] + heard + suggestion[at + len(said) :]
+            suggestion = suggestion[:at] + hypothesis + suggestion[at + len(reference) :]
         return suggestion
 
     def _odd_length(self, ratio: float) -> str:
         """Why the reference does not fit the sound, if the transcripts have another length, too."""
         if math.isnan(ratio) or 1 / _MANY_TIMES <= ratio <= _MANY_TIMES:
             return ""
-        own = len("".join(self.reference.split()))
+        length = len("".join(self.reference.split()))
         lengths = [len("".join(text.split())) for text in self.transcripts]
-        if ratio > 1 and max(lengths) * _MANY_TIMES / 2 < own:
+        if ratio > 1 and max(lengths) * _MANY_TIMES / 2 < length:
             return f"The text is {ratio:.1f} times as long as usual for so short a recording."
-        if ratio < 1 and min(lengths) > own * _MANY_TIMES / 2:
+        if ratio < 1 and min(lengths) > length * _MANY_TIMES / 2:
             return f"The text is {1 / ratio:.1f} times shorter than usual for so long a recording."
         return ""
 
     def _said_of(self, agreed: Sequence[tuple[str, str, str, int]]) -> str:
-        _, said, heard, _ = agreed[0]
+        _, reference, hypothesis, _ = agreed[0]
         more = f" and {len(agreed) - 1} more places" if len(agreed) > 1 else ""
         count = "Both" if len(self.transcripts) == 2 else f"All {len(self.transcripts)}"
-        if not said:
-            return f"{count} systems have “{heard}” as well{more}."
-        return f"{count} systems have {f'“{heard}”' if heard else 'nothing'} for “{said}”{more}."
+        if not reference:
+            return f"{count} systems have “{hypothesis}” as well{more}."
+        return (
+            f"{count} systems have {f'“{hypothesis}”' if hypothesis else 'nothing'} for “{reference}”{more}."
+        )
 
 
 def _pace(text: str, seconds: object) -> float:
@@ -187,4 +191,4 @@ def _median_paces(rows: Sequence[_Row], seconds: Sequence[object]) -> dict[str, 
         pace = _pace(row.reference, length)
         if pace > 0:
             paces.setdefault(row.code, []).append(pace)
-    return {code: statistics.median(known) for code, known in paces.items() if len(known) >= _FEW_ROWS}
+    return {code: statistics.median(values) for code, values in paces.items() if len(values) >= _FEW_ROWS}

@@ -55,20 +55,20 @@ def read_trn(path: str | os.PathLike[str]) -> pd.DataFrame:
     for number, line in enumerate(utf8_text(path).splitlines(), start=1):
         if not line.strip() or line.startswith(";;"):
             continue
-        found = _LINE.fullmatch(line)
-        if found is None:
+        match = _LINE.fullmatch(line)
+        if match is None:
             message = (
                 f"line {number} of {Path(path).name} has no name at its end: {line[:60]!r}; write the name of the "
                 "utterance in parentheses, as in 'good morning (s1-001)'"
             )
             raise InvalidRequestError(message, parameter="path")
-        if found[2] in rows:
+        if match[2] in rows:
             message = (
-                f"line {number} of {Path(path).name} has the name {found[2]!r} once more; give each utterance its "
+                f"line {number} of {Path(path).name} has the name {match[2]!r} once more; give each utterance its "
                 "own"
             )
             raise InvalidRequestError(message, parameter="path")
-        rows[found[2]] = found[2], speaker_of(found[2]), found[1].strip()
+        rows[match[2]] = match[2], speaker_of(match[2]), match[1].strip()
     return pd.DataFrame(rows.values(), columns=["utterance", "speaker", "text"]).astype("string")
 
 

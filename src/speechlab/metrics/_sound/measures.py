@@ -151,16 +151,16 @@ def speech_measures(
     check_number(silence_db, "silence_db", 0, 200, "decibels")
     check_pitches(f0_range_hz, _PITCH_RATE)
     functions = checked_measures(measures, (*_TYPES, *_DNSMOS, "measure_error"))
-    frame, values, said = _given(clips, texts, audio, text)
+    frame, values, spoken_texts = _given(clips, texts, audio, text)
     has_language = has_column(frame, language, "language")
     if not has_language and language != "language":
         language_code(language)
     languages = frame[language].tolist() if has_language else [language] * len(values)
-    if len(said) != len(values):
-        message = f"there are {len(values)} clips and {len(said)} texts; give one text for each clip"
+    if len(spoken_texts) != len(values):
+        message = f"there are {len(values)} clips and {len(spoken_texts)} texts; give one text for each clip"
         raise InvalidRequestError(message, parameter="texts")
     rows = []
-    for value, line, tag in zip(values, said, languages, strict=True):
+    for value, line, tag in zip(values, spoken_texts, languages, strict=True):
         code, problem = _language(tag)
         words_said = line if isinstance(line, str) else None
         row = _row(value, words_said, code, silence_db, f0_range_hz, with_dnsmos=with_dnsmos)
@@ -190,8 +190,8 @@ def _given(
                 f"the table already has texts; leave texts out, and name their column (text={text!r:.60})"
             )
             raise InvalidRequestError(message, parameter="texts")
-        said = clips[text].tolist() if has_column(clips, text, "text") else [None] * len(clips)
-        return clips, clips[audio].tolist(), said
+        spoken_texts = clips[text].tolist() if has_column(clips, text, "text") else [None] * len(clips)
+        return clips, clips[audio].tolist(), spoken_texts
     values = clips_in(clips)
     frame = pd.DataFrame(index=pd.RangeIndex(len(values)))
     if texts is None:

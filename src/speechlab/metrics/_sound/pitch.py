@@ -89,8 +89,8 @@ def _yin(
     dips &= inner <= deepest + _NEARLY
     lags = dips.argmax(axis=1) + first
     rows = np.arange(len(frames))
-    before, here, after = (normal[rows, lags + offset] for offset in (-1, 0, 1))
-    bend = before - 2 * here + after
+    before, peak, after = (normal[rows, lags + offset] for offset in (-1, 0, 1))
+    bend = before - 2 * peak + after
     fine = np.divide(before - after, 2 * bend, out=np.zeros_like(bend), where=bend > 0)
     return np.where(dips.any(axis=1), sample_rate / (lags + fine), np.nan)
 

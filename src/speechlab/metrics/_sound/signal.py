@@ -190,9 +190,9 @@ def repeats_its_end(mono: NDArray[np.float32], sample_rate: int, quiet: Silence)
     for lag in range(shortest, min(longest, len(features) // 2) + 1):
         for length in {lag, max(round(_PART * lag), shortest)}:
             end, before = features[-length:], features[-lag - length : len(features) - lag]
-            one, other = end - end.mean(axis=0), before - before.mean(axis=0)
-            spread = math.sqrt(float(np.square(one).mean() * np.square(other).mean()))
-            if spread > _CONTRAST**2 and float((one * other).mean()) > _ALIKE * spread:
+            end_shape, earlier_shape = end - end.mean(axis=0), before - before.mean(axis=0)
+            spread = math.sqrt(float(np.square(end_shape).mean() * np.square(earlier_shape).mean()))
+            if spread > _CONTRAST**2 and float((end_shape * earlier_shape).mean()) > _ALIKE * spread:
                 return True
     return False
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from speechlab._arguments import is_missing, refused
 from speechlab.metrics._arguments import check_number
-from speechlab.metrics._statistics.randomization import holm
+from speechlab.metrics._statistics.significance import holm
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -65,14 +65,16 @@ def judge(
     if not isinstance(more, str):
         raise refused("more", more, "a word, such as 'worse'")
     try:
-        given = [dict(row.items()) for row in rows]
-        if not all(given):
-            raise ValueError(given)  # noqa: TRY301 - told below
+        records = [dict(row.items()) for row in rows]
+        if not all(records):
+            raise ValueError(records)  # noqa: TRY301 - told below
     except (AttributeError, TypeError, ValueError) as error:
         raise refused("rows", type(rows).__name__, "a list of dicts") from error
-    words = [str(row.pop("more", more)) for row in given]
-    extra = [name for name in dict.fromkeys(name for row in given for name in row) if name not in DIFFERENCES]
-    table = pd.DataFrame(given, columns=[*DIFFERENCES, *extra])
+    words = [str(row.pop("more", more)) for row in records]
+    extra = [
+        name for name in dict.fromkeys(name for row in records for name in row) if name not in DIFFERENCES
+    ]
+    table = pd.DataFrame(records, columns=[*DIFFERENCES, *extra])
     table = table.astype(dict.fromkeys(_NUMBERS, "float64")).astype({"n": "Int64"})
     families = [table.index] if by is None else table.groupby(by, sort=False).groups.values()
     for family in families:

@@ -126,9 +126,9 @@ def _p_of_newest(values: NDArray[np.float64], blocks: NDArray[np.intp], seed: in
     random = np.random.default_rng([seed, newest])
     drawn = np.zeros(_DRAWS)
     for block, runs in enumerate(complete.tolist()):
-        known = sums[order[:runs, block], block]
-        alike = bool((known == known[0]).all())
-        drawn += known[0] if alike else known[random.integers(runs, size=_DRAWS)]
+        block_sums = sums[order[:runs, block], block]
+        constant = bool((block_sums == block_sums[0]).all())
+        drawn += block_sums[0] if constant else block_sums[random.integers(runs, size=_DRAWS)]
     observed = float(sums[newest].sum())
     slack = 1e-9 * max(1.0, abs(observed))
     higher = int((drawn > observed + slack).sum())
@@ -139,16 +139,16 @@ def _p_of_newest(values: NDArray[np.float64], blocks: NDArray[np.intp], seed: in
 def _evidence(p: NDArray[np.float64]) -> NDArray[np.float64]:
     """The martingale after each run: stakes of 1 / (j (j + 1)) bet that a change came with run j, in two ways."""
     evidence = np.ones(len(p))
-    plain, ranked = np.empty(0), np.empty(0)  # what stakes on each change so far have become
+    capital, ranked = np.empty(0), np.empty(0)  # what stakes on each change so far have become
     for run, value in enumerate(p):
         if not math.isnan(value):
-            begun = len(plain) + 1
+            begun = len(capital) + 1
             half = 0.5 / (begun * (begun + 1))
-            plain = np.append(plain, half) * _bet(float(value))
+            capital = np.append(capital, half) * _bet(float(value))
             share = np.arange(begun, 0, -1) / (begun + 1)  # of runs since each change, among all
             ranked = np.append(ranked, half) * _bet_on_ranks(float(value), share)
         evidence[run] = (
-            plain.sum() + ranked.sum() + 1 / (len(plain) + 1)
+            capital.sum() + ranked.sum() + 1 / (len(capital) + 1)
         )  # the last: changes that may yet come
     return evidence
 

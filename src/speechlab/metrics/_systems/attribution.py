@@ -13,9 +13,8 @@ from speechlab.display import table
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._rates.tables import as_scored, rows_of
 from speechlab.metrics._signatures import joined_of, parts
-from speechlab.metrics._statistics.variance import components
 from speechlab.metrics._systems.causes import Cause, Take, causes, faulty_places
-from speechlab.metrics._systems.chance import ErrorPlace, chances, findings
+from speechlab.metrics._systems.chance import ErrorPlace, chances, components, findings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -127,9 +126,9 @@ class Attribution:
         return f"<Attribution of {int(self.voices['errors'].sum())} errors: {counts_text}>"
 
     def _repr_html_(self) -> str:
-        shown = self.voices[["voice", "language", "utterances", "errors", *_COUNTS]]
-        rows = shown.astype(object).where(shown.notna(), "–").to_numpy().tolist()
-        return str(table([name.replace("_errors", "") for name in shown.columns], rows))
+        columns = self.voices[["voice", "language", "utterances", "errors", *_COUNTS]]
+        rows = columns.astype(object).where(columns.notna(), "–").to_numpy().tolist()
+        return str(table([name.replace("_errors", "") for name in columns.columns], rows))
 
 
 def attribute(

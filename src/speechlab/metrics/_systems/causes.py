@@ -73,8 +73,12 @@ class Kinds:
         # normalised.
         if unit == "char" and comparison.reference == reference:
             self._spans = [
-                (one.start, one.start + len(one.reference), _KINDS.get(one.kind, "sound"))
-                for one in comparison.differences
+                (
+                    difference.start,
+                    difference.start + len(difference.reference),
+                    _KINDS.get(difference.kind, "sound"),
+                )
+                for difference in comparison.differences
             ]
 
     def of(self, places: Sequence[float], said: str, heard: str) -> list[ErrorKind]:
@@ -83,9 +87,9 @@ class Kinds:
         return [self._at(place) if kind is None else kind for place in places]
 
     def _of_run(self, said: str, heard: str) -> ErrorKind | None:
-        one, other = (_LOOSE.sub("", text) for text in (said, heard))
-        if one and one == other:
-            return "number" if _DIGIT.search(one) else "spelling"
+        reference, hypothesis = (_LOOSE.sub("", text) for text in (said, heard))
+        if reference and reference == hypothesis:
+            return "number" if _DIGIT.search(reference) else "spelling"
         if self._language == "en" and said and heard:
             kinds = {difference.kind for difference in compared(said, heard, said, heard, "en").differences}
             if kinds <= {"notation", "homophone"}:
@@ -134,31 +138,31 @@ class Take:
     """
 
     def __init__(self, row: ScoredRow) -> None:
-        found = aligned(row)
+        steps = aligned(row)
         language = parts(row.signature)["lang"]
         self.row = row
-        self.length = len(found.reference)
-        self._separator = found.separator
+        self.length = len(steps.reference)
+        self._separator = steps.separator
         kinds = Kinds(row.reference, row.hypothesis, row.unit, language)
         self.homophones = kinds.homophones or 0
         self.errors: list[_Error] = []
         run: list[tuple[float, int, str | None, str | None]] = []
-        for edit in [*found, None]:
+        for edit in [*steps, None]:
             if edit is not None and edit.operation != "equal":
                 index = edit.reference_index
                 place = index - 0.5 if edit.operation == "insert" else float(index)
                 run.append((place, index, edit.reference, edit.hypothesis))
                 continue
             if run:
-                said, heard = (self._join(one[side] for one in run) for side in (2, 3))
-                found_kinds = kinds.of([one[0] for one in run], said, heard)
+                reference, hypothesis = (self._join(step[side] for step in run) for side in (2, 3))
+                found_kinds = kinds.of([step[0] for step in run], reference, hypothesis)
                 number = len(self.errors)
                 self.errors += [
-                    _Error(*one, kind, number) for one, kind in zip(run, found_kinds, strict=True)
+                    _Error(*step, kind, number) for step, kind in zip(run, found_kinds, strict=True)
                 ]
             run = []
         if kinds.homophones is None:
-            self.homophones = len({one.run for one in self.errors if one.kind == "homophone"})
+            self.homophones = len({error.run for error in self.errors if error.kind == "homophone"})
 
     def _join(self, tokens: Iterable[object]) -> str:
         return self._separator.join(str(token) for token in tokens if token is not None)
@@ -172,22 +176,22 @@ class Take:
     def runs(self, shares: Sequence[tuple[Cause, float]]) -> list[ErrorRun]:
         """Its runs of errors, cut where the kind or the cause changes."""
         judged = zip(self.errors, shares, strict=True)
-        parts = groupby(judged, key=lambda one: (one[0].run, one[0].kind, one[1][0]))
-        return [self._run(cause, list(part)) for (_, _, cause), part in parts]
+        groups = groupby(judged, key=lambda one: (one[0].run, one[0].kind, one[1][0]))
+        return [self._run(cause, list(group)) for (_, _, cause), group in groups]
 
     def _run(self, cause: Cause, judged: Sequence[tuple[_Error, tuple[Cause, float]]]) -> ErrorRun:
         errors = [error for error, _ in judged]
         kind = errors[0].kind
-        lost = any(one.hypothesis is None and one.token == self.length - 1 for one in errors)
+        at_end = any(error.hypothesis is None and error.token == self.length - 1 for error in errors)
         return ErrorRun(
             start=errors[0].token,
-            reference=self._join(one.reference for one in errors),
-            hypothesis=self._join(one.hypothesis for one in errors),
+            reference=self._join(error.reference for error in errors),
+            hypothesis=self._join(error.hypothesis for error in errors),
             errors=len(errors),
             kind=kind,
             cause=cause,
             share=min(share for _, (_, share) in judged),
-            at_end=lost and kind == "sound",
+            at_end=at_end and kind == "sound",
         )
 
 
@@ -204,16 +208,16 @@ def causes(
 
     return {
         voice: [
-            one.runs([cause(voice, (error.place, error.kind == "sound")) for error in one.errors])
-            for one in given
+            take.runs([cause(voice, (error.place, error.kind == "sound")) for error in take.errors])
+            for take in voice_takes
         ]
-        for voice, given in takes.items()
+        for voice, voice_takes in takes.items()
     }
 
 
 def faulty_places(takes: Sequence[Take]) -> set[_Place]:
     """The places where a voice has errors in at least half of its takes."""
-    counts = Counter(place for one in takes for place in one.near())
+    counts = Counter(place for take in takes for place in take.near())
     return {place for place, count in counts.items() if 2 * count >= len(takes)}
 
 
@@ -222,9 +226,9 @@ def _shares(
 ) -> dict[str, float]:
     """The share of the other voices with an error at a place, for each engine."""
     shares: dict[str, list[bool]] = defaultdict(list)
-    for other, places in faulty.items():
-        if other != voice:
-            shares[engines[other]].append(place in places)
+    for neighbor, places in faulty.items():
+        if neighbor != voice:
+            shares[engines[neighbor]].append(place in places)
     return {engine: sum(has) / len(has) for engine, has in shares.items()}
 
 

@@ -1,8 +1,12 @@
-"""What chance does not explain: how likely as many voices err at one place, and notable patterns in sentences.
+"""What chance does not explain: errors of many voices at one place, notable patterns, and components of variance.
 
 By chance, each voice errs at each token with its own rate, independently of the other voices. The number of voices
 with an error at a token then follows the Poisson binomial distribution (Y. H. Wang, On the number of successes in
 independent trials, Statistica Sinica 3, 1993).
+
+Components of variance follow a two-way layout with random effects, by the method of moments: mean squares are set
+equal to their expected values, and a negative component becomes zero (S. R. Searle, G. Casella, C. E. McCulloch,
+Variance Components, 1992, chapter 4).
 """
 
 from __future__ import annotations
@@ -12,12 +16,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from speechlab.metrics._statistics.randomization import holm
+from speechlab.metrics._statistics.significance import holm
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Mapping
 
     import pandas as pd
+    from numpy.typing import NDArray
 
 Key = tuple[str, str]
 """Language and utterance."""
@@ -88,49 +93,80 @@ def findings(errors: pd.DataFrame, voices: pd.DataFrame, utterances: pd.DataFram
         yield from _of_voice(row, 2 * len(voices))
     likely = errors[errors["p_holm"] < _CHANCE]
     mine = likely[(likely["cause"] == "engine") & (likely["kind"] == "sound")]
-    for (engine, _, utterance), part in mine.groupby(["engine", *_TEXT], sort=False):
-        said = _quoted(part, "reference")
-        yield f"All or most voices of {engine} err at {said} of {utterance!r:.60}, and most other voices do not."
+    for (engine, _, utterance), runs in mine.groupby(["engine", *_TEXT], sort=False):
+        reference = _quoted(runs, "reference")
+        yield f"All or most voices of {engine} err at {reference} of {utterance!r:.60}, and most other voices do not."
     count = utterances.set_index(_TEXT)["voices"].to_dict()
     shared = likely[likely["cause"] == "shared"]
-    places = [(part, part["voice"].nunique(), count[key]) for key, part in _places(shared)]
+    places = [(runs, runs["voice"].nunique(), count[key]) for key, runs in _places(shared)]
     # If alignments shift an error, it may be shared although few voices have errors at this place.
     frequent = [place for place in places if 2 * place[1] > place[2]]
-    for part, wrong, of in sorted(frequent, key=lambda place: -int(place[0]["errors"].sum()))[:_MANY]:
-        first = part.iloc[0]
+    for runs, voices_wrong, of in sorted(frequent, key=lambda place: -int(place[0]["errors"].sum()))[:_MANY]:
+        first = runs.iloc[0]
         kind = "" if first["kind"] == "sound" else f" (a {first['kind']})"
-        heard = _quoted(part, "hypothesis") + (" or another" if part["hypothesis"].nunique() > 1 else "")
-        what = f"{_quoted(part, 'reference')} of {first['utterance']!r:.60} becomes {heard}{kind}"
-        yield f"Whatever the voice, {what}: {wrong} of {of} voices."
+        hypothesis = _quoted(runs, "hypothesis") + (" or another" if runs["hypothesis"].nunique() > 1 else "")
+        what = f"{_quoted(runs, 'reference')} of {first['utterance']!r:.60} becomes {hypothesis}{kind}"
+        yield f"Whatever the voice, {what}: {voices_wrong} of {of} voices."
 
 
 def _places(shared: pd.DataFrame) -> Iterator[tuple[Hashable, pd.DataFrame]]:
     """The shared runs of errors by utterance and place; runs at one place start close to each other."""
-    for key, part in shared.groupby(_TEXT, sort=False):
-        ordered = part.sort_values("start", kind="stable")
+    for key, runs in shared.groupby(_TEXT, sort=False):
+        ordered = runs.sort_values("start", kind="stable")
         place = (ordered["start"].diff() > _CLOSE).fillna(value=False).cumsum()
-        yield from ((key, one) for _, one in ordered.groupby(place, sort=False))
+        yield from ((key, place_runs) for _, place_runs in ordered.groupby(place, sort=False))
 
 
 def _of_voice(row: dict[Hashable, Any], tests: int) -> Iterator[str]:
     """Findings on one voice, which are unlikely even among several tests."""
-    name, count, own, lost = (
+    name, count, own_errors, endings_lost = (
         row["voice"],
         *(int(row[it]) for it in ("utterances", "own_errors", "endings_lost")),
     )
     if (
-        lost >= _FEW
-        and 5 * lost >= count
-        and tests * at_least(lost, [min(row["error_rate"], 1)] * count) < _CHANCE
+        endings_lost >= _FEW
+        and 5 * endings_lost >= count
+        and tests * at_least(endings_lost, [min(row["error_rate"], 1)] * count) < _CHANCE
     ):
-        yield f"{name} loses the end of {lost} of {count} utterances, and other voices do not."
-    if own < _FEW or count < _MANY or row["worst_share"] <= 0.5:
+        yield f"{name} loses the end of {endings_lost} of {count} utterances, and other voices do not."
+    if own_errors < _FEW or count < _MANY or row["worst_share"] <= 0.5:
         return
-    if tests * count * at_least(round(row["worst_share"] * own), [1 / count] * own) < _CHANCE:
-        part = f"{row['worst_share']:.0%} of the errors that {name} alone makes"
-        yield f"{part} are in one utterance of {count}: {row['worst_utterance']!r:.60}."
+    if tests * count * at_least(round(row["worst_share"] * own_errors), [1 / count] * own_errors) < _CHANCE:
+        share = f"{row['worst_share']:.0%} of the errors that {name} alone makes"
+        yield f"{share} are in one utterance of {count}: {row['worst_utterance']!r:.60}."
 
 
 def _quoted(part: pd.DataFrame, column: str) -> str:
     text = part[column].mode().iloc[0]
     return repr(text) if text else "nothing"
+
+
+class Components(NamedTuple):
+    """Components of the variance of one take of one utterance by one system."""
+
+    system: float  # variance between systems
+    utterance: float  # variance between utterances
+    # interaction of systems and utterances; without repeated takes, it includes the variance between takes
+    both: float
+    take: float  # variance between takes of one utterance by one system; NaN without repeated takes
+
+
+def components(means: NDArray[np.float64], spread: NDArray[np.float64], takes: float) -> Components | None:
+    """Components of variance of a full table."""
+    systems, utterances = means.shape
+    if systems < 2 or utterances < 2:
+        return None
+    grand = means.mean()
+    rows, columns = means.mean(axis=1), means.mean(axis=0)
+    residuals = means - rows[:, None] - columns[None, :] + grand
+    rest_square = float((residuals**2).sum()) / ((systems - 1) * (utterances - 1))
+    row_square = utterances * float(((rows - grand) ** 2).sum()) / (systems - 1)
+    column_square = systems * float(((columns - grand) ** 2).sum()) / (utterances - 1)
+    finite = spread[np.isfinite(spread)]
+    take = float(finite.mean()) if len(finite) else float("nan")
+    return Components(
+        system=max(0.0, (row_square - rest_square) / utterances),
+        utterance=max(0.0, (column_square - rest_square) / systems),
+        both=max(0.0, rest_square - (take / takes if len(finite) else 0.0)),
+        take=take,
+    )

@@ -32,8 +32,8 @@ def letters(names: Sequence[str], apart: Iterable[tuple[str, str]]) -> dict[str,
     """The letters of each system."""
     different = {frozenset(pair) for pair in apart}
     groups: list[set[str]] = []
-    for one, other in combinations_with_replacement(names, 2):
-        pair = {one, other}
+    for first, second in combinations_with_replacement(names, 2):
+        pair = {first, second}
         if pair in different or any(pair <= group for group in groups):
             continue
         for name in names:
@@ -271,7 +271,9 @@ def _sums(done: pd.DataFrame, system: str, utterance: str, bootstrap: Bootstrap,
     block = utterance if bootstrap.groups is None else bootstrap.groups
     blocks = common_rows[block].unique()
     sums = [system_rows.groupby(block)[[*counts]].sum().loc[blocks] for system_rows in tables.values()]
-    errors, lengths = (np.array([one[name].to_numpy(dtype=np.int64) for one in sums]) for name in counts)
+    errors, lengths = (
+        np.array([system[name].to_numpy(dtype=np.int64) for system in sums]) for name in counts
+    )
     rates = errors.sum(axis=1) / np.maximum(lengths.sum(axis=1), 1)
     order = np.argsort(rates, kind="stable")
     ordered = {name: tables[name] for name in (list(tables)[place] for place in order)}
@@ -364,7 +366,7 @@ def _first_shares(
         return [None] * count
     rates = sums[:, :count] / np.maximum(sums[:, count:], 1)
     first = rates <= rates.min(axis=1, keepdims=True) + 1e-12
-    return [float(one) for one in (first / first.sum(axis=1, keepdims=True)).mean(axis=0)]
+    return [float(share) for share in (first / first.sum(axis=1, keepdims=True)).mean(axis=0)]
 
 
 def _p(pairs: pd.DataFrame, best: str, name: str) -> float | None:

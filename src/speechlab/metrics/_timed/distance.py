@@ -57,16 +57,16 @@ class TimedCounts(NamedTuple):
 
 def timed_counts(reference: TimedTokens, hypothesis: TimedTokens) -> TimedCounts:
     """Count the fewest errors; of alignments with equally few errors, the one with the most hits counts."""
-    said, heard = len(reference.codes), len(hypothesis.codes)
+    reference_length, hypothesis_length = len(reference.codes), len(hypothesis.codes)
     low, row = 0, np.zeros(1, dtype=np.int64)
     for low, row in _rows(reference, hypothesis, by_time=False):  # noqa: B007 - only the last is used
         pass
     # Tokens after the last place that is near in time are insertions.
-    total = int(row[-1]) + (heard - low - len(row) + 1) * ERROR
+    total = int(row[-1]) + (hypothesis_length - low - len(row) + 1) * ERROR
     errors, remainder = divmod(total, ERROR)
     substitutions = remainder // _SUBSTITUTION
-    deletions = (errors - substitutions + said - heard) // 2
-    return TimedCounts(substitutions, deletions, deletions - said + heard)
+    deletions = (errors - substitutions + reference_length - hypothesis_length) // 2
+    return TimedCounts(substitutions, deletions, deletions - reference_length + hypothesis_length)
 
 
 def timed_edits(reference: TimedTokens, hypothesis: TimedTokens) -> tuple[Tokens, Tokens]:

@@ -64,18 +64,18 @@ def partial_stability(partials: Iterable[tuple[str, bool]], *, language: str = "
     """
     check_text(language, "language")
     unspaced = bool(language) and writes_without_spaces(language_code(language))
-    shown: list[str] = []
+    previous: list[str] = []
     revisions = unstable = count = 0
-    given: Iterable[Any] = partials if isinstance(partials, Iterable) else [partials]  # type: ignore[redundant-expr]  # of users
-    for pair in given:
+    updates: Iterable[Any] = partials if isinstance(partials, Iterable) else [partials]  # type: ignore[redundant-expr]  # of users
+    for pair in updates:
         if not (isinstance(pair, tuple | list) and len(pair) == 2 and isinstance(pair[0], str)):
             raise refused(
                 "partials", pair, "pairs of a text and whether it is final, as in ('good mor', False)"
             )
-        found = list("".join(pair[0].split())) if unspaced else words(pair[0])
-        kept = sum(1 for _ in takewhile(lambda same: same, map(str.__eq__, shown, found)))
-        revisions, unstable = revisions + (kept < len(shown)), unstable + len(shown) - kept
-        shown = found
+        current = list("".join(pair[0].split())) if unspaced else words(pair[0])
+        unchanged = sum(1 for _ in takewhile(lambda same: same, map(str.__eq__, previous, current)))
+        revisions, unstable = revisions + (unchanged < len(previous)), unstable + len(previous) - unchanged
+        previous = current
         if pair[1]:
-            count, shown = count + len(found), []
+            count, previous = count + len(current), []
     return PartialStability(revisions, unstable, count)

@@ -207,10 +207,10 @@ def timed_error_rate(
             checked, by = checked.assign(**{_NUMBER: range(len(checked))}), _NUMBER
         tables.append(checked)
         sides.append(streams_of(checked, preparation, codes, point, by=by))
-    said, heard = sides
+    reference_side, hypothesis_side = sides
     rows, pairs = [], []
-    for file in dict.fromkeys([*said, *heard]):
-        ours, theirs = said.get(file, {}), heard.get(file, {})
+    for file in dict.fromkeys([*reference_side, *hypothesis_side]):
+        ours, theirs = reference_side.get(file, {}), hypothesis_side.get(file, {})
         matched = _by_stream(list(ours.values()), theirs) if assign == "segment" else _assigned(ours, theirs)
         for speaker, assigned, pair, counts in matched:
             rows.append((file, speaker, assigned, *counts, len(pair[0].codes)))
@@ -235,13 +235,13 @@ def _speaker_words(
 ) -> tuple[int, int]:
     """Aligned tokens of all speakers together, and those under a wrong speaker."""
     codes: dict[str, int] = {}
-    said, heard = (
+    reference_words, hypothesis_words = (
         streams_of(table, preparation, codes, limit)
         for table, limit in ((reference, None), (hypothesis, collar))
     )
     aligned = right = 0
-    for file in said.keys() & heard.keys():
-        ours, theirs = said[file][""], heard[file][""]
+    for file in reference_words.keys() & hypothesis_words.keys():
+        ours, theirs = reference_words[file][""], hypothesis_words[file][""]
         place, _ = timed_edits(ours, theirs)
         hits = np.flatnonzero(place >= 0)
         pairs = zip(
@@ -253,8 +253,8 @@ def _speaker_words(
         names = [list(dict.fromkeys(pair[side] for pair in counts)) for side in (0, 1)]
         size = max(map(len, names))
         costs = [[0] * size for _ in range(size)]
-        for (one, other), count in counts.items():
-            costs[names[0].index(one)][names[1].index(other)] = -count
+        for (reference_speaker, hypothesis_speaker), count in counts.items():
+            costs[names[0].index(reference_speaker)][names[1].index(hypothesis_speaker)] = -count
         right -= sum(costs[row][column] for row, column in enumerate(cheapest_assignment(costs)))
         aligned += len(hits)
     return aligned, aligned - right
@@ -336,7 +336,9 @@ def _assigned(said: dict[str, TimedTokens], heard: dict[str, TimedTokens]) -> li
     size = max(len(said), len(heard))
     ours = [*said.items(), *[("", nobody)] * (size - len(said))]
     theirs = [*heard.items(), *[("", nobody)] * (size - len(heard))]
-    counts = [[timed_counts(one, other) for _, other in theirs] for _, one in ours]
+    counts = [
+        [timed_counts(our_tokens, their_tokens) for _, their_tokens in theirs] for _, our_tokens in ours
+    ]
     columns = cheapest_assignment([[cell.errors for cell in row] for row in counts])
     return [
         (name, theirs[column][0], (tokens, theirs[column][1]), counts[row][column])
@@ -348,15 +350,15 @@ def _by_segment(reference: pd.DataFrame, pairs: list[tuple[TimedTokens, TimedTok
     """The reference with the counts of each of its segments."""
     start, end = (reference[name].to_numpy() for name in ("start", "end"))
     counts = {name: np.zeros(len(reference), dtype=np.int64) for name in _COLUMNS[3:]}
-    for said, heard in pairs:
-        ours, theirs = timed_edits(said, heard)
+    for reference_tokens, hypothesis in pairs:
+        ours, theirs = timed_edits(reference_tokens, hypothesis)
         substituted = ours >= 0
-        substituted[substituted] = said.codes[substituted] != heard.codes[ours[substituted]]
-        np.add.at(counts["substitutions"], said.rows[substituted], 1)
-        np.add.at(counts["deletions"], said.rows[ours < 0], 1)
-        np.add.at(counts["reference_length"], said.rows, 1)
-        near = np.unique(said.rows)
-        for at in heard.middles[theirs < 0] if len(near) else ():
+        substituted[substituted] = reference_tokens.codes[substituted] != hypothesis.codes[ours[substituted]]
+        np.add.at(counts["substitutions"], reference_tokens.rows[substituted], 1)
+        np.add.at(counts["deletions"], reference_tokens.rows[ours < 0], 1)
+        np.add.at(counts["reference_length"], reference_tokens.rows, 1)
+        near = np.unique(reference_tokens.rows)
+        for at in hypothesis.middles[theirs < 0] if len(near) else ():
             away = np.maximum(np.maximum(start[near] - at, at - end[near]), 0)
             counts["insertions"][near[away.argmin()]] += 1
     errors = counts["substitutions"] + counts["deletions"] + counts["insertions"]

@@ -162,13 +162,13 @@ def word_times(
     if of_texts:
         reference, collar = _placed(reference, preparation), math.inf
     tables = [_checked(reference, "reference"), _checked(hypothesis, "hypothesis")]
-    said, heard = (
+    reference_words, hypothesis_words = (
         streams_of(table, preparation, codes, limit)
         for table, limit in zip(tables, (None, float(collar)), strict=True)
     )
     partner = np.full(len(tables[1]), -1)
-    for file in said.keys() & heard.keys():
-        ours, theirs = said[file][""], heard[file][""]
+    for file in reference_words.keys() & hypothesis_words.keys():
+        ours, theirs = reference_words[file][""], hypothesis_words[file][""]
         place, _ = timed_edits(ours, theirs)
         hits = np.flatnonzero(place >= 0)
         hits = hits[ours.codes[hits] == theirs.codes[place[hits]]]

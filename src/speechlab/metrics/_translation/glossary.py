@@ -88,21 +88,21 @@ def glossary_terms(
         if from_sources and not has_column(references, reference, "reference") and reference == "reference":
             reference = hypothesis  # the expected terms come from the sources
         rows, sources = rows_and_sources(references, hypotheses, sources, reference, hypothesis, source)
-        said = as_texts(rows[reference].tolist(), reference)
-        heard = as_texts(rows[hypothesis].tolist(), hypothesis)
-        table = glossary_table(said, heard, glossary, sources, language, source_language)
+        reference_texts = as_texts(rows[reference].tolist(), reference)
+        translations = as_texts(rows[hypothesis].tolist(), hypothesis)
+        table = glossary_table(reference_texts, translations, glossary, sources, language, source_language)
         labels = rows.index.tolist()
         table["missed_in"] = [[labels[number] for number in numbers] for numbers in table["missed_in"]]
         return table
-    heard = as_texts(() if hypotheses is None else hypotheses, "hypotheses")
+    translations = as_texts(() if hypotheses is None else hypotheses, "hypotheses")
     if references is None and (sources is None or not by_source):
         message = (
             "there are no references; give them, or sources=[…] and a glossary from source terms to translations, as "
             "in {'会議室': ['meeting room']}"
         )
         raise InvalidRequestError(message, parameter="references")
-    said = heard if references is None else as_texts(references, "references")
-    return glossary_table(said, heard, glossary, sources, language, source_language)
+    reference_texts = translations if references is None else as_texts(references, "references")
+    return glossary_table(reference_texts, translations, glossary, sources, language, source_language)
 
 
 def rows_and_sources(

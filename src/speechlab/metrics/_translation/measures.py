@@ -41,8 +41,8 @@ def make_metrics(
     if not measure_names:
         message = f"metrics is empty; name some of {', '.join(map(repr, METRICS))}"
         raise InvalidRequestError(message, parameter="metrics")
-    given: object = options  # type hints are not enforced at run time
-    if given is not None and not isinstance(given, Mapping):
+    untyped_options: object = options  # type hints are not enforced at run time
+    if untyped_options is not None and not isinstance(untyped_options, Mapping):
         message = f"options is {options!r:.60}; give a dict from metrics to dicts of sacrebleu's arguments"
         raise InvalidRequestError(message, parameter="options")
     for name in options or {}:

@@ -68,9 +68,9 @@ class PairedDraws:
                 swapped, counts = np.unique(swapped, axis=0, return_counts=True)
             sums = _sums(swapped, base, other), _sums(swapped, other, base)
             for first, second, count in zip(*sums, counts.tolist(), strict=True):
-                found, _ = _difference(first, second, score)
-                larger += count * (found > observed)
-                as_large += count * (found >= observed - tolerance)
+                difference, _ = _difference(first, second, score)
+                larger += count * (difference > observed)
+                as_large += count * (difference >= observed - tolerance)
         return (as_large + 1) / (self.draws + 1), (larger + 1) / (self.draws + 1)
 
     def bootstrap(
@@ -104,8 +104,8 @@ def _difference(
     first: NDArray[Any], second: NDArray[Any], score: Callable[[Any], float], *, listed: bool = True
 ) -> tuple[float, float]:
     """The absolute difference of the scores of two sums, and its tolerance for rounding errors."""
-    one, two = (score(sums.tolist() if listed else sums) for sums in (first, second))
-    return abs(one - two), _ALIKE * max(abs(one), abs(two))
+    first_score, second_score = (score(sums.tolist() if listed else sums) for sums in (first, second))
+    return abs(first_score - second_score), _ALIKE * max(abs(first_score), abs(second_score))
 
 
 _TESTS = {"bootstrap": "bs", "randomization": "ar"}
@@ -183,24 +183,26 @@ def compare_translations(
 
     bootstrap = Bootstrap(level, _DRAWS.get(str(test), 1) if draws is None else draws, 0, groups)
     check_choice(test, _TESTS, "test", "there is no test")
-    given = _given(references, systems, bootstrap, sources, (reference, source))
+    inputs = _given(references, systems, bootstrap, sources, (reference, source))
     measures = make_metrics(metrics, tokenizer(tokenize, language), options, single=False)
-    scores = {name: given.scored(measures, scorers, name) for name in given.systems}
+    scores = {name: inputs.scored(measures, scorers, name) for name in inputs.systems}
     seed = _seed()
-    interval = replace(given.bootstrap, draws=_DRAWS["bootstrap"] if draws is None else draws, seed=seed or 0)
-    sizes = given.bootstrap.sizes(len(given.said))
+    interval = replace(
+        inputs.bootstrap, draws=_DRAWS["bootstrap"] if draws is None else draws, seed=seed or 0
+    )
+    sizes = inputs.bootstrap.sizes(len(inputs.said))
     rows = []
     for metric in next(iter(scores.values())).scores:
         # A test needs the figures of each block, and the function from their sums to a score.
-        blocks = {name: given.bootstrap.blocks(score._statistics[metric]) for name, score in scores.items()}  # noqa: SLF001 - of the same room
-        (base_name, base), *others = blocks.items()
+        blocks = {name: inputs.bootstrap.blocks(score._statistics[metric]) for name, score in scores.items()}  # noqa: SLF001 - of the same room
+        (base_name, base), *compared = blocks.items()
         compute = scores[base_name]._compute[metric]  # noqa: SLF001 - its own sub-room
         paired = PairedDraws(len(base), bootstrap.draws, seed)
         signature = _signature(
             measures.get(metric), scores[base_name].signatures[metric], test, paired, groups
         )
         before = scores[base_name].scores[metric]
-        for system, statistics in others:
+        for system, statistics in compared:
             low, high = _interval(base, statistics, compute, interval, sizes)
             run = paired.randomization if test == "randomization" else paired.bootstrap
             p, theirs = run(base, statistics, compute)
@@ -214,7 +216,7 @@ def compare_translations(
             }
             of_sacrebleu = theirs if groups is None and metric in measures else math.nan
             facts = {"p": p, "test": f"paired {test}", "p_sacrebleu": of_sacrebleu, "blocks": len(base)}
-            what = {"measure": metric, "unit": POINTS, "n": len(given.said), "signature": signature}
+            what = {"measure": metric, "unit": POINTS, "n": len(inputs.said), "signature": signature}
             more = WORSE if metric == "ter" else BETTER
             rows.append({"a": base_name, "b": system, **what, **figures, **facts, "more": more})
     table = judge(rows, level=level, by="measure")
@@ -290,7 +292,9 @@ def _given(
                 "the table already has sources; leave sources out, and name their column, as in source='text'"
             )
             raise InvalidRequestError(message, parameter="sources")
-        said, translations, sources, bootstrap = _of_table(references, systems, bootstrap, *columns)
+        reference_texts, translations, sources, bootstrap = _of_table(
+            references, systems, bootstrap, *columns
+        )
     else:
         translations = dict(systems)
         index: Any = getattr(references, "index", None)
@@ -299,19 +303,19 @@ def _given(
             check_index(values, index, f"systems[{name!r}]")
         check_index(bootstrap.groups, index, "groups")
         check_index(sources, index, "sources")
-        said = as_references(references)
+        reference_texts = as_references(references)
     texts = {str(name): as_texts(values, f"systems[{name!r}]") for name, values in translations.items()}
-    originals = [""] * len(said) if sources is None else as_texts(sources, "sources")
+    originals = [""] * len(reference_texts) if sources is None else as_texts(sources, "sources")
     for argument, values in (
         {f"systems[{name!r}]": text for name, text in texts.items()} | {"sources": originals}
     ).items():
-        if len(values) != len(said) or not said:
+        if len(values) != len(reference_texts) or not reference_texts:
             message = (
-                f"{len(said)} references do not fit {len(values)} texts of {argument}; give one text for each "
-                "reference"
+                f"{len(reference_texts)} references do not fit {len(values)} texts of {argument}; give one "
+                "text for each reference"
             )
             raise InvalidRequestError(message, parameter=argument.partition("[")[0])
-    return _Given(said, texts, originals, bootstrap)
+    return _Given(reference_texts, texts, originals, bootstrap)
 
 
 def _of_table(

@@ -241,26 +241,32 @@ def score_translations(
         check_index(sources, rows, "sources")
     if source_language is not None:
         language_code(source_language)
-    said = as_references(references)
-    heard = as_texts(() if hypotheses is None else hypotheses, "hypotheses")
-    if len(said) != len(heard) or not said:
-        message = f"{len(said)} references do not fit {len(heard)} translations; give one for each"
+    reference_texts = as_references(references)
+    translations = as_texts(() if hypotheses is None else hypotheses, "hypotheses")
+    if len(reference_texts) != len(translations) or not reference_texts:
+        message = f"{len(reference_texts)} references do not fit {len(translations)} translations; give one for each"
         raise InvalidRequestError(message, parameter="references")
     if sources is not None:
         sources = as_texts(sources, "sources", "give a source for each segment, '' for a missing one")
-        if len(sources) != len(said):
-            message = f"{len(said)} references do not fit {len(sources)} sources; give one for each"
+        if len(sources) != len(reference_texts):
+            message = (
+                f"{len(reference_texts)} references do not fit {len(sources)} sources; give one for each"
+            )
             raise InvalidRequestError(message, parameter="sources")
-    first = [texts[0] for texts in said]
+    first = [texts[0] for texts in reference_texts]
     if language is None and str(tokenize) == "auto":
         warn_if_unspaced(
             first, "name the language, as in language='ja', or a tokeniser; otherwise BLEU is near 0"
         )
-    measures = make_metrics(metrics, tokenizer(tokenize, language), options, single=len(said) == 1)
-    score = scored(said, heard, measures, scorers, sources or [""] * len(heard), rows)
+    measures = make_metrics(metrics, tokenizer(tokenize, language), options, single=len(reference_texts) == 1)
+    score = scored(
+        reference_texts, translations, measures, scorers, sources or [""] * len(translations), rows
+    )
     if glossary is None:
         return score
-    return replace(score, glossary=glossary_table(first, heard, glossary, sources, language, source_language))
+    return replace(
+        score, glossary=glossary_table(first, translations, glossary, sources, language, source_language)
+    )
 
 
 def scored(
@@ -283,10 +289,10 @@ def _score(said: list[list[str]], heard: list[str], metrics: dict[str, Any], row
     streams = as_streams(said)
     scores, signatures, statistics, compute = {}, {}, {}, {}
     for name, metric in metrics.items():
-        found = metric._extract_corpus_statistics(heard, streams)  # noqa: SLF001 - sums of these are the corpus score
-        scores[name] = metric._aggregate_and_compute(found).score  # noqa: SLF001 - sums of these are the corpus score
+        sums = metric._extract_corpus_statistics(heard, streams)  # noqa: SLF001 - sums of these are the corpus score
+        scores[name] = metric._aggregate_and_compute(sums).score  # noqa: SLF001 - sums of these are the corpus score
         signatures[name] = str(metric.get_signature())
-        statistics[name] = np.array(found)
+        statistics[name] = np.array(sums)
         compute[name] = _from_sums(metric)
     empty = sum(1 for texts in said if not "".join(texts).strip())
     return TranslationScore(scores, signatures, len(said), empty, None, statistics, compute, rows)
@@ -364,11 +370,11 @@ def as_references(references: Any) -> list[list[str]]:
     """All references of each translation, from one text, a list of texts, or a list of lists of texts."""
     if isinstance(references, str) or not isinstance(references, Iterable):
         return [[text] for text in as_texts(references, "references")]
-    said = []
+    reference_texts = []
     for position, entry in enumerate(references):
         texts = as_texts(entry, f"references[{position}]")
         if not texts:
             message = f"references[{position}] is empty; give at least one reference for each translation"
             raise InvalidRequestError(message, parameter="references")
-        said.append(texts)
-    return said
+        reference_texts.append(texts)
+    return reference_texts

@@ -268,7 +268,7 @@ class Decoders(Pool):
         limits = {"memory_bytes": self._memory_bytes, "cpu_s": config.decode_wall_s, "decoding": decoding}
         super().__init__(
             config.decode_workers,
-            "speechlab.service._workers.decoding_child",
+            _DECODING,
             limits,
             within_s=config.decode_wall_s,
         )

@@ -16,8 +16,7 @@ from rich.markup import escape
 
 from speechlab._platform import text_dtype
 from speechlab.cli._commands._studies.systems import connected, in_python, own_columns
-from speechlab.cli._console import console, errors, say, stages, stoppable, warnings_told
-from speechlab.cli._headline import headline
+from speechlab.cli._console import console, errors, headline, say, stages, stoppable, warnings_told
 from speechlab.cli._options import arguments_told
 from speechlab.errors import InvalidRequestError, StoreError
 
@@ -45,14 +44,15 @@ _STAGES = {"synthesize": "speaking", "transcribe": "recognising", "translate": "
 
 def columns_of(study: Callable[..., Any]) -> dict[str, bool]:
     """Columns that a study reads, as its docstring says, and whether it needs them."""
-    told = arguments_told(study)
+    descriptions = arguments_told(study)
     columns = [
-        one
-        for one in inspect.signature(study).parameters.values()
-        if told.get(one.name, "").startswith("Column of") and one.name not in {"voice", "groups"}
+        parameter
+        for parameter in inspect.signature(study).parameters.values()
+        if descriptions.get(parameter.name, "").startswith("Column of")
+        and parameter.name not in {"voice", "groups"}
     ]
-    found = {one.name: one.default == one.name for one in columns}
-    return found | ({"speaker": False, "duration_s": False} if "audio" in found else {})
+    needed_by_name = {parameter.name: parameter.default == parameter.name for parameter in columns}
+    return needed_by_name | ({"speaker": False, "duration_s": False} if "audio" in needed_by_name else {})
 
 
 def performed(
@@ -77,7 +77,7 @@ def performed(
         junit.write_text(as_junit(report, changes), encoding="utf-8")
     if markdown is not None:
         with markdown.open("a", encoding="utf-8") as file:
-            file.write("\n".join(one.to_markdown() for one in (report, changes) if one is not None))
+            file.write("\n".join(each.to_markdown() for each in (report, changes) if each is not None))
     _end(report, written, changes, fail_if or ())
 
 
@@ -89,10 +89,10 @@ def made(study: Callable[..., Report], source: Path, before: Report | None = Non
         return [options.pop(name, None) for name in names]
 
     columns = columns_of(study)
-    services, adapters, given = (one or () for one in taken("service", "openai", "columns"))
+    services, adapters, renamed = (texts or () for texts in taken("service", "openai", "columns"))
     split, n = taken("split", "n")
-    named = own_columns(given, (*columns, "split"))
-    recorded = _recorded(named, services, *taken("audio_column", "voice_column"))
+    column_names = own_columns(renamed, (*columns, "split"))
+    recorded = _recorded(column_names, services, *taken("audio_column", "voice_column"))
     codes = {name: options.pop(name) for name in CODES if name in columns}
     seed = options["seed"] if "seed" in inspect.signature(study).parameters else options.pop("seed")
     options = in_python(study.__name__, options, services)
@@ -102,7 +102,9 @@ def made(study: Callable[..., Report], source: Path, before: Report | None = Non
         had = options.get("hypotheses") or {}
         files = {name: place for name, place in had.items() if Path(place).exists()}
         code = codes.get("language")
-        rows = datasets.read(source, language=code, split=split or None, columns=named, transcripts=files)
+        rows = datasets.read(
+            source, language=code, split=split or None, columns=column_names, transcripts=files
+        )
         had.update({name: name for name in files})
         if n is not None:
             strata = [name for name in ("language",) if name in rows.columns]
@@ -117,11 +119,11 @@ def made(study: Callable[..., Report], source: Path, before: Report | None = Non
         stoppable(),
         warnings_told(without=_ROWS_FAILED),
         nullcontext() if alone else connected(services, adapters) as lab,
-        stages() as told,
+        stages() as show_stage,
     ):
         if recorded:
             recorded["recogniser"] = next(iter(lab.values())) if isinstance(lab, dict) else lab
-        return study(None if recorded else lab, rows, progress=_shown(told), **options, **recorded)
+        return study(None if recorded else lab, rows, progress=_shown(show_stage), **options, **recorded)
 
 
 def asked_again(
@@ -139,19 +141,22 @@ def asked_again(
     except StoreError as error:
         raise InvalidRequestError(str(error), parameter="from") from error
     Report.check_path(out)
-    asked, store = before.record.get("asked", {}), out.with_name(f"{out.name}.unfinished")
+    questions, store = before.record.get("asked", {}), out.with_name(f"{out.name}.unfinished")
     if several := [
-        name for name in asked.get("services", ()) if not any(one.startswith(f"{name}=") for one in services)
+        name
+        for name in questions.get("services", ())
+        if not any(text.startswith(f"{name}=") for text in services)
     ]:
-        message = f"--service {several[0]}= is missing: the report is of the services {', '.join(asked['services'])}"
+        names = ", ".join(questions["services"])
+        message = f"--service {several[0]}= is missing: the report is of the services {names}"
         raise InvalidRequestError(message, parameter="service")
     with (
         stoppable(),
         warnings_told(without=_ROWS_FAILED),
-        nullcontext() if asked.get("alone") else connected(services, adapters) as lab,
-        stages() as told,
+        nullcontext() if questions.get("alone") else connected(services, adapters) as lab,
+        stages() as show_stage,
     ):
-        report = before.rerun(lab, store=str(store), progress=_shown(told))
+        report = before.rerun(lab, store=str(store), progress=_shown(show_stage))
     written = report.save(out)
     shutil.rmtree(store, ignore_errors=True)
     _end(report, written, report.compare(before), fail_if)
@@ -164,8 +169,8 @@ def _shown(told: Callable[[str, int, int], None]) -> Callable[[str, int, int], N
         if not total and stage.startswith("estimate: "):
             say(stage)
             return
-        name, comma, rest = stage.partition(",")
-        told(_STAGES.get(name, name) + comma + rest, done, total)
+        name, comma, details = stage.partition(",")
+        told(_STAGES.get(name, name) + comma + details, done, total)
 
     return shown
 
@@ -241,13 +246,13 @@ def _check_columns(source: Path, rows: pd.DataFrame, needed: Sequence[str]) -> N
     """Refuse a table that lacks a column, and say which options help."""
     for name in needed:
         if name not in rows.columns:
-            ways = [
+            remedies = [
                 f"--column {name}=NAME",
                 *([f"--{name.replace('_', '-')} CODE"] if name in CODES else []),
             ]
             have = ", ".join(map(repr, rows.columns))
             message = (
-                f"{source} has no column {name!r}; it has {have}. Give {' or '.join(ways)}, or rename one"
+                f"{source} has no column {name!r}; it has {have}. Give {' or '.join(remedies)}, or rename one"
             )
             raise InvalidRequestError(message, parameter="column")
 
@@ -257,9 +262,14 @@ def as_junit(report: Report, changes: Report | None) -> str:
     suite = ET.Element("testsuite", name=_plain(f"speechlab study: {report.title}"))
     cases: list[tuple[str, str, str, str]] = []
     failed = report.table[report.table["status"] == "error"]
-    told = f"{len(failed):,} of {len(report.table):,} rows failed" if len(failed) else ""
+    failure = f"{len(failed):,} of {len(report.table):,} rows failed" if len(failed) else ""
     cases.append(
-        ("rows", "all rows were processed", told, "\n".join(failed["error"].astype(str).unique()[:20]))
+        (
+            "rows",
+            "all rows were processed",
+            failure,
+            "\n".join(failed["error"].astype(str).unique()[:20]),
+        )
     )
     tables = [("summary", report.summary)]
     tables += [] if changes is None else [("changes", changes.differences)]

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from speechlab.cli._console import console, say, stages, stoppable
-from speechlab.cli._headline import headline
+from speechlab.cli._console import console, headline, say, stages, stoppable
 from speechlab.errors import StoreError
 
 if TYPE_CHECKING:
@@ -59,18 +58,20 @@ def _work(out: Path, sentences: int | None) -> tuple[Report, Report]:
     """Make all calls, and write what came of them into the folder."""
     from speechlab import batch
 
-    with stages() as told:
-        told("starting the service", 0, 1)
+    with stages() as show_stage:
+        show_stage("starting the service", 0, 1)
         from speechlab.client import connect
 
         with connect() as lab:
-            told("starting the service", 1, 1)
+            show_stage("starting the service", 1, 1)
             sentences = sentences or (_SENTENCES if len(lab.voices()) <= _MANY_VOICES else 1)
-            speech, translated = _study(lab, sentences, told, concurrency=min(2, batch.DEFAULT_CONCURRENCY))
-        told("writing the report", 0, 1)
+            speech, translated = _study(
+                lab, sentences, show_stage, concurrency=min(2, batch.DEFAULT_CONCURRENCY)
+            )
+        show_stage("writing the report", 0, 1)
         speech.save(out)
         translated.save(out / "translations")
-        told("writing the report", 1, 1)
+        show_stage("writing the report", 1, 1)
     return speech, translated
 
 
@@ -101,7 +102,7 @@ def _study(
     names = {"synthesize": "speaking with every voice", "transcribe": "recognising what was said"}
     quick = datasets.prompts(quick=True)
     chosen = pd.concat([_spread(quick[quick["language"] == code], sentences) for code in ("ja", "en")])
-    spoken = evaluate.round_trip(
+    voices_report = evaluate.round_trip(
         lab,
         chosen[["id", "language", "text"]],
         concurrency=concurrency,
@@ -121,7 +122,7 @@ def _study(
         title="Translations",
         progress=lambda _, done, total: told("translating", done, total),
     )
-    return evaluate.Report.joined("Voices and what was understood", [spoken, chinese]), translated
+    return evaluate.Report.joined("Voices and what was understood", [voices_report, chinese]), translated
 
 
 def _spread(frame: pd.DataFrame, count: int) -> pd.DataFrame:

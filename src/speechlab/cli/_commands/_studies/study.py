@@ -145,39 +145,40 @@ def command_of(name: str, perform: Callable[..., Any]) -> Any:
 
     function = getattr(evaluate, name.replace("-", "_"))
     sources = map(arguments_told, (batch.run, evaluate.round_trip, function))
-    told = {one: text for source in sources for one, text in source.items() if not text.startswith("As for ")}
+    texts = [item for source in sources for item in source.items()]
+    descriptions = {parameter: text for parameter, text in texts if not text.startswith("As for ")}
     columns, otherwise = columns_of(function), {facts[0]: facts for facts in _OTHERWISE}
-    found = [_INPUT, *(_option(facts) for facts in _FIRST)]
-    given = inspect.signature(function).parameters
-    for one in given.values():
-        text, own = told.get(one.name, ""), otherwise.get(one.name)
-        if one.name in columns and one.name in CODES:
-            text = f"Language code of all rows, if the table has no column {one.name}."
-            found.append(option(one.name, str | None, None, help=text))
-        elif own and (not text.startswith("Column of") or one.name == "groups"):
-            found.append(_option(own, default=one.default))
-        elif one.name not in {*columns, "audio", "voice", "seed", "stream"} and (
-            made := option_of(one, text)
+    options = [_INPUT, *(_option(facts) for facts in _FIRST)]
+    parameters = inspect.signature(function).parameters
+    for parameter in parameters.values():
+        text, special = descriptions.get(parameter.name, ""), otherwise.get(parameter.name)
+        if parameter.name in columns and parameter.name in CODES:
+            text = f"Language code of all rows, if the table has no column {parameter.name}."
+            options.append(option(parameter.name, str | None, None, help=text))
+        elif special and (not text.startswith("Column of") or parameter.name == "groups"):
+            options.append(_option(special, default=parameter.default))
+        elif parameter.name not in {*columns, "audio", "voice", "seed", "stream"} and (
+            plain_option := option_of(parameter, text)
         ):
-            found.append(made)
-    found += [_option(facts) for facts in (_RECORDED if {"recogniser", "audio"} <= set(given) else ())]
+            options.append(plain_option)
+    options += [_option(facts) for facts in (_RECORDED if {"recogniser", "audio"} <= set(parameters) else ())]
     more = " The results with and without it are compared." if name in {"recognition", "translation"} else ""
-    found += [_option(facts, more=more) for facts in _OF_CALLS.get(name, ())]
-    found += [_option(facts) for facts in (_ROWS if name == "speech-to-speech" else [*_COMPARED, *_ROWS])]
-    found.append(option("seed", int, 0, min=0, help=_SEED))
+    options += [_option(facts, more=more) for facts in _OF_CALLS.get(name, ())]
+    options += [_option(facts) for facts in (_ROWS if name == "speech-to-speech" else [*_COMPARED, *_ROWS])]
+    options.append(option("seed", int, 0, min=0, help=_SEED))
     alone = typer.Typer(rich_markup_mode=None, add_completion=False)
     question = " ".join((inspect.getdoc(function) or "").partition("\n\n")[0].split())
-    alone.command(name, cls=Command, help=question)(with_parameters(partial(perform, function), found))
+    alone.command(name, cls=Command, help=question)(with_parameters(partial(perform, function), options))
     return typer.main.get_command(alone)
 
 
 def _option(
     facts: tuple[str, Any, str, str | None, str], *, default: Any = inspect.Parameter.empty, more: str = ""
 ) -> inspect.Parameter:
-    name, kind, flag, metavar, told = facts
+    name, kind, flag, metavar, text = facts
     needed = default is inspect.Parameter.empty and kind in {Path, list[str]}
-    usual = ... if needed else None if default is inspect.Parameter.empty else default or None
-    return option(name, kind, usual, flag, metavar=metavar, help=" ".join(told.split()) + more)
+    default_value = ... if needed else None if default is inspect.Parameter.empty else default or None
+    return option(name, kind, default_value, flag, metavar=metavar, help=" ".join(text.split()) + more)
 
 
 @app.callback(invoke_without_command=True)

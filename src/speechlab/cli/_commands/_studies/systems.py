@@ -124,7 +124,7 @@ def _adapters(given: Sequence[str]) -> dict[str, OpenAIAdapter]:
     field_names = {field.name for field in fields(OpenAIAdapter) if field.init}
     facts_of = _objects("openai", given, allowed)
     for name, facts in facts_of.items():
-        if strange := [one for one in facts if one not in field_names]:
+        if strange := [fact for fact in facts if fact not in field_names]:
             raise _refused(
                 "openai", f"{name}: there is no {strange[0]!r}; there are {', '.join(sorted(field_names))}"
             )

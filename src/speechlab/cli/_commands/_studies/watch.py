@@ -15,8 +15,7 @@ from rich.markup import escape
 from speechlab._files import file_sha256
 from speechlab.cli._commands._studies.performing import WORSE, made
 from speechlab.cli._commands._studies.study import STUDIES, command_of
-from speechlab.cli._console import console, errors, say
-from speechlab.cli._headline import headline
+from speechlab.cli._console import console, errors, headline, say
 from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
@@ -54,40 +53,38 @@ def watch(
     source, folder = (home / Path(str(options.pop(name))).expanduser() for name in ("input", "out"))
     name = str(options.pop("study"))
     pinned = _pinned(source, folder)
-    runs = [evaluate.Report.load(one.parent) for one in sorted(folder.glob("*/record.json"))]
+    runs = [evaluate.Report.load(record.parent) for record in sorted(folder.glob("*/record.json"))]
     failed = _asked(name, options, source, folder, runs) if again else 0
     if again:
         (folder / _PINNED).write_bytes(orjson.dumps(pinned))
-    found = evaluate.watch(runs, title=f"Watch: {study.stem}")
-    written = found.save(folder / "report.html")
-    say(found.answer)
-    headline(found.title, found.headline())
-    for sentence in (*(one for one in found.findings if one.shown), *found.notes):
+    report = evaluate.watch(runs, title=f"Watch: {study.stem}")
+    written = report.save(folder / "report.html")
+    say(report.answer)
+    headline(report.title, report.headline())
+    for sentence in (*(finding for finding in report.findings if finding.shown), *report.notes):
         say(str(sentence))
     console.print(f"report: {escape(str(written))}", soft_wrap=True)
     if failed:
         errors.print(f"[yellow]{failed:,} rows of this run failed[/]")
-    return WORSE if found.summary["changed"].any() else int(bool(failed))
+    return WORSE if report.summary["changed"].any() else int(bool(failed))
 
 
 def _read(study: Path) -> dict[str, Any]:
     """The file of a watch: what is asked, and the options of the study by their long names."""
     try:
-        found = tomllib.loads(study.read_text("utf-8"))
+        table = tomllib.loads(study.read_text("utf-8"))
     except (OSError, ValueError) as error:
         message = f"{study} cannot be read ({error}); give a TOML file with {_EXAMPLE}"
         raise InvalidRequestError(message, parameter="study") from error
-    options = {name.replace("_", "-"): value for name, value in found.items()}
-    if missing := [name for name in ("study", "input", "out") if name not in options]:
-        message = f"{study} has no {missing[0]!r}; a watch begins with {_EXAMPLE}"
+    options = {name.replace("_", "-"): value for name, value in table.items()}
+    if absent := [name for name in ("study", "input", "out") if name not in options]:
+        message = f"{study} has no {absent[0]!r}; a watch begins with {_EXAMPLE}"
         raise InvalidRequestError(message, parameter="study")
     if options["study"] not in _WATCHED:
         message = f"{study}: study = {options['study']!r} cannot be watched; {', '.join(_WATCHED)} can"
         raise InvalidRequestError(message, parameter="study")
-    if taken := sorted(_TAKEN & set(options)):
-        message = (
-            f"{study}: {taken[0]} is no option of a watch, which asks anew and compares by itself; remove it"
-        )
+    if reserved := sorted(_TAKEN & set(options)):
+        message = f"{study}: {reserved[0]} is no option of a watch, which asks anew and compares by itself; remove it"
         raise InvalidRequestError(message, parameter="study")
     return options
 
@@ -123,8 +120,10 @@ def _asked(name: str, options: Mapping[str, Any], source: Path, folder: Path, ru
 
 def _only_made(study: Callable[..., Report], source: Path, out: Path, **options: Any) -> Report:
     del out
-    told = {name.replace("-", "_") for name in _TAKEN - {"store"}}
-    return made(study, source, **{name: value for name, value in options.items() if name not in told})
+    named_arguments = {name.replace("-", "_") for name in _TAKEN - {"store"}}
+    return made(
+        study, source, **{name: value for name, value in options.items() if name not in named_arguments}
+    )
 
 
 def _words(options: Mapping[str, Any]) -> list[str]:
@@ -137,11 +136,11 @@ def _words(options: Mapping[str, Any]) -> list[str]:
             words.append(f"--{name}" if value else f"--no-{name}")
             continue
         pairs = value.items() if isinstance(value, dict) else ()
-        several = [f"{key}={_plain(one)}" for key, one in pairs] or (
+        several = [f"{key}={_plain(item)}" for key, item in pairs] or (
             value if isinstance(value, list) else [value]
         )
-        for one in several:
-            words += [f"--{name}", _plain(one)]
+        for item in several:
+            words += [f"--{name}", _plain(item)]
     return words
 
 
