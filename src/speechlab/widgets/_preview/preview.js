@@ -26,12 +26,12 @@ class PreviewView extends View {
     this.live = make(this.root, "div", "sl-live", { "aria-live": "polite" });
     const summary = () => this.showSummary();
     const bar = () => this.showBar();
-    const shown = {
+    const updates = {
       earlier: () => this.showEarlier(), title: () => this.showTitle(), summary, running: summary, done: bar, total: bar,
       recent: () => this.showRows(),
     };
-    this.hear(Object.fromEntries(Object.entries(shown).map(([name, show]) => [`change:${name}`, show])));
-    for (const show of new Set(Object.values(shown))) show();
+    this.hear(Object.fromEntries(Object.entries(updates).map(([name, show]) => [`change:${name}`, show])));
+    for (const show of new Set(Object.values(updates))) show();
     this.watchSize(this.root, ([entry]) => this.root.classList.toggle("sl-narrow", entry.contentRect.width < NARROW_PX));
   }
 

@@ -107,13 +107,30 @@ export class View {
   }
 }
 
+/** Where an event is in the width of an element: 0 at its left, 1 at its right. @param {Element} node @param {MouseEvent} event */
+export function shareAt(node, { clientX }) {
+  const { left, width } = node.getBoundingClientRect();
+  return Math.min(Math.max((clientX - left) / width, 0), 1);
+}
+
+/** The pen of a canvas with all pixels of the screen, in units of the page; null if it has no width. @param {HTMLCanvasElement} canvas */
+export function penOf(canvas) {
+  const { clientWidth, clientHeight } = canvas;
+  const ratio = window.devicePixelRatio || 1;
+  const pen = clientWidth ? canvas.getContext("2d") : null;
+  canvas.width = Math.round(clientWidth * ratio);
+  canvas.height = Math.round(clientHeight * ratio);
+  pen?.scale(ratio, ratio);
+  return pen;
+}
+
 /** A time in the form of a clock, with hours if there are any. @param {number} seconds @param {number} [decimals] */
 export function clock(seconds, decimals = 2) {
   const units = Math.round(Math.max(seconds, 0) * 10 ** decimals);
   const minutes = Math.floor(units / (60 * 10 ** decimals));
-  const rest = ((units % (60 * 10 ** decimals)) / 10 ** decimals).toFixed(decimals).padStart(3 + decimals, "0");
+  const remainder = ((units % (60 * 10 ** decimals)) / 10 ** decimals).toFixed(decimals).padStart(3 + decimals, "0");
   const hours = Math.floor(minutes / 60);
-  return hours ? `${hours}:${String(minutes % 60).padStart(2, "0")}:${rest}` : `${minutes}:${rest}`;
+  return hours ? `${hours}:${String(minutes % 60).padStart(2, "0")}:${remainder}` : `${minutes}:${remainder}`;
 }
 
 /** A time with tenths of a second. @param {number} seconds */
@@ -125,8 +142,8 @@ export function shortClock(seconds) {
 export function spoken(seconds) {
   const tenths = Math.round(seconds * 10);
   const minutes = Math.floor(tenths / 600);
-  const parts = [`${((tenths % 600) / 10).toFixed(1)} seconds`];
-  if (minutes) parts.unshift(`${minutes % 60} min`);
-  if (minutes >= 60) parts.unshift(`${Math.floor(minutes / 60)} h`);
-  return parts.join(" ");
+  const words = [`${((tenths % 600) / 10).toFixed(1)} seconds`];
+  if (minutes) words.unshift(`${minutes % 60} min`);
+  if (minutes >= 60) words.unshift(`${Math.floor(minutes / 60)} h`);
+  return words.join(" ");
 }

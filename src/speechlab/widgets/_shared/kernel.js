@@ -28,7 +28,7 @@ export function ask(model, message) {
   const id = `${performance.now()}-${Math.random()}-${(questions += 1)}`;
   return new Promise((resolve, reject) => {
     /** @type {Uint8Array[]} */
-    const parts = [];
+    const pieces = [];
     let timer = 0;
     const settle = (/** @type {() => void} */ act) => {
       clearTimeout(timer);
@@ -45,12 +45,12 @@ export function ask(model, message) {
         settle(() => reject(Object.assign(new Error(answer.error), { answer })));
         return;
       }
-      const part = view ? new Uint8Array(view.buffer, view.byteOffset, view.byteLength) : new Uint8Array(0);
-      parts[answer.part ?? 0] = part;
+      const piece = view ? new Uint8Array(view.buffer, view.byteOffset, view.byteLength) : new Uint8Array(0);
+      pieces[answer.part ?? 0] = piece;
       wait();
-      if (parts.filter(Boolean).length < (answer.parts ?? 1)) return;
-      const data = new Uint8Array(parts.reduce((sum, one) => sum + one.length, 0));
-      parts.reduce((at, one) => (data.set(one, at), at + one.length), 0);
+      if (pieces.filter(Boolean).length < (answer.parts ?? 1)) return;
+      const data = new Uint8Array(pieces.reduce((sum, piece) => sum + piece.length, 0));
+      pieces.reduce((at, piece) => (data.set(piece, at), at + piece.length), 0);
       settle(() => resolve({ ...answer, data }));
     };
     model.on("msg:custom", take);

@@ -9,10 +9,10 @@ const EDITING = /^([acvxyzZ]|Enter|Backspace|Delete|Insert|Home|End|Arrow\w+)$/;
 /** Whether a key is a widget's that has the keys. @param {KeyboardEvent} event */
 const isOurs = (event) => !(event.ctrlKey || event.metaKey) || EDITING.test(event.key);
 
-/** The element in a part of the page that has the focus, or null. @param {Node} part */
-export function focusIn(part) {
-  const { activeElement } = /** @type {Document | ShadowRoot} */ (part.getRootNode());
-  return activeElement && part.contains(activeElement) ? activeElement : null;
+/** The element in a part of the page that has the focus, or null. @param {Node} area */
+export function focusIn(area) {
+  const { activeElement } = /** @type {Document | ShadowRoot} */ (area.getRootNode());
+  return activeElement && area.contains(activeElement) ? activeElement : null;
 }
 
 /**
@@ -47,9 +47,9 @@ export function holdKeys(root) {
     if (event.type === "pointerdown") setTimeout(() => leave(path.find((node) => node instanceof HTMLElement && node.hasAttribute("tabindex"))));
   };
   const leave = (/** @type {EventTarget | undefined} */ to) => {
-    const left = held ? null : focusIn(root); // it may have been clicked again
-    if (left instanceof HTMLElement) left.blur();
-    if (left && to instanceof HTMLElement) to.focus({ preventScroll: true });
+    const focused = held ? null : focusIn(root); // it may have been clicked again
+    if (focused instanceof HTMLElement) focused.blur();
+    if (focused && to instanceof HTMLElement) to.focus({ preventScroll: true });
   };
   const first = (/** @type {KeyboardEvent} */ event) => {
     if (!root.isConnected) release();
@@ -72,8 +72,8 @@ export function holdKeys(root) {
   for (const name of ["pointerdown", "focusin"]) root.addEventListener(name, hold);
   root.addEventListener("pointerdown", () => (pressed = performance.now()), { capture: true });
   root.addEventListener("focusout", ({ target, relatedTarget }) => {
-    const there = target instanceof HTMLElement && !target.matches(":disabled") && target.checkVisibility();
-    if (!relatedTarget && there) release(); // the user went elsewhere, as with Tab from the last element
+    const usable = target instanceof HTMLElement && !target.matches(":disabled") && target.checkVisibility();
+    if (!relatedTarget && usable) release(); // the user went elsewhere, as with Tab from the last element
   });
   root.addEventListener("click", () => {
     settle();

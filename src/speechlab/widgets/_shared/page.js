@@ -4,7 +4,7 @@
 export const heldIn = (name) => JSON.parse(document.getElementById(name)?.textContent ?? "");
 
 /** @param {string} text Base64. */
-export const bytesOf = (text) => Uint8Array.from(atob(text), (one) => one.charCodeAt(0));
+export const bytesOf = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
 
 export class PageModel {
   /** @type {[string, (...values: any[]) => void][]} */ listeners = [];
@@ -38,13 +38,13 @@ export class PageModel {
 
   /** @param {string} name @param {(...values: any[]) => void} listener */
   off(name, listener) {
-    this.listeners = this.listeners.filter((one) => one[0] !== name || one[1] !== listener);
+    this.listeners = this.listeners.filter((entry) => entry[0] !== name || entry[1] !== listener);
   }
 
   /** @param {string} name @param {any[]} values */
   announce(name, ...values) {
     queueMicrotask(() => {
-      for (const [one, listener] of this.listeners) if (one === name) listener(...values);
+      for (const [event, listener] of this.listeners) if (event === name) listener(...values);
     });
   }
 

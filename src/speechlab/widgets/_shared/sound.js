@@ -80,7 +80,7 @@ export class Line {
   /** Position in the recording in seconds. */
   get position() {
     const time = this.context.currentTime;
-    const { at, from, to, speed } = this.spans.filter((one) => one.at <= time).at(-1) ?? this.spans[0] ?? { at: 0, from: 0, to: 0, speed: 1 };
+    const { at, from, to, speed } = this.spans.filter((span) => span.at <= time).at(-1) ?? this.spans[0] ?? { at: 0, from: 0, to: 0, speed: 1 };
     return Math.min(from + Math.max(time - at, 0) * speed, to);
   }
 

@@ -64,9 +64,9 @@ export class Book {
     if (this.revision < 0 && !tell(this.model, { type: "rows" })) this.changed("No answer: the kernel is gone", true);
   }
 
-  /** @param {string} [said] @param {boolean} [failed] */
-  changed(said = "", failed = false) {
-    for (const view of this.views) view.changed(said, failed);
+  /** @param {string} [words] @param {boolean} [failed] */
+  changed(words = "", failed = false) {
+    for (const view of this.views) view.changed(words, failed);
   }
 
   get index() {
@@ -97,26 +97,26 @@ export class Book {
   /** Handles an edit that the kernel confirms. Edits of several windows arrive in the kernel's order. @param {any} message */
   keep(message) {
     const { open } = this;
-    const own = message.by === this.by;
-    if (own) open.delete(message.number);
+    const ours = message.by === this.by;
+    if (ours) open.delete(message.number);
     else {
       this.past = [];
       this.future = [];
     }
-    if (!own || this.crossed) this.replace({ put: message.put.map(rowOf), removed: message.removed });
-    if (!own) this.changed("Edited in another window");
+    if (!ours || this.crossed) this.replace({ put: message.put.map(rowOf), removed: message.removed });
+    if (!ours) this.changed("Edited in another window");
     else if (this.late && !open.size) {
       this.late = false;
       this.changed("Python has all edits now");
     } else if (this.crossed) this.changed();
-    this.crossed = open.size > 0 && (this.crossed || !own);
+    this.crossed = open.size > 0 && (this.crossed || !ours);
   }
 
   /** @param {any} message @param {DataView} data */
   load(message, data) {
     if (message.revision === this.revision) return;
     const first = this.revision < 0;
-    const lost = this.open.size > 0 || this.draft !== null || [...this.views].some((view) => view.typing);
+    const dropped = this.open.size > 0 || this.draft !== null || [...this.views].some((view) => view.typing);
     this.revision = message.revision;
     this.rows = JSON.parse(new TextDecoder().decode(data)).map(rowOf);
     this.lanes = layLanes(this.rows);
@@ -127,14 +127,14 @@ export class Book {
     this.late = false;
     this.draft = null;
     this.chosen = -1;
-    const set = lost ? "Python has set other segments; what was under way here is dropped" : "Python has set other segments";
-    this.changed(message.error || (first ? "" : set), Boolean(message.error) || lost);
+    const set = dropped ? "Python has set other segments; what was under way here is dropped" : "Python has set other segments";
+    this.changed(message.error || (first ? "" : set), Boolean(message.error) || dropped);
   }
 
   /** @param {RowChange} change */
   replace({ put, removed }) {
-    const gone = new Set([...removed, ...put.map((row) => row.id)]);
-    this.rows = sortRows([...this.rows.filter((row) => !gone.has(row.id)), ...put.map((row) => ({ ...row }))]);
+    const replaced = new Set([...removed, ...put.map((row) => row.id)]);
+    this.rows = sortRows([...this.rows.filter((row) => !replaced.has(row.id)), ...put.map((row) => ({ ...row }))]);
     this.lanes = layLanes(this.rows);
   }
 
@@ -172,15 +172,15 @@ export class Book {
     this.send(step.forth, `Done again: ${step.said}`);
   }
 
-  /** @param {RowChange} change @param {string} said */
-  send(change, said) {
+  /** @param {RowChange} change @param {string} words */
+  send(change, words) {
     this.replace(change);
     if (this.index < 0) this.chosen = change.put.at(-1)?.id ?? -1;
     const number = ++this.number;
     const { revision, by } = this;
     const put = change.put.map(({ id, start, end, text, speaker, like }) => [id, start, end, text, speaker, like]);
     this.open.add(number);
-    this.changed(said);
+    this.changed(words);
     if (!tell(this.model, { type: "edit", revision, by, number, put, removed: change.removed })) {
       this.changed("No answer: the kernel is gone. What is edited here is not in Python", true);
       return;

@@ -21,7 +21,7 @@ const EDIT_KEYS = [
   ["Escape", "choose none"],
 ];
 
-const own = new Set([...EDIT_KEYS.map(([key]) => key), "1 2 …"]);
-const ALL_KEYS = [...EDIT_KEYS, ...PLAYER_KEYS.filter(([key]) => !own.has(key))];
+const replaced = new Set([...EDIT_KEYS.map(([key]) => key), "1 2 …"]);
+const ALL_KEYS = [...EDIT_KEYS, ...PLAYER_KEYS.filter(([key]) => !replaced.has(key))];
 
 export default liveWidget((model, el) => new EditorView(model, el, "speechlab-player speechlab-editor", ALL_KEYS).begin());

@@ -34,8 +34,8 @@ export class EditGestures extends Gestures {
     const [start, end] = editor.view;
     const perPixel = (end - start) / box.width;
     // Where two segments touch, the edge of the selected one comes first, then that of the one below the pointer.
-    const there = book.rows.filter((row) => tier < 0 || row.lane === lane);
-    const order = [...there.filter((row) => row.id === book.chosen), ...there.filter((row) => row.start <= seconds && seconds < row.end), ...there];
+    const rows = book.rows.filter((row) => tier < 0 || row.lane === lane);
+    const order = [...rows.filter((row) => row.id === book.chosen), ...rows.filter((row) => row.start <= seconds && seconds < row.end), ...rows];
     for (const row of order) {
       // A short segment keeps a part in its middle that moves the whole segment.
       const reach = Math.min(EDGE_PX, (row.end - row.start) / perPixel / 4 + 1) * perPixel;
@@ -44,10 +44,10 @@ export class EditGestures extends Gestures {
       }
     }
     if (tier < 0) return null;
-    const row = there.find((one) => one.start <= seconds && seconds < one.end);
+    const row = rows.find((row) => row.start <= seconds && seconds < row.end);
     if (row) return this.pullOf(event, row, "both", seconds);
-    const made = { id: book.newId(), start: seconds, end: seconds, text: "", speaker: "", like: -1 };
-    return this.pullOf(event, made, "new", seconds);
+    const fresh = { id: book.newId(), start: seconds, end: seconds, text: "", speaker: "", like: -1 };
+    return this.pullOf(event, fresh, "new", seconds);
   }
 
   /** @param {PointerEvent} event @param {EditedRow} row @param {Pull["side"]} side @param {number} seconds @returns {Pull} */
@@ -89,8 +89,8 @@ export class EditGestures extends Gestures {
     const limit = editor.duration;
     if (side === "both") editor.book.draft = movedRow(row, row.start + seconds - pulled.seconds, limit, hold);
     else if (side === "new") {
-      const ends = [holdOn(pulled.seconds, hold), holdOn(seconds, hold)].sort((one, other) => one - other);
-      editor.book.draft = { ...row, start: ends[0], end: ends[1] };
+      const edges = [holdOn(pulled.seconds, hold), holdOn(seconds, hold)].sort((first, second) => first - second);
+      editor.book.draft = { ...row, start: edges[0], end: edges[1] };
     } else editor.book.draft = resizedRow(row, side, holdOn(seconds, hold), limit, hold.grid);
     editor.paint();
   }

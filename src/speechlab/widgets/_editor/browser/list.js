@@ -20,17 +20,17 @@ export class RowList {
   /** @param {EditedRow[]} rows In order. */
   fill(rows) {
     const { list, items } = this;
-    const kept = new Set(rows.map((row) => row.id));
+    const ids = new Set(rows.map((row) => row.id));
     for (const [id, { item }] of [...items]) {
-      if (kept.has(id)) continue;
+      if (ids.has(id)) continue;
       item.remove();
       items.delete(id);
     }
     let at = list.firstElementChild;
     for (const row of rows) {
-      const there = items.get(row.id);
-      const item = there?.item ?? document.createElement("li");
-      if (there?.row !== row) {
+      const entry = items.get(row.id);
+      const item = entry?.item ?? document.createElement("li");
+      if (entry?.row !== row) {
         this.show(item, row);
         items.set(row.id, { row, item });
       }

@@ -20,7 +20,7 @@ export function onGrid(seconds, grid) {
 
 /** @param {EditedRow[]} rows @returns {EditedRow[]} */
 export function sortRows(rows) {
-  return rows.sort((one, other) => one.start - other.start || one.end - other.end);
+  return rows.sort((first, second) => first.start - second.start || first.end - second.end);
 }
 
 /** Signed distance to the nearest edge in seconds, or NaN if none is within reach. @param {number} seconds @param {number[]} edges @param {number} reach */
@@ -65,9 +65,9 @@ export function resizedRow(row, side, seconds, limit, grid) {
   return { ...row, end: Math.min(Math.max(seconds, onGrid(row.start + least, grid)), latest) };
 }
 
-/** Joins two texts, with a space between them if the language writes spaces. @param {string} one @param {string} other */
-export function joinTexts(one, other) {
-  if (!one || !other) return one || other;
-  const close = NO_SPACES.test([...one].at(-1) ?? "") || NO_SPACES.test([...other][0]) || /[。、！？]$/u.test(one);
-  return close ? one + other : `${one} ${other}`;
+/** Joins two texts, with a space between them if the language writes spaces. @param {string} first @param {string} second */
+export function joinTexts(first, second) {
+  if (!first || !second) return first || second;
+  const close = NO_SPACES.test([...first].at(-1) ?? "") || NO_SPACES.test([...second][0]) || /[。、！？]$/u.test(first);
+  return close ? first + second : `${first} ${second}`;
 }

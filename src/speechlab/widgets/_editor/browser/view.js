@@ -53,21 +53,21 @@ export class EditorView extends PlayerView {
     const { rows, draft, lanes } = this.book;
     let segments = rows;
     if (draft) {
-      const known = rows.some((row) => row.id === draft.id);
-      segments = known ? rows.map((row) => (row.id === draft.id ? draft : row)) : [...rows, draft];
+      const exists = rows.some((row) => row.id === draft.id);
+      segments = exists ? rows.map((row) => (row.id === draft.id ? draft : row)) : [...rows, draft];
     }
     return [{ name: "segments", lang: this.lang, segments, lanes, editable: true }, ...super.layers];
   }
 
   /** Edges to snap to: those of other rows and tiers, the position, and both ends of the recording. @param {number} id */
   edges(id) {
-    const others = [...this.book.rows.filter((row) => row.id !== id), ...this.model.get("layers").flatMap((layer) => layer.segments)];
-    return [0, this.duration, this.transport.now(), ...others.flatMap((one) => [one.start, one.end])];
+    const segments = [...this.book.rows.filter((row) => row.id !== id), ...this.model.get("layers").flatMap((layer) => layer.segments)];
+    return [0, this.duration, this.transport.now(), ...segments.flatMap((segment) => [segment.start, segment.end])];
   }
 
-  /** Keeps a warning about unconfirmed edits on the screen while playback changes. @param {string} said */
-  sayState(said) {
-    if (!this.book.open.size || !this.ui.live.classList.contains("sl-failed")) this.say(said);
+  /** Keeps a warning about unconfirmed edits on the screen while playback changes. @param {string} words */
+  sayState(words) {
+    if (!this.book.open.size || !this.ui.live.classList.contains("sl-failed")) this.say(words);
   }
 
   // -- selection
@@ -119,22 +119,22 @@ export class EditorView extends PlayerView {
 
   // -- edits
 
-  /** Edits the selected row if the values differ. @param {Partial<EditedRow>} values @param {string} said @param {string} [key] */
-  rewrite(values, said, key) {
+  /** Edits the selected row if the values differ. @param {Partial<EditedRow>} values @param {string} words @param {string} [key] */
+  rewrite(values, words, key) {
     const { row } = this.book;
     if (!row) {
       this.say("No segment is chosen");
       return;
     }
-    const made = { ...row, ...values };
-    const same = made.start === row.start && made.end === row.end && made.text === row.text && made.speaker === row.speaker;
-    if (!same) this.book.edit(said, [made], [], key && `${key}${row.id}`);
+    const edited = { ...row, ...values };
+    const same = edited.start === row.start && edited.end === row.end && edited.text === row.text && edited.speaker === row.speaker;
+    if (!same) this.book.edit(words, [edited], [], key && `${key}${row.id}`);
   }
 
   /** @param {"start" | "end"} side @param {number} seconds @param {string} [key] */
   moveEdge(side, seconds, key) {
     const { row } = this.book;
-    const made = row && resizedRow(row, side, onGrid(seconds, this.grid), this.duration, this.grid);
+    const edited = row && resizedRow(row, side, onGrid(seconds, this.grid), this.duration, this.grid);
     if (row && (side === "start" ? seconds >= row.end : seconds <= row.start)) {
       this.say("A segment starts before it ends");
       return;
@@ -143,16 +143,16 @@ export class EditorView extends PlayerView {
       this.say(`The recording goes from 0 to ${clock(this.duration)}`);
       return;
     }
-    this.rewrite(made ?? {}, made ? `${side} at ${clock(made[side])}` : "", key);
+    this.rewrite(edited ?? {}, edited ? `${side} at ${clock(edited[side])}` : "", key);
   }
 
   /** @param {number} direction */
   nudge(direction) {
     const { row } = this.book;
     const hold = { edges: [], reach: -1, grid: this.grid };
-    const made = row && movedRow(row, row.start + direction * (this.grid || NUDGE_S), this.duration, hold);
-    this.rewrite(made ?? {}, made ? `moved to ${spanText(made)}` : "", "nudge");
-    if (made) this.show(made.start, made.end);
+    const moved = row && movedRow(row, row.start + direction * (this.grid || NUDGE_S), this.duration, hold);
+    this.rewrite(moved ?? {}, moved ? `moved to ${spanText(moved)}` : "", "nudge");
+    if (moved) this.show(moved.start, moved.end);
   }
 
   /** @param {EditedRow} row @param {string} side The part that was dragged. */
@@ -169,7 +169,7 @@ export class EditorView extends PlayerView {
   split() {
     this.settleFields();
     const at = onGrid(this.transport.now(), this.grid);
-    const inside = (/** @type {EditedRow} */ one) => one.start + SHORTEST_SEGMENT_S <= at && at <= one.end - SHORTEST_SEGMENT_S;
+    const inside = (/** @type {EditedRow} */ row) => row.start + SHORTEST_SEGMENT_S <= at && at <= row.end - SHORTEST_SEGMENT_S;
     const chosen = this.book.row;
     const row = chosen && inside(chosen) ? chosen : this.book.rows.find(inside);
     if (!row) {
@@ -189,8 +189,8 @@ export class EditorView extends PlayerView {
       this.say(row ? "There is no next segment" : "No segment is chosen");
       return;
     }
-    const made = { ...row, end: Math.max(row.end, next.end), text: joinTexts(row.text, next.text), speaker: row.speaker || next.speaker };
-    this.book.edit(`merged to ${spanText(made)}`, [made], [next.id]);
+    const merged = { ...row, end: Math.max(row.end, next.end), text: joinTexts(row.text, next.text), speaker: row.speaker || next.speaker };
+    this.book.edit(`merged to ${spanText(merged)}`, [merged], [next.id]);
   }
 
   remove() {
@@ -268,7 +268,7 @@ export class EditorView extends PlayerView {
     const { panel, book } = this;
     const { row, index } = book;
     panel.show(book);
-    panel.suggest(new Set(book.rows.map((one) => one.speaker).filter(Boolean)));
+    panel.suggest(new Set(book.rows.map((row) => row.speaker).filter(Boolean)));
     const { play, head, tail, split, merge, remove, add, undo, redo } = panel.buttons;
     for (const button of [play, head, tail, remove]) button.disabled = !row;
     merge.disabled = !row || !book.rows[index + 1];
@@ -290,12 +290,12 @@ export class EditorView extends PlayerView {
 
   // -- display
 
-  /** Shows changed rows. @param {string} said @param {boolean} failed */
-  changed(said, failed) {
+  /** Shows changed rows. @param {string} words @param {boolean} failed */
+  changed(words, failed) {
     if (!this.book.draft) this.gestures.drop();
     if (this.model.get("tier") === 0 && this.model.get("selected") !== this.book.index) this.put({ selected: this.book.index });
     this.showRows();
-    if (said || failed) this.say(said, failed);
+    if (words || failed) this.say(words, failed);
   }
 
   showRows() {
@@ -346,10 +346,10 @@ export class EditorView extends PlayerView {
   }
 
   listeners() {
-    const heard = super.listeners();
-    const answered = heard["msg:custom"];
+    const inherited = super.listeners();
+    const answered = inherited["msg:custom"];
     return {
-      ...heard,
+      ...inherited,
       "change:selected": () => {
         const { model, book, panel } = this;
         const row = book.rows[model.get("selected")];

@@ -51,8 +51,8 @@ export class Hearing {
     this.seconds.clear();
     this.ended.clear();
     this.token = "";
-    for (const one of [...this.buffers.keys()]) if (!tokens.includes(one)) this.buffers.delete(one);
-    for (const one of tokens) this.ask(one);
+    for (const token of [...this.buffers.keys()]) if (!tokens.includes(token)) this.buffers.delete(token);
+    for (const token of tokens) this.ask(token);
   }
 
   /** @param {string} token */
@@ -95,7 +95,7 @@ export class Hearing {
 
   /** Records how long the current sound has played. */
   listened() {
-    const own = this.line.position - this.line.spans[0].from;
-    this.seconds.set(this.token, Math.max(this.seconds.get(this.token) ?? 0, own));
+    const seconds = this.line.position - this.line.spans[0].from;
+    this.seconds.set(this.token, Math.max(this.seconds.get(this.token) ?? 0, seconds));
   }
 }

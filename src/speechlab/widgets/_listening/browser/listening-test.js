@@ -53,7 +53,7 @@ class TestView extends View {
 
   /** Words in the language of the page, with values in their places. @param {string} name @param {Record<string, any>} [values] */
   say(name, values = {}) {
-    return this.words[name].replace(/\{(\w+)\}/g, (/** @type {string} */ _, /** @type {string} */ one) => String(values[one]));
+    return this.words[name].replace(/\{(\w+)\}/g, (/** @type {string} */ _, /** @type {string} */ place) => String(values[place]));
   }
 
   /** Asks the kernel to keep something, and says whether it did. @param {Record<string, any>} message */
@@ -73,13 +73,13 @@ class TestView extends View {
     this.doubled = false;
     this.session = { ...held, answers: [...held.answers] };
     this.questions = questionsFor(this.model.get("trials"), this.model.get("order_seed"), held, this.design);
-    this.practised = held.answers.some((one) => this.counted.has(one.trial));
+    this.practised = held.answers.some((answer) => this.counted.has(answer.trial));
     this.go(focus);
   }
 
   /** Ids of the questions that count. */
   get counted() {
-    return new Set(this.questions.filter((one) => !one.practice).map((one) => one.id));
+    return new Set(this.questions.filter((trial) => !trial.practice).map((trial) => trial.id));
   }
 
   /** Merges answers that the same listener gave in another window. @param {Session | Record<string, never>} held */
@@ -89,7 +89,7 @@ class TestView extends View {
     this.session = joined(session, /** @type {Session} */ (held));
     this.doubled = true;
     this.warning.textContent = this.note;
-    const open = this.trial && !this.session.answers.some((one) => one.trial === this.trial?.id);
+    const open = this.trial && !this.session.answers.some((answer) => answer.trial === this.trial?.id);
     if (!open) this.go(true);
   }
 
@@ -97,8 +97,8 @@ class TestView extends View {
   go(focus) {
     const { session, design } = this;
     if (!session) return;
-    const done = new Set(session.answers.map((one) => one.trial));
-    const trial = this.questions.find((one) => !done.has(one.id));
+    const answered = new Set(session.answers.map((answer) => answer.trial));
+    const trial = this.questions.find((question) => !answered.has(question.id));
     const open = (/** @type {Asked[]} */ questions) => questions.some(({ name }) => !(name in (session.about ?? {})));
     if (open(design.before)) this.inquire("before", design.before, focus);
     else if (!trial && open(design.after)) this.inquire("after", design.after, focus);
@@ -163,7 +163,7 @@ class TestView extends View {
       make(label, "span", "", text, { dir: "auto" });
       if (!choices.length) return make(label, "input", "", { type: "text", required: "", maxlength: 500, dir: "auto" });
       const field = make(label, "select", "", { required: "" });
-      fillOptions(field, ["", ...choices].map((one) => [one, one || this.words.choose]), "");
+      fillOptions(field, ["", ...choices].map((choice) => [choice, choice || this.words.choose]), "");
       return field;
     });
     make(form, "button", "sl-next", this.words.next).type = "submit";
@@ -171,8 +171,8 @@ class TestView extends View {
       event.preventDefault();
       const { session } = this;
       if (!session) return;
-      const given = Object.fromEntries(questions.map(({ name }, index) => [name, fields[index].value.trim()]));
-      session.about = { ...session.about, ...given };
+      const about = Object.fromEntries(questions.map(({ name }, index) => [name, fields[index].value.trim()]));
+      session.about = { ...session.about, ...about };
       this.keep();
       this.go(true);
     });
@@ -197,7 +197,7 @@ class TestView extends View {
     const line = make(this.stage, "p", "sl-who", words.listener);
     make(line, "bdi", "", session.listener);
     if (!this.design.listener) make(line, "button", "sl-small", words.else, { click: () => this.leave() });
-    if (!this.model.get("exported") || !session.answers.some((one) => counted.has(one.trial))) return;
+    if (!this.model.get("exported") || !session.answers.some((answer) => counted.has(answer.trial))) return;
     make(line, "button", "sl-small", words.save_some, { click: () => this.fileLink(line).click() });
   }
 
@@ -213,7 +213,7 @@ class TestView extends View {
   /** @param {import("./order.js").Trial} trial @param {boolean} focus */
   showTrial(trial, focus) {
     const { words } = this;
-    const same = this.questions.filter((one) => one.practice === trial.practice);
+    const same = this.questions.filter((question) => question.practice === trial.practice);
     const at = same.indexOf(trial) + 1;
     this.clear(this.say(trial.practice ? "practice" : "question", { at, count: same.length }), focus);
     if (trial.practice) make(this.stage, "p", "sl-soft", words.uncounted);
@@ -221,7 +221,7 @@ class TestView extends View {
     if (trial.text) make(this.stage, "p", "sl-said", trial.text, { dir: "auto", lang: trial.lang });
     const body = make(this.stage, "div", "sl-body", { input: () => this.paint(), change: () => this.paint() });
     const question = buildQuestion(body, this.model, trial, words);
-    this.hearing.open(question.sounds.map((one) => one.token));
+    this.hearing.open(question.sounds.map((sound) => sound.token));
     for (const { token, button } of question.sounds) button.addEventListener("click", () => this.toggle(token));
     const hint = make(this.stage, "p", "sl-soft sl-hint");
     const next = this.mainButton(words.next, () => this.answer(trial, question));
@@ -229,7 +229,7 @@ class TestView extends View {
     const scales = this.model.get("method") === "mushra";
     const hear = scales ? "hear_scales" : !question.whole ? "hear_all" : question.sounds.length > 1 ? "hear_many" : "hear_one";
     this.next = () => {
-      const unheard = question.sounds.some((one) => !this.hearing.heard(one.token, question.whole));
+      const unheard = question.sounds.some((sound) => !this.hearing.heard(sound.token, question.whole));
       const open = question.answer() === null;
       next.disabled = unheard || open;
       hint.textContent = unheard ? words[hear] : open ? words[scales ? "now_rate" : "now_choose"] : "";
@@ -245,9 +245,9 @@ class TestView extends View {
     const { session, words, design } = this;
     if (!session) return;
     this.clear(words.thanks, focus);
-    const done = make(this.stage, "p", "sl-text", design.code && this.say("code", { code: design.code }));
-    done.hidden = !design.code;
-    if (this.model.get("exported")) this.handOver(done);
+    const code = make(this.stage, "p", "sl-text", design.code && this.say("code", { code: design.code }));
+    code.hidden = !design.code;
+    if (this.model.get("exported")) this.handOver(code);
     else make(this.stage, "p", "sl-text", words.kept);
     if (!design.listener) this.mainButton(words.next_listener, () => this.leave()).classList.add("sl-quiet");
   }
@@ -275,7 +275,7 @@ class TestView extends View {
     make(copy, "textarea", "", { readonly: "", rows: 6, "aria-label": words.answers }).value = this.fileText();
     if (code.hidden) return;
     code.hidden = true;
-    for (const part of [link, copy]) part.addEventListener("click", () => (code.hidden = false));
+    for (const button of [link, copy]) button.addEventListener("click", () => (code.hidden = false));
   }
 
   // -- answers
@@ -300,8 +300,8 @@ class TestView extends View {
   keep() {
     const { session } = this;
     if (!session) return;
-    const done = new Set(session.answers.map((one) => one.trial));
-    const all = this.questions.every((one) => done.has(one.id));
+    const answered = new Set(session.answers.map((answer) => answer.trial));
+    const all = this.questions.every((question) => answered.has(question.id));
     if (all && this.design.after.every((/** @type {Asked} */ { name }) => name in (session.about ?? {}))) {
       session.finished ??= new Date().toISOString();
     }

@@ -25,8 +25,8 @@ export function randomOf(text) {
 export function shuffled(things, random) {
   const mixed = [...things];
   for (let last = mixed.length - 1; last > 0; last -= 1) {
-    const other = Math.floor(random() * (last + 1));
-    [mixed[last], mixed[other]] = [mixed[other], mixed[last]];
+    const place = Math.floor(random() * (last + 1));
+    [mixed[last], mixed[place]] = [mixed[place], mixed[last]];
   }
   return mixed;
 }
@@ -43,7 +43,7 @@ export function shuffled(things, random) {
 export function questionsFor(trials, seed, { listener, part = 0 }, { groups, each }) {
   const random = randomOf(`${seed}\n${listener}`);
   const mine = (/** @type {Trial} */ { group }) => group < 0 || !each || (group - ((part * each) % groups) + groups) % groups < each;
-  const counted = trials.filter((one) => !one.practice && mine(one));
-  const asked = [...trials.filter((one) => one.practice), ...shuffled(counted, random)];
-  return asked.map((one) => ({ ...one, sounds: shuffled(one.sounds, random) }));
+  const counted = trials.filter((trial) => !trial.practice && mine(trial));
+  const questions = [...trials.filter((trial) => trial.practice), ...shuffled(counted, random)];
+  return questions.map((trial) => ({ ...trial, sounds: shuffled(trial.sounds, random) }));
 }

@@ -15,11 +15,11 @@ const carried = heldIn("data");
 const { words, design } = carried.state;
 const place = `speechlab-listening-${carried.state.test}`;
 const shared = () => localStorage;
-const own = () => sessionStorage;
+const tab = () => sessionStorage;
 /** Whether the browser's storage works. */
 let keeps = keptText(shared, place) !== null;
 /** Sessions in this window: the only copy if the browser's storage does not work. @type {Map<string, import("./session.js").Session>} */
-const known = new Map();
+const inThisWindow = new Map();
 
 /** @param {string} listener */
 const itemOf = (listener) => `${place}/${listener}`;
@@ -33,13 +33,13 @@ function sessionOf(listener) {
     // The item was edited by hand.
   }
   const stored = sessions.isSession(held) && held.listener === listener ? held : null;
-  const here = known.get(listener);
-  return here ? sessions.joined(stored, here) : stored;
+  const mine = inThisWindow.get(listener);
+  return mine ? sessions.joined(stored, mine) : stored;
 }
 
 /** @param {import("./session.js").Session} session */
 function put(session) {
-  known.set(session.listener, session);
+  inThisWindow.set(session.listener, session);
   keeps = keepText(shared, itemOf(session.listener), JSON.stringify(session)) && keeps;
   Object.assign(model.state, { session, note: keeps ? "" : words.unstored });
   model.announce("change:session");
@@ -47,20 +47,20 @@ function put(session) {
 
 /** Sets the listener of this window and of windows opened later. @param {string} listener */
 function become(listener) {
-  for (const storage of [own, shared]) keeps = keepText(storage, place, listener) && keeps;
+  for (const storage of [tab, shared]) keeps = keepText(storage, place, listener) && keeps;
 }
 
 /** The listener's part of the items: his page's, that in the address (`#3`), or any. @param {string} listener */
 function partOf(listener) {
   const number = design.part ?? (/^#\d{1,6}$/.test(location.hash) ? Number(location.hash.slice(1)) - 1 : null);
-  return number ?? [...new TextEncoder().encode(listener)].reduce((sum, one) => (sum * 31 + one) % 1_000_003, 7);
+  return number ?? [...new TextEncoder().encode(listener)].reduce((sum, byte) => (sum * 31 + byte) % 1_000_003, 7);
 }
 
-const current = keptText(own, place) || keptText(shared, place) || "";
-keeps = keepText(own, place, current) && keeps;
-const left = current ? sessionOf(current) : null;
-if (left) known.set(current, left);
-const state = { ...carried.state, exported: true, session: left ?? {}, note: keeps ? "" : words.unstored };
+const current = keptText(tab, place) || keptText(shared, place) || "";
+keeps = keepText(tab, place, current) && keeps;
+const resumed = current ? sessionOf(current) : null;
+if (resumed) inThisWindow.set(current, resumed);
+const state = { ...carried.state, exported: true, session: resumed ?? {}, note: keeps ? "" : words.unstored };
 const model = new PageModel(state, {
   sound: ({ token }) => ({ data: bytesOf(carried.sounds[token]) }),
   begin: ({ listener }) => {
@@ -78,14 +78,14 @@ const model = new PageModel(state, {
 // Another window has written. Store the answers again that it did not have.
 addEventListener("storage", ({ key }) => {
   const { listener } = state.session;
-  const here = listener && known.get(listener);
-  if (!here || (key !== null && key !== itemOf(listener))) return;
-  known.delete(listener);
-  const there = sessionOf(listener);
-  known.set(listener, sessions.joined(there, here));
-  if (!there || sessions.lacking(here, there)) put(sessions.joined(there, here));
+  const mine = listener && inThisWindow.get(listener);
+  if (!mine || (key !== null && key !== itemOf(listener))) return;
+  inThisWindow.delete(listener);
+  const stored = sessionOf(listener);
+  inThisWindow.set(listener, sessions.joined(stored, mine));
+  if (!stored || sessions.lacking(mine, stored)) put(sessions.joined(stored, mine));
   else {
-    state.session = there;
+    state.session = stored;
     model.announce("change:session");
   }
 });

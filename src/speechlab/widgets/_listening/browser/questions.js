@@ -95,14 +95,14 @@ function scaleQuestion(root, trial, { question, words }) {
     const rate = () => {
       ranges.set(token, range);
       range.classList.remove("sl-unrated");
-      shown.textContent = range.value;
+      output.textContent = range.value;
       const word = words.opinions[4 - Math.min(Math.floor(Number(range.value) / 20), 4)];
       range.setAttribute("aria-valuetext", `${range.value}, ${word}`);
     };
     const numbers = { type: "range", min: 0, max: 100, step: 1, value: 50 };
     const acts = { input: rate, change: rate, pointerup: rate };
     const range = make(row, "input", "sl-range sl-unrated", { ...numbers, ...acts, "aria-label": `${words.quality}: ${name}`, "aria-valuetext": words.unrated });
-    const shown = make(row, "output", "sl-score", "–");
+    const output = make(row, "output", "sl-score", "–");
   }
   const answer = () => {
     if (ranges.size < trial.sounds.length) return null;

@@ -5,13 +5,13 @@
 /** Whether a value, which a listener may have edited, is a session. @param {any} value */
 export function isSession(value) {
   return typeof value?.listener === "string" && Array.isArray(value.answers)
-    && value.answers.every((/** @type {any} */ one) => typeof one?.trial === "string");
+    && value.answers.every((/** @type {any} */ answer) => typeof answer?.trial === "string");
 }
 
-/** Number of answers of the first session that the second one lacks. @param {Session} one @param {Session} other */
-export function lacking(one, other) {
-  const has = new Set(other.answers.map((answer) => answer.trial));
-  return one.answers.filter((answer) => !has.has(answer.trial)).length;
+/** Number of answers of the first session that the second one lacks. @param {Session} first @param {Session} second */
+export function lacking(first, second) {
+  const has = new Set(second.answers.map((answer) => answer.trial));
+  return first.answers.filter((answer) => !has.has(answer.trial)).length;
 }
 
 /**

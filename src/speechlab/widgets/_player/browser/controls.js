@@ -28,8 +28,8 @@ export function buildPlayer(root, keys) {
   const place = { role: "slider", "aria-label": "Position", "aria-valuemin": 0, tabindex: 0 };
   const slider = make(root, "div", "sl-slider", place);
   const canvas = make(slider, "canvas", "sl-canvas");
-  const part = { type: "range", min: 0, max: 1, step: "any", "aria-label": "Part that is seen" };
-  const scroll = make(root, "input", "sl-scroll", part);
+  const range = { type: "range", min: 0, max: 1, step: "any", "aria-label": "Part that is seen" };
+  const scroll = make(root, "input", "sl-scroll", range);
   const bar = make(root, "div", "sl-bar");
   /** @param {string} text @param {string} label */
   const small = (text, label) => make(bar, "button", "sl-small", text, { title: label, ...(text === label ? {} : { "aria-label": label }) });
@@ -59,7 +59,7 @@ export function buildPlayer(root, keys) {
 /** Fills the list of speeds, and adds the speed set in Python if it is not among them. @param {HTMLSelectElement} select @param {number} speed */
 export function fillSpeeds(select, speed) {
   const speeds = [...new Set([...SPEED_CHOICES, speed])].sort((a, b) => a - b);
-  fillOptions(select, speeds.map((one) => [String(one), `${one}×`]), String(speed));
+  fillOptions(select, speeds.map((choice) => [String(choice), `${choice}×`]), String(speed));
 }
 
 /** @param {Parts} ui @param {import("./pieces.js").Clip[]} clips @param {(clip: number) => void} choose @param {(equal: boolean) => void} level */

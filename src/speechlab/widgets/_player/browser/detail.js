@@ -36,8 +36,8 @@ export class Detail {
   /** The finest outline of a clip that covers the interval. @param {number} clip @param {number} start @param {number} end */
   outline(clip, start, end) {
     const fine = this.fine[clip];
-    const whole = this.whole[clip];
-    return fine && fine.start <= Math.max(start, 0) + 1e-6 && fine.end >= Math.min(end, whole.end) - 1e-6 ? fine : whole;
+    const coarse = this.whole[clip];
+    return fine && fine.start <= Math.max(start, 0) + 1e-6 && fine.end >= Math.min(end, coarse.end) - 1e-6 ? fine : coarse;
   }
 
   /** Requests data for the view once it has stopped moving. @param {number} width Device pixels. */
@@ -45,15 +45,15 @@ export class Detail {
     const [start, end] = this.model.get("view");
     const clip = this.model.get("heard");
     const spectrogram = this.model.get("spectrogram");
-    const wanted = [start, end, clip, spectrogram, width].join();
-    if (wanted === this.asked || !width) return;
+    const request = [start, end, clip, spectrogram, width].join();
+    if (request === this.asked || !width) return;
     clearTimeout(this.timer);
     this.timer = setTimeout(() => {
-      this.asked = wanted;
+      this.asked = request;
       const count = Math.min(Math.ceil(width), MOST_COLUMNS);
-      this.whole.forEach((whole, index) => {
-        const stop = Math.min(end, whole.end);
-        const enough = ((stop - start) / whole.end) * (whole.values.length / 2) >= count;
+      this.whole.forEach((outline, index) => {
+        const stop = Math.min(end, outline.end);
+        const enough = ((stop - start) / outline.end) * (outline.values.length / 2) >= count;
         if (start < stop && !enough) void this.askOutline({ clip: index, start, end: stop, count });
       });
       const stop = Math.min(end, this.whole[clip].end);
@@ -61,25 +61,25 @@ export class Detail {
     }, SETTLED_MS);
   }
 
-  /** @param {{clip: number, start: number, end: number, count: number}} wanted */
-  async askOutline(wanted) {
-    const answer = await ask(this.model, { type: "peaks", ...wanted }).catch(() => null); // the coarse one stays
+  /** @param {{clip: number, start: number, end: number, count: number}} request */
+  async askOutline(request) {
+    const answer = await ask(this.model, { type: "peaks", ...request }).catch(() => null); // the coarse one stays
     if (!answer) return;
-    this.fine[wanted.clip] = { start: wanted.start, end: wanted.end, values: new Int8Array(answer.data.buffer) };
+    this.fine[request.clip] = { start: request.start, end: request.end, values: new Int8Array(answer.data.buffer) };
     this.changed();
   }
 
-  /** @param {{clip: number, start: number, end: number, count: number}} wanted */
-  async askPicture(wanted) {
-    const { start, end } = wanted;
-    const shown = { start, end, image: null, top: 0, error: "" };
+  /** @param {{clip: number, start: number, end: number, count: number}} request */
+  async askPicture(request) {
+    const { start, end } = request;
+    const picture = { start, end, image: null, top: 0, error: "" };
     try {
-      const { data, top } = await ask(this.model, { type: "spectrogram", ...wanted });
+      const { data, top } = await ask(this.model, { type: "spectrogram", ...request });
       const image = await createImageBitmap(new Blob([data], { type: "image/png" }));
-      if (wanted.clip === this.model.get("heard")) this.showPicture({ ...shown, image, top });
+      if (request.clip === this.model.get("heard")) this.showPicture({ ...picture, image, top });
     } catch (error) {
       const late = error instanceof Unanswered && this.picture?.image;
-      if (!late && wanted.clip === this.model.get("heard")) this.showPicture({ ...shown, error: /** @type {Error} */ (error).message });
+      if (!late && request.clip === this.model.get("heard")) this.showPicture({ ...picture, error: /** @type {Error} */ (error).message });
     }
   }
 

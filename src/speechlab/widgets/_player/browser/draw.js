@@ -1,5 +1,7 @@
 // The picture of a player: time axis, waveforms, spectrogram, tiers, selection and position on one canvas.
 
+import { penOf } from "../../_shared/dom.js";
+
 export const AXIS_PX = 18;
 const TIER_PX = 24;
 const ALONE_PX = 88;
@@ -20,14 +22,14 @@ const MOST_LANES = 4;
 /** Gives each segment a lane, so that overlapping segments are drawn below each other. Returns the number of lanes. @param {Segment[]} segments */
 export function layLanes(segments) {
   /** @type {number[]} */
-  const ends = [];
-  for (const one of [...segments].sort((a, b) => a.start - b.start || a.end - b.end)) {
-    let lane = ends.findIndex((end) => end <= one.start + 1e-9);
-    if (lane < 0) lane = Math.min(ends.length, MOST_LANES - 1);
-    ends[lane] = Math.max(ends[lane] ?? 0, one.end);
-    one.lane = lane;
+  const lanes = [];
+  for (const segment of [...segments].sort((a, b) => a.start - b.start || a.end - b.end)) {
+    let lane = lanes.findIndex((end) => end <= segment.start + 1e-9);
+    if (lane < 0) lane = Math.min(lanes.length, MOST_LANES - 1);
+    lanes[lane] = Math.max(lanes[lane] ?? 0, segment.end);
+    segment.lane = lane;
   }
-  return Math.max(ends.length, 1);
+  return Math.max(lanes.length, 1);
 }
 
 /** Vertical position of each part of the picture. @param {number} clips @param {boolean} spectrogram @param {Layer[]} layers */
@@ -47,25 +49,20 @@ export function placesOf(clips, spectrogram, layers) {
 function tickText(seconds, step) {
   const decimals = step >= 1 ? 0 : Math.min(Math.ceil(-Math.log10(step) - 1e-9), 3);
   const units = Math.round(seconds * 10 ** decimals);
-  const whole = Math.floor(units / 10 ** decimals);
-  const parts = [Math.floor(whole / 60) % 60, whole % 60].map((part) => String(part).padStart(2, "0"));
-  const hours = Math.floor(whole / 3600);
-  const clocked = hours ? `${hours}:${parts.join(":")}` : `${Number(parts[0])}:${parts[1]}`;
+  const clockSeconds = Math.floor(units / 10 ** decimals);
+  const digits = [Math.floor(clockSeconds / 60) % 60, clockSeconds % 60].map((number) => String(number).padStart(2, "0"));
+  const hours = Math.floor(clockSeconds / 3600);
+  const clocked = hours ? `${hours}:${digits.join(":")}` : `${Number(digits[0])}:${digits[1]}`;
   return decimals ? `${clocked}.${String(units % 10 ** decimals).padStart(decimals, "0")}` : clocked;
 }
 
 /** @param {HTMLCanvasElement} canvas @param {Scene} scene */
 export function drawScene(canvas, scene) {
   const width = canvas.clientWidth;
-  if (!width) return;
-  const ratio = window.devicePixelRatio || 1;
   const places = placesOf(scene.clips.length, scene.spectrogram, scene.layers);
   canvas.style.height = `${places.height}px`;
-  canvas.width = Math.round(width * ratio);
-  canvas.height = Math.round(places.height * ratio);
-  const pen = canvas.getContext("2d");
+  const pen = penOf(canvas);
   if (!pen) return;
-  pen.scale(ratio, ratio);
   const style = getComputedStyle(canvas);
   pen.font = `11px ${style.fontFamily}`;
   // Look each colour up once: thousands of look-ups take longer than the drawing.
@@ -73,9 +70,9 @@ export function drawScene(canvas, scene) {
   const colors = new Map();
   /** @param {string} name */
   const color = (name) => {
-    let found = colors.get(name);
-    if (found === undefined) colors.set(name, (found = style.getPropertyValue(name).trim()));
-    return found;
+    let value = colors.get(name);
+    if (value === undefined) colors.set(name, (value = style.getPropertyValue(name).trim()));
+    return value;
   };
   const [start, end] = scene.view;
   /** @param {number} seconds */
@@ -102,7 +99,7 @@ export function drawScene(canvas, scene) {
 /** @param {Brush} brush @param {Scene} scene */
 function drawAxis({ pen, width, color, x }, scene) {
   const [start, end] = scene.view;
-  const step = STEPS.find((one) => (one / Math.max(end - start, 1e-9)) * width >= TICK_PX) ?? 7200;
+  const step = STEPS.find((candidate) => (candidate / Math.max(end - start, 1e-9)) * width >= TICK_PX) ?? 7200;
   pen.fillStyle = color("--sl-soft");
   pen.textBaseline = "middle";
   for (let tick = Math.ceil(start / step - 1e-9); tick * step <= end; tick += 1) {
@@ -152,7 +149,7 @@ function drawWave({ pen, width, color, x, places }, scene, clip) {
   const middle = top + places.lane / 2;
   const half = places.lane / 2 - 4;
   const edge = x(scene.position);
-  const done = color("--sl-done");
+  const played = color("--sl-done");
   const wave = color("--sl-wave");
   pen.globalAlpha = clip === scene.heard ? 1 : 0.45;
   const perPixel = ((end - start) / width / Math.max(to - from, 1e-9)) * count;
@@ -168,7 +165,7 @@ function drawWave({ pen, width, color, x, places }, scene, clip) {
       high = Math.max(high, values[2 * bin + 1]);
     }
     if (high < low) low = high = 0;
-    pen.fillStyle = column < edge ? done : wave;
+    pen.fillStyle = column < edge ? played : wave;
     pen.fillRect(column, middle - (high / 127) * half - 0.5, 1, ((high - low) / 127) * half + 1);
   }
   pen.globalAlpha = 1;
@@ -184,15 +181,15 @@ function drawLabel(pen, color, text, width, top, strong) {
   if (!text) return;
   const { font } = pen;
   if (strong) pen.font = `bold ${font}`;
-  const shown = text.length > 24 ? `${text.slice(0, 23)}…` : text;
-  const wide = pen.measureText(shown).width + 8;
+  const words = text.length > 24 ? `${text.slice(0, 23)}…` : text;
+  const wide = pen.measureText(words).width + 8;
   const left = Math.max(width - wide, 0);
   pen.globalAlpha = 0.85;
   pen.fillStyle = color("--sl-paper");
   pen.fillRect(left, top + 1, wide, 14);
   pen.globalAlpha = 1;
   pen.fillStyle = color(width ? "--sl-soft" : "--sl-ink");
-  pen.fillText(shown, left + 4, top + 8);
+  pen.fillText(words, left + 4, top + 8);
   pen.font = font;
 }
 
@@ -241,14 +238,14 @@ function drawTier(brush, scene, number) {
       if (chosen) pen.strokeRect(from + 0.5, top + 2.5, Math.max(wide - 1, 1), high - 1);
     }
     const left = Math.max(from, 0);
-    const said = [segment.speaker, segment.text].filter(Boolean).join(": ");
-    if (from + wide - left < 14 || !said) return;
+    const words = [segment.speaker, segment.text].filter(Boolean).join(": ");
+    if (from + wide - left < 14 || !words) return;
     pen.save();
     pen.beginPath();
     pen.rect(left, top, from + wide - left - 2, places.tier);
     pen.clip();
     pen.fillStyle = color("--sl-ink");
-    pen.fillText(said.slice(0, 200), left + 4, top + places.tier / 2 + 1);
+    pen.fillText(words.slice(0, 200), left + 4, top + places.tier / 2 + 1);
     pen.restore();
   });
   drawLabel(pen, color, layer.name, width, places.tops[number] + 5, number === scene.tier);

@@ -38,10 +38,10 @@ export class Gestures {
   /** Indices of the tier and of the segment below the pointer. @param {PointerEvent} event @param {number} seconds @returns {[number, number] | null} */
   segmentAt(event, seconds) {
     const { tier, lane } = this.tierAt(event);
-    const inside = (/** @type {import("./draw.js").Segment} */ one) =>
-      one.start <= seconds && seconds < one.end && (one.lane ?? 0) === lane;
-    const found = this.player.layers[tier]?.segments.findIndex(inside) ?? -1;
-    return found < 0 ? null : [tier, found];
+    const inside = (/** @type {import("./draw.js").Segment} */ segment) =>
+      segment.start <= seconds && seconds < segment.end && (segment.lane ?? 0) === lane;
+    const index = this.player.layers[tier]?.segments.findIndex(inside) ?? -1;
+    return index < 0 ? null : [tier, index];
   }
 
   /** Index of the tier below the pointer (-1 for the waveform), and of the lane in it. @param {MouseEvent} event */

@@ -23,8 +23,8 @@ function bestMatch(last, sound, range) {
     let best = from;
     let most = -Infinity;
     for (let at = from; at <= to; at += by) {
-      const found = likeness(at, step);
-      if (found > most) [best, most] = [at, found];
+      const score = likeness(at, step);
+      if (score > most) [best, most] = [at, score];
     }
     return best;
   };
@@ -61,7 +61,7 @@ export class Stretch {
     const range = tail ? 2 * search : 0;
     const sound = this.read(Math.round(this.position) - range / 2, range + 2 * hop);
     const at = tail ? bestMatch(tail[0], sound[0], range) : 0;
-    const made = sound.map((channel, index) => {
+    const frames = sound.map((channel, index) => {
       const out = channel.slice(at, at + hop);
       if (tail) {
         for (let i = 0; i < hop; i += 1) {
@@ -73,27 +73,27 @@ export class Stretch {
     });
     this.tail = sound.map((channel) => channel.slice(at + hop, at + 2 * hop));
     this.position += hop * this.speed;
-    return made;
+    return frames;
   }
 
   /** The next frames by channel. @param {number} count */
   take(count) {
-    const channels = this.left.length ? this.left.map((left) => [left]) : [];
-    let there = this.left[0]?.length ?? 0;
-    while (there < count) {
-      this.step().forEach((part, index) => (channels[index] ??= []).push(part));
-      there += this.hop;
+    const channels = this.left.length ? this.left.map((channel) => [channel]) : [];
+    let length = this.left[0]?.length ?? 0;
+    while (length < count) {
+      this.step().forEach((piece, index) => (channels[index] ??= []).push(piece));
+      length += this.hop;
     }
-    const joined = channels.map((parts) => {
-      const whole = new Float32Array(there);
+    const joined = channels.map((pieces) => {
+      const channel = new Float32Array(length);
       let at = 0;
-      for (const part of parts) {
-        whole.set(part, at);
-        at += part.length;
+      for (const piece of pieces) {
+        channel.set(piece, at);
+        at += piece.length;
       }
-      return whole;
+      return channel;
     });
-    this.left = joined.map((whole) => whole.slice(count));
-    return joined.map((whole) => whole.slice(0, count));
+    this.left = joined.map((channel) => channel.slice(count));
+    return joined.map((channel) => channel.slice(0, count));
   }
 }

@@ -53,10 +53,10 @@ export class Transport {
   }
 
   /**
-   * Plays from `from` to `until`. A loop restarts at `again`.
-   * @param {number} from @param {number} until @param {boolean} [loop] @param {number} [again]
+   * Plays from `from` to `until`; a loop begins again at `restart`.
+   * @param {number} from @param {number} until @param {boolean} [loop] @param {number} [restart]
    */
-  async play(from, until, loop = false, again = from) {
+  async play(from, until, loop = false, restart = from) {
     this.halt();
     if (sounding && sounding !== this) sounding.stop();
     sounding = this;
@@ -64,9 +64,9 @@ export class Transport {
     this.line = new Line(context, () => this.pump());
     this.active = true;
     this.position = from;
-    this.from = again;
+    this.from = restart;
     this.until = until;
-    this.loop = loop && until - again >= SHORTEST_LOOP_S;
+    this.loop = loop && until - restart >= SHORTEST_LOOP_S;
     this.cursor = from;
     this.speed = this.model.get("speed");
     this.stretches = [];
@@ -110,10 +110,10 @@ export class Transport {
   /** Schedules the next interval at a time of the context. Returns false if its sound is not loaded yet. @param {number} at */
   schedule(at) {
     const { pieces, cursor, speed, line } = this;
-    const plain = speed === 1;
-    const end = plain ? (Math.floor(cursor / pieces.seconds + 1e-9) + 1) * pieces.seconds : cursor + CHUNK_S * speed;
+    const unstretched = speed === 1;
+    const end = unstretched ? (Math.floor(cursor / pieces.seconds + 1e-9) + 1) * pieces.seconds : cursor + CHUNK_S * speed;
     const to = Math.min(this.until, end);
-    const reach = plain ? 0 : Stretch.reach(line.context.sampleRate) / line.context.sampleRate;
+    const reach = unstretched ? 0 : Stretch.reach(line.context.sampleRate) / line.context.sampleRate;
     const first = !line.spans.length;
     const needed = Math.max(to + reach, first ? Math.min(cursor + FIRST_S, this.until) : 0);
     if (!pieces.ready(cursor - reach, needed)) return false;
@@ -123,7 +123,7 @@ export class Transport {
       const piece = pieces.at(index, cursor);
       if (stop <= cursor || !piece) return;
       const gain = this.gains[index];
-      if (plain) line.sound(piece.buffer, at, piece.lead + cursor - piece.start, stop - cursor, gain);
+      if (unstretched) line.sound(piece.buffer, at, piece.lead + cursor - piece.start, stop - cursor, gain);
       else line.sound(this.stretched(index, stop), at, 0, (stop - cursor) / speed, gain);
     });
     line.note(at, cursor, to, speed);
@@ -158,9 +158,9 @@ export class Transport {
     });
   }
 
-  /** Continues playback with another speed or loop. @param {number} until @param {boolean} loop @param {number} again */
-  change(until, loop, again) {
-    if (this.active) this.play(this.now(), until, loop, again);
+  /** Continues playback with another speed or loop. @param {number} until @param {boolean} loop @param {number} restart */
+  change(until, loop, restart) {
+    if (this.active) this.play(this.now(), until, loop, restart);
   }
 
   stop() {

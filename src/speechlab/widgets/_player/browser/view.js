@@ -64,11 +64,11 @@ export class PlayerView extends View {
 
   /** All tiers. @returns {import("./draw.js").Layer[]} */
   get layers() {
-    const given = this.model.get("layers");
-    if (given !== this.given) {
-      this.given = given;
-      this.laid = given.map((/** @type {import("./draw.js").Layer} */ layer) => {
-        const segments = layer.segments.map((one) => ({ ...one }));
+    const layers = this.model.get("layers");
+    if (layers !== this.given) {
+      this.given = layers;
+      this.laid = layers.map((/** @type {import("./draw.js").Layer} */ layer) => {
+        const segments = layer.segments.map((segment) => ({ ...segment }));
         return { ...layer, segments, lanes: layLanes(segments) };
       });
     }
@@ -85,15 +85,15 @@ export class PlayerView extends View {
     return Math.min(Math.max(seconds, 0), this.duration);
   }
 
-  /** @param {string} said @param {boolean} [failed] */
-  say(said, failed = false) {
-    this.ui.live.textContent = said;
+  /** @param {string} words @param {boolean} [failed] */
+  say(words, failed = false) {
+    this.ui.live.textContent = words;
     this.ui.live.classList.toggle("sl-failed", failed);
   }
 
-  /** Announces the state of playback. @param {string} said */
-  sayState(said) {
-    this.say(said);
+  /** Announces the state of playback. @param {string} words */
+  sayState(words) {
+    this.say(words);
   }
 
   // -- playback
@@ -171,12 +171,12 @@ export class PlayerView extends View {
   seek(seconds) {
     const to = this.clamp(seconds);
     const { transport } = this;
-    const again = transport.active && to < this.duration;
+    const goesOn = transport.active && to < this.duration;
     transport.stop();
     transport.position = to;
     this.report(true);
     if (to < this.view[0] || to > this.view[1]) this.show(to, to);
-    if (again) transport.play(to, this.duration, this.model.get("loop"), 0);
+    if (goesOn) transport.play(to, this.duration, this.model.get("loop"), 0);
     else this.paint();
   }
 
@@ -242,7 +242,7 @@ export class PlayerView extends View {
     ui.toggle.textContent = transport.active ? "Pause" : "Play";
     ui.root.classList.toggle("sl-playing", transport.active);
     ui.root.classList.toggle("sl-waiting", transport.waiting);
-    const inside = (/** @type {import("./draw.js").Segment} */ one) => one.start <= position && position < one.end;
+    const inside = (/** @type {import("./draw.js").Segment} */ segment) => segment.start <= position && position < segment.end;
     followSegment(ui.list, transport.active ? this.segments.findIndex(inside) : model.get("selected"));
     if (transport.active) {
       this.report(false);

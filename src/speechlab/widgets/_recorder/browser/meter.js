@@ -1,6 +1,6 @@
 // The level meter: a bar labelled in dBFS, and the outline of the recorded signal.
 
-import { make } from "../../_shared/dom.js";
+import { make, penOf } from "../../_shared/dom.js";
 
 const QUIETEST_DB = -60;
 const FALL_DB_PER_S = 25;
@@ -57,9 +57,9 @@ export class Meter {
     const share = (this.level - QUIETEST_DB) / -QUIETEST_DB;
     this.fill.style.width = `${(100 * share).toFixed(1)}%`;
     this.bar.classList.toggle("sl-loud", this.level > -3);
-    const told = String(Math.round(this.level) || 0);
-    this.bar.setAttribute("aria-valuenow", told);
-    this.bar.setAttribute("aria-valuetext", this.level <= QUIETEST_DB ? "silence" : `${told} dBFS`);
+    const level = String(Math.round(this.level) || 0);
+    this.bar.setAttribute("aria-valuenow", level);
+    this.bar.setAttribute("aria-valuetext", this.level <= QUIETEST_DB ? "silence" : `${level} dBFS`);
     drawOutline(this.canvas, this.blocks.slice(-Math.ceil(this.canvas.clientWidth / COLUMN_PX)), COLUMN_PX);
   }
 }
@@ -67,12 +67,8 @@ export class Meter {
 /** @param {HTMLCanvasElement} canvas @param {[number, number][]} blocks @param {number} [each] Pixels per block. By default the blocks share the whole width. */
 export function drawOutline(canvas, blocks, each) {
   const { clientWidth: width, clientHeight: height } = canvas;
-  const ratio = window.devicePixelRatio || 1;
-  canvas.width = Math.round(width * ratio);
-  canvas.height = Math.round(height * ratio);
-  const pen = canvas.getContext("2d");
-  if (!pen || !width) return;
-  pen.scale(ratio, ratio);
+  const pen = penOf(canvas);
+  if (!pen) return;
   pen.fillStyle = getComputedStyle(canvas).getPropertyValue("--sl-wave").trim();
   const step = each ?? width / blocks.length;
   blocks.forEach(([low, high], index) => {

@@ -29,10 +29,10 @@ function collect(frames) {
     process(inputs) {
       const sound = inputs[0][0];
       for (let at = 0; !this.ended && sound && at < sound.length; ) {
-        const part = sound.subarray(at, at + this.block.length - this.filled);
-        this.block.set(part, this.filled);
-        this.filled += part.length;
-        at += part.length;
+        const piece = sound.subarray(at, at + this.block.length - this.filled);
+        this.block.set(piece, this.filled);
+        this.filled += piece.length;
+        at += piece.length;
         if (this.filled === this.block.length) this.flush();
       }
       return !this.ended;
@@ -91,7 +91,7 @@ export function refusal(error) {
 export async function microphones() {
   try {
     const all = (await navigator.mediaDevices?.enumerateDevices()) ?? [];
-    return all.filter((one) => one.kind === "audioinput" && one.deviceId && one.deviceId !== "default");
+    return all.filter((device) => device.kind === "audioinput" && device.deviceId && device.deviceId !== "default");
   } catch {
     return [];
   }
@@ -114,9 +114,9 @@ export class Microphone {
 
   /** @param {string} deviceId @param {boolean} processing */
   async open(deviceId, processing) {
-    const wanted = { echoCancellation: processing, noiseSuppression: processing, autoGainControl: processing, channelCount: 1 };
+    const constraints = { echoCancellation: processing, noiseSuppression: processing, autoGainControl: processing, channelCount: 1 };
     const device = deviceId ? { deviceId: { exact: deviceId } } : {};
-    this.stream = await navigator.mediaDevices.getUserMedia({ audio: { ...wanted, ...device } });
+    this.stream = await navigator.mediaDevices.getUserMedia({ audio: { ...constraints, ...device } });
     const [track] = this.stream.getAudioTracks();
     this.label = track.label;
     try {

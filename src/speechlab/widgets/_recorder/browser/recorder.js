@@ -35,7 +35,7 @@ class RecorderView extends View {
   constructor(model, el) {
     super(model, el, "speechlab-recorder");
     this.ui = buildRecorder(this.root);
-    this.takes = new Takes(model, this.ui.list, (said, failed) => this.say(said, failed));
+    this.takes = new Takes(model, this.ui.list, (words, failed) => this.say(words, failed));
     const { signal } = this.off;
     this.ui.record.addEventListener("click", () => (this.microphone ? this.stop() : this.start()), { signal });
     this.ui.again.addEventListener("click", () => this.takes.playLast(), { signal });
@@ -53,10 +53,10 @@ class RecorderView extends View {
     this.ui.record.disabled = Boolean(why);
   }
 
-  /** @param {string} said @param {boolean} [failed] */
-  say(said, failed = false) {
+  /** @param {string} words @param {boolean} [failed] */
+  say(words, failed = false) {
     // Setting the same text again would have it read aloud again at each chunk.
-    if (this.ui.live.textContent !== said) this.ui.live.textContent = said;
+    if (this.ui.live.textContent !== words) this.ui.live.textContent = words;
     this.ui.live.classList.toggle("sl-failed", failed);
   }
 
@@ -83,8 +83,8 @@ class RecorderView extends View {
   async listDevices() {
     const { device } = this.ui;
     const chosen = device.value;
-    const found = await microphones();
-    const choices = found.map((one) => /** @type {[string, string]} */ ([one.deviceId, one.label || "Microphone"]));
+    const devices = await microphones();
+    const choices = devices.map((device) => /** @type {[string, string]} */ ([device.deviceId, device.label || "Microphone"]));
     fillOptions(device, [["", "Default"], ...choices], choices.some(([id]) => id === chosen) ? chosen : "");
   }
 
@@ -121,9 +121,9 @@ class RecorderView extends View {
     const { sending, ui } = this;
     if (!sending || sending.ended) return;
     const room = Math.round(this.model.get("max_s") * sending.rate) - sending.frames;
-    const part = block.subarray(0, Math.max(room, 0));
-    ui.meter.add(part);
-    sending.add(part);
+    const samples = block.subarray(0, Math.max(room, 0));
+    ui.meter.add(samples);
+    sending.add(samples);
     if (ui.meter.clipped && !this.warned) {
       this.warned = true;
       this.saying = "Recording. Too loud: the sound is clipped. Lower the input's level, or go further away";

@@ -62,19 +62,19 @@ export class Sending {
   /** Sends the next chunks, and resends chunks without an answer. */
   pump() {
     const now = performance.now();
-    let there = true;
+    let reached = true;
     for (const [number, chunk] of [...this.open].slice(0, AT_ONCE)) {
       if (now - (this.sent.get(number) ?? -Infinity) < AGAIN_MS) continue;
       this.sent.set(number, now);
-      there &&= tell(this.model, { type: "chunk", take: this.take, number, rate: this.rate }, [chunk.buffer]);
+      reached &&= tell(this.model, { type: "chunk", take: this.take, number, rate: this.rate }, [chunk.buffer]);
     }
     if (this.ended && !this.open.size && now - (this.sent.get(-1) ?? -Infinity) >= AGAIN_MS) {
       this.sent.set(-1, now);
       const { take, count, rate, device } = this;
-      there &&= tell(this.model, { type: "end", take, count, rate, device });
+      reached &&= tell(this.model, { type: "end", take, count, rate, device });
     }
-    if (!there && this.left) this.dispose();
-    else if (!there) this.changed("No answer: the kernel is gone. The take is kept here as long as this page is open");
+    if (!reached && this.left) this.dispose();
+    else if (!reached) this.changed("No answer: the kernel is gone. The take is kept here as long as this page is open");
     else if ((this.open.size || this.ended) && now - this.heardAt > 2 * AGAIN_MS) {
       this.changed("The kernel is busy, or gone. The take is kept here until it answers");
     }

@@ -57,7 +57,7 @@ export class Takes {
     else this.stop();
     if (!had) return;
     // Keep the focus in the widget, since the notebook would receive the keys.
-    const item = [...list.children].find((one) => one instanceof HTMLElement && one.dataset.take === place[0]) ?? list.lastElementChild;
+    const item = [...list.children].find((entry) => entry instanceof HTMLElement && entry.dataset.take === place[0]) ?? list.lastElementChild;
     const button = place[1] === "last" ? item?.lastElementChild : item?.firstElementChild;
     /** @type {HTMLElement} */ (button ?? this.home).focus({ preventScroll: true });
   }

@@ -2,7 +2,7 @@
 //
 // Players of one page share an output. One that is made while another still sounds begins at that one's end.
 
-import { make, shortClock, View } from "../../_shared/dom.js";
+import { make, penOf, shortClock, View } from "../../_shared/dom.js";
 import { tell } from "../../_shared/kernel.js";
 import { liveWidget } from "../../_shared/mount.js";
 import { Line, outputAt } from "../../_shared/sound.js";
@@ -80,7 +80,7 @@ class StreamView extends View {
       grown.set(this.samples);
       this.samples = grown;
     }
-    for (let one = 0; one < more; one += 1) this.samples[this.frames + one] = view.getInt16(2 * (skip + one), true) / 32_768;
+    for (let frame = 0; frame < more; frame += 1) this.samples[this.frames + frame] = view.getInt16(2 * (skip + frame), true) / 32_768;
     this.frames += more;
     this.place();
     this.paint();
@@ -175,18 +175,16 @@ class StreamView extends View {
 
   /** Draws the waveform, which grows; the part that was heard in another colour. @param {HTMLCanvasElement} canvas @param {number} seconds @param {number} rate */
   draw(canvas, seconds, rate) {
-    const pixels = window.devicePixelRatio || 1;
-    const [width, height] = [Math.round(canvas.clientWidth * pixels), Math.round(canvas.clientHeight * pixels)];
-    if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height });
-    const pen = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+    const { clientWidth: width, clientHeight: height } = canvas;
+    const pen = penOf(canvas);
+    if (!pen) return;
     const style = getComputedStyle(this.root);
-    const whole = this.ended ? seconds : Math.max(seconds, LEAST_S);
-    pen.clearRect(0, 0, width, height);
-    const step = Math.max(Math.floor((whole * rate) / BINS), 1);
+    const length = this.ended ? seconds : Math.max(seconds, LEAST_S);
+    const step = Math.max(Math.floor((length * rate) / BINS), 1);
     for (let bin = 0; bin * step < this.frames; bin += 1) {
       let most = 0;
-      for (let one = bin * step; one < Math.min((bin + 1) * step, this.frames); one += 4) most = Math.max(most, Math.abs(this.samples[one]));
-      const high = Math.max(most * height, pixels);
+      for (let frame = bin * step; frame < Math.min((bin + 1) * step, this.frames); frame += 4) most = Math.max(most, Math.abs(this.samples[frame]));
+      const high = Math.max(most * height, 1);
       pen.fillStyle = style.getPropertyValue((bin * step) / rate < this.heard ? "--sl-done" : "--sl-wave");
       pen.fillRect((bin * width) / BINS, (height - high) / 2, Math.max(width / BINS - 1, 1), high);
     }

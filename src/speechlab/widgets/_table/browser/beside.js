@@ -11,7 +11,7 @@ function stopWhereItScrolls() {
       else target.removeAttribute("tabindex");
     }
   });
-  for (const part of document.querySelectorAll("main [role=group][tabindex]")) sized.observe(part);
+  for (const group of document.querySelectorAll("main [role=group][tabindex]")) sized.observe(group);
 }
 
 /**

@@ -24,7 +24,7 @@ function showContent(cell, data, row, column, pieces) {
   }
   const lang = column.lang || (column.kind === "text" ? data.langs[row] : "");
   const words = make(cell, "span", "sl-words", { dir: "auto", ...(lang ? { lang } : {}) });
-  if (column.kind === "list") data.cell(row, column.name).forEach((/** @type {string} */ one) => addTag(words, one));
+  if (column.kind === "list") data.cell(row, column.name).forEach((/** @type {string} */ text) => addTag(words, text));
   else if (pieces) showPieces(words, pieces);
   else words.textContent = text;
 }
@@ -40,8 +40,8 @@ function showPieces(words, pieces) {
   pieces.forEach(([kind, piece, name], index) => {
     // A hair space between the deleted text and the text inserted for it.
     if (kind === "insert" && pieces[index - 1]?.[0] === "delete") words.append("\u200a");
-    const part = make(words, kind === "delete" ? "del" : kind === "insert" ? "ins" : "span", name ? `sl-${name}` : "", piece);
-    if (name) part.title = name;
+    const node = make(words, kind === "delete" ? "del" : kind === "insert" ? "ins" : "span", name ? `sl-${name}` : "", piece);
+    if (name) node.title = name;
   });
 }
 
@@ -69,9 +69,9 @@ export function waveform(peaks) {
     for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
     return node;
   };
-  const whole = drawn("svg", { viewBox: `-0.5 0 ${bins} 128`, preserveAspectRatio: "none", "aria-hidden": "true" });
-  whole.append(...["sl-wave-all", "sl-wave-done"].map((name) => drawn("path", { class: name, d })));
-  return whole;
+  const svg = drawn("svg", { viewBox: `-0.5 0 ${bins} 128`, preserveAspectRatio: "none", "aria-hidden": "true" });
+  svg.append(...["sl-wave-all", "sl-wave-done"].map((name) => drawn("path", { class: name, d })));
+  return svg;
 }
 
 export class Cells {
@@ -160,13 +160,13 @@ export class Cells {
   /** @param {HTMLElement} node */
   showPlaying(node) {
     const { row, playing, share, wanted } = this.view.listening;
-    const here = Number(node.dataset.row) === row;
-    if (!here && !node.classList.contains("sl-heard-row")) return;
-    node.classList.toggle("sl-heard-row", here);
-    node.classList.toggle("sl-playing", here && playing);
-    node.classList.toggle("sl-waiting", here && wanted === row);
-    node.style.setProperty("--sl-share", here ? `${100 * (1 - share)}%` : "100%");
-    const name = `${here && playing ? "Pause" : "Play"} row ${Number(node.dataset.row) + 1}`;
+    const current = Number(node.dataset.row) === row;
+    if (!current && !node.classList.contains("sl-heard-row")) return;
+    node.classList.toggle("sl-heard-row", current);
+    node.classList.toggle("sl-playing", current && playing);
+    node.classList.toggle("sl-waiting", current && wanted === row);
+    node.style.setProperty("--sl-share", current ? `${100 * (1 - share)}%` : "100%");
+    const name = `${current && playing ? "Pause" : "Play"} row ${Number(node.dataset.row) + 1}`;
     const play = node.querySelector(".sl-play");
     if (play && play.getAttribute("aria-label") !== name) play.setAttribute("aria-label", name);
   }
@@ -176,6 +176,6 @@ export class Cells {
     node.classList.toggle("sl-on", on);
     node.setAttribute("aria-selected", String(on));
     // Tab moves from the grid into the focused row only.
-    for (const one of node.querySelectorAll("button, input")) if (one instanceof HTMLElement) one.tabIndex = on ? 0 : -1;
+    for (const control of node.querySelectorAll("button, input")) if (control instanceof HTMLElement) control.tabIndex = on ? 0 : -1;
   }
 }

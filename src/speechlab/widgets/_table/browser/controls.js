@@ -13,11 +13,11 @@ export function showControls(model, root) {
   const bar = make(root, "div", "sl-controls");
   /** Views by the references of their models. @type {Map<string, any>} */
   const views = new Map();
-  let gone = false;
+  let closed = false;
   const add = async (/** @type {string} */ reference) => {
     const child = await manager.get_model(reference.replace("IPY_MODEL_", ""));
     const view = await manager.create_view(child);
-    if (gone || !model.get("_controls").includes(reference)) {
+    if (closed || !model.get("_controls").includes(reference)) {
       view.remove();
       return;
     }
@@ -28,20 +28,20 @@ export function showControls(model, root) {
     if (child.name === "LabelModel") view.el.setAttribute("role", "status");
   };
   const show = async () => {
-    const wanted = model.get("_controls");
+    const references = model.get("_controls");
     for (const [reference, view] of [...views]) {
-      if (wanted.includes(reference)) continue;
+      if (references.includes(reference)) continue;
       views.delete(reference);
       view.remove();
     }
-    for (const reference of wanted) if (!views.has(reference)) await add(reference);
+    for (const reference of references) if (!views.has(reference)) await add(reference);
   };
-  const lost = () => gone || make(bar, "p", "sl-none", "The kernel is gone: run the cell again to have voices speak.");
-  const renew = () => void show().catch(lost);
+  const fail = () => closed || make(bar, "p", "sl-none", "The kernel is gone: run the cell again to have voices speak.");
+  const renew = () => void show().catch(fail);
   renew();
   model.on("change:_controls", renew);
   return () => {
-    gone = true;
+    closed = true;
     model.off("change:_controls", renew);
     for (const view of views.values()) view.remove();
   };

@@ -91,7 +91,7 @@ export class TableData {
   /** Names of the columns whose texts are shown as differences from a reference. @param {string} reference */
   compared(reference) {
     if (!reference) return [];
-    return this.columns.filter((one) => one.compared && one.name !== reference).map((one) => one.name);
+    return this.columns.filter((column) => column.compared && column.name !== reference).map((column) => column.name);
   }
 
   /** Display text of a cell: numbers with the decimals of the column, empty if the value is missing. @param {number} row @param {Column} column */
@@ -102,8 +102,8 @@ export class TableData {
     if (column.kind !== "number") return String(value);
     if (!Number.isFinite(value)) return value < 0 ? "-∞" : "∞";
     // Three digits if the decimals would show zero, or if the number is too large to be exact.
-    const plain = value === 0 || (Math.abs(value) >= 0.5 * 10 ** -column.decimals && Math.abs(value) <= 2 ** 53);
-    return plain ? value.toFixed(column.decimals) : value.toPrecision(3).replace(/\.?0+(?=e|$)/, "");
+    const fixed = value === 0 || (Math.abs(value) >= 0.5 * 10 ** -column.decimals && Math.abs(value) <= 2 ** 53);
+    return fixed ? value.toFixed(column.decimals) : value.toPrecision(3).replace(/\.?0+(?=e|$)/, "");
   }
 
   /** Categories of a column and how many rows have each, the most frequent first. @param {string} name */
@@ -112,7 +112,7 @@ export class TableData {
     for (const cell of this.cells.get(name) ?? []) {
       for (const key of new Set(keysOf(cell))) counts.set(key, (counts.get(key) ?? 0) + 1);
     }
-    return [...counts].sort((one, other) => other[1] - one[1] || collator.compare(one[0], other[0]));
+    return [...counts].sort((first, second) => second[1] - first[1] || collator.compare(first[0], second[0]));
   }
 
   /** Smallest and largest finite number of a column, or null if there is none. @param {string} name */
@@ -155,13 +155,13 @@ export class TableData {
   sort(rows, { name, down }) {
     const cells = name.startsWith("noted:") ? this.noted[name.slice(6)] : (this.cells.get(name) ?? []);
     const sign = down ? -1 : 1;
-    rows.sort((one, other) => {
-      const [here, there] = [cells[one] ?? null, cells[other] ?? null];
+    rows.sort((first, second) => {
+      const [cell, next] = [cells[first] ?? null, cells[second] ?? null];
       // Missing values come last in both directions.
-      if (here === null || there === null) return Number(here === null) - Number(there === null) || one - other;
-      if (Array.isArray(here)) return sign * (here.length - there.length || collator.compare(here.join("\n"), there.join("\n"))) || one - other;
-      const by = typeof here === "string" ? collator.compare(here, there) : here === there ? 0 : here - there;
-      return sign * by || one - other;
+      if (cell === null || next === null) return Number(cell === null) - Number(next === null) || first - second;
+      if (Array.isArray(cell)) return sign * (cell.length - next.length || collator.compare(cell.join("\n"), next.join("\n"))) || first - second;
+      const by = typeof cell === "string" ? collator.compare(cell, next) : cell === next ? 0 : cell - next;
+      return sign * by || first - second;
     });
   }
 }

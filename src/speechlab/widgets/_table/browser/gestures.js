@@ -1,6 +1,6 @@
 // Pointer and keys in the rows, and the list of keys below the table.
 
-import { makeKeys } from "../../_shared/dom.js";
+import { makeKeys, shareAt } from "../../_shared/dom.js";
 
 const REST_MS = 80;
 /** Keys that control playback. */
@@ -25,13 +25,13 @@ export class Gestures {
     view.grid.addEventListener("pointerdown", (event) => this.comeNear(event, 0));
   }
 
-  /** Loads a sound once the pointer rests on it, but not if it only passes. @param {PointerEvent} event @param {number} rest */
-  comeNear(event, rest) {
+  /** Loads a sound once the pointer rests on it, but not if it only passes. @param {PointerEvent} event @param {number} pause */
+  comeNear(event, pause) {
     clearTimeout(this.restTimer);
     const node = /** @type {Element} */ (event.target).closest(".sl-sound")?.parentElement;
     if (!node?.dataset.row || !this.view.sound) return;
     const row = Number(node.dataset.row);
-    this.restTimer = window.setTimeout(() => this.view.listening.prepare(row), rest);
+    this.restTimer = window.setTimeout(() => this.view.listening.prepare(row), pause);
   }
 
   /** @param {MouseEvent} event */
@@ -43,7 +43,7 @@ export class Gestures {
     const button = target.closest("button");
     const thumb = target.closest(".sl-thumb");
     const input = target.closest("input");
-    this.view.go(this.view.positionOf(row));
+    this.view.goTo(row);
     if (button?.classList.contains("sl-play")) {
       if (this.view.listening.playing) this.view.listening.audio.pause();
       else this.view.listening.playOrPause();
@@ -52,10 +52,7 @@ export class Gestures {
       const cell = /** @type {HTMLElement} */ (button.closest(".sl-cell"));
       this.view.narrowing.toggle(cell.dataset.label ?? "", button.dataset.value ?? "");
     } else if (button?.classList.contains("sl-rate")) this.view.rate(row, Number(button.textContent));
-    else if (thumb) {
-      const box = thumb.getBoundingClientRect();
-      this.view.listening.play(row, ((event.clientX - box.left) / box.width) * this.view.listening.seconds);
-    }
+    else if (thumb) this.view.listening.play(row, shareAt(thumb, event) * this.view.listening.seconds);
     if (!input && !String(getSelection())) this.view.grid.focus({ preventScroll: true });
   }
 

@@ -18,8 +18,8 @@ const WIDE_PX = 860;
  */
 function leastWidth(data, column) {
   if (column.kind === "text") return 170;
-  const parts = column.label.length <= 10 ? [column.label] : nameParts(column.label);
-  const head = Math.max(...parts.map((part) => part.length)) * 8.6;
+  const pieces = column.label.length <= 10 ? [column.label] : nameParts(column.label);
+  const head = Math.max(...pieces.map((piece) => piece.length)) * 8.6;
   if (column.kind === "list") return Math.ceil(Math.max(head, 100));
   let longest = 0;
   for (let row = 0; row < Math.min(data.loaded, 200); row += 1) longest = Math.max(longest, data.text(row, column).length);
@@ -97,11 +97,11 @@ export class Header {
   squeeze(room, least, width) {
     const { view } = this;
     const all = view.data.columns.filter((column) => column.shown);
-    const names = () => view.shownColumns.map((one) => one.name).join();
+    const names = () => view.shownColumns.map((column) => column.name).join();
     const before = names();
     let sum = all.reduce((so, column) => so + width(column), least);
     for (const column of all) column.squeezed = false;
-    const later = (/** @type {boolean} */ text) => all.filter((one) => (one.kind === "text") === text && !one.pinned).reverse();
+    const later = (/** @type {boolean} */ text) => all.filter((column) => (column.kind === "text") === text && !column.pinned).reverse();
     for (const column of room >= WIDE_PX ? [...later(false), ...later(true).slice(0, -2)] : []) {
       if (sum <= room) break;
       column.squeezed = true;
@@ -121,8 +121,7 @@ export class Header {
     if (view.sort?.name !== name) view.sort = { name, down: name.startsWith("noted:") };
     else if (view.sort.down === name.startsWith("noted:")) view.sort = { name, down: !view.sort.down };
     else view.sort = null;
-    this.view.narrow();
-    this.view.tellView();
+    this.view.narrowed();
     const focused = focusIn(this.node);
     this.view.layOut();
     const buttons = [...this.node.querySelectorAll("button")];

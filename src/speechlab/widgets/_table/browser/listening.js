@@ -1,7 +1,7 @@
 // One player for all rows. Sound is loaded on request, and that of the next row in advance.
 
 import { waveform } from "./cells.js";
-import { fillOptions, make, makeBox, shortClock, spoken } from "../../_shared/dom.js";
+import { fillOptions, make, makeBox, shareAt, shortClock, spoken } from "../../_shared/dom.js";
 import { ask, tell, Unanswered } from "../../_shared/kernel.js";
 
 const KEPT_SOUNDS = 24;
@@ -44,22 +44,18 @@ export class Listening {
   /** @type {Set<number>} */ asked = new Set();
   /** @type {Set<number>} */ previews = new Set();
 
-  /**
-   * @param {any} model
-   * @param {{title: (row: number) => string, neighbour: (row: number, step: number) => number,
-   *   go: (row: number) => void, changed: () => void}} table
-   */
-  constructor(model, table) {
-    this.model = model;
-    this.table = table;
+  /** @param {import("./table.js").AudioTableView} view */
+  constructor(view) {
+    this.view = view;
+    this.model = view.model;
     this.audio.preload = "auto";
     for (const name of ["play", "pause", "ended", "seeked", "loadedmetadata"]) {
       this.audio.addEventListener(name, () => this.tick());
     }
     this.audio.addEventListener("ended", () => {
-      const next = this.table.neighbour(this.row, 1);
+      const next = this.view.neighbour(this.row, 1);
       if (this.onwards.checked && next >= 0) {
-        this.table.go(next);
+        this.view.goTo(next);
         this.play(next, 0, false);
       }
     });
@@ -80,9 +76,9 @@ export class Listening {
     this.bar = bar;
     /** @param {string} className @param {string} title @param {() => void} click */
     const button = (className, title, click) => {
-      const made = make(bar, "button", `sl-tool ${className}`, { title, "aria-label": title, click });
-      make(made, "span", "sl-icon", { "aria-hidden": true });
-      return made;
+      const node = make(bar, "button", `sl-tool ${className}`, { title, "aria-label": title, click });
+      make(node, "span", "sl-icon", { "aria-hidden": true });
+      return node;
     };
     button("sl-before", "Previous row", () => this.step(-1));
     this.toggle = button("sl-toggle", "Play", () => this.playOrPause());
@@ -95,7 +91,7 @@ export class Listening {
     });
     this.time = make(bar, "span", "sl-time");
     const speed = make(bar, "select", "sl-speed", { "aria-label": "Speed" });
-    fillOptions(speed, SPEEDS.map((one) => [String(one), `${one}×`]), "1");
+    fillOptions(speed, SPEEDS.map((choice) => [String(choice), `${choice}×`]), "1");
     speed.addEventListener("change", () => {
       this.audio.defaultPlaybackRate = this.audio.playbackRate = Number(speed.value);
     });
@@ -107,10 +103,10 @@ export class Listening {
 
   /** @param {number} step */
   step(step) {
-    const next = this.table.neighbour(this.row, step);
+    const next = this.view.neighbour(this.row, step);
     if (next < 0) return;
     const go = this.playing || this.wanted >= 0;
-    this.table.go(next);
+    this.view.goTo(next);
     if (go) this.play(next, 0, false);
   }
 
@@ -157,12 +153,12 @@ export class Listening {
   /**
    * @param {number} row
    * @param {number} [from] Start in seconds.
-   * @param {boolean} [meant] Whether the user asked for this row in particular. Nothing is synthesised for rows in passing.
+   * @param {boolean} [deliberate] Whether the user asked for this row in particular. Nothing is synthesised for rows in passing.
    */
-  play(row, from = 0, meant = true) {
+  play(row, from = 0, deliberate = true) {
     this.choose(row);
     this.wanted = row;
-    this.meant = meant;
+    this.meant = deliberate;
     this.from = from;
     this.error = "";
     const sound = this.sounds.get(row);
@@ -179,8 +175,8 @@ export class Listening {
     this.audio.play().catch((error) => {
       if (error.name === "NotAllowedError") this.fail("The browser wants a click on Play first");
     });
-    this.prepare(this.table.neighbour(this.row, 1));
-    this.table.changed();
+    this.prepare(this.view.neighbour(this.row, 1));
+    this.view.showPlaying();
   }
 
   /** Opens the browser's audio output in advance, which takes up to a third of a second once. */
@@ -190,8 +186,8 @@ export class Listening {
     const url = URL.createObjectURL(silence());
     const audio = new Audio(url);
     audio.preload = "auto";
-    const done = () => URL.revokeObjectURL(url);
-    for (const name of ["canplaythrough", "error"]) audio.addEventListener(name, done, { once: true });
+    const release = () => URL.revokeObjectURL(url);
+    for (const name of ["canplaythrough", "error"]) audio.addEventListener(name, release, { once: true });
   }
 
   /** Loads the sound of a row in advance. @param {number} row */
@@ -272,14 +268,13 @@ export class Listening {
     this.wanted = -1;
     this.error = error;
     this.show();
-    this.table.changed();
+    this.view.showPlaying();
   }
 
   /** @param {PointerEvent} event */
   seekTo(event) {
     if (event.button > 0 || this.row < 0) return;
-    const box = this.slider.getBoundingClientRect();
-    const share = Math.min(Math.max((event.clientX - box.left) / box.width, 0), 1);
+    const share = shareAt(this.slider, event);
     if (event.type === "pointerdown" && !this.sounds.has(this.row)) this.play(this.row, share * this.seconds);
     else this.seek(share * this.seconds);
   }
@@ -306,7 +301,7 @@ export class Listening {
   tick() {
     cancelAnimationFrame(this.frame);
     this.show();
-    this.table.changed();
+    this.view.showPlaying();
     if (this.playing) this.frame = requestAnimationFrame(() => this.tick());
   }
 
@@ -332,7 +327,7 @@ export class Listening {
     this.slider.setAttribute("aria-valuetext", `${spoken(now)} of ${spoken(this.seconds)}`);
     const note = this.sounds.get(this.row)?.note;
     const trouble = this.error || this.outline?.error;
-    const title = this.row < 0 ? "Choose a row, or press play." : this.table.title(this.row);
+    const title = this.row < 0 ? "Choose a row, or press play." : this.view.title(this.row);
     const facts = this.row < 0 ? "" : [note, trouble].filter(Boolean).map((fact) => ` · ${fact}`).join("");
     this.caption.classList.toggle("sl-failed", Boolean(trouble));
     if (this.caption.textContent === title + facts) return;

@@ -1,6 +1,7 @@
 // Filters of a table: search, marks, categories, ranges of numbers, and the choice of columns.
 
-import { fillOptions, make, makeBox } from "../../_shared/dom.js";
+import { fillOptions, make, makeBox, shareAt } from "../../_shared/dom.js";
+import { tell } from "../../_shared/kernel.js";
 
 const SEARCH_MS = 120;
 const MAX_CATEGORIES = 16;
@@ -17,14 +18,12 @@ export class Narrowing {
   /** @type {HTMLElement} */ clear;
   /** @type {HTMLElement} */ status;
 
-  /**
-   * @param {import("./data.js").TableData} data
-   * @param {{changed: () => void, laidOut: () => void, compare: (name: string) => void, reference: () => string,
-   *   editable: boolean, save: (() => void) | undefined}} table
-   */
-  constructor(data, table) {
-    this.data = data;
+  /** @param {import("./table.js").AudioTableView} table */
+  constructor(table) {
     this.table = table;
+    this.data = table.data;
+    /** Whether the reader of a page can save the marks. */
+    this.saves = table.editable && Boolean(table.model.get("exported"));
     /** Search text among the categories, by column. @type {Map<string, string>} */
     this.found = new Map();
     /** @type {import("./data.js").View} */
@@ -39,7 +38,7 @@ export class Narrowing {
       clearTimeout(timer);
       timer = window.setTimeout(() => {
         this.view.search = this.search.value;
-        this.table.changed();
+        this.table.narrowed();
       }, SEARCH_MS);
     };
     const words = { type: "search", placeholder: "Search", "aria-label": "Search texts and notes" };
@@ -50,13 +49,13 @@ export class Narrowing {
       const click = () => {
         this.view.marked = !this.view.marked;
         this.marks?.setAttribute("aria-pressed", String(this.view.marked));
-        this.table.changed();
+        this.table.narrowed();
       };
       this.marks = make(bar, "button", "sl-button", "Marked", { "aria-pressed": false, click });
     }
-    if (this.table.editable && this.table.save) {
+    if (this.saves) {
       const title = "Save the marks, ratings and notes as a file, to be sent to whoever gave you this page";
-      make(bar, "button", "sl-button", "Save marks", { title, click: this.table.save });
+      make(bar, "button", "sl-button", "Save marks", { title, click: () => tell(this.table.model, { type: "save" }) });
     }
     this.clear = make(bar, "button", "sl-button sl-clear", "Show all", { click: () => this.showAll() });
     this.status = make(bar, "span", "sl-status", { role: "status" });
@@ -77,8 +76,8 @@ export class Narrowing {
     root.addEventListener("pointerdown", ({ target }) => {
       if (!panel.hidden && target instanceof Node && !panel.contains(target) && target !== button) open(false);
     });
-    for (const part of [button, panel]) {
-      part.addEventListener("keydown", (event) => {
+    for (const area of [button, panel]) {
+      area.addEventListener("keydown", (event) => {
         if (!(event instanceof KeyboardEvent) || event.key !== "Escape" || panel.hidden) return;
         event.stopPropagation();
         open(false);
@@ -93,7 +92,7 @@ export class Narrowing {
     const chosen = this.view.categories.get(name);
     if (chosen?.size === 1 && chosen.has(value)) this.view.categories.delete(name);
     else this.view.categories.set(name, new Set([value]));
-    this.table.changed();
+    this.table.narrowed();
     this.fill();
   }
 
@@ -110,7 +109,7 @@ export class Narrowing {
     const { sort } = this.view;
     this.reset();
     this.view.sort = sort;
-    this.table.changed();
+    this.table.narrowed();
   }
 
   get narrowed() {
@@ -137,24 +136,24 @@ export class Narrowing {
   /** The order and the filters in words; empty for all rows in their own order. */
   words() {
     const { search, marked, sort, categories, ranges } = this.view;
-    const words = [...categories].map(([name, chosen]) => `${name}: ${[...chosen].map((one) => one || "(none)").join(", ")}`);
+    const words = [...categories].map(([name, chosen]) => `${name}: ${[...chosen].map((value) => value || "(none)").join(", ")}`);
     for (const [name, [low, high]] of ranges) words.push(`${name} from ${+low.toPrecision(6)} to ${+high.toPrecision(6)}`);
     if (search) words.push(`with “${search}”`);
     if (marked) words.push("marked");
     if (sort) words.push(`by ${sort.name.replace("noted:", "")}, ${sort.down ? "descending" : "ascending"}`);
-    return words.map((one) => (one.length > 200 ? `${one.slice(0, 199)}…` : one));
+    return words.map((text) => (text.length > 200 ? `${text.slice(0, 199)}…` : text));
   }
 
   /** @param {number} marked */
   show(marked) {
     const { count, loaded, order } = this.data;
-    const shown = order.length.toLocaleString("en");
+    const matching = order.length.toLocaleString("en");
     const all = count.toLocaleString("en");
-    const parts = [this.narrowed ? `${shown} of ${all} rows` : `${all} rows`];
-    if (loaded < count) parts.push("still loading");
-    if (marked) parts.push(`${marked.toLocaleString("en")} marked`);
-    const said = parts.join(" · ");
-    if (this.status.textContent !== said) this.status.textContent = said;
+    const facts = [this.narrowed ? `${matching} of ${all} rows` : `${all} rows`];
+    if (loaded < count) facts.push("still loading");
+    if (marked) facts.push(`${marked.toLocaleString("en")} marked`);
+    const words = facts.join(" · ");
+    if (this.status.textContent !== words) this.status.textContent = words;
     this.clear.hidden = !this.narrowed;
     const { categories, ranges } = this.view;
     const used = categories.size + ranges.size;
@@ -207,21 +206,21 @@ export class Narrowing {
     const fits = counts.filter(([value]) => !chosen?.has(value) && value.toLowerCase().includes(find));
     const first = counts.filter(([value]) => chosen?.has(value));
     // If all fit, none changes its place when it is selected.
-    const shown = counts.length > MAX_CATEGORIES ? [...first, ...fits.slice(0, MAX_CATEGORIES)] : counts;
-    for (const [value, count] of shown) {
+    const listed = counts.length > MAX_CATEGORIES ? [...first, ...fits.slice(0, MAX_CATEGORIES)] : counts;
+    for (const [value, count] of listed) {
       const box = makeBox(list, "sl-choice", value || "(none)", chosen?.has(value) ?? false, (checked) => {
         const values = this.view.categories.get(name) ?? new Set();
         if (checked) values.add(value);
         else values.delete(value);
         if (values.size) this.view.categories.set(name, values);
         else this.view.categories.delete(name);
-        this.table.changed();
+        this.table.narrowed();
       });
       make(/** @type {Element} */ (box.parentElement), "span", "sl-count", count.toLocaleString("en"));
     }
-    const more = first.length + fits.length - shown.length;
+    const more = first.length + fits.length - listed.length;
     if (more > 0 && counts.length > MAX_CATEGORIES) make(list, "span", "sl-none", `and ${more.toLocaleString("en")} more`);
-    if (!shown.length) make(list, "span", "sl-none", "none fits");
+    if (!listed.length) make(list, "span", "sl-none", "none fits");
   }
 
   /** @param {HTMLElement} panel @param {import("./data.js").Column} column */
@@ -231,14 +230,14 @@ export class Narrowing {
     new RangeFilter(panel, this.data, column, extent, this.view.ranges.get(column.name), (range) => {
       if (range) this.view.ranges.set(column.name, range);
       else this.view.ranges.delete(column.name);
-      this.table.changed();
+      this.table.narrowed();
     });
   }
 
   /** @param {HTMLElement} panel */
   fillLayout(panel) {
     panel.replaceChildren();
-    for (const [title, kinds] of GROUPS) this.fillColumns(panel, title, this.data.columns.filter((one) => kinds.includes(one.kind)));
+    for (const [title, kinds] of GROUPS) this.fillColumns(panel, title, this.data.columns.filter((column) => kinds.includes(column.kind)));
     this.fillCompared(panel);
   }
 
@@ -247,11 +246,11 @@ export class Narrowing {
     if (!columns.length) return;
     const group = make(panel, "fieldset", "sl-facet sl-wide");
     make(group, "legend", "", title);
-    const sorted = [...columns].sort((one, other) => Number(other.shown) - Number(one.shown) || one.label.localeCompare(other.label));
+    const sorted = [...columns].sort((first, second) => Number(second.shown) - Number(first.shown) || first.label.localeCompare(second.label));
     for (const column of sorted) {
       const box = makeBox(group, "sl-choice", column.label, column.shown && !column.squeezed, (checked) => {
         column.shown = column.pinned = checked;
-        this.table.laidOut();
+        this.table.layOut();
         if (!this.filter.panel.hidden) this.fillFilter(this.filter.panel);
       });
       /** @type {HTMLElement} */ (box.parentElement).title = column.name;
@@ -262,16 +261,16 @@ export class Narrowing {
   fillCompared(panel) {
     const texts = this.data.columns.filter((column) => column.kind === "text");
     // A page has the differences from one reference only, and suggestions are for one.
-    if (texts.length < 2 || !this.table.editable || this.table.save || this.data.column("suggestion")) return;
+    if (texts.length < 2 || !this.table.editable || this.saves || this.data.column("suggestion")) return;
     const compare = make(panel, "fieldset", "sl-facet");
     make(compare, "legend", "", "Differences");
     const choice = make(make(compare, "label", "sl-against", "from "), "select");
-    fillOptions(choice, ["", ...texts.map((column) => column.name)].map((name) => [name, name || "(nothing)"]), this.table.reference());
-    choice.addEventListener("change", () => this.table.compare(choice.value));
+    fillOptions(choice, ["", ...texts.map((column) => column.name)].map((name) => [name, name || "(nothing)"]), this.table.reference);
+    choice.addEventListener("change", () => this.table.put({ reference: choice.value }));
     for (const column of texts) {
       makeBox(compare, "sl-choice", `show in ${column.label}`, column.compared, (checked) => {
         column.compared = checked;
-        this.table.laidOut();
+        this.table.layOut();
       });
     }
   }
@@ -304,16 +303,13 @@ class RangeFilter {
       bar.style.height = `${count ? Math.max(100 * Math.sqrt(count / most), 4) : 0}%`;
       return bar;
     });
-    const ends = make(group, "div", "sl-ends");
+    const fields = make(group, "div", "sl-ends");
     this.inputs = ["Least", "Greatest"].map((name, end) => {
-      const input = make(ends, "input");
-      input.type = "number";
-      input.step = "any";
-      input.setAttribute("aria-label", `${name} ${column.label}`);
-      input.addEventListener("change", () => {
+      const change = () => {
         const typed = input.value === "" ? this.extent[end] : Number(input.value);
         this.set(end ? [this.range[0], typed] : [typed, this.range[1]]);
-      });
+      };
+      const input = make(fields, "input", "", { type: "number", step: "any", "aria-label": `${name} ${column.label}`, change });
       return input;
     });
     let start = 0;
@@ -341,10 +337,8 @@ class RangeFilter {
 
   /** The number under the pointer, rounded to an edge between bars. @param {PointerEvent} event */
   at(event) {
-    const box = this.picture.getBoundingClientRect();
-    const share = Math.min(Math.max((event.clientX - box.left) / box.width, 0), 1);
     const [low, high] = this.extent;
-    return low + (Math.round(share * BINS) / BINS) * (high - low);
+    return low + (Math.round(shareAt(this.picture, event) * BINS) / BINS) * (high - low);
   }
 
   /** @param {[number, number]} range */

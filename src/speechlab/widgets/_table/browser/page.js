@@ -11,17 +11,17 @@ const held = heldIn("data");
 let sounds; // the largest part of the page: parsed when the first sound is requested
 
 /** @type {Promise<void>} */
-const whole = new Promise((there) => {
-  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", () => there(), { once: true });
-  else there();
+const loaded = new Promise((resolve) => {
+  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", () => resolve(), { once: true });
+  else resolve();
 });
 const UNSTORED = "This browser keeps nothing. Save your marks before you leave this page.";
 const place = `speechlab-marks-${held.name}`;
-const kept = () => localStorage;
+const storage = () => localStorage;
 const noted = Object.fromEntries(["mark", "rating", "note"].map((name) => [name, held.rows[`n:${name}`]]));
 if (held.keys) {
   try {
-    for (const [row, mark, rating, note] of JSON.parse(keptText(kept, place) || "[]")) {
+    for (const [row, mark, rating, note] of JSON.parse(keptText(storage, place) || "[]")) {
       if (row in noted.mark) [noted.mark[row], noted.rating[row], noted.note[row]] = [Boolean(mark), rating, String(note ?? "")];
     }
   } catch {
@@ -35,7 +35,7 @@ const textOf = (value) => new TextEncoder().encode(JSON.stringify(value));
 const model = new PageModel({ ...held.state, revision: 0, chosen: -1, exported: true }, {
   rows: () => ({ start: 0, end: held.state.count, data: textOf(held.rows) }),
   sound: async ({ row }) => {
-    await whole; // the sounds come after the rows in the page
+    await loaded; // the sounds come after the rows in the page
     sounds ??= heldIn("sounds");
     const [data, note] = sounds[row];
     return data ? { content_type: "audio/ogg", note, data: bytesOf(data) } : { error: note };
@@ -43,19 +43,19 @@ const model = new PageModel({ ...held.state, revision: 0, chosen: -1, exported: 
   outlines: ({ rows }) => {
     const peaks = rows.map((row) => bytesOf(held.outlines[row][0]));
     const facts = rows.map((row, index) => [held.outlines[row][1], held.outlines[row][2], peaks[index].length]);
-    return { facts, data: Uint8Array.from(peaks.flatMap((one) => [...one])) };
+    return { facts, data: Uint8Array.from(peaks.flatMap((outline) => [...outline])) };
   },
   differences: ({ rows, columns }) => {
-    const found = rows.flatMap((row) =>
+    const pieces = rows.flatMap((row) =>
       columns.map((column) => ({ row, column, pieces: held.differences[column]?.[row] ?? null })),
     );
-    return { data: textOf(found) };
+    return { data: textOf(pieces) };
   },
   noted: ({ row, name, value }) => {
     noted[name][row] = value;
     model.announce("msg:custom", { type: "noted", row, name, value });
-    const lines = notedRows().map((one) => [one, noted.mark[one], noted.rating[one], noted.note[one]]);
-    if (!keepText(kept, place, JSON.stringify(lines))) model.announce("msg:custom", { type: "warning", words: UNSTORED });
+    const lines = notedRows().map((row) => [row, noted.mark[row], noted.rating[row], noted.note[row]]);
+    if (!keepText(storage, place, JSON.stringify(lines))) model.announce("msg:custom", { type: "warning", words: UNSTORED });
     return {};
   },
   // The file for sl.show(frame, marks=file): only the rows with a mark, a rating or a note.

@@ -54,7 +54,7 @@ export class VirtualRows {
   }
 
   stack() {
-    for (let one = 0; one < this.count; one += 1) this.tops[one + 1] = this.tops[one] + this.heights[one];
+    for (let row = 0; row < this.count; row += 1) this.tops[row + 1] = this.tops[row] + this.heights[row];
     this.body.style.height = `${this.tops[this.count]}px`;
   }
 
@@ -86,26 +86,26 @@ export class VirtualRows {
     const top = Math.max(this.scroller.scrollTop, 0);
     const first = this.at(top);
     const last = this.at(top + this.scroller.clientHeight);
-    const wanted = new Set(this.printing ? Array.from({ length: Math.min(this.count, PRINTED) }, (_, one) => one) : []);
+    const positions = new Set(this.printing ? Array.from({ length: Math.min(this.count, PRINTED) }, (_, position) => position) : []);
     // After a jump, rows around the visible ones are not built for a frame that is soon replaced.
-    const near = !this.there.size || [...this.there.keys()].some((one) => one >= first && one <= last);
+    const near = !this.there.size || [...this.there.keys()].some((position) => position >= first && position <= last);
     const around = near ? AROUND : 0;
-    for (let one = Math.max(first - around, 0); one <= Math.min(last + around, this.count - 1); one += 1) wanted.add(one);
-    if (this.kept >= 0 && this.kept < this.count) wanted.add(this.kept);
+    for (let position = Math.max(first - around, 0); position <= Math.min(last + around, this.count - 1); position += 1) positions.add(position);
+    if (this.kept >= 0 && this.kept < this.count) positions.add(this.kept);
     for (const [position, row] of this.there) {
-      if (wanted.has(position)) continue;
+      if (positions.has(position)) continue;
       row.remove();
       this.there.delete(position);
     }
-    for (const position of [...wanted].sort((one, other) => one - other)) {
+    for (const position of [...positions].sort((first, second) => first - second)) {
       if (this.there.has(position)) continue;
       const row = this.build(position);
-      const next = [...this.there].filter(([other]) => other > position).sort((one, other) => one[0] - other[0])[0];
+      const next = [...this.there].filter(([place]) => place > position).sort((a, b) => a[0] - b[0])[0];
       this.body.insertBefore(row, next ? next[1] : null);
       this.there.set(position, row);
     }
     this.measure(first);
-    this.seen([...wanted]);
+    this.seen([...positions]);
   }
 
   /** Measures the rows that have elements, and keeps the visible rows in place. @param {number} first */
@@ -129,7 +129,7 @@ export class VirtualRows {
   remeasure() {
     const rows = [...this.there.values()];
     if (rows.length) this.height = rows.reduce((sum, row) => sum + row.offsetHeight, 0) / rows.length || this.height;
-    for (let one = 0; one < this.count; one += 1) if (!this.there.has(one)) this.heights[one] = this.height;
+    for (let position = 0; position < this.count; position += 1) if (!this.there.has(position)) this.heights[position] = this.height;
     this.stack();
     this.paint();
   }

@@ -3,7 +3,7 @@
 
 import { make, View } from "../../_shared/dom.js";
 import { liveWidget } from "../../_shared/mount.js";
-import { ask, tell } from "../../_shared/kernel.js";
+import { ask } from "../../_shared/kernel.js";
 import { cellOf, TableData } from "./data.js";
 import { Cells } from "./cells.js";
 import { showControls } from "./controls.js";
@@ -42,27 +42,10 @@ export class AudioTableView extends View {
     this.root.setAttribute("aria-label", `Table: ${this.model.get("title")}`);
     this.root.classList.toggle("sl-silent", !this.sound);
     this.atEnd(showControls(this.model, this.root));
-    this.listening = new Listening(this.model, {
-      title: (row) => this.title(row),
-      neighbour: (row, step) => this.neighbour(row, step),
-      go: (row) => this.go(this.positionOf(row)),
-      changed: () => this.showPlaying(),
-    });
+    this.listening = new Listening(this);
     this.listening.build(this.root);
-    this.turns = new Turns(this.listening, {
-      title: (row) => this.title(row),
-      marked: () => [...this.data.order].filter((row) => this.data.noted.mark[row]),
-      audible: (row) => this.positionOf(row) >= 0 && !this.troubles.has(row),
-      hear: (row) => (this.go(this.positionOf(row)), this.listening.play(row, 0, false)),
-    });
-    this.narrowing = new Narrowing(this.data, {
-      changed: () => (this.narrow(), this.tellView()),
-      laidOut: () => this.layOut(),
-      compare: (name) => this.put({ reference: name }),
-      reference: () => this.reference,
-      editable: this.editable,
-      save: this.model.get("exported") && (() => tell(this.model, { type: "save" })),
-    });
+    this.turns = new Turns(this);
+    this.narrowing = new Narrowing(this);
     this.narrowing.build(this.root);
     this.warning = make(this.root, "p", "sl-warning", { role: "alert" });
     this.warn("");
@@ -160,9 +143,9 @@ export class AudioTableView extends View {
     if (reference !== this.reference || revision !== this.data.revision) return;
     for (const { row, column, pieces } of JSON.parse(new TextDecoder().decode(data))) {
       this.differences.set(`${row}:${column}`, pieces);
-      const cell = [...(this.nodeOf(row)?.children ?? [])].find((one) => one instanceof HTMLElement && one.dataset.label === column);
-      const found = this.data.column(column);
-      if (cell instanceof HTMLElement && found) this.cells.fill(cell, row, found);
+      const cell = [...(this.nodeOf(row)?.children ?? [])].find((node) => node instanceof HTMLElement && node.dataset.label === column);
+      const match = this.data.column(column);
+      if (cell instanceof HTMLElement && match) this.cells.fill(cell, row, match);
     }
     this.rows.settle();
   }
@@ -213,7 +196,7 @@ export class AudioTableView extends View {
     const row = this.model.get("chosen");
     if (row === this.rowAt(this.active)) return;
     if (row >= 0 && this.positionOf(row) < 0) this.narrowing.showAll();
-    this.go(this.positionOf(row));
+    this.goTo(row);
   }
 
   /** Requests missing outlines and differences of the visible rows once scrolling stops. @param {number[]} seen */
@@ -256,7 +239,7 @@ export class AudioTableView extends View {
 
   /** Name of a row: its number and its first text. @param {number} row */
   title(row) {
-    const column = this.data.columns.find((one) => one.kind === "text" && one.shown) ?? this.data.columns[0];
+    const column = this.data.columns.find((candidate) => candidate.kind === "text" && candidate.shown) ?? this.data.columns[0];
     const text = column ? this.data.text(row, column) : "";
     return text ? `${row + 1}: ${text.length > 80 ? `${text.slice(0, 79)}…` : text}` : `row ${row + 1}`;
   }
@@ -266,7 +249,7 @@ export class AudioTableView extends View {
     const row = this.rowAt(this.active);
     const before = this.data.order;
     this.data.narrow(this.narrowing.view);
-    const same = more && before.length > 0 && before.every((one, position) => one === this.data.order[position]);
+    const same = more && before.length > 0 && before.every((candidate, position) => candidate === this.data.order[position]);
     const { scrollTop } = this.grid;
     this.rows.setCount(this.data.order.length);
     this.grid.scrollTop = same ? scrollTop : 0;
@@ -279,6 +262,12 @@ export class AudioTableView extends View {
     this.showStatus();
     // The options of filters depend on the loaded rows, not on the visible ones.
     if (more) this.narrowing.fill();
+  }
+
+  /** Applies the order and the filters that the user has changed. */
+  narrowed() {
+    this.narrow();
+    this.tellView();
   }
 
   showStatus() {
@@ -304,6 +293,11 @@ export class AudioTableView extends View {
     this.showPlaying();
     if (this.model.get("chosen") === row) return;
     this.put({ chosen: row });
+  }
+
+  /** @param {number} row */
+  goTo(row) {
+    this.go(this.positionOf(row));
   }
 
   describeActive() {
@@ -350,7 +344,7 @@ export class AudioTableView extends View {
   undo() {
     const last = this.before.pop();
     if (!last) return;
-    this.go(this.positionOf(last[0]));
+    this.goTo(last[0]);
     this.keep(...last);
   }
 
@@ -364,8 +358,8 @@ export class AudioTableView extends View {
   keep(row, name, value) {
     this.data.noted[name][row] = value;
     this.data.haystack = null;
-    const kept = ask(this.model, { type: "noted", row, name, value, revision: this.data.revision });
-    kept.then(() => this.model.get("exported") || this.warn(""), () => this.warn(UNKEPT));
+    const answer = ask(this.model, { type: "noted", row, name, value, revision: this.data.revision });
+    answer.then(() => this.model.get("exported") || this.warn(""), () => this.warn(UNKEPT));
     this.showNoted(row);
   }
 

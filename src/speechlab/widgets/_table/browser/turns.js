@@ -17,13 +17,11 @@ export class Turns {
   row = -1;
   /** @type {HTMLButtonElement} */ button;
 
-  /**
-   * @param {import("./listening.js").Listening} listening
-   * @param {{title: (row: number) => string, marked: () => number[], audible: (row: number) => boolean, hear: (row: number) => void}} table
-   */
-  constructor(listening, table) {
+  /** @param {import("./table.js").AudioTableView} view */
+  constructor(view) {
+    const { listening } = view;
+    this.view = view;
     this.listening = listening;
-    this.table = table;
     this.button = make(listening.bar, "button", "sl-button sl-turn", "A/B", { click: () => this.go() });
     listening.toggle.nextElementSibling?.after(this.button);
     this.show();
@@ -35,7 +33,8 @@ export class Turns {
     if (this.next < 0) this.listening.fail(WITHOUT);
     else {
       if (row >= 0) this.note(row);
-      this.table.hear(this.next);
+      this.view.goTo(this.next);
+      this.listening.play(this.next, 0, false);
     }
   }
 
@@ -46,9 +45,11 @@ export class Turns {
 
   other() {
     const { row } = this.listening;
-    const marked = this.table.marked().filter((one) => this.table.audible(one));
+    const { data, troubles } = this.view;
+    const audible = (/** @type {number} */ candidate) => this.view.positionOf(candidate) >= 0 && !troubles.has(candidate);
+    const marked = [...data.order].filter((candidate) => data.noted.mark[candidate] && !troubles.has(candidate));
     if (marked.length > 1) return marked[(marked.indexOf(row) + 1) % marked.length];
-    return this.heard.find((one) => one !== row && this.table.audible(one)) ?? -1;
+    return this.heard.find((candidate) => candidate !== row && audible(candidate)) ?? -1;
   }
 
   /** Follows a change of playback. */
@@ -63,7 +64,7 @@ export class Turns {
   show() {
     const { listening, button } = this;
     const next = this.other();
-    const label = next < 0 ? `A/B: ${WITHOUT}` : `A/B: hear ${this.table.title(next)}`;
+    const label = next < 0 ? `A/B: ${WITHOUT}` : `A/B: hear ${this.view.title(next)}`;
     if (button.title === label) return;
     this.next = next;
     button.disabled = next < 0;
