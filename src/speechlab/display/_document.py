@@ -36,9 +36,9 @@ def document(title: str, *body: object, lang: str = "en", footer: object = None)
         element("title", title),
         element("style", page_style()),
     )
-    parts = [part if isinstance(part, Html) else element("p", part, dir="auto") for part in body]
+    blocks = [block if isinstance(block, Html) else element("p", block, dir="auto") for block in body]
     main = element(
-        "main", element("h1", title, dir="auto"), *parts, element("footer", footer) if footer else None
+        "main", element("h1", title, dir="auto"), *blocks, element("footer", footer) if footer else None
     )
     return Html("<!DOCTYPE html>\n") + element("html", head, element("body", main), lang=lang) + Html("\n")
 

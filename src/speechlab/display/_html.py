@@ -118,7 +118,7 @@ def join(separator: object, parts: Iterable[object]) -> Html:
         >>> join(", ", ["a", "<b>"])
         'a, &lt;b&gt;'
     """
-    return Html(str.join(escape(separator), [escape(part) for part in parts]))
+    return Html(str.join(escape(separator), [escape(item) for item in parts]))
 
 
 def element(name: str, /, *children: object, **attributes: str | float | bool | None) -> Html:

@@ -104,16 +104,8 @@ def errors_of_one(scored: pd.DataFrame, reference: Any, hypothesis: Any, languag
     ordered = frame.iloc[_by_rate(frame)]
     groups = _groups(frame, language)
     readings = [_READING] if _READING in frame.columns and frame[_READING].notna().any() else []
-    visible = [
-        references,
-        hypotheses,
-        *readings,
-        "error_rate",
-        "errors",
-        "error_classes",
-        *_faults(frame),
-        *groups,
-    ]
+    visible = [references, hypotheses, *readings, "error_rate", "errors", "error_classes"]
+    visible += [*_faults(frame), *groups]
     return ErrorTable(_lists_first(ordered), references, (hypotheses,), visible, groups)
 
 
@@ -143,15 +135,8 @@ def errors_of_two(
     )
     rates = [f"error_rate_{name}" for name in names]
     groups = _groups(frame, language)
-    visible = [
-        references,
-        *titles,
-        "fewer_errors",
-        "error_difference",
-        *rates,
-        *_faults(frame, names),
-        *groups,
-    ]
+    visible = [references, *titles, "fewer_errors", "error_difference", *rates]
+    visible += [*_faults(frame, names), *groups]
     ordered = frame.iloc[_by_difference(first, second)]
     return ErrorTable(_lists_first(ordered), references, titles, visible, groups, names)
 

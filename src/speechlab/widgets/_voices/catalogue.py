@@ -29,11 +29,10 @@ SAMPLES: Mapping[str, str] = {
 
 def languages_of(voice: Voice) -> list[str]:
     """Return the codes of a voice's languages, in the order in which the catalogue names them."""
-    language = voice.language.casefold()
-    codes = [code for code in languages_in(voice.language) if len(code) <= 3 and language != ANY_LANGUAGE]
-    return sorted(codes, key=lambda code: (language.find(code) < 0, language.find(code), code)) or [
-        voice.language
-    ]
+    tag = voice.language.casefold()
+    codes = [code for code in languages_in(voice.language) if len(code) <= 3 and tag != ANY_LANGUAGE]
+    codes.sort(key=lambda code: (tag.find(code) < 0, tag.find(code), code))
+    return codes or [voice.language]
 
 
 def sample_of(voice: Voice) -> str:

@@ -80,19 +80,9 @@ export class EditorView extends PlayerView {
   }
 
   /** @param {number} index */
-  playSegment(index) {
-    if (this.model.get("tier") > 0) {
-      super.playSegment(index);
-      return;
-    }
-    const row = this.book.rows[index];
-    if (!row) return;
-    const { transport } = this;
-    const same = transport.active && this.book.chosen === row.id && transport.until === this.clamp(row.end);
-    this.choose(row.id);
-    this.show(row.start, row.end);
-    if (same) transport.stop();
-    else this.start(row.start, row.end);
+  chooseSegment(index) {
+    if (this.model.get("tier") > 0) super.chooseSegment(index);
+    else this.choose(this.book.rows[index].id);
   }
 
   playChosen() {

@@ -150,10 +150,16 @@ export class PlayerView extends View {
     const segment = this.segments[index];
     if (!segment) return;
     const same = transport.active && this.model.get("selected") === index && transport.until === this.clamp(segment.end);
-    this.put({ selected: index, selection: [segment.start, segment.end] });
+    this.chooseSegment(index);
     this.show(segment.start, segment.end);
     if (same) transport.stop();
     else this.start(segment.start, segment.end);
+  }
+
+  /** @param {number} index */
+  chooseSegment(index) {
+    const { start, end } = this.segments[index];
+    this.put({ selected: index, selection: [start, end] });
   }
 
   /** @param {number} step */

@@ -30,11 +30,12 @@ export class Turns {
   go() {
     const { row } = this.listening;
     this.show();
-    if (this.next < 0) this.listening.fail(WITHOUT);
+    const { next } = this; // another one comes after it as soon as it is chosen
+    if (next < 0) this.listening.fail(WITHOUT);
     else {
       if (row >= 0) this.note(row);
-      this.view.goTo(this.next);
-      this.listening.play(this.next, 0, false);
+      this.view.goTo(next);
+      this.listening.play(next, 0, false);
     }
   }
 
