@@ -116,6 +116,9 @@ def test_references_that_are_wrong_are_suspected_corrected_and_scored_anew(tmp_p
     references = corrected.tables["references"].set_index("system")
     assert references["reference_errors"].to_dict() == {"one": 3, "other": 3}
     assert (references["errors_before"] - references["reference_errors"]).eq(references["errors_after"]).all()
+    rates = corrected.summary.set_index("system")["reference_rate"]
+    assert rates.to_dict() == references["reference_rate"].to_dict()
+    assert rates.gt(0).all()
 
 
 def test_references_decide_who_is_first(tmp_path):

@@ -53,15 +53,29 @@ def with_references(before: Contents, after: Contents, corrections: pd.DataFrame
     tables = {**after.tables, "references": references, CORRECTIONS: corrections, UNCORRECTED: originals}
     changed = corrections[corrections["old"] != corrections["new"]]
     findings = (_finding(before, after, changed["row"].nunique()), *after.findings)
+    views = (*after.views, *_views(references, changed))
     return replace(
-        after, findings=findings, tables=tables, views=(*after.views, *_views(references, changed))
+        after, summary=_with_rates(after.summary, references), findings=findings, tables=tables, views=views
     )
+
+
+def _groups(references: pd.DataFrame) -> list[str]:
+    """The columns that identify a row: system, condition, voice, language."""
+    return references.columns[: list(references.columns).index("errors_before")].tolist()
+
+
+def _with_rates(summary: pd.DataFrame, references: pd.DataFrame) -> pd.DataFrame:
+    """Add ``reference_rate`` to a summary, beside the rates of voice, engine and recogniser."""
+    keys = [name for name in _groups(references) if name in summary.columns]
+    if len(keys) < len(_groups(references)):
+        return summary
+    return summary.merge(references[[*keys, "reference_rate"]], on=keys, how="left")
 
 
 def _of_each(before: Contents, after: Contents) -> pd.DataFrame:
     """Errors before and after, and those that were the references', of each system, voice and language."""
     language = after.columns.get("language", "language")
-    keys = [report for report in (*SIDES, "voice_name", language) if report in after.table.columns]
+    keys = [name for name in (*SIDES, "voice_name", language) if name in after.table.columns]
     if "voice_name" in keys and after.table["voice"].eq(NO_SPEAKER).any():
         keys.remove("voice_name")
     counted = ["errors", "reference_length"]
@@ -85,9 +99,8 @@ def _of_each(before: Contents, after: Contents) -> pd.DataFrame:
 
 
 def _views(references: pd.DataFrame, changed: pd.DataFrame) -> list[View]:
-    groups = references.columns[: list(references.columns).index("errors_before")]
     columns = [
-        *(text(str(name), str(name)) for name in groups),
+        *(text(name, name) for name in _groups(references)),
         count("errors before", "errors_before"),
         count("the references'", "reference_errors"),
         count("errors after", "errors_after"),
