@@ -1,8 +1,4 @@
-"""The steps of a batch: plan a table, run the plan, join the results.
-
-The calls are made on the client's loop. The caller's own thread waits and shows the progress, because the caller's
-output belongs to it.
-"""
+"""The steps of a batch: plan a table, run the plan on the client's loop while the caller waits, join the results."""
 
 from __future__ import annotations
 

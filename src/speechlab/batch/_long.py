@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections import defaultdict
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Unpack
 
-from speechlab._arguments import is_missing, is_number, no_column, refused
-from speechlab.audio import AudioClip, cut_at_silences
+from speechlab._arguments import is_number, no_column, refused
+from speechlab.audio import cut_at_silences
 from speechlab.batch._arguments import RunOptions, TranscriptionOptions, WaitingOptions, explicit
 from speechlab.batch._core import plan_table, run_plan
 from speechlab.batch._keeping import CHUNK_ROWS, opened
 from speechlab.batch._outcome import calls_from_outside
-from speechlab.batch._plan.parameters import is_path
+from speechlab.batch._plan.parameters import check_recording
 from speechlab.batch._plan.source import open_source
 from speechlab.batch._plan.steps import TranscriptionStep
 from speechlab.batch._table.failures import failures_told_elsewhere
@@ -158,7 +157,7 @@ def _pieces(
         cell, number = cells.pop(column), -1
         cells |= {"_file": stand_in(cell) or "", "_row": row}
         try:
-            for number, piece in enumerate(cut_at_silences(_recording(cell, column), piece_s)):
+            for number, piece in enumerate(cut_at_silences(check_recording(cell, column), piece_s)):
                 waiting.append({**cells, "_piece": number, "_start_s": piece.start_s, _SOUND: piece.flac})
                 if len(waiting) == _AT_ONCE:
                     yield pd.DataFrame(waiting)
@@ -171,14 +170,6 @@ def _pieces(
             rows.faults[row].append(str(error))
     if waiting:
         yield pd.DataFrame(waiting)
-
-
-def _recording(cell: object, column: object) -> AudioClip | bytes | str | os.PathLike[str]:
-    if isinstance(cell, AudioClip | bytes) or (is_path(cell) and os.fspath(cell).strip()):
-        return cell
-    kind = "nothing" if is_missing(cell) or cell == "" else f"{cell!r:.40} ({type(cell).__name__})"
-    message = f"column {column!r} holds {kind} in this row, and must hold a path, bytes or an AudioClip"
-    raise InvalidRequestError(message, parameter=str(column))
 
 
 def _timed(run: Run, store: Store, prefix: str, faults: _Faults) -> Iterator[pd.DataFrame]:

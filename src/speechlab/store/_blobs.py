@@ -34,11 +34,6 @@ class BlobFolder:
         """Return the path of the file with this content, which need not exist."""
         return self.root / sha256[:2] / f"{sha256}{suffix}"
 
-    def find(self, path: str) -> Path:
-        """Return the current path of a file in this folder, from its path before the folder was moved."""
-        name = path.replace("\\", "/").rpartition("/")[2]
-        return self.root / name[:2] / name
-
     def add(self, data: bytes, suffix: str = "") -> Blob:
         """Keep some bytes; the same bytes are kept once."""
         blob = Blob(hashlib.sha256(data).hexdigest(), suffix, len(data))

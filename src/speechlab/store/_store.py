@@ -132,11 +132,6 @@ class Store(RecordTables):
             (count,) = self._db.execute("SELECT count(*) FROM results").fetchone()
         return int(count)
 
-    def __contains__(self, key: str) -> bool:
-        """Return whether the store has a result for a key. Only :meth:`get` also checks the files."""
-        with self._translated():
-            return self._db.execute("SELECT 1 FROM results WHERE key = ?", (key,)).fetchone() is not None
-
     def get(self, key: str) -> Stored | None:
         """Return a result with all its files; None if there is none, or a file is missing or truncated."""
         return self.get_many([key]).get(key)

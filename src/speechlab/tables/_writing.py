@@ -1,7 +1,4 @@
-"""Tables in files: Parquet, CSV or JSON Lines, piece by piece.
-
-The pieces get common types, because the types of pieces of a CSV file differ.
-"""
+"""Tables in files: Parquet, CSV or JSON Lines, piece by piece, with types that all pieces have."""
 
 from __future__ import annotations
 

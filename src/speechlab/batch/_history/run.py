@@ -15,7 +15,7 @@ from speechlab._files import user_path, whole_file
 from speechlab._require import require
 from speechlab.batch._history.verify import Verification, moved, verify
 from speechlab.batch._keeping import is_there, opened, opened_if_there
-from speechlab.batch._plan.columns import label, make_column, make_frame
+from speechlab.batch._plan.columns import make_frame
 from speechlab.batch._plan.source import as_frame
 from speechlab.batch._plan.steps import STEPS
 from speechlab.batch._table.assemble import RUN_ATTRIBUTE, join_frames, without_bookkeeping
@@ -91,12 +91,8 @@ class Run:
         return map(self._part, self.record.parts)
 
     def _part(self, part: RunPart) -> pd.DataFrame:
-        step, prefix = STEPS[self.record.operation], self.manifest.get("prefix", "")
         with opened(self.store) as store:
-            frame = moved(_read(store.part_path(part)), store)
-            for name in (prefix + column for column in step.files):
-                frame[label(name, frame.columns)] = _here(frame[name], store)
-        return frame
+            return moved(_read(store.part_path(part)), store)
 
     @briefly
     def dask(self, *, columns: Literal["all", "result"] = "all") -> Any:
@@ -308,12 +304,6 @@ def runs(store: StoreLike = None) -> pd.DataFrame:
 
 def _kept(store: StoreLike, opened_store: Store) -> StoreLike:
     return store if store is opened_store else opened_store.path
-
-
-def _here(paths: pd.Series[Any], store: Store) -> pd.Series[Any]:
-    """The paths of files in a store, which may have been moved since they were written down."""
-    current = [str(store.blobs.find(path)) if isinstance(path, str) else None for path in paths]
-    return make_column(current, "string", paths.index)
 
 
 def _read(path: Path) -> pd.DataFrame:

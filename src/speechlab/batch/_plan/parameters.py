@@ -283,25 +283,33 @@ def is_path(source: object) -> TypeGuard[str | os.PathLike[str]]:
     return isinstance(source, str | os.PathLike)
 
 
-def recording_of(source: object, column: str) -> bytes | AudioClip:
-    """Return the recording in a cell: the bytes of the named file, or the bytes or clip in the cell."""
+def check_recording(source: object, column: object) -> bytes | AudioClip | str | os.PathLike[str]:
+    """Return a cell that holds a recording, or the path of one."""
     if isinstance(source, bytes | AudioClip):
         return source
     if is_missing(source) or (isinstance(source, str) and not source.strip()):
-        raise InvalidRequestError(f"column {column!r} is empty in this row", parameter=column)
-    if not is_path(source):
-        message = (
-            f"column {column!r} holds {source!r:.40} ({type(source).__name__}) in this row, and must hold a path, "
-            "bytes or an AudioClip"
-        )
-        raise InvalidRequestError(message, parameter=column)
-    path = user_path(source)
+        raise InvalidRequestError(f"column {column!r} is empty in this row", parameter=str(column))
+    if is_path(source):
+        return source
+    message = (
+        f"column {column!r} holds {source!r:.40} ({type(source).__name__}) in this row, and must hold a path, "
+        "bytes or an AudioClip"
+    )
+    raise InvalidRequestError(message, parameter=str(column))
+
+
+def recording_of(source: object, column: str) -> bytes | AudioClip:
+    """Return the recording in a cell: the bytes of the named file, or the bytes or clip in the cell."""
+    recording = check_recording(source, column)
+    if isinstance(recording, bytes | AudioClip):
+        return recording
+    path = user_path(recording)
     try:
         return path.read_bytes()
     except FileNotFoundError:
         message = f"there is no file {str(path)!r}"
-        if "://" in str(source):
-            message = f"{source} is a URL; download the recording and give the path of the file"
+        if "://" in str(recording):
+            message = f"{recording} is a URL; download the recording and give the path of the file"
     except IsADirectoryError:
         message = f"{path} is a folder; give the path of a recording"
     except (OSError, ValueError) as error:

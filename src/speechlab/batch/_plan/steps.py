@@ -54,7 +54,6 @@ class RowStep(ABC):
     wants_voices: ClassVar[bool] = False
     columns: ClassVar[Mapping[str, str]]
     content: ClassVar[tuple[str, ...]]
-    files: ClassVar[tuple[str, ...]] = ()
 
     def __init__(
         self,
@@ -175,7 +174,6 @@ class SynthesisStep(RowStep):
         "sample_rate": "Int64",
     }
     content = ("audio", "duration_s", "sample_rate")
-    files = ("audio",)
 
     def _check(self, same: dict[str, Any]) -> None:
         if "voice" in same:

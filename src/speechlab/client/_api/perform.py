@@ -1,7 +1,4 @@
-"""Performing an operation: look it up in the store, or send it, read the reply, count it and keep it.
-
-The catalogue is here too, because names of voices and keys of the store need it.
-"""
+"""Performing an operation: look it up in the store, or send it, read the reply, count it and keep it; voices."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Lookup of settings: arguments, then environment, then the embedded service.
-
-The description of settings for another process lacks the key, which is looked up there.
-"""
+"""Lookup of settings: arguments, then environment, then the embedded service; and of keys, also after pickling."""
 
 from __future__ import annotations
 

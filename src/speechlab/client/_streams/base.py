@@ -1,8 +1,4 @@
-"""The base of streams.
-
-A stream opens its connection when it is entered, or at the first piece. Leaving it early closes the connection, which
-stops the service's work.
-"""
+"""The base of streams, whose connection lasts from entering to leaving, which stops the service's work."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""One call from start to end: get a place from the scheduler, send, report the end, and repeat if necessary.
-
-It handles HTTP and time, but no voices or transcripts; the scheduler decides when to send. It belongs to one event
-loop.
-"""
+"""One call from start to end on its event loop: get a place, send, report the end, and repeat if necessary."""
 
 from __future__ import annotations
 
