@@ -87,7 +87,7 @@ def test_long_texts_are_cut_and_stopped_runs_say_so():
     preview.end()
     assert len(preview.recent[0]["text"]) == 300
     told = "1 of 7,000 calls · 1 failed · 0 cached · 0.3 calls/s · stopped after 3 s · most often: "
-    assert preview.summary == told + "x" * 100
+    assert preview.summary == told + "x" * 100 + "…"
 
 
 def test_in_a_notebook_a_batch_shows_its_preview(reverser, store, monkeypatch):
