@@ -688,6 +688,8 @@ def test_hugging_face_s_data_sets(tmp_path):
         AudioClip.from_file(frame["audio"][0]).frames,
         AudioClip.from_bytes(frame["audio"][1]).frames,
     ] == [1_600] * 2
+    table.info.version = "1.2.0"
+    assert datasets.from_hugging_face(table).attrs == {"revision": "1.2.0"}
     both = datasets.from_hugging_face(DatasetDict(test=table, train=table))
     assert both["split"].tolist() == ["test", "test", "train", "train"]
     with pytest.raises(InvalidRequestError, match="is not a data set"):

@@ -163,7 +163,8 @@ def from_hugging_face(
         language: Language code of all rows, if there is no column of languages.
 
     Returns:
-        A table as :func:`read` returns it for a manifest.
+        A table as :func:`read` returns it for a manifest; the version of a ``Dataset``, if it has one, is
+        ``attrs["revision"]``, which a study records with the hash of the rows.
 
     Raises:
         MissingDependencyError: The package ``datasets`` is not installed.
@@ -196,7 +197,10 @@ def from_hugging_face(
     for name in sounds:
         rows[name] = pd.Series(recordings(rows[name].tolist(), Path()), dtype="object")
     audio_column = {"audio": sounds[0]} if sounds else {}
-    return _tidy(named(rows, audio_column | _names(columns), "the data set"), language)
+    table = _tidy(named(rows, audio_column | _names(columns), "the data set"), language)
+    if dataset.version is not None:
+        table.attrs["revision"] = str(dataset.version)
+    return table
 
 
 def _corpus_table(rows: list[Row], language: str | None) -> pd.DataFrame:
