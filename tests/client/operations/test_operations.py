@@ -334,7 +334,7 @@ def test_leaving_a_stream_early_closes_the_connection(server, lab, http, wav):
     server.script(http.chunked(wav[:100], 30.0, wav[100:]))
     with lab.stream_speech("a", voice=http.VOICE_ID) as stream:
         assert next(stream) == wav[:100]
-    assert server.closed_early.wait(5)
+    assert server.closed_early.wait(20)
 
 
 def test_a_stream_that_is_dropped_gives_its_place_back(server, lab, http, wav):
@@ -344,7 +344,7 @@ def test_a_stream_that_is_dropped_gives_its_place_back(server, lab, http, wav):
         stream = narrow.stream_speech("a", voice=http.VOICE_ID)
         assert next(stream) == wav[:100]
         del stream
-    assert server.closed_early.wait(5)
+    assert server.closed_early.wait(20)
 
 
 def test_047_a_stream_that_is_cut_keeps_what_came(server, lab, http, wav):

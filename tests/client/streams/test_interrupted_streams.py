@@ -66,7 +66,7 @@ def test_speech_after_an_interrupt_says_that_it_was_cut_short(server, lab, http,
         if opened is speech:
             with pytest.raises(ConfigurationError, match="closed"):
                 read(stream)
-    assert server.closed_early.wait(5)
+    assert server.closed_early.wait(20)
 
 
 @needs_signals
@@ -162,7 +162,7 @@ def test_the_time_of_a_call_bounds_its_stream(server, http, wav, kind):
             stream.collect()
         assert (caught.value.possibly_metered, lab.usage.possibly_metered, lab.usage.calls) == (True, 1, 0)
     assert len(caught.value.partial) > 8
-    assert server.closed_early.wait(5)
+    assert server.closed_early.wait(20)
 
 
 @pytest.mark.slow
@@ -180,7 +180,7 @@ def test_a_closed_client_closes_its_streams(server, http, wav):
     stream = speech(lab, http)
     next(stream)
     lab.close()
-    assert server.closed_early.wait(5)
+    assert server.closed_early.wait(20)
     with pytest.raises(ConfigurationError, match="this stream is closed"):
         next(stream)
 
@@ -271,4 +271,4 @@ stream = lab.stream_speech("a", voice={http.VOICE_ID!r})
         [sys.executable, "-c", code], timeout=60, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    assert server.closed_early.wait(5)
+    assert server.closed_early.wait(20)
