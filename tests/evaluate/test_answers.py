@@ -122,7 +122,7 @@ def test_notation_is_no_error_of_a_voice():
 
 
 def test_one_recogniser_without_an_interval_says_what_it_takes():
-    assert "12 recordings, 8 short of a 95 % interval" in scored({"all recordings": [0] * 12}).answer
+    assert "12 recordings, 8 too few to say how exact that is" in scored({"all recordings": [0] * 12}).answer
     sure = scored({"all recordings": [0] * 24}).answer
     assert sure.startswith("0.0% of the English words came out wrong. English: 0.0% to ")
     assert not sure.startswith("0.0% of the English words came out wrong. English: 0.0% to 0.0%")
@@ -189,8 +189,8 @@ def test_one_recogniser_has_the_rate_of_all_its_speakers_first():
     heard = frame["text"].where(frame["speaker"] != "s3", "wrong " + frame["text"])
     report = evaluate.recognition(None, frame.assign(heard=heard), hypotheses="heard", progress=False)
     assert report.answer == (
-        "1.4% of the English words came out wrong. English: 24 recordings, 12 speakers short of a 95 % interval; "
-        "of 8 speakers, each from 0.0% (s0) to 11.1% (s3)."
+        "1.4% of the English words came out wrong. English: 24 recordings, 12 speakers too few to say how exact that "
+        "is; of 8 speakers, each from 0.0% (s0) to 11.1% (s3)."
     )
 
 

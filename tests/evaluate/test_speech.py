@@ -103,10 +103,10 @@ def test_intervals_are_given_where_their_coverage_is_sound(rows, more):
     for name in ("error_rate_low", "error_rate_high", "ranking_rate_low", "ranking_rate_high"):
         assert pd.isna(row[name]) == (more > 0), name
     page = report.to_html()
-    words = "from 20 clips on".replace(" ", "\N{NO-BREAK SPACE}")
+    words = f"needs {more} more clip".replace(" ", "\N{NO-BREAK SPACE}")
     assert (words in page) == (more > 0)
     note = report.plot().axes[0].texts[0].get_text()
-    assert note.endswith("no interval") == (more > 0)
+    assert note.endswith("range unknown") == (more > 0)
     bare = evaluate.Report.of_scores("few", report.table.drop(columns="loop"))
     assert bare.summary["loops"].tolist() == [0]
 

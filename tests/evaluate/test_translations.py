@@ -9,8 +9,8 @@ from speechlab import evaluate
 from speechlab.client import Client, OpenAIAdapter
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._speech.speed import no_times
-from speechlab.evaluate._translation.answer import difference_findings, translation_differences
 from speechlab.evaluate._translation.measures import Columns, measured, summarized
+from speechlab.evaluate._translation.report import difference_findings, translation_differences
 from speechlab.store import Store
 from support.openai_server import KEY, openai_server
 

@@ -328,7 +328,7 @@ def test_the_page_the_figure_and_the_files(report, tmp_path):
     for words in (
         "What stands out",
         "whatever the voice",
-        "from 20 sentences on",
+        "more sentences",
         "one at a time",
         "Piepho",
     ):

@@ -100,7 +100,7 @@ def test_a_rate_without_an_interval_says_so(summary):
     few.loc[few.index[0], ["error_rate", "utterances_scored"]] = [pd.NA, 0]
     notes = list(rows_of(plots.error_rates(few, by="voice").axes[0]).values())
     assert notes[0] == "–, n = 0"
-    assert all(note.endswith("no interval") for note in notes[1:])
+    assert all(note.endswith("range unknown") for note in notes[1:])
 
 
 def test_several_rates_stand_in_one_row(drawn):

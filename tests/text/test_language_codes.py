@@ -49,13 +49,15 @@ def test_codes_and_names_are_found_in_free_text(text, codes):
     assert languages_in(text) == codes
 
 
-def test_a_language_has_an_english_name_where_it_has_rules():
-    assert [language_name(code) for code in ("en", "ja", "zh", "de")] == [
+def test_a_language_that_is_much_spoken_has_an_english_name():
+    assert [language_name(code) for code in ("en", "ja", "zh-Hant", "de", "gv")] == [
         "English",
         "Japanese",
         "Chinese",
-        "de",
+        "German",
+        "gv",
     ]
+    assert language_code(language_name("sw")) == "sw"
 
 
 @pytest.mark.parametrize(

@@ -24,11 +24,8 @@ _NUMBERS = ("one speaker", "two speakers", "three speakers", "four speakers", "f
 class Blocks(NamedTuple):
     """Recordings that count as one for intervals and tests.
 
-    Attributes:
-        names: The block of each row; None if each row is one.
-        notes: Sentences on what counts as one block.
-        about: The speakers that findings are about, if there are too few for others; else empty.
-        column: The column that makes them, beside repeated recordings; None without one.
+    ``names`` has the block of each row, None if each row is one; ``about`` the speakers whom findings are about, if
+    they are too few for others.
     """
 
     names: list[int] | None
@@ -61,8 +58,8 @@ def blocks_of(frame: pd.DataFrame, audio: str, text: str, groups: str | None, *,
         else:
             labels, used = merged(alone, [names]), column
             notes.append(
-                f"Rows with one {column} count as one block in intervals and tests: there are "
-                f"{labels.nunique():,} blocks (groups=None counts each row)."
+                f"Recordings with the same {column} are alike, so they count together in intervals and tests: "
+                f"{len(frame):,} recordings as {labels.nunique():,}."
             )
     return Blocks(labels.tolist() if labels.duplicated().any() else None, notes, about, used)
 

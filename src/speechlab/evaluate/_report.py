@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from speechlab._arguments import is_whole_number, refused
 from speechlab._brief import briefly
-from speechlab._files import user_path, whole_file
+from speechlab._files import whole_file
 from speechlab.display import Html, element, join, notebook_output
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._changes.earlier import report_of_01
 from speechlab.evaluate._changes.report import changes_between
 from speechlab.evaluate._repeat import repeat_study
 from speechlab.evaluate._speech.report import joined, part_of, rows_of, side_by_side, speech_report
-from speechlab.evaluate._writing.columns import (
-    View,
-    latex_table,
-    latex_text,
-    markdown_table,
-    markdown_text,
-    plain_columns,
-)
 from speechlab.evaluate._writing.contents import Contents, Drawing, picked
 from speechlab.evaluate._writing.folder import (
     PAGES,
@@ -31,12 +22,10 @@ from speechlab.evaluate._writing.folder import (
     report_place,
     unwritten,
     write_folder,
-    write_parquet,
 )
 from speechlab.evaluate._writing.page import report_page
 from speechlab.evaluate._writing.record import failures
 from speechlab.evaluate._writing.sharing import Shared
-from speechlab.metrics import RATIO, UNPAIRED, WORSE
 
 if TYPE_CHECKING:
     import os
@@ -53,11 +42,10 @@ PAGE_BYTES = 20_000_000
 """Largest page that a report writes unless it is told another size: mail and browsers take it at once."""
 _PAGE_INCHES = 8.4
 """Width of figures for pages, whose letters are then as large as those of the text."""
-_LABEL = re.compile(r"[A-Za-z0-9:.-]+")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Report(Shared, Contents):
+class Report(Shared):
     """The answer of a study, as values.
 
     Attributes:
@@ -104,40 +92,6 @@ class Report(Shared, Contents):
         """Put several reports of speech into one."""
         return cls.of(joined(title, reports))
 
-    @property
-    def answer(self) -> str:
-        """What to do, or what was learnt, and how sure that is; two sentences to quote."""
-        return str(self.conclusion)
-
-    @property
-    def worse(self) -> bool:
-        """Whether something is significantly worse; of two reports, what became worse."""
-        return WORSE in set(self.differences["verdict"])
-
-    @property
-    def better(self) -> bool:
-        """Whether something is significantly better."""
-        return "better" in set(self.differences["verdict"])
-
-    @property
-    def slower(self) -> bool:
-        """Whether something is significantly slower."""
-        return "slower" in set(self.differences["verdict"])
-
-    @property
-    def paired(self) -> bool:
-        """Whether anything but speed could be tested, since there were pairs of rows."""
-        scores = self.differences[self.differences["unit"] != RATIO]
-        return bool((scores["verdict"] != UNPAIRED).any())
-
-    def headline(self) -> pd.DataFrame:
-        """Return the most important table as texts, as the page, the notebook and the terminal show it."""
-        return self._views()[0].frame()
-
-    def _views(self) -> Sequence[View]:
-        """The tables for people; the plain summary where a study has none."""
-        return self.views or (View.of(self.title, plain_columns(self.summary), self.summary),)
-
     def sections(self, *, clips: int | None = None) -> Sequence[Html]:
         """Return the parts of the report as plain HTML: the answer, tables, findings, and rows.
 
@@ -158,7 +112,7 @@ class Report(Shared, Contents):
         )
         blocks = [element("p", failure_words, dir="auto")] if failure_words else []
         explained: set[str] = set()
-        for view in self._views():
+        for view in self.tables_for_people():
             blocks += [view.html(explained)] if len(view) else []
             explained |= {*view.heads}
         if remarks := [*(str(finding) for finding in self.findings if finding.shown == "page"), *self.notes]:
@@ -243,12 +197,6 @@ class Report(Shared, Contents):
             return ShownTable(picked(frame.sort_values(by, kind="stable") if by else frame), **arguments)
         sides = [rows_of(frame, name) for name in arguments.get("names", ())] or [frame]
         return shown_errors(*(sides if arguments.get("names") else map(picked, sides)), **arguments)
-
-    def failed(self) -> pd.DataFrame:
-        """Return the rows that failed, or that nothing could be done for."""
-        if "status" not in self.table.columns:
-            return self.table.iloc[:0]
-        return self.table[self.table["status"].isin(["error", "skipped"])]
 
     def part(self, system: str, condition: str | None = None) -> Report:
         """Return the report of one of several systems, such as for ``errors`` or ``compare``.
@@ -389,52 +337,6 @@ class Report(Shared, Contents):
         """The figures as SVG, by what they show, each also for a phone."""
         figures: Mapping[str, Any] = self._all_drawn(width=_PAGE_INCHES)
         return {name: (figure.to_svg(), figure.to_phone_svg()) for name, figure in figures.items()}
-
-    def to_markdown(self) -> str:
-        """Return the answer, the headline as a Markdown table, and the methods."""
-        sources = [f"{number}. {markdown_text(source)}" for number, source in enumerate(self.said.sources, 1)]
-        table = markdown_table(self.headline()).rstrip()
-        lead = [f"**{markdown_text(self.title)}**", markdown_text(self.answer)]
-        blocks = [*lead, table, markdown_text(self.said.text), "\n".join(sources)]
-        return "\n\n".join(block for block in blocks if block) + "\n"
-
-    @briefly
-    def to_latex(self, *, label: str = "tab:speechlab") -> str:
-        """Return the headline as a LaTeX table, with the methods and their sources below it.
-
-        The table needs the package booktabs, and for Japanese or Chinese text an engine such as LuaLaTeX.
-
-        Args:
-            label: Label of the table.
-
-        Raises:
-            InvalidRequestError: The label has characters that LaTeX interprets.
-        """
-        if not _LABEL.fullmatch(str(label)):
-            message = (
-                f"label={label!r} is no label; use letters, digits, colons and hyphens, as in 'tab:voices'"
-            )
-            raise InvalidRequestError(message, parameter="label")
-        methods = self.said
-        items = [rf"\item {latex_text(source)}" for source in methods.sources]
-        sources = [r"\begin{enumerate}", *items, r"\end{enumerate}"] if items else []
-        table = latex_table(self.headline(), self.title, label)
-        return "\n".join([table, latex_text(methods.text), *sources, ""])
-
-    @briefly
-    def to_parquet(self, path: str | os.PathLike[str]) -> Path:
-        """Write the table into one Parquet file, with the record in its metadata under ``speechlab_report``.
-
-        Raises:
-            StoreError: The file cannot be written, or the table has values that Parquet does not support.
-        """
-        file = user_path(path)
-        metadata = {"study": self.study, "title": self.title, "record": dict(self.record)}
-        try:
-            write_parquet(self.table, file, metadata)
-        except OSError as error:
-            raise unwritten(file, error) from error
-        return file
 
     @briefly
     def save(self, path: str | os.PathLike[str], *, max_bytes: int = PAGE_BYTES) -> Path:

@@ -13,17 +13,13 @@ if TYPE_CHECKING:
 
 _STEPS = 4_000
 FEWEST = 6
-"""Minimum number of pairs for a test and an interval of a ratio, as in tests of other differences."""
+"""Pairs, recordings, listeners or items below which nothing is shown: an exact test has 2 ** (1 - n) at best."""
 
 
 class PairedRatio(NamedTuple):
     """The ratio of paired measures.
 
-    Attributes:
-        ratio: The geometric mean of the ratios.
-        low: Lower end of its interval; NaN for fewer than six pairs.
-        high: Upper end of its interval; NaN for fewer than six pairs.
-        p: Two-sided p-value of the hypothesis that the ratio is 1; NaN for fewer than six pairs.
+    All but the ratio are NaN for fewer than six pairs.
     """
 
     ratio: float
@@ -33,13 +29,7 @@ class PairedRatio(NamedTuple):
 
 
 def paired_ratio(now: NDArray[np.float64], earlier: NDArray[np.float64], level: float) -> PairedRatio:
-    """Compare positive measures in pairs, by Student's t of the logarithms of their ratios.
-
-    Args:
-        now: The later measures, shape (pairs,).
-        earlier: The earlier measures, shape (pairs,).
-        level: Confidence level of the interval.
-    """
+    """Compare positive measures in pairs, by Student's t of the logarithms of their ratios."""
     logs = np.log(now / earlier)
     count, mean = len(logs), float(logs.mean()) if len(logs) else math.nan
     if count < FEWEST:

@@ -132,11 +132,7 @@ def without_settings(argument: str, **others: object) -> None:
 
 
 def _named(argument: str, mapping: Any, allowed: str) -> dict[str, Any]:
-    if (
-        not isinstance(mapping, Mapping)
-        or not mapping
-        or not all(isinstance(key, str) and key for key in mapping)
-    ):
+    if not isinstance(mapping, Mapping) or not mapping or not all(isinstance(k, str) and k for k in mapping):
         raise refused(argument, mapping, allowed)
     if len({name.strip() for name in mapping}) < len(mapping):
         message = f"two names of {argument} are alike: {', '.join(map(repr, mapping))}"
@@ -147,12 +143,7 @@ def _named(argument: str, mapping: Any, allowed: str) -> dict[str, Any]:
 class System(NamedTuple):
     """A recogniser: a client with its settings.
 
-    Attributes:
-        name: Name of the system; empty if it is the only one.
-        lab: The client; None for outputs that exist.
-        identify: Whether it must identify the language, which is then not sent.
-        options: Parameters of ``Client.transcribe``.
-        had: Column of its outputs, if they exist.
+    ``name`` is empty if it is the only one, ``lab`` None for outputs that exist, which stand in the column ``had``.
     """
 
     name: str

@@ -144,13 +144,9 @@ def recorded_voices(
 class Cast(NamedTuple):
     """Texts with their voices.
 
-    Attributes:
-        pairs: One row for each text and voice, with ``voice``, ``voice_name``, ``gender`` and, for several services,
-            ``system``. Rows without a voice have the reason in the column ``WHY``, and a ``status``: ``skipped`` if
-            no voice speaks the language, ``error`` if the service could not be asked.
-        services: The clients that can be asked, by name.
-        catalogues: Their voices, by the name of the client.
-        gone: Reasons of services that could not be asked, by name.
+    ``pairs`` has a row for each text and voice; rows without a voice have the reason in the column ``WHY``, and a
+    ``status``: ``skipped`` if no voice speaks the language, ``error`` if the service could not be asked. ``gone`` has
+    the reasons of such services by name.
     """
 
     pairs: pd.DataFrame
@@ -216,14 +212,11 @@ def cast_of(
     """Return every text with every voice of each service that speaks its language."""
     import pandas as pd
 
-    voices_of_services = by_service(voices, services, "voices")
+    requested = by_service(voices, services, "voices")
     catalogues, unreachable = ask_each(
         services, lambda _, client: catalogue_of(client, store, give_up_after_s)
     )
-    chosen = {
-        name: named_voices(catalogue, voices_of_services[name], name)
-        for name, catalogue in catalogues.items()
-    }
+    chosen = {name: named_voices(catalogue, requested[name], name) for name, catalogue in catalogues.items()}
     tables = []
     for name in services:
         if name in chosen:
@@ -280,13 +273,11 @@ def engines_of(cast: Cast, engines: Mapping[str, Any] | None) -> pd.Series[str]:
 
     is_alone = "" in cast.catalogues
     names = dict.fromkeys([*cast.catalogues, *cast.gone])
-    engines_of_services = (
-        {"": engines} if is_alone or engines is None else by_service(engines, names, "engines")
-    )
+    by_name = {"": engines} if is_alone or engines is None else by_service(engines, names, "engines")
     pairs = cast.pairs
-    by_pair = pd.Series("", index=pairs.index, dtype="string")
+    engine_names = pd.Series("", index=pairs.index, dtype="string")
     for service, catalogue in cast.catalogues.items():
-        by_voice = engines_of_services.get(service) or {}
+        by_voice = by_name.get(service) or {}
         if not isinstance(by_voice, Mapping):
             raise refused("engines", engines, "the engine of each voice, of several services by their names")
         by_id = {catalogue[voice].id: engine for voice, engine in by_voice.items()}
@@ -294,13 +285,11 @@ def engines_of(cast: Cast, engines: Mapping[str, Any] | None) -> pd.Series[str]:
         by_prefix = {
             voice: short.partition(":")[0].strip() for voice, short in shorts.items() if ":" in short
         }
-        by_voice_of_pair = pairs["voice"].map(by_prefix | by_id).astype("string").fillna(service)
-        by_pair = (
-            by_voice_of_pair
-            if is_alone
-            else by_pair.mask((pairs["system"] == service).to_numpy(dtype=bool), by_voice_of_pair)
-        )
-    return by_pair
+        engines_here = pairs["voice"].map(by_prefix | by_id).astype("string").fillna(service)
+        if is_alone:
+            return engines_here
+        engine_names = engine_names.mask((pairs["system"] == service).to_numpy(dtype=bool), engines_here)
+    return engine_names
 
 
 def cross(frame: pd.DataFrame, chosen: Sequence[Voice], language: str) -> pd.DataFrame:
@@ -313,12 +302,12 @@ def cross(frame: pd.DataFrame, chosen: Sequence[Voice], language: str) -> pd.Dat
     has_voice = [False] * len(frame)
     for voice in chosen:
         fits = [bool(row) and all(speaks(voice, code) for code in row) for row in codes]
-        has_voice = [before or now for before, now in zip(has_voice, fits, strict=True)]
+        has_voice = [has or fit for has, fit in zip(has_voice, fits, strict=True)]
         tables.append(frame[fits].assign(voice=voice.id, voice_name=voice_name(voice), gender=voice.gender))
     why = [
         f"none of the voices speaks {' and '.join(row)}" if row else no_language(cell)
         for cell, row in zip(frame[language], codes, strict=True)
     ]
-    voiceless = [not before for before in has_voice]
+    voiceless = [not has for has in has_voice]
     without_voice = frame.assign(voice=None, voice_name=None, gender=None, **{WHY: why})[voiceless]
     return pd.concat([*tables, without_voice], ignore_index=True)

@@ -87,7 +87,7 @@ def error_rates(
     Args:
         summary: The result of :func:`speechlab.metrics.summarize`: ``unit``, ``utterances_scored``, the columns of
             ``by`` and of ``rates``. ``<rate>_low`` and ``<rate>_high`` (fractions) are drawn as a line; without them,
-            a note says that there is no interval.
+            a note says that the range is unknown.
         by: Column or columns that identify a row; None for the columns before ``unit``.
         rates: Column of the rates (fractions), or several columns, with one mark each in every row.
         language: ISO 639-1 code of the names, which determines the shapes of Chinese and Japanese letters.
@@ -322,4 +322,4 @@ def _draw_points(
 def _note(values: list[float], count: float, *, sure: bool) -> str:
     percentages = " / ".join("–" if value != value else f"{value:.1%}" for value in values)
     many = f"n = {count:.0f}" if count == count else "n = 0"
-    return f"{percentages}, {many}" + ("" if sure or values[0] != values[0] else ", no interval")
+    return f"{percentages}, {many}" + ("" if sure or values[0] != values[0] else ", range unknown")

@@ -9,10 +9,18 @@ from speechlab._arguments import check_text, is_frame, refused
 from speechlab.errors import InvalidRequestError
 
 # By ISO 639-1 code: the English name, then other names and three-letter codes.
+_OTHER_NAMES = """
+ar=Arabic bg=Bulgarian bn=Bengali ca=Catalan cs=Czech da=Danish de=German el=Greek es=Spanish et=Estonian fa=Persian
+fi=Finnish fr=French gu=Gujarati he=Hebrew hi=Hindi hr=Croatian hu=Hungarian id=Indonesian it=Italian kn=Kannada
+ko=Korean lt=Lithuanian lv=Latvian ml=Malayalam mr=Marathi ms=Malay nl=Dutch no=Norwegian pa=Punjabi pl=Polish
+pt=Portuguese ro=Romanian ru=Russian sk=Slovak sl=Slovenian sr=Serbian sv=Swedish sw=Swahili ta=Tamil te=Telugu
+th=Thai tl=Tagalog tr=Turkish uk=Ukrainian ur=Urdu vi=Vietnamese yue=Cantonese
+"""
 _NAMES = {
     "en": ("English", "eng", "英語"),
     "ja": ("Japanese", "jpn", "日本語"),
     "zh": ("Chinese", "Mandarin", "cmn", "zho", "中文"),
+    **{code: (name,) for code, _, name in (pair.partition("=") for pair in _OTHER_NAMES.split())},
 }
 ANY_LANGUAGE = "any language"
 """What a voice speaks whose languages nobody has named."""
@@ -80,7 +88,7 @@ def languages_in(text: str) -> set[str]:
 
 
 def language_name(code: str) -> str:
-    """The English name of a language with rules in this package; for any other language, its code."""
+    """The English name of a language that is much spoken; for any other language, its code."""
     return _NAMES.get(primary_language(code), (code,))[0]
 
 

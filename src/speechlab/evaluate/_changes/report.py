@@ -52,35 +52,31 @@ def changes_between(now: Contents, earlier: Contents, names: Sequence[str] = NAM
     translated = now.study == earlier.study == "translation"
     table, rows = translation_changes(now, earlier) if translated else changes(now, earlier)
     timed = speed_changes(now, earlier)
-    judged = [
-        judge([{**row, "a": first, "b": f"{row['group']}: {second}"} for row in tests])
-        for tests in (rows, timed)
-    ]
-    summary = judged[0][[*DIFFERENCES, "group", "only_now", "only_earlier"]]
-    differences = pd.concat([tests for tests in judged if len(tests)], ignore_index=True)[
-        [*DIFFERENCES, "group"]
-    ]
+    tests, speed = (
+        judge([{**row, "a": first, "b": f"{row['group']}: {second}"} for row in part])
+        for part in (rows, timed)
+    )
+    summary = tests[[*DIFFERENCES, "group", "only_now", "only_earlier"]]
+    differences = pd.concat([part for part in (tests, speed) if len(part)], ignore_index=True)
     title = f"{'Changes' if called == NAMES else f'{second} against {first}'}: {now.title}"
     tested = summary[summary["verdict"] != UNPAIRED]
     view = differences_view(summary, "What changed", "Of the rows that both reports have.", called)
-    views = [view, *([differences_view(judged[1], "Speed", names=called)] if timed else [])]
+    views = [view, *([differences_view(speed, "Speed", names=called)] if timed else [])]
     frame, shown = _display(table, called, translated=translated)
     record = {"now": dict(now.record), "earlier": dict(earlier.record), "names": called, "title": now.title}
     reports = {"now": now, "earlier": earlier}
-    compared = {
-        "now": now.plain_rows(),
-        "earlier": earlier.plain_rows().drop(columns=[*SOUNDS], errors="ignore"),
-    }
+    compared = {name: report.plain_rows() for name, report in reports.items()}
+    compared["earlier"] = compared["earlier"].drop(columns=[*SOUNDS], errors="ignore")
     compared |= {f"speed_{name}": report.speed for name, report in reports.items() if len(report.speed)}
     steps = _methods_used(summary, timed=bool(timed), translated=translated)
     return Contents(
         title,
         table,
         summary,
-        _answer(summary, judged[1], called),
+        _answer(summary, speed, called),
         "changes",
-        findings=tuple(_findings(summary, judged[1], called)),
-        differences=differences,
+        findings=tuple(_findings(summary, speed, called)),
+        differences=differences[[*DIFFERENCES, "group"]],
         tables={"tested": tested, **({} if frame is table else {"rows": frame}), **compared},
         views=tuple(views),
         drawings=(Drawing("Differences, with 95 % intervals", "differences", ("tested",)),)
@@ -105,10 +101,9 @@ def _answer(summary: pd.DataFrame, speed: pd.DataFrame, names: tuple[str, str]) 
             clauses.append(f"{changed[0][0]} {verb} ({changed[0][1]})")
         elif changed:
             clauses.append(f"{listed([f'{about} ({values})' for about, values in changed])} {verb}")
-    nothing = (
-        "Nothing is shown to have changed" if unnamed else f"{first} and {second} are not shown to differ"
-    )
-    lead = "; ".join(clauses) or nothing
+    lead = "; ".join(clauses) or f"{first} and {second} are not shown to differ"
+    if unnamed and not clauses:
+        lead = "Nothing is shown to have changed"
     pairs = f"{plural(int(summary['n'].max()), 'row')} that both have"
     if (summary["verdict"] == UNPAIRED).all():
         lead, certainty = f"{first} and {second} have no row in common, so nothing can be said of changes", ""

@@ -185,11 +185,8 @@ def _group(name: str, pairs: pd.DataFrame, added: pd.DataFrame, dropped: pd.Data
     groups = None if blocks.is_unique else blocks.tolist()
     comparison = compare(*_sides(pairs), groups=groups)
     ends = {} if comparison.blocks >= ENOUGH else {"low": None, "high": None}
-    return {
-        **{name: value for name, value in comparison.row().items() if name in DIFFERENCES},
-        **facts,
-        **ends,
-    }
+    tests = {name: value for name, value in comparison.row().items() if name in DIFFERENCES}
+    return {**tests, **facts, **ends}
 
 
 def _sides(scored: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -316,10 +313,8 @@ def _tested(pairs: pd.DataFrame, reference: str, output: str) -> dict[str, Any]:
     # A repeated text counts as one text: its translations are swapped together.
     groups = None if pairs["_block"].is_unique else pairs["_block"].tolist()
     sides = {"earlier": pairs[f"{output}_earlier"].tolist(), "now": pairs[output].tolist()}
-    difference = of_study(
-        compare_translations(pairs[reference].tolist(), sides, metrics=["chrf"], groups=groups)
-    )
-    return {str(name): value for name, value in difference.iloc[0].items()}
+    tests = compare_translations(pairs[reference].tolist(), sides, metrics=["chrf"], groups=groups)
+    return {str(name): value for name, value in of_study(tests).iloc[0].items()}
 
 
 def _score(rows: pd.DataFrame, reference: str, output: str) -> float:

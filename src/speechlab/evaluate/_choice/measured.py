@@ -84,29 +84,29 @@ def measured(
     import pandas as pd
 
     codes = table[language].map(code_or_none)
-    clips_of_rows = table.assign(**{_CODES: codes}).drop(columns=["duration_s"])
+    rows = table.assign(**{_CODES: codes}).drop(columns=["duration_s"])
     usable = table["audio"].notna()
-    places = clips_of_rows[usable].groupby(voice_keys(clips_of_rows, language), observed=True).cumcount()
+    places = rows[usable].groupby(voice_keys(rows, language), observed=True).cumcount()
     first = places.index[places < rated]
     tables = []
     place: AbstractContextManager[Store | None] = opened(store) if measures else nullcontext(None)
-    with place as keep, batch.counted(progress, len(clips_of_rows), "quality", unit="clip") as tell:
+    with place as keep, batch.counted(progress, len(rows), "quality", unit="clip") as tell:
         functions = {
             name: _stored(name, measure, keep) for name, measure in measures.items() if keep is not None
         }
         for group, with_dnsmos in (
-            (clips_of_rows.loc[first], bool(rated)),
-            (clips_of_rows.drop(index=first), False),
+            (rows.loc[first], bool(rated)),
+            (rows.drop(index=first), False),
         ):
             for begin in range(0, len(group), _AT_ONCE):
                 clips = group.iloc[begin : begin + _AT_ONCE]
                 options: Any = {"with_dnsmos": with_dnsmos, "measures": functions}
                 tables.append(speech_measures(clips, text=text, language=_CODES, **options))
                 tell(len(clips))
-    measures_of_clips = pd.concat(tables).sort_index()
-    lengths = table["duration_s"].astype("Float64").fillna(measures_of_clips["duration_s"])
-    columns = [name for name in measures_of_clips.columns if name not in {_CODES, "duration_s"}]
-    return measures_of_clips[columns].assign(duration_s=lengths)
+    measured_clips = pd.concat(tables).sort_index()
+    lengths = table["duration_s"].astype("Float64").fillna(measured_clips["duration_s"])
+    columns = [name for name in measured_clips.columns if name not in {_CODES, "duration_s"}]
+    return measured_clips[columns].assign(duration_s=lengths)
 
 
 def sounds(table: pd.DataFrame, language: str) -> pd.DataFrame:

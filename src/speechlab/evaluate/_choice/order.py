@@ -20,11 +20,7 @@ if TYPE_CHECKING:
 class Order(NamedTuple):
     """Voices in order.
 
-    Attributes:
-        rankings: The rankings by language.
-        attribution: The attribution of the errors; None without scored rows.
-        notes: Notes on sentences and voices that were left out.
-        open: The reasons of languages without a ranking.
+    ``attribution`` is None without scored rows; ``open`` has the reasons of languages without a ranking.
     """
 
     rankings: dict[str, Ranking]
@@ -118,7 +114,7 @@ def choices(rankings: dict[str, Ranking], unranked: dict[str, str], speed: pd.Da
             {
                 "language": code,
                 "order": f"{named(code)}: {ranking.sentence}",
-                **advised(ranking.systems, timed),
+                **advised(ranking.systems.assign(excluded=ranking.excluded), timed),
             }
         )
     rows += [

@@ -13,13 +13,14 @@ from speechlab.evaluate._choice.measured import RATED, sounds, voice_keys
 from speechlab.evaluate._choice.order import choices, full_names
 from speechlab.evaluate._speech.answer import answer_of
 from speechlab.evaluate._speech.report import speech_methods, speech_report
-from speechlab.evaluate._speech.summary import summarized
-from speechlab.evaluate._speech.tables import (
+from speechlab.evaluate._speech.summary import (
+    RANKED_NOTE,
     interval_column,
     load_views,
     ranked_rows,
     rows_column,
     start_column,
+    summarized,
 )
 from speechlab.evaluate._writing.columns import Shown, View, count, number, rate, text
 from speechlab.evaluate._writing.contents import Contents, Finding
@@ -55,23 +56,17 @@ def voices_report(
     findings = [Finding(row["order"], row["language"], shown="method") for row in choice.to_dict("records")]
     findings += [Finding(pattern) for pattern in (attribution.findings if attribution else ())]
     named_choice = choice.assign(voice_name=full_names(choice)) if "system" in choice.columns else choice
-    facts |= {
-        "conclusion": answer_of(named_choice.rename(columns={"voice_name": "name"})),
-        "summary": summary,
-    }
+    answer = answer_of(named_choice.rename(columns={"voice_name": "name"}))
+    facts |= {"conclusion": answer, "summary": summary}
     report = speech_report(title, table, text=text, language=language, **facts)
     timed = f"{len(speed)} calls, one at a time, voices in turns" if len(speed) else "not measured"
-    empty = pd.DataFrame()
-    tables_of_errors = {
-        "attributed": attribution.errors if attribution else empty,
-        "variance": attribution.variance if attribution else empty,
-    }
+    errors, variance = (attribution.errors, attribution.variance) if attribution else [pd.DataFrame()] * 2
     return replace(
         report,
         study="voices",
         findings=tuple(findings),
         differences=pd.concat(pairs, ignore_index=True) if pairs else judge([]),
-        tables={**report.tables, "choice": choice, **tables_of_errors},
+        tables={**report.tables, "choice": choice, "attributed": errors, "variance": variance},
         views=(
             voices_view(summary),
             errors_view(summary),
@@ -136,7 +131,7 @@ def _of_services(choice: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
 
 
 _PACES = (("morae_per_s", "morae/s"), ("words_per_s", "words/s"), ("characters_per_s", "characters/s"))
-_FLAGS = ("clipped", "truncated", "repeated")
+_FLAGS = {"clipped": "overdriven", "truncated": "cut off", "repeated": "with a repeated end"}
 
 
 def voices_view(summary: pd.DataFrame) -> View:
@@ -154,11 +149,7 @@ def voices_view(summary: pd.DataFrame) -> View:
             else []
         ),
     ]
-    note = (
-        "The fewest errors of each language first. Japanese is counted in readings, English and Chinese without "
-        "differences of notation."
-    )
-    return View.of("The voices", columns, ranked_rows(summary), note)
+    return View.of("The voices", columns, ranked_rows(summary), RANKED_NOTE)
 
 
 def errors_view(summary: pd.DataFrame) -> View:
@@ -192,13 +183,10 @@ def sound_view(summary: pd.DataFrame, *, timed: bool) -> View:
         number("longest pause (s)", "longest_pause_s"),
         number("DNSMOS (1 to 5)", "dnsmos_overall", optional=True),
         *(number(name.removeprefix(RATED), name) for name in summary.columns if str(name).startswith(RATED)),
-        Shown("looks wrong", _flags, optional=True),
+        Shown("clips that look wrong", _flags, optional=True),
     ]
     speed = "Speed: medians of calls made one at a time, voices in turns, with their range. " if timed else ""
-    note = (
-        f"{speed}Sound: medians of the clips. DNSMOS hears noise and distortion, not how natural a voice is."
-    )
-    return View.of("Speed and sound", columns, summary, note)
+    return View.of("Speed and sound", columns, summary, f"{speed}Sound: medians of the clips.")
 
 
 def _who(summary: pd.DataFrame) -> list[Shown]:
@@ -222,5 +210,5 @@ def _takes(row: Mapping[Any, Any]) -> str | None:
 
 
 def _flags(row: Mapping[Any, Any]) -> str | None:
-    counts = [f"{row[name]} {name}" for name in _FLAGS if not is_missing(row.get(name)) and row[name]]
-    return ", ".join(counts) or None
+    counts = {words: row.get(name) for name, words in _FLAGS.items()}
+    return ", ".join(f"{n} {words}" for words, n in counts.items() if not is_missing(n) and n) or None

@@ -15,16 +15,20 @@ from speechlab.evaluate._listening.summary import (
     scale_of,
     summary_of,
 )
+from speechlab.evaluate._statistics import FEWEST
 from speechlab.evaluate._writing.columns import (
     Shown,
     View,
     chance,
     count,
+    interval,
     interval_text,
     listed,
     number,
     p_text,
     p_words,
+    plural,
+    sentence,
     text,
 )
 from speechlab.evaluate._writing.contents import Conclusion, Contents, Drawing, ShownRows
@@ -82,6 +86,7 @@ def listening_report(
             listeners,
             without,
             "simulated listener" if simulated else "listener",
+            smallest,
         ),
         "listening",
         findings=tuple(findings),
@@ -127,7 +132,7 @@ def _systems_view(summary: pd.DataFrame, differences: pd.DataFrame, method: str)
     columns = [
         Shown("pair" if method == "abx" else "system", _system_label, strong=True),
         number(METHODS[method].measure, "mean", digits, strong=True),
-        Shown("95 % interval", lambda row: interval_text(row["low"], row["high"], digits), figure=True),
+        interval("low", "high", digits),
         number("median", "median", digits),
         *(count(name, name) for name in ("answers", "listeners", "items")),
         certainty,
@@ -141,14 +146,14 @@ def _pairs_view(differences: pd.DataFrame, method: str, smallest: float) -> View
         text("first", "a" if method == "abx" else "b"),
         text("second", "b" if method == "abx" else "a"),
         number("difference", "difference", digits, strong=True),
-        Shown("95 % interval", lambda row: interval_text(row["low"], row["high"], digits), figure=True),
+        interval("low", "high", digits),
         chance("p (Holm)", "p_holm"),
-        number("detectable", "detectable", digits),
-        Shown("takes more", _more),
+        number("smallest to be found", "detectable", digits),
+        Shown("needs more", _more),
     ]
     note = (
-        f"{METHODS[method].difference.capitalize()}. The last columns: what this test can find, and what it takes to "
-        f"find {smallest:g}, each in 80 % of tests."
+        f"{METHODS[method].difference.capitalize()}. Needs more: who or what else it takes for a difference of "
+        f"{smallest:g} to show in 8 of 10 tests."
     )
     return View.of("Pairs", columns, differences, note)
 
@@ -157,7 +162,7 @@ def _scale_view(scale: pd.DataFrame) -> View:
     columns = [
         text("system", "system"),
         number("strength", "strength", ".2f", strong=True),
-        Shown("95 % interval", lambda row: interval_text(row["low"], row["high"], ".2f"), figure=True),
+        interval("low", "high"),
         number("preferred to the middle", "preferred", ".2f"),
         count("answers", "answers"),
     ]
@@ -180,7 +185,7 @@ def _listeners_view(listeners: pd.DataFrame, method: str, agreement: float, *, e
     ]
     completeness = "Nobody was excluded, and all finished. " if everybody else ""
     alpha = "–" if math.isnan(agreement) else f"{agreement:.2f}"
-    note = f"{completeness}Agreement with the mean of the others; Krippendorff's alpha of all: {alpha}."
+    note = f"{completeness}Krippendorff's alpha, the agreement of all: {alpha}."
     return View.of("Listeners", columns, listeners, note)
 
 
@@ -211,7 +216,6 @@ def _more(row: Mapping[Any, Any]) -> str:
     return " or ".join(options) or "more listeners and more items"
 
 
-_FEWEST = 6
 _STRAIGHT = 0.9
 """Share of the commonest answer from which a listener is named, with enough answers."""
 _ANSWERS = 8
@@ -225,6 +229,7 @@ def listening_answer(
     listeners: pd.DataFrame,
     without: pd.DataFrame | None,
     who: str,
+    smallest: float,
 ) -> Conclusion:
     """Return what the listeners (``who``) prefer, how sure that is, and the same ``without`` odd ones."""
     if not len(differences):
@@ -233,7 +238,9 @@ def listening_answer(
     remark = _unusual_words(listeners)
 
     def answer(pairs: pd.DataFrame) -> Conclusion:
-        return _abx_answer(pairs, who) if method == "abx" else _preferred(method, pairs, tested, who)
+        if method == "abx":
+            return _abx_answer(pairs, who, smallest)
+        return _preferred(method, pairs, tested, who, smallest)
 
     conclusion = answer(differences)
     if without is not None and len(without):
@@ -241,7 +248,9 @@ def listening_answer(
     return Conclusion(conclusion.text, f"{conclusion.certainty}{remark}".strip())
 
 
-def _preferred(method: str, pairs: pd.DataFrame, systems: list[str], noun: str) -> Conclusion:
+def _preferred(
+    method: str, pairs: pd.DataFrame, systems: list[str], noun: str, smallest: float
+) -> Conclusion:
     """Compare the best system with the next one."""
     best, second = systems[0], systems[1]
     rows = pairs.to_dict("records")
@@ -267,13 +276,14 @@ def _preferred(method: str, pairs: pd.DataFrame, systems: list[str], noun: str) 
             f"{best} is preferred to {second} by {who} ({gap}).",
             f"That is beyond chance, {p_words(pair['p_holm'])}.{more}",
         )
-    small = min(pair["listeners"], pair["items"]) < _FEWEST
-    verdict = f"{who[:1].upper()}{who[1:]} cannot tell {best} from {second}."
+    small = min(pair["listeners"], pair["items"]) < FEWEST
+    verdict = f"{sentence(who)} cannot tell {best} from {second}."
     if small:
         return Conclusion(
-            verdict, f"No difference, however clear, shows with fewer than {_FEWEST} listeners or items."
+            verdict, f"No difference, however clear, shows with fewer than {FEWEST} listeners or items."
         )
-    margin = f"{best} is ahead by {gap}, which may be chance ({p_words(pair['p_holm'])}).{_needed(pair)}"
+    needed = _needed(pair, f"a difference of {smallest:g} {points}")
+    margin = f"{best} is ahead by {gap}, which may be chance ({p_words(pair['p_holm'])}).{needed}"
     behind = [name for name in systems[2:] if _beaten(name, (best, second), rows)]
     return Conclusion(verdict, f"Both are preferred to {listed(behind)}. {margin}" if behind else margin)
 
@@ -286,7 +296,7 @@ def _beaten(name: str, leaders: tuple[str, str], rows: list[dict[Hashable, Any]]
     return len(verdicts) == len(leaders) and ALIKE not in verdicts
 
 
-def _abx_answer(pairs: pd.DataFrame, noun: str) -> Conclusion:
+def _abx_answer(pairs: pd.DataFrame, noun: str, smallest: float) -> Conclusion:
     rows = sorted(pairs.to_dict("records"), key=lambda row: float(row["p_holm"]))
     first = rows[0]
     names = f"{first['a']} and {first['b']}"
@@ -295,12 +305,10 @@ def _abx_answer(pairs: pd.DataFrame, noun: str) -> Conclusion:
     if first["verdict"] != ALIKE:
         told_apart = sum(row["verdict"] != ALIKE for row in rows)
         more = f" Of {len(rows)} pairs, {told_apart} are told apart." if len(rows) > 1 else ""
-        return Conclusion(
-            f"{who[:1].upper()}{who[1:]} hear a difference between {names} ({right}).", more.strip()
-        )
+        return Conclusion(f"{sentence(who)} hear a difference between {names} ({right}).", more.strip())
     return Conclusion(
-        f"{who[:1].upper()}{who[1:]} are not shown to hear a difference between {names}.",
-        f"They were {right}.{_needed(first)}",
+        f"{sentence(who)} are not shown to hear a difference between {names}.",
+        f"They were {right}.{_needed(first, f'{0.5 + smallest:.0%} right')}",
     )
 
 
@@ -310,11 +318,13 @@ def _who(row: Mapping[Hashable, Any], noun: str) -> str:
     return f"{number} {noun if count == 1 else f'{noun}s'}"
 
 
-def _needed(row: Mapping[Hashable, Any]) -> str:
+def _needed(row: Mapping[Hashable, Any], difference: str) -> str:
+    """How many more listeners it takes for a difference that matters to show."""
     more = row["more_listeners"]
     if math.isnan(more) or math.isinf(more) or more <= 0:
         return ""
-    return f" About {more:.0f} more listeners would find a difference that matters."
+    listeners = plural(round(more), "more listener")
+    return f" About {listeners} {'is' if round(more) == 1 else 'are'} needed for {difference} to show."
 
 
 def _unusual(listeners: pd.DataFrame) -> dict[str, list[str]]:

@@ -74,14 +74,13 @@ def simulated_listeners(
     means_text = ", ".join(f"{system} {mean:g}" for system, mean in means.items())
     sds = "listeners {:g}, items {:g}, answers {:g}".format(*spread)
     session = f"{SIMULATED}true scores {means_text}; standard deviations of {sds}; seed {seed}"
+    questions = [trial for trial in plan.trials if trial.role != "training"]
     common = {"question": plan.question, "position": 1, "time_s": 0.0, "plays": 0, "method": plan.method}
     common |= {"test": plan.test, "session": session, "finished": True, "other": None, "choice": None}
     rows = []
     for person, name in enumerate(names):
         ratings = iter(ratings_of[person].tolist())
-        for order, trial in enumerate(
-            (listener for listener in plan.trials if listener.role != "training"), 1
-        ):
+        for order, trial in enumerate(questions, 1):
             (system,) = trial.sounds.values()
             check = trial.role == "check"
             facts = {

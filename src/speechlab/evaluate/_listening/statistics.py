@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from speechlab.evaluate._statistics import student_p, student_quantile
+from speechlab.evaluate._statistics import FEWEST, student_p, student_quantile
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 _ONE_SIDED, _POWER = NormalDist().inv_cdf(0.95), NormalDist().inv_cdf(0.8)
 """Standard errors of a one-sided test at the 5 % level, and those for a power of 80 %."""
 _FOUND = 0.8
-_FEWEST = 6
-"""Number of listeners and of items below which no difference is found, because 2^(1-n) is above 5 %."""
 _EXACT = 2_000
 """Number of answers from which the normal distribution replaces the binomial distribution."""
 
@@ -33,17 +31,8 @@ _EXACT = 2_000
 class TwoWay(NamedTuple):
     """A mean over listeners and items, with its interval, test and variance components.
 
-    Attributes:
-        mean: The estimate.
-        low: Lower end of the interval; NaN without an interval.
-        high: Upper end of the interval.
-        p: Two-sided p-value of the hypothesis that the mean is 0; NaN with fewer than two listeners or items.
-        deviation: Standard error.
-        by_listener: Variance component of listeners, for one listener and infinitely many items.
-        by_item: Variance component of items.
-        by_answer: Residual variance, for one answer.
-        listeners: Number of listeners.
-        items: Number of items.
+    Numbers are NaN where fewer than two listeners or items allow none. ``by_listener``, ``by_item`` and ``by_answer``
+    are variance components: for one listener and infinitely many items, the same of items, and the residual.
     """
 
     mean: float
@@ -72,12 +61,8 @@ def two_way(
     freedom. The p-value is at least 2^(1-n), the minimum of a sign test with n signs, so fewer than six listeners or
     items show no difference.
 
-    Args:
-        mean: The estimate.
-        shares: Contribution of each answer to the estimate, minus its expectation, shape (answers,); their sum is 0.
-        listeners: Number of each answer's listener, shape (answers,).
-        items: Number of each answer's item, shape (answers,).
-        level: Confidence level of the interval.
+    ``shares`` has the contribution of each answer to the estimate, minus its expectation; their sum is 0. All arrays
+    have the shape (answers,).
     """
     codes = [np.unique(numbers, return_inverse=True)[1] for numbers in (listeners, items)]
     counts = [int(numbers.max()) + 1 if len(numbers) else 0 for numbers in codes]
@@ -134,14 +119,6 @@ def two_way_bootstrap(
     freedom, where n is the number of listeners or of items, whichever is lower (T. C. Hesterberg, What teachers
     should know about the bootstrap, The American Statistician 69, 2015). The residual variance is counted three times
     (Owen, 2007), so the interval is conservative.
-
-    Args:
-        scores: The answers, shape (answers,).
-        listeners: Number of each answer's listener, shape (answers,).
-        items: Number of each answer's item, shape (answers,).
-        level: Confidence level.
-        draws: Number of draws.
-        seed: Seed; the same seed gives the same interval.
     """
     _, rows = np.unique(listeners, return_inverse=True)
     _, columns = np.unique(items, return_inverse=True)
@@ -166,7 +143,7 @@ def two_way_bootstrap(
 def detectable(estimate: TwoWay) -> float:
     """Return the smallest difference that a test of this size finds with a power of 80 % at 5 %; NaN if none."""
     fewest = min(estimate.listeners, estimate.items)
-    return _width(fewest) * estimate.deviation if fewest >= _FEWEST and estimate.deviation else math.nan
+    return _width(fewest) * estimate.deviation if fewest >= FEWEST and estimate.deviation else math.nan
 
 
 def _width(fewest: int) -> float:
@@ -180,7 +157,7 @@ def more_needed(estimate: TwoWay, smallest: float) -> tuple[float, float]:
         return math.nan, math.nan
 
     def more(variance: float, crossed: float, present: int, crossed_count: int) -> float:
-        if crossed_count < _FEWEST:
+        if crossed_count < FEWEST:
             return math.inf
 
         def needed(count: int) -> float:
@@ -190,7 +167,7 @@ def more_needed(estimate: TwoWay, smallest: float) -> tuple[float, float]:
         least = needed(crossed_count)  # beyond the number of the others, further ones add no precision
         if math.isinf(least):
             return math.inf
-        count = max(math.ceil(least), _FEWEST)
+        count = max(math.ceil(least), FEWEST)
         while count < crossed_count and count < needed(count):
             count += 1
         return max(count - present, 0)

@@ -57,19 +57,8 @@ def summary_of(table: pd.DataFrame, method: str, draws: int, seed: int) -> pd.Da
         values, listeners, items = group["score"].to_numpy(), _codes(group["listener"]), _codes(group["item"])
         low, high = two_way_bootstrap(values, listeners, items, level=_LEVEL, draws=draws, seed=seed)
         counts = len(group), group["listener"].nunique(), group["item"].nunique()
-        median = float(np.median(values))
-        rows.append(
-            (
-                system,
-                group["role"].iloc[0],
-                METHODS[method].measure,
-                values.mean(),
-                low,
-                high,
-                median,
-                *counts,
-            )
-        )
+        facts = (system, group["role"].iloc[0], METHODS[method].measure, values.mean(), low, high)
+        rows.append((*facts, float(np.median(values)), *counts))
     table = pd.DataFrame(rows, columns=list(_SUMMARY))
     return table.sort_values("mean", ascending=False, kind="stable", ignore_index=True)
 
@@ -170,6 +159,7 @@ def listeners_of(table: pd.DataFrame) -> pd.DataFrame:
         mean_ratings = sums / answers if why else (sums - ratings.fillna(0)) / (answers - ratings.notna())
         attention = answers_of["attention"].dropna().astype(bool)
         questions = answers_of[answers_of["role"] != "check"]
+        shares = questions["score"].value_counts(normalize=True)
         rows.append(
             {
                 "listener": listener,
@@ -180,9 +170,7 @@ def listeners_of(table: pd.DataFrame) -> pd.DataFrame:
                 "checks_failed": int((~attention).sum()),
                 "mean": questions["score"].mean(),
                 "agreement": _correlation(ratings, mean_ratings),
-                "same_answer": questions["score"].value_counts(normalize=True).max()
-                if len(questions)
-                else math.nan,
+                "same_answer": shares.max() if len(questions) else math.nan,
                 "minutes": answers_of.drop_duplicates("trial")["time_s"].sum() / 60,
             }
         )
@@ -280,11 +268,8 @@ def _exclude_inattentive(table: pd.DataFrame, allowed: int, sentences: list[str]
 
 def _exclude_by_reference(table: pd.DataFrame, sentences: list[str]) -> None:
     hidden = table[(table["role"] == "reference") & (table["excluded"] == "")]
-    missed = (hidden["score"] < HIDDEN_REFERENCE_LEAST).groupby(hidden["listener"]).mean()
-    for listener, share in missed[missed > _MAX_MISSED].items():
-        why = f"hidden reference below {HIDDEN_REFERENCE_LEAST:.0f} in {share:.0%} of the items (BS.1534-3)"
-        _exclude(table, table["listener"] == listener, why)
-        sentences.append(f"{_names([str(listener)])} is excluded: {why}")
+    low = hidden["score"] < HIDDEN_REFERENCE_LEAST
+    _exclude_who_missed(table, low.groupby(hidden["listener"]).mean(), "hidden reference below", sentences)
 
 
 def _exclude_by_anchor(table: pd.DataFrame, sentences: list[str]) -> None:
@@ -305,8 +290,13 @@ def _exclude_by_anchor(table: pd.DataFrame, sentences: list[str]) -> None:
         )
     judged = ~middle["item"].isin(undamaged[undamaged].index)
     missed = high[judged].groupby(middle.loc[judged, "listener"]).mean()
+    _exclude_who_missed(table, missed, "anchor above", sentences)
+
+
+def _exclude_who_missed(table: pd.DataFrame, missed: pd.Series[Any], what: str, sentences: list[str]) -> None:
+    """Exclude listeners by their share of items (0 to 1) in which they rated beyond the limit."""
     for listener, share in missed[missed > _MAX_MISSED].items():
-        why = f"anchor above {HIDDEN_REFERENCE_LEAST:.0f} in {share:.0%} of the items (BS.1534-3)"
+        why = f"{what} {HIDDEN_REFERENCE_LEAST:.0f} in {share:.0%} of the items (BS.1534-3)"
         _exclude(table, table["listener"] == listener, why)
         sentences.append(f"{_names([str(listener)])} is excluded: {why}")
 

@@ -1,4 +1,4 @@
-"""A report made anew from its rows: what verification compares with."""
+"""A report made anew from its rows: what verification compares with, and a report with corrected references."""
 
 from __future__ import annotations
 
@@ -6,16 +6,20 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from speechlab import datasets
+from speechlab._brief import briefly
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._changes.report import changes_between
 from speechlab.evaluate._changes.tested import NAMES
 from speechlab.evaluate._choice.order import ordered
 from speechlab.evaluate._choice.report import voices_report
 from speechlab.evaluate._listening.report import listening_report
+from speechlab.evaluate._made import SIDES
 from speechlab.evaluate._proof.references import CORRECTIONS, UNCORRECTED, uncorrected, with_references
 from speechlab.evaluate._recognition.flags import flagged
 from speechlab.evaluate._recognition.hotwords import hotword_effects
 from speechlab.evaluate._recognition.report import recognition_report
+from speechlab.evaluate._report import Report
 from speechlab.evaluate._speech.report import speech_report
 from speechlab.evaluate._speech.rows import rescored
 from speechlab.evaluate._speech.speed import no_speed, no_times
@@ -28,15 +32,12 @@ from speechlab.evaluate._watch.series import rescored_rows, rescored_translation
 from speechlab.evaluate._writing.contents import Contents
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Mapping
 
 
 def recomputed(report: Contents, table: pd.DataFrame | None = None) -> Contents:
     """Return the report that its study makes of the rows: texts scored, summarised, tested and told again.
-
-    Args:
-        report: The report; its rows, timed calls, notes and record are taken as they are.
-        table: Other rows, such as those with corrected references; None for those of the report.
 
     Raises:
         InvalidRequestError: The report is of a study whose rows are not all in it.
@@ -157,3 +158,39 @@ _STUDIES: dict[str, Callable[[Contents, pd.DataFrame], Contents]] = {
     "changes": _changes,
     "watch": _watch,
 }
+
+
+@briefly
+def corrected(report: Report, corrections: str | os.PathLike[str] | pd.DataFrame) -> Report:
+    """Return a report with corrected references, scored, ranked and tested anew; nothing is asked again.
+
+    Args:
+        report: The report, of one system or of several.
+        corrections: A table or a CSV file, as of :func:`speechlab.datasets.corrected`.
+
+    Returns:
+        The report. Its first finding says how much of the error was the references', and what became of the order of
+        systems; ``tables["references"]`` has the same for each system, voice and language, and
+        ``tables["corrections"]`` the corrections.
+
+    Raises:
+        InvalidRequestError: A correction fits no row, or the report is of a study that cannot be computed from its
+            rows.
+
+    Example:
+        >>> fixes = pd.DataFrame({"row": ["a"], "old": ["ten cats"], "new": ["ten hats"]})
+        >>> rows = pd.DataFrame({"id": ["a"], "text": ["ten cats"], "language": "en", "heard": ["ten hats"]})
+        >>> report = recognition(None, rows, hypotheses="heard")
+        >>> str(corrected(report, fixes).findings[0])
+        "1 reference was corrected; 1 of 1 errors (100.0%) were the references'."
+    """
+    text = report.columns.get("text", "text")
+    fixes = datasets.read_corrections(corrections)
+    sides = [name for name in (*SIDES, "voice", "take") if name in report.table.columns]
+    each = [rows for _, rows in report.table.groupby(sides, dropna=False, observed=True, sort=False)]
+    fixed = [datasets.corrected(rows, fixes, text=text) for rows in (each if sides else [report.table])]
+    table = pd.concat(fixed).reindex(report.table.index)
+    if CORRECTIONS in report.tables:
+        fixes = pd.concat([report.tables[CORRECTIONS], fixes], ignore_index=True)
+    before = recomputed(report, uncorrected(report))
+    return Report.of(with_references(before, recomputed(report, table), fixes))

@@ -32,13 +32,7 @@ _TEXTS = ("conclusion", "findings", "views", "said", "facts", "drawings", "shown
 
 
 class Unequal(NamedTuple):
-    """A place where a report does not say what follows from its rows.
-
-    Attributes:
-        place: The place, such as ``summary, row 2, error_rate``.
-        stands: What stands there.
-        follows: What follows from the rows.
-    """
+    """A place where a report does not say what follows from its rows."""
 
     place: str
     stands: str

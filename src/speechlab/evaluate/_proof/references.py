@@ -36,13 +36,7 @@ def uncorrected(report: Contents) -> pd.DataFrame:
 
 
 def with_references(before: Contents, after: Contents, corrections: pd.DataFrame) -> Contents:
-    """Return a corrected report that says how much of the error was the references', of each system and voice.
-
-    Args:
-        before: The report with its references as they were.
-        after: The same with corrected references.
-        corrections: The corrections.
-    """
+    """Return a corrected report that says how much of the error was the references', of each system and voice."""
     name = after.columns.get("text", "text")
     old, new = (report.table[name].astype(object).tolist() for report in (before, after))
     places = [place for place, pair in enumerate(zip(old, new, strict=True)) if pair[0] != pair[1]]

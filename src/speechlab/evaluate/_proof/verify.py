@@ -1,4 +1,4 @@
-"""Whether the numbers of a report follow from its rows: each is computed again, offline."""
+"""Whether the numbers of a report follow from its rows, sounds and store: each is computed again, offline."""
 
 from __future__ import annotations
 
@@ -6,22 +6,25 @@ import base64
 import json
 import lzma
 import re
+from collections import Counter
 from dataclasses import dataclass, replace
 from html import unescape
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from speechlab import batch
 from speechlab._brief import briefly
 from speechlab._files import user_path
 from speechlab._platform import package_version
 from speechlab.display import escape
 from speechlab.errors import InvalidRequestError, StoreError
+from speechlab.evaluate._choice.measured import measured, voice_keys
 from speechlab.evaluate._proof.anew import recomputed
 from speechlab.evaluate._proof.compared import NumberCheck, held_in
-from speechlab.evaluate._proof.kept import compare_with_store
-from speechlab.evaluate._proof.sounds import compare_sounds
 from speechlab.evaluate._report import Report
+from speechlab.evaluate._writing.columns import plural
 from speechlab.evaluate._writing.folder import changed_files
 from speechlab.evaluate._writing.held import digest_of, read_report, seal_of
 from speechlab.evaluate._writing.page import page_markup
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from speechlab.evaluate._writing.contents import Contents
+
 
 _LEFT_OUT = re.compile(r"<p><strong>The sound of [\d,]+ of [\d,]+ rows is not in this page[^<]*</strong></p>")
 _SVG = r"data:image/svg\+xml;base64,([^\"]*)"
@@ -218,3 +222,68 @@ def _notes(report: Contents, *, different: bool) -> tuple[str, ...]:
     if len(report.tables.get("measures", ())):
         notes.append("Measures beside the error rates were taken as they are.")
     return tuple(notes)
+
+
+_TEXTS = {"transcribe": ("hypothesis",), "translate": ("translation", "back_translation")}
+"""Columns of a report that have what a batch of an operation returned."""
+
+
+def compare_with_store(compared: NumberCheck, report: Contents, store: str | os.PathLike[str]) -> str:
+    """Compare a report with the store of its batches; return what was compared, in a sentence."""
+    texts: dict[str, Counter[str]] = {}
+    results, runs = 0, report.record.get("runs", ())
+    for number, recorded in enumerate(runs):
+        place = f"store, batch {number}"
+        try:
+            run = batch.load(str(recorded["id"]), str(store))
+            verified = run.verify()
+            compared.digest(place, str(recorded.get("output_sha256")), str(run.manifest.get("output_sha256")))
+            compared.digest(place, "as recorded", "; ".join(verified.problems) or "as recorded")
+            results += verified.results
+            for column in _TEXTS.get(run.record.operation, ())[:1]:
+                cells = run.table()[f"{run.manifest.get('prefix', '')}{column}"].dropna().astype(str)
+                texts.setdefault(run.record.operation, Counter()).update(cells)
+        except (StoreError, InvalidRequestError) as error:
+            compared.digest(place, "a batch", f"not in this store ({error})")
+    for operation, replies in texts.items():
+        stands: Counter[str] = Counter()
+        for column in _TEXTS[operation]:
+            stands.update(_texts_of_service(report, column))
+        for text, count in (stands - replies).items():
+            compared.digest(f"store, {operation}, {count} rows", text, "no such reply")
+    return f"{results:,} replies of {len(runs):,} batches were compared with the store."
+
+
+def _texts_of_service(report: Contents, column: str) -> list[str]:
+    """The texts of a column that a service was asked for; those that existed before are in no store."""
+    rows = report.table
+    had = report.record.get("asked", {}).get("arguments", {}).get("hypotheses") or ()
+    if column not in rows.columns:
+        return []
+    if had and "system" in rows.columns:
+        rows = rows[~rows["system"].isin([had] if isinstance(had, str) else list(had))]
+    return rows[column].dropna().astype(str).tolist()
+
+
+_DNSMOS = "dnsmos_"
+
+
+def compare_sounds(compared: NumberCheck, report: Contents) -> str:
+    """Measure the recordings of a study of voices again, and compare; return what was compared, in a sentence."""
+    text, language = report.columns["text"], report.columns["language"]
+    stands = report.table.reset_index(drop=True)
+    keys = [name for name in voice_keys(stands, language) if name != language]
+    rows = stands[[*keys, "audio", "duration_s", text, language]]
+    rated = int(report.record.get("settings", {}).get("dnsmos") or 0)
+    without = rated > 0 and find_spec("speechmos") is None
+    measures = measured(
+        rows, text, language, 0 if without else rated, progress=False, measures={}, store=None
+    )
+    new = [
+        name
+        for name in measures.columns
+        if name not in rows.columns and not (without and name.startswith(_DNSMOS))
+    ]
+    compared.frame("sounds", stands, measures[new])
+    sentence = f"The sounds of {plural(int(rows['audio'].notna().sum()), 'clip')} were measured again."
+    return f"{sentence} Their DNSMOS was taken as it is: speechmos is not installed." if without else sentence

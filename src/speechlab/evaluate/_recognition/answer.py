@@ -1,9 +1,9 @@
-"""The answer of a study of recognition: which system to take, and what noise or a band does."""
+"""The order of systems, and the answer of a study of recognition: which to take, and what noise or a band does."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
 
@@ -12,30 +12,117 @@ from speechlab.display import percent
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._blocks import BLOCK
 from speechlab.evaluate._recognition.conditions import AS_RECORDED
-from speechlab.evaluate._recognition.order import FEWEST
-from speechlab.evaluate._speech.answer import advised, answer_of
-from speechlab.evaluate._speech.summary import ranking_scores, ranking_units
-from speechlab.evaluate._speech.tables import UNITS
-from speechlab.evaluate._writing.columns import interval_text, listed, named, plural
+from speechlab.evaluate._speech.answer import FAR, LEVEL, advised, answer_of
+from speechlab.evaluate._speech.summary import UNITS, ranking_scores, ranking_units
+from speechlab.evaluate._statistics import FEWEST
+from speechlab.evaluate._writing.columns import interval_text, listed, named, plural, sentence
 from speechlab.evaluate._writing.contents import Conclusion, Finding
-from speechlab.evaluate._writing.differences import difference_words
+from speechlab.evaluate._writing.differences import difference_words, of_study
 from speechlab.metrics import compare, judge, rank
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from speechlab.evaluate._systems import System
+    from speechlab.metrics import Ranking
 
-_LEVEL = 0.05
+
+_CONDITION, _PART = "condition", "speechlab: condition"
+_PLACES = ("system", "utterances", "error_rate", "group", "first_share", "p_best", "needed")
+
+
+class SystemOrder(NamedTuple):
+    """Systems in order."""
+
+    systems: pd.DataFrame
+    differences: pd.DataFrame
+    verdicts: tuple[Finding, ...]
+
+
+def ordered(table: pd.DataFrame, text: str, language: str, about: str = "") -> SystemOrder:
+    """Rank the systems of each language and condition on their common recordings, Japanese by readings."""
+    places, pairs, verdicts = [], [], []
+    only = f" This is about {'this' if about.startswith('one') else 'these'} {about} alone." if about else ""
+    with_language = table[table[language].notna()]
+    for code, rows in with_language.groupby(language, observed=True, sort=False):
+        by_condition, findings = _rankable(rows, text, language, str(code))
+        verdicts += findings
+        if not by_condition:
+            continue
+        rankings = rank(
+            pd.concat([scores.assign(**{_PART: name}) for name, scores in by_condition.items()]),
+            by=_PART,
+            system="system",
+            utterance="recording",
+            groups=BLOCK if BLOCK in table.columns else None,
+        )
+        for name, ranking in rankings.items():
+            facts = {"language": code, **({_CONDITION: name} if _CONDITION in table.columns else {})}
+            places.append(ranking.systems[list(_PLACES)].assign(**facts, excluded=ranking.excluded))
+            pairs.append(of_study(ranking.pairs, **facts))
+            label = ", ".join(map(str, facts.values()))
+            words = f"{label}: {ranking.sentence}{_few(ranking)}{_excluded(ranking.excluded)}{only}"
+            names = tuple(ranking.systems["system"].tolist())
+            count = {"recordings": int(ranking.systems["utterances"].iloc[0])}
+            where = str(facts.get(_CONDITION, ""))
+            shown = "method" if where in {"", AS_RECORDED} else ""
+            verdicts.append(Finding(words, str(code), where, names, count, shown))
+    return SystemOrder(_joined(places, pd.DataFrame()), _joined(pairs, judge([])), tuple(verdicts))
+
+
+def _rankable(
+    rows: pd.DataFrame, text: str, language: str, code: str
+) -> tuple[dict[str, pd.DataFrame], list[Finding]]:
+    """Return the rows of a language that can be ranked, by condition, and findings on those that cannot."""
+    by_condition: dict[str, pd.DataFrame] = {}
+    findings = []
+    conditions = rows.groupby(_CONDITION, observed=True, sort=False) if _CONDITION in rows else [("", rows)]
+    for condition, group in conditions:
+        label = ", ".join(filter(None, (code, str(condition))))
+        where_shown = "page" if condition in {"", AS_RECORDED} else ""
+        keep = ["system", "recording", *([BLOCK] if BLOCK in group.columns else [])]
+        scores = ranking_scores(group, text, language, keep)
+        alive = scores[scores["errors"].notna()]
+        failed = [name for name in group["system"].unique() if name not in set(alive["system"])]
+        if failed:
+            has = "has" if len(failed) == 1 else "have"
+            words = f"{label}: {'; '.join(failed)} failed on all recordings, and {has} no place in the order."
+            findings.append(Finding(words, code, str(condition), tuple(failed), shown=where_shown))
+        count = alive["system"].nunique()
+        if count < 2:
+            continue
+        if not (alive.groupby("recording")["system"].nunique() == count).any():
+            words = f"{label}: no recording was recognised by all; run the study again for the others."
+            findings.append(Finding(words, code, str(condition), shown=where_shown))
+            continue
+        by_condition[str(condition)] = alive
+    return by_condition, findings
+
+
+def _joined(tables: list[pd.DataFrame], none: pd.DataFrame) -> pd.DataFrame:
+    return pd.concat(tables, ignore_index=True) if tables else none
+
+
+def _few(order: Ranking) -> str:
+    count = int(order.pairs["blocks"].iloc[0])
+    what = "recordings" if order.tested == "utterance" else "blocks of recordings"
+    return f" Fewer than {FEWEST} {what} can show no difference." if count < FEWEST else ""
+
+
+def _excluded(count: int) -> str:
+    if not count:
+        return ""
+    return (
+        f" {plural(count, 'recording')} that not all systems have {'is' if count == 1 else 'are'} left out."
+    )
+
+
 _NEARLY_TWICE, _TWICE = 1.7, 2.4
 """Ratios of error rates between which a sentence says that they double."""
 _MOST = 3
 """Lines of a summary that the answer tells."""
-_FAR = 5_000
-"""Number of further recordings above which more of them are no practical solution."""
 _LOUDNESS = ((15, "faint noise"), (7, "noise"), (-math.inf, "loud noise"))
 """What noise is called, from a ratio of speech to noise in dB on."""
-_WHO = "speechlab: condition"
 _HARDLY = 0.01
 """Change of an error rate, as a fraction, that a sentence calls hardly a change."""
 
@@ -85,8 +172,7 @@ def streams_answer(
         certainties.append(
             f"{f'{language}: ' if len(rows) > 1 else ''}{_sure_of(row, differences, counterpart)}"
         )
-    certainty = f"{'; '.join(certainties)}."
-    return Conclusion(f"Streamed text {'; it '.join(clauses)}.", certainty[:1].upper() + certainty[1:])
+    return Conclusion(f"Streamed text {'; it '.join(clauses)}.", f"{sentence('; '.join(certainties))}.")
 
 
 def _beside(summary: pd.DataFrame, system: System | None, row: Mapping[Any, Any]) -> Any:
@@ -117,7 +203,7 @@ def _sure_of(row: Mapping[Any, Any], differences: pd.DataFrame, whole: System | 
     if differences_of_both[0]["n"] < FEWEST:
         return f"{count} cannot show whether the rates differ by chance; take {FEWEST} or more{times}"
     p = differences_of_both[0]["p_holm"]
-    beyond = "is beyond chance" if not is_missing(p) and p < _LEVEL else "may be chance"
+    beyond = "is beyond chance" if not is_missing(p) and p < LEVEL else "may be chance"
     return f"the difference in errors {beyond} on {count}{times}"
 
 
@@ -142,10 +228,9 @@ def condition_differences(table: pd.DataFrame, text: str, language: str) -> pd.D
             except InvalidRequestError:  # no recording has a score under both conditions
                 continue
             facts = {"language": str(code), "condition": name, "system": "".join(map(str, system))}
-            scores_of_both = pd.concat([unchanged, group]).assign(
-                **{_WHO: [AS_RECORDED] * len(unchanged) + [name] * len(group)}
-            )
-            ranked = rank(scores_of_both, system=_WHO, utterance="recording", groups=options["groups"])
+            sides = [AS_RECORDED] * len(unchanged) + [name] * len(group)
+            scores = pd.concat([unchanged, group]).assign(**{_PART: sides})
+            ranked = rank(scores, system=_PART, utterance="recording", groups=options["groups"])
             facts |= {"needed": ranked.systems["needed"].iloc[1]}
             comparisons.append({**comparison.row(), **facts, "low": None, "high": None})
     return judge(comparisons)
@@ -182,7 +267,7 @@ def conditions_answer(findings: Sequence[Finding], conditions: Sequence[str]) ->
     at_hardest.sort(key=lambda finding: finding.numbers["before"] - finding.numbers["after"])
     effects = [_effect(finding) for finding in at_hardest]
     lead = f"{_called(hardest)} {effects[0]}{''.join(f'; {finding}' for finding in effects[1:])}."
-    proven = [finding for finding in at_hardest if finding.numbers["p"] < _LEVEL]
+    proven = [finding for finding in at_hardest if finding.numbers["p"] < LEVEL]
     count = max(finding.numbers["recordings"] for finding in at_hardest)
     on = plural(count, "recording")
     if count < FEWEST:
@@ -195,27 +280,19 @@ def conditions_answer(findings: Sequence[Finding], conditions: Sequence[str]) ->
             f"Beyond chance on {on}: {names}; the rest may be chance.{_bearable(findings, conditions)}"
         )
     else:
-        further = [
-            float(finding.numbers["needed"]) - count
-            for finding in at_hardest
-            if not is_missing(finding.numbers["needed"])
-        ]
-        needed = (
-            f"; about {max(further):,.0f} more would show it" if further and 0 < max(further) <= _FAR else ""
-        )
-        certainty = f"On {on}, that may be chance{needed}."
-    return Conclusion(lead[:1].upper() + lead[1:], certainty)
+        needed = [finding.numbers["needed"] for finding in at_hardest]
+        further = max((float(total) - count for total in needed if not is_missing(total)), default=0)
+        advice = f"; about {further:,.0f} more would show it" if 0 < further <= FAR else ""
+        certainty = f"On {on}, that may be chance{advice}."
+    return Conclusion(sentence(lead), certainty)
 
 
 def _bearable(findings: Sequence[Finding], conditions: Sequence[str]) -> str:
     """The loudest noise under which no rise of errors is shown, where a louder one has one."""
     fine = ""
     for name in [condition for condition in conditions if condition.startswith("noise ")]:
-        at_level = [condition for condition in findings if condition.condition == name]
-        if any(
-            condition.numbers["p"] < _LEVEL and condition.numbers["after"] > condition.numbers["before"]
-            for condition in at_level
-        ):
+        numbers = [finding.numbers for finding in findings if finding.condition == name]
+        if any(figures["p"] < LEVEL and figures["after"] > figures["before"] for figures in numbers):
             break
         fine = name
     return f" Down to {fine.removeprefix('noise ')} no rise is shown." if fine else ""
@@ -244,6 +321,6 @@ def _effect(finding: Finding) -> str:
     ratio = after / before
     return (
         f"doubles the errors of {who} {rates}"
-        if ratio < 2.4
+        if ratio < _TWICE
         else f"makes {ratio:.1f} times the errors of {who} {rates}"
     )

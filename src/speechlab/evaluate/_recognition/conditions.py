@@ -34,13 +34,7 @@ _NOISES = "'speech' (shaped like the recording), 'white', or a recording of nois
 
 
 class Condition(NamedTuple):
-    """A change of a recording, such as added noise.
-
-    Attributes:
-        name: Name of the condition.
-        snr_db: Signal-to-noise ratio in dB; None for no noise.
-        band_hz: Lowest and highest frequency in Hz; None for all frequencies.
-    """
+    """A change of a recording, such as added noise."""
 
     name: str
     snr_db: float | None = None
@@ -48,12 +42,7 @@ class Condition(NamedTuple):
 
 
 def conditions_of(noise_db: object, band_hz: object) -> list[Condition]:
-    """Return the conditions, with the unchanged recordings first; none if no change is requested.
-
-    Args:
-        noise_db: Signal-to-noise ratios in dB.
-        band_hz: Bands, each of two frequencies in Hz.
-    """
+    """Return the conditions, with the unchanged recordings first; none if no change is requested."""
     levels = noise_db if isinstance(noise_db, Iterable) and not isinstance(noise_db, str) else [noise_db]
     conditions = []
     for level in levels:
@@ -83,7 +72,8 @@ def under(
     The recordings are converted to mono at 16 kHz, changed, and kept in the store as FLAC. Unreadable recordings stay
     unchanged, and fail later.
     """
-    recorded_noise = _own_noise(noise)
+    recorded = _own_noise(noise)
+    masking = noise if recorded is None else recorded
     changed: dict[str, list[object]] = {condition.name: [] for condition in conditions[1:]}
     for cell in rows["audio"]:
         try:
@@ -91,11 +81,7 @@ def under(
         except (AudioError, OSError, TypeError, ValueError):
             clip = None
         samples = None if clip is None else clip.to_mono().resample(RATE).samples
-        masker = (
-            None
-            if samples is None
-            else _noise(samples, noise if recorded_noise is None else recorded_noise, seed)
-        )
+        masker = None if samples is None else _noise(samples, masking, seed)
         for condition in conditions[1:]:
             if samples is None or masker is None:
                 changed[condition.name].append(cell)
@@ -183,10 +169,6 @@ def active_level_db(samples: NDArray[np.float32], rate: int) -> float | None:
     """Return the level of the active speech in dB relative to full scale; None for silence.
 
     Source: ITU-T P.56 (2011), Objective measurement of active speech level, method B.
-
-    Args:
-        samples: Mono, shape (frames,).
-        rate: Sample rate in Hz.
     """
     level = level_db(samples)
     if level is None:

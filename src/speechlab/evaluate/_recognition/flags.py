@@ -143,11 +143,8 @@ def silence_findings(results: pd.DataFrame) -> list[Finding]:
         flags = rows["hallucination"].dropna()
         label = f"{name}: " if name else ""
         by_sound = rows[rows["hallucination"].fillna(value=False)]["sound"].value_counts(sort=False)
-        where = (
-            f" ({', '.join(f'{count} of {sound}' for sound, count in by_sound.items())})"
-            if len(by_sound)
-            else ""
-        )
+        sounds = ", ".join(f"{count} of {sound}" for sound, count in by_sound.items())
+        where = f" ({sounds})" if sounds else ""
         if not len(flags):
             words = f"{label}none of {len(rows)} recordings in which nobody speaks could be recognised."
             findings.append(Finding(words, systems=(str(name),)))

@@ -26,14 +26,7 @@ _MISSED, _ADDED, _REST = _MEASURES = ("hotwords missed", "hotwords put in", "err
 
 
 class Hotwords(NamedTuple):
-    """The effects of hotwords.
-
-    Attributes:
-        table: The rows, with the counts of :func:`speechlab.metrics.hotword_counts`.
-        summary: One row for each language, condition and system.
-        differences: Each setting with hotwords against the one without.
-        verdicts: Benefits and costs, in sentences.
-    """
+    """The effects of hotwords."""
 
     table: pd.DataFrame
     summary: pd.DataFrame
@@ -91,10 +84,9 @@ def hotword_effects(table: pd.DataFrame, systems: Sequence[System], language: st
         findings.append(Finding(sentence, code, condition, (name, base_name), numbers))
         verdicts[after.name] = verdict
     summary = summary.assign(verdict=pd.array([verdicts.get(at) for at in summary.index], dtype="string"))
-    displayed = (
-        tuple(findings) if len(findings) < 2 else tuple(replace(setting, shown="") for setting in findings)
-    )
-    return Hotwords(counted, summary, differences, displayed)
+    if len(findings) > 1:
+        findings = [replace(finding, shown="") for finding in findings]
+    return Hotwords(counted, summary, differences, tuple(findings))
 
 
 def _counted(table: pd.DataFrame, words: Sequence[str], language: str) -> pd.DataFrame:
@@ -102,12 +94,10 @@ def _counted(table: pd.DataFrame, words: Sequence[str], language: str) -> pd.Dat
     codes = languages_of_rows(table[language])
     several = codes.map(len) > 1
     tables = [hotword_counts(table[~several], hotwords=words)]
-    for languages, rows_of_languages in table[several].groupby(codes[several]):
+    for languages, rows_of in table[several].groupby(codes[several]):
         normalize = mixed_normalizer(languages)
         tables.append(
-            hotword_counts(
-                rows_of_languages, hotwords={word: list(filter(None, [normalize(word)])) for word in words}
-            )
+            hotword_counts(rows_of, hotwords={word: list(filter(None, [normalize(word)])) for word in words})
         )
     return pd.concat(tables).loc[table.index]
 

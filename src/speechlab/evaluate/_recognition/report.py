@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from speechlab.evaluate._recognition.answer import (
+    SystemOrder,
     condition_differences,
     condition_findings,
     conditions_answer,
+    ordered,
     streams_answer,
     systems_answer,
 )
@@ -18,7 +20,6 @@ from speechlab.evaluate._recognition.conditions import AS_RECORDED
 from speechlab.evaluate._recognition.flags import flagged, silence_findings
 from speechlab.evaluate._recognition.hotwords import Hotwords, hotword_effects, hotwords_view
 from speechlab.evaluate._recognition.measures import measures_view, stream_summary, streams_view
-from speechlab.evaluate._recognition.order import SystemOrder, ordered
 from speechlab.evaluate._speech.answer import rates_answer
 from speechlab.evaluate._speech.report import speech_methods, speech_report, wide_table
 from speechlab.evaluate._speech.summary import FLAGS, NO_SPEAKER, READING, ranking_units, summarized
@@ -74,7 +75,7 @@ def recognition_report(
         )
     facts |= {"summary": summary, "conclusion": answer}
     report = speech_report(title, table, text=text, language=language, **facts)
-    tables = {"order": order.systems, "hotwords": hotwords.summary}
+    tables = {"order": order.systems.drop(columns="excluded", errors="ignore"), "hotwords": hotwords.summary}
     for name, extra in (("speechless", nothing), ("measures", measures)):
         tables[name] = pd.DataFrame() if extra is None else extra
     best_first = list(dict.fromkeys(order.systems["system"])) if len(order.systems) else names

@@ -10,8 +10,14 @@ from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._blocks import BLOCK
 from speechlab.evaluate._made import SIDES
 from speechlab.evaluate._speech.speed import alone
-from speechlab.evaluate._speech.summary import NO_SPEAKER, ranking_scores, ranking_units, summarized
-from speechlab.evaluate._speech.tables import UNITS, start_column
+from speechlab.evaluate._speech.summary import (
+    NO_SPEAKER,
+    UNITS,
+    ranking_scores,
+    ranking_units,
+    start_column,
+    summarized,
+)
 from speechlab.evaluate._statistics import FEWEST
 from speechlab.evaluate._writing.columns import listed, named, p_words, plural, sentence
 from speechlab.evaluate._writing.contents import Conclusion
@@ -25,13 +31,13 @@ if TYPE_CHECKING:
 
 _OF = 2
 """Number of languages whose certainty a sentence tells."""
-_LEVEL = 0.05
+LEVEL = 0.05
 _WHO = "speechlab: who"
 _CHOICE = 2
 """Number of items below which nothing is advised."""
 _NAMED = 3
 """Maximum number of systems that a sentence names; of more systems it gives the number."""
-_FAR = 5_000
+FAR = 5_000
 """Number of further items above which more of them are no practical solution."""
 _CALLS = 4
 """Timed calls of each from which one that is sooner in all of them is so beyond chance (2 of 70 orders)."""
@@ -47,45 +53,44 @@ def advised(systems: pd.DataFrame, speed: pd.DataFrame, what: str = "sentence") 
         them have), ``more`` (further items that would settle it, if a practical number does); ``lead``, what to do,
         and ``advice``, how sure it is, each as the part of a sentence.
     """
-    tied = systems.loc[~(systems["p_best"] < _LEVEL).fillna(value=False).astype(bool), "system"].tolist()
+    tied = systems.loc[~(systems["p_best"] < LEVEL).fillna(value=False).astype(bool), "system"].tolist()
     starts = _starts(speed)
     best = _best(systems, tied, starts)
     rates = systems.set_index("system")["error_rate"]
     count = int(systems["utterances"].iloc[0])
+    items = plural(count, what)
+    shared = " that all have" if "excluded" in systems and systems["excluded"].any() else ""
     facts = {"name": best, "error_rate": rates[best], "items": count, "certainty": "open", "more": None}
     facts["lead"] = f"take {best}"
     rest = [name for name in systems["system"] if name != best]
     if not rest:
-        return facts | {
-            "certainty": "none",
-            "advice": "it had no other to be compared with; give two or more",
-        }
+        single = "it had no other to be compared with; give two or more"
+        return facts | {"certainty": "none", "advice": single}
     rivals = [name for name in tied if name != best]
     next_one = (rivals or rest)[0]
     errors = f"error rates {percent(rates[best])} and {percent(rates[next_one])}"
     if not rivals:
-        advice = (
-            f"it makes significantly fewer errors than {_several(rest)} on {plural(count, what)} ({errors})"
-        )
-        advice += _speed_words(best, rivals or rest, starts)
+        advice = f"it makes significantly fewer errors than {_several(rest)} on {items}{shared} ({errors})"
+        advice += _speed_words(best, rest, starts)
         return facts | {"certainty": "settled", "advice": advice}
     if count < _CHOICE:
-        advice = f"{plural(count, what)} cannot tell {_several([best, *rivals])} apart; take {ENOUGH} or more"
+        advice = f"{items} cannot tell {_several([best, *rivals])} apart; take {ENOUGH} or more"
         return facts | {"certainty": "none", "more": ENOUGH - count, "advice": advice}
     equals = [name for name in rivals if rates[name] == rates[best]]
     facts["lead"] = _open_lead(best, rivals, equals, starts)
     if count < FEWEST:
-        advice = f"{plural(count, what)} cannot tell {best} from {_several(rivals)} by errors; take {ENOUGH} or more"
+        advice = f"{items} cannot tell {best} from {_several(rivals)} by errors; take {ENOUGH} or more"
         return facts | {"more": ENOUGH - count, "advice": advice}
-    standing = (
-        f"on these {count} {what}s, {_several([best, *equals])} make equally many errors"
-        if equals
-        else f"on these {count} {what}s, {best} makes the fewest errors ({errors}), but that may be chance against "
-        f"{_several(rivals)}"
-    )
+    standing = f"on these {items}{shared}, "
+    if equals:
+        standing += f"{_several([best, *equals])} make equally many errors"
+    else:
+        standing += (
+            f"{best} makes the fewest errors ({errors}), but that may be chance against {_several(rivals)}"
+        )
     needed = systems.set_index("system")["needed"].get(rivals[0])
     more = max(int(needed) - count, 1) if is_number(needed) and needed == needed else None
-    if more is None or more > _FAR:
+    if more is None or more > FAR:
         return facts | {"advice": f"{standing}; more {what}s would hardly settle it"}
     settling = f"about {_about(more)} more {what if more == 1 else f'{what}s'} would settle it"
     return facts | {"more": more, "advice": f"{standing}; {settling}"}
@@ -196,19 +201,15 @@ def rates_answer(
     rates = summary.get("common_rate", summary["ranking_rate"])  # reports of 0.1 have the latter alone
     rated = summary.assign(unit=ranking_units(summary), common_rate=rates)[summary["ranking_rate"].notna()]
     if not len(rated):
-        return Conclusion(
-            "Nothing could be scored.",
-            f"{unscored_words[:1].upper()}{unscored_words[1:]}." if unscored else "",
-        )
+        return Conclusion("Nothing could be scored.", f"{sentence(unscored_words)}." if unscored else "")
     by_language = [(str(code), lines) for code, lines in rated.groupby("language", sort=False)]
     lead = "; ".join(_rated(named(code), lines) for code, lines in by_language)
-    certainties = [
+    clauses = [
         _sure(code, lines, table[table[language] == code], text, language)
         for code, lines in by_language[:_OF]
     ]
-    return Conclusion(
-        f"{sentence(lead)}.", f"{'; '.join([*certainties, *([unscored_words] if unscored else [])])}."
-    )
+    clauses += [unscored_words] if unscored else []
+    return Conclusion(f"{sentence(lead)}.", f"{'; '.join(clauses)}.")
 
 
 def _of_all(summary: pd.DataFrame, table: pd.DataFrame, text: str, language: str) -> Conclusion:
@@ -257,7 +258,7 @@ def _sure(code: str, lines: pd.DataFrame, table: pd.DataFrame, text: str, column
         unit = best.get("interval_unit")
         what = "different recording" if unit == "block" else str(unit)
         short = f"{needs}" if is_missing(unit) else plural(int(needs or 0), what)
-        more = "" if is_missing(needs) or not needs else f", {short} short of a 95 % interval"
+        more = "" if is_missing(needs) or not needs else f", {short} too few to say how exact that is"
         return f"{language}: {count}{more}"
     return f"{language}: {percent(low)} to {percent(high)} with 95 % confidence, {count}"
 
@@ -285,6 +286,6 @@ def _ends_differ(lines: pd.DataFrame, table: pd.DataFrame, text: str, language: 
     if is_missing(pair["p"]) or pair["blocks"] < FEWEST:
         return f"{count} of both {'is' if count.startswith('1 ') else 'are'} too few to tell them apart"
     p = min(1.0, float(pair["p"]) * len(lines) * (len(lines) - 1) / 2)
-    if p < _LEVEL:
+    if p < LEVEL:
         return f"best and worst differ by more than chance ({p_words(p)}, {count})"
     return f"the difference may be chance ({p_words(p)}, {count})"

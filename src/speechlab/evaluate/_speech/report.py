@@ -10,8 +10,15 @@ from speechlab.evaluate._blocks import BLOCK
 from speechlab.evaluate._made import SIDES
 from speechlab.evaluate._speech.answer import rates_answer
 from speechlab.evaluate._speech.speed import no_speed
-from speechlab.evaluate._speech.summary import NO_SPEAKER, ranking_units, summarized
-from speechlab.evaluate._speech.tables import load_views, rates_view, speed_view, start_column
+from speechlab.evaluate._speech.summary import (
+    NO_SPEAKER,
+    load_views,
+    ranking_units,
+    rates_view,
+    speed_view,
+    start_column,
+    summarized,
+)
 from speechlab.evaluate._writing.contents import Conclusion, Contents, Drawing, ShownRows
 from speechlab.evaluate._writing.differences import ENOUGH
 from speechlab.evaluate._writing.methods import Methods, methods_of, values_of
@@ -55,9 +62,10 @@ def speech_report(
     sides = [name for name in SIDES if name in lines.columns]
     no_speakers = bool(sides) and bool((lines["voice"] == NO_SPEAKER).all())
     by = [*sides, *([] if no_speakers else ["voice_name"]), "language"]
+    shared = " on the same clips" if _known(lines, "common_utterances") else ""
     with_intervals = ", with 95 % intervals" if rated["ranking_rate_low"].notna().any() else ""
     bars = {"by": by, "rates": "ranking_rate"}
-    drawings = [Drawing(f"Error rates{with_intervals}", "error_rates", ("rates",), bars)]
+    drawings = [Drawing(f"Error rates{shared}{with_intervals}", "error_rates", ("rates",), bars)]
     tables = {"segments": frame([]) if segments is None else segments, "rates": rated}
     counts = table.groupby("unit", observed=True)["errors"].count()
     if (

@@ -208,10 +208,8 @@ def summary_of_calls(speed: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
             for percent, share in QUANTILES.items():
                 if (estimate := quantile(times, share, _turns(timed))) is not None:
                     suffixes = ("", "_low", "_high")
-                    row |= {
-                        f"{name}_p{percent}{suffix}": value
-                        for suffix, value in zip(suffixes, estimate, strict=True)
-                    }
+                    names_of = [f"{name}_p{percent}{suffix}" for suffix in suffixes]
+                    row |= dict(zip(names_of, estimate, strict=True))
         rows.append(row)
     order = [
         f"{name}{quantile_suffix}{suffix}"

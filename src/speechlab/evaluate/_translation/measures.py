@@ -44,7 +44,7 @@ def as_glossary(glossary: object) -> dict[str, Any]:
     return {term: term for term in glossary}
 
 
-def measured(translations: pd.DataFrame, columns: Columns, glossary: Mapping[str, Any]) -> pd.DataFrame:
+def measured(rows: pd.DataFrame, columns: Columns, glossary: Mapping[str, Any]) -> pd.DataFrame:
     """Return rows with scores, length ratios, flags for copies and loops, and counts of kept terms."""
     import pandas as pd
 
@@ -55,7 +55,7 @@ def measured(translations: pd.DataFrame, columns: Columns, glossary: Mapping[str
     copies: list[Any] = []
     looped: list[Any] = []
     terms: list[tuple[Any, Any]] = []
-    for row in translations.to_dict("records"):
+    for row in rows.to_dict("records"):
         source, translated = row[text], row["translation"]
         if not isinstance(translated, str) or not isinstance(source, str):
             chrf.append(None)
@@ -80,7 +80,7 @@ def measured(translations: pd.DataFrame, columns: Columns, glossary: Mapping[str
     for name, counts in zip(_TERMS, zip(*terms, strict=True) if terms else ([], []), strict=True):
         if glossary:
             measures[name] = pd.array(list(counts), dtype="Int64")
-    return translations.assign(**measures)
+    return rows.assign(**measures)
 
 
 def scored_translations(
@@ -93,38 +93,36 @@ def scored_translations(
     return scored.drop(columns=_NO_REFERENCE, errors="ignore"), notes
 
 
-def with_back(translations: pd.DataFrame, back: pd.DataFrame, columns: Columns) -> pd.DataFrame:
+def with_back(rows: pd.DataFrame, back: pd.DataFrame, columns: Columns) -> pd.DataFrame:
     """Return rows with back-translations and their chrF against the source, which is missing for copied texts."""
     import pandas as pd
 
-    returned = back.reindex(range(len(translations)))
-    rows = translations.assign(
-        **{name: returned[name].to_numpy() for name in ("back_translation", "back_error")}
-    )
+    returned = back.reindex(range(len(rows)))
+    joined = rows.assign(**{name: returned[name].to_numpy() for name in ("back_translation", "back_error")})
     scores = [
         _chrf([row[columns.text]], [row["back_translation"]], row[columns.source_lang])
         if isinstance(row["back_translation"], str) and row["copied"] is not True
         else None
-        for row in rows.to_dict("records")
+        for row in joined.to_dict("records")
     ]
-    return rows.assign(back_chrf=pd.array(scores, dtype="float64"))
+    return joined.assign(back_chrf=pd.array(scores, dtype="float64"))
 
 
-def summarized(translations: pd.DataFrame, columns: Columns, speed: pd.DataFrame) -> pd.DataFrame:
+def summarized(table: pd.DataFrame, columns: Columns, speed: pd.DataFrame) -> pd.DataFrame:
     """Return one row for each direction, and for each system if there are several."""
     import pandas as pd
 
     text, reference, source_lang, target_lang = columns
-    keys = [*(["system"] if "system" in translations.columns else []), source_lang, target_lang]
+    keys = [*(["system"] if "system" in table.columns else []), source_lang, target_lang]
     names_of_calls = ["system", "source_lang", "target_lang"]
     timed = (
         summary_of_calls(speed, names_of_calls).set_index(names_of_calls).to_dict("index")
         if len(speed)
         else {}
     )
-    on_common = _on_common_texts(translations, columns)
+    on_common = _on_common_texts(table, columns)
     rows = []
-    for values, group in translations.groupby(keys, observed=True, sort=False):
+    for values, group in table.groupby(keys, observed=True, sort=False):
         translated = group[group["translation"].notna()]
         source, target = values[-2:]
         scored = translated.dropna(subset=["chrf"])
@@ -139,21 +137,18 @@ def summarized(translations: pd.DataFrame, columns: Columns, speed: pd.DataFrame
             )
         if "back_chrf" in translated.columns:
             returned = translated.dropna(subset=["back_chrf"])
-            score = (
-                _corpus(returned[text].tolist(), returned["back_translation"].tolist(), str(source))
-                if len(returned)
-                else None
-            )
-            figures["back_chrf"] = None if score is None else score[0]
-            figures["signature"] = figures["signature"] or (None if score is None else score[1])
+            score, signature = None, None
+            if len(returned):
+                score, signature = _corpus(
+                    returned[text].tolist(), returned["back_translation"].tolist(), str(source)
+                )
+            figures |= {"back_chrf": score, "signature": figures["signature"] or signature}
         figures |= {"length_ratio": translated["length_ratio"].median()}
         figures |= {name: int(translated[flag].sum()) for name, flag in _FLAGS.items()}
         if set(_TERMS) <= set(translated.columns):
             expected, terms_found = (int(translated[name].sum()) for name in _TERMS)
-            figures |= {
-                **dict(zip(_TERMS, (expected, terms_found), strict=True)),
-                "terms_kept": terms_found / expected if expected else None,
-            }
+            figures |= {"terms_expected": expected, "terms_found": terms_found}
+            figures["terms_kept"] = terms_found / expected if expected else None
         figures |= {
             name: translated[name].mean() for name in translated.columns if str(name).startswith(SCORE)
         }
@@ -165,27 +160,25 @@ def summarized(translations: pd.DataFrame, columns: Columns, speed: pd.DataFrame
     names = list(
         dict.fromkeys([*keys, "utterances", "texts", "chrf", *(name for row in rows for name in row)])
     )
-    table = pd.DataFrame(rows, columns=[*(name for name in names if name != "signature"), "signature"])
-    numbers = [name for name in table.columns if name not in {*keys, "signature"}]
-    kinds = {name: "float64" for name in numbers if table[name].dtype == object}
-    return table.astype(dict.fromkeys(kinds, "Float64")).astype(kinds)  # medians without calls are pandas.NA
+    summary = pd.DataFrame(rows, columns=[*(name for name in names if name != "signature"), "signature"])
+    numbers = [name for name in summary.columns if name not in {*keys, "signature"}]
+    kinds = {name: "float64" for name in numbers if summary[name].dtype == object}
+    return summary.astype(dict.fromkeys(kinds, "Float64")).astype(
+        kinds
+    )  # medians without calls are pandas.NA
 
 
-def _on_common_texts(
-    translations: pd.DataFrame, columns: Columns
-) -> dict[tuple[str, ...], tuple[float, int]]:
+def _on_common_texts(table: pd.DataFrame, columns: Columns) -> dict[tuple[str, ...], tuple[float, int]]:
     """The score of each system on the texts that all of them have, and their number, where some lack a text."""
     text, reference, *directions = columns
     expected, output, score = (text, "back_translation", "back_chrf")
     if reference:
         expected, output, score = reference, "translation", "chrf"
-    if "system" not in translations.columns or score not in translations.columns:
+    if "system" not in table.columns or score not in table.columns:
         return {}
-    rows = translations.assign(
-        _place=translations.groupby("system", sort=False).cumcount(), _has=translations[score].notna()
-    )
+    placed = table.assign(_place=table.groupby("system", sort=False).cumcount(), _has=table[score].notna())
     scores: dict[tuple[str, ...], tuple[float, int]] = {}
-    for (source, target), group in rows.groupby(directions, sort=False):
+    for (source, target), group in placed.groupby(directions, sort=False):
         shared = group.groupby("_place")["_has"].all()
         if shared.all() or not shared.any():
             continue
@@ -197,18 +190,14 @@ def _on_common_texts(
     return scores
 
 
-def glossary_counts(
-    translations: pd.DataFrame, columns: Columns, glossary: Mapping[str, Any]
-) -> pd.DataFrame:
+def glossary_counts(table: pd.DataFrame, columns: Columns, glossary: Mapping[str, Any]) -> pd.DataFrame:
     """Return the counts of kept terms: the table of :func:`speechlab.metrics.glossary_terms` for each direction."""
     import pandas as pd
 
     text, _, source_lang, target_lang = columns
-    keys = [*(["system"] if "system" in translations.columns else []), source_lang, target_lang]
+    keys = [*(["system"] if "system" in table.columns else []), source_lang, target_lang]
     tables = []
-    for values, group in translations[translations["translation"].notna()].groupby(
-        keys, observed=True, sort=False
-    ):
+    for values, group in table[table["translation"].notna()].groupby(keys, observed=True, sort=False):
         terms = glossary_terms(
             None,
             group["translation"].tolist(),

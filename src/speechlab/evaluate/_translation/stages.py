@@ -14,11 +14,12 @@ from speechlab.evaluate._writing.columns import (
     View,
     chance,
     count,
-    interval_text,
+    interval,
     named,
     number,
     p_words,
     plural,
+    sentence,
     text,
 )
 from speechlab.evaluate._writing.contents import Conclusion, Contents, Drawing, ShownRows
@@ -53,9 +54,7 @@ def stages_report(
         count("utterances", "utterances"),
         number("chrF", "chrf", ".1f", strong=True),
         number("lost", "lost", "+.1f"),
-        Shown(
-            "95 % interval", lambda row: interval_text(row["lost_low"], row["lost_high"], "+.1f"), figure=True
-        ),
+        interval("lost_low", "lost_high", "+.1f"),
         Shown("error rate", _rate, figure=True),
         chance("p (Holm)", "p_holm"),
         text("verdict", "verdict"),
@@ -109,7 +108,7 @@ def _answer(table: pd.DataFrame, summary: pd.DataFrame, target_lang: str) -> Con
     if worst["lost"] <= 0:
         lead = f"{system}nothing is lost after the translation, {directions}."
         certainty = f"What arrives is alike by {worst['chrf']:.1f} of 100 (chrF), on {recordings}."
-    return Conclusion(lead[:1].upper() + lead[1:], f"{certainty}{unfinished_words}")
+    return Conclusion(sentence(lead), f"{certainty}{unfinished_words}")
 
 
 def _stages(

@@ -63,7 +63,7 @@ def tidy_runs(runs: Sequence[Contents]) -> list[pd.DataFrame]:
     return [keyed(rows, shared) for rows in tables]
 
 
-def values_of(runs: Sequence[Contents], tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
+def watched_values(runs: Sequence[Contents], tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """Return what is watched, one row for each value: of each row in each run, and of the times of each run.
 
     Returns:

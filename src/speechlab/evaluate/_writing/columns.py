@@ -33,7 +33,13 @@ _EXPLAINED = {
     "chrF": "chrF: likeness to the reference from 0 to 100; more is closer.",
     "chrF back": "chrF back: likeness to the text after a translation back.",
     "agreement": "Agreement with the mean of the other listeners: 1 is full, 0 is none.",
-    "detectable": "Detectable: the smallest difference that this test would find in 8 of 10 tests.",
+    "smallest to be found": "Smallest to be found: a difference of this size shows in 8 of 10 such tests.",
+    "on the same clips": "On the same clips: the rate on those that all have, by which figure and answer go.",
+    "on the same texts": "On the same texts: the score on those that all have, by which the figure goes.",
+    "DNSMOS (1 to 5)": "DNSMOS: a network's guess of how people would rate the sound, from 1 (bad) to 5 (excellent); "
+    "it hears noise and distortion, not how natural a voice is.",
+    "clips that look wrong": "Clips that look wrong: those of the voice that reach full scale (overdriven), that end "
+    "within a sound (cut off), or that say their end twice.",
 }
 """What headings mean, for the note below a table."""
 
@@ -41,13 +47,8 @@ _EXPLAINED = {
 class Shown(NamedTuple):
     """A column of a table for people.
 
-    Attributes:
-        head: Its heading.
-        cell: Function of a row that returns the text of its cell; None for a missing value.
-        figure: Whether its texts are numbers, which are aligned right.
-        strong: Whether the page prints it in bold.
-        optional: Whether it is left out if no row has anything in it.
-        detail: Function of a row that returns a small second line for pages, such as a range.
+    ``cell`` and ``detail`` (a small second line on pages) return the text of a row, or None. Columns of figures are
+    aligned right; an optional one is left out if no row has anything in it.
     """
 
     head: str
@@ -60,15 +61,7 @@ class Shown(NamedTuple):
 
 @dataclass(frozen=True)
 class TextColumn:
-    """A column as texts.
-
-    Attributes:
-        head: Its heading.
-        texts: The text of each row; ``–`` for a missing value.
-        details: A small second line of each row for pages; None for none.
-        figure: Whether its texts are numbers, which are aligned right.
-        strong: Whether the page prints it in bold.
-    """
+    """A column as texts."""
 
     head: str
     texts: tuple[str, ...]
@@ -77,20 +70,16 @@ class TextColumn:
     strong: bool = False
 
     @property
-    def says_words(self) -> bool:
-        """Whether its first text is words and no number."""
+    def is_constant(self) -> bool:
+        """Whether several rows have one and the same text, which is words and no number."""
+        if not len(self.texts) > 1 == len({*self.texts}):
+            return False
         return not self.figure or self.texts[0][:1].isalpha()
 
 
 @dataclass(frozen=True)
 class View:
-    """A table for people.
-
-    Attributes:
-        title: What it shows.
-        columns: Its columns, without those that have nothing in them.
-        note: How to read it.
-    """
+    """A table for people."""
 
     title: str
     columns: tuple[TextColumn, ...]
@@ -135,21 +124,15 @@ class View:
 
     def html(self, explained: Collection[str] = ()) -> Html:
         """Return the table with its note below it; a text that is the same in all rows stands in its caption."""
-        constant = [
-            column
-            for column in self.columns
-            if len(column.texts) > 1 == len({*column.texts}) and column.says_words
-        ]
+        constant = [column for column in self.columns if column.is_constant]
         varying = [column for column in self.columns if column not in constant[: len(self.columns) - 1]]
         facts = "; ".join(f"{column.head}: {column.texts[0]}" for column in constant if column not in varying)
-        caption = f"{self.title}. {facts[:1].upper()}{facts[1:]}." if facts else f"{self.title}."
+        caption = f"{self.title}. {sentence(facts)}." if facts else f"{self.title}."
         cells = [[_cell(column, at) for column in varying] for at in range(len(self))]
         right = [place for place, column in enumerate(varying) if column.figure]
         markup = table([column.head for column in varying], cells, caption=caption, right=right)
-        explanation = [
-            explanation for head, explanation in _EXPLAINED.items() if head in {*self.heads} - {*explained}
-        ]
-        note = " ".join([self.note, *explanation]).strip()
+        new = {*self.heads} - {*explained}
+        note = " ".join([self.note, *(words for head, words in _EXPLAINED.items() if head in new)]).strip()
         return join("", [markup, element("p", element("small", note))]) if note else markup
 
     @property
@@ -195,32 +178,29 @@ def number(
     with_range: bool = False,
 ) -> Shown:
     """Return a column of numbers; ``with_range`` shows ``<name>_low`` to ``<name>_high`` below them on pages."""
-    detail = None
-    if with_range:
 
-        def detail(row: Row) -> str | None:
-            with_range = interval_text(row.get(f"{name}_low"), row.get(f"{name}_high"), form)
-            return None if with_range is None or len({*with_range.split(" to ")}) == 1 else with_range
+    def ends(row: Row) -> str | None:
+        words = interval_text(row.get(f"{name}_low"), row.get(f"{name}_high"), form)
+        return None if words is None or len({*words.split(" to ")}) == 1 else words
 
-    return Shown(
-        head,
-        lambda row: _form(row.get(name), form),
-        figure=True,
-        strong=strong,
-        optional=optional,
-        detail=detail,
+    column = Shown(
+        head, lambda row: _form(row.get(name), form), figure=True, strong=strong, optional=optional
     )
+    return column._replace(detail=ends) if with_range else column
 
 
 def rate(head: str, name: str, *, strong: bool = False, optional: bool = False) -> Shown:
     """Return a column of fractions, in percent."""
-    return Shown(
-        head,
-        lambda row: None if is_missing(row.get(name)) else percent(row[name]),
-        figure=True,
-        strong=strong,
-        optional=optional,
-    )
+
+    def cell(row: Row) -> str | None:
+        return None if is_missing(row.get(name)) else percent(row[name])
+
+    return Shown(head, cell, figure=True, strong=strong, optional=optional)
+
+
+def interval(low: str, high: str, form: str = ".2f") -> Shown:
+    """Return a column of 95 % intervals, from the columns of their ends."""
+    return Shown("95 % interval", lambda row: interval_text(row[low], row[high], form), figure=True)
 
 
 def chance(head: str, name: str, *, optional: bool = False) -> Shown:

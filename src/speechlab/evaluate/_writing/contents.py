@@ -10,13 +10,12 @@ import numpy as np
 import pandas as pd
 
 from speechlab._platform import package_version
+from speechlab.evaluate._writing.columns import View, plain_columns
 from speechlab.evaluate._writing.methods import Methods
-from speechlab.metrics import judge
+from speechlab.metrics import RATIO, UNPAIRED, WORSE, judge
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-
-    from speechlab.evaluate._writing.columns import View
 
 
 class Conclusion(NamedTuple):
@@ -107,12 +106,8 @@ class Drawing:
 class ShownRows:
     """How the rows are shown, to be heard, searched and sorted.
 
-    Attributes:
-        frame: Name of the table of the report.
-        scored: Whether its rows are scored, so that they come with their errors, the worst first.
-        options: Arguments of :class:`speechlab.widgets.AudioTable`, or of :class:`speechlab.widgets.ErrorBrowser`;
-            ``names`` of two systems puts these side by side.
-        lowest: Column by which rows that are not scored are sorted, its lowest numbers first; empty for none.
+    Scored rows come with their errors, the worst first; others by the column ``lowest``, its lowest numbers first.
+    Options are those of :class:`speechlab.widgets.AudioTable`, or of :class:`speechlab.widgets.ErrorBrowser`.
     """
 
     frame: str = "table"
@@ -157,6 +152,46 @@ class Contents:
     def frame(self, name: str) -> pd.DataFrame:
         """Return a table of the report by its name."""
         return self.tables[name] if name in self.tables else getattr(self, name)
+
+    @property
+    def answer(self) -> str:
+        """What to do, or what was learnt, and how sure that is; two sentences to quote."""
+        return str(self.conclusion)
+
+    @property
+    def worse(self) -> bool:
+        """Whether something is significantly worse; of two reports, what became worse."""
+        return WORSE in set(self.differences["verdict"])
+
+    @property
+    def better(self) -> bool:
+        """Whether something is significantly better."""
+        return "better" in set(self.differences["verdict"])
+
+    @property
+    def slower(self) -> bool:
+        """Whether something is significantly slower."""
+        return "slower" in set(self.differences["verdict"])
+
+    @property
+    def paired(self) -> bool:
+        """Whether anything but speed could be tested, since there were pairs of rows."""
+        scores = self.differences[self.differences["unit"] != RATIO]
+        return bool((scores["verdict"] != UNPAIRED).any())
+
+    def headline(self) -> pd.DataFrame:
+        """Return the most important table as texts, as the page, the notebook and the terminal show it."""
+        return self.tables_for_people()[0].frame()
+
+    def tables_for_people(self) -> Sequence[View]:
+        """The tables for people; the plain summary where a study has none."""
+        return self.views or (View.of(self.title, plain_columns(self.summary), self.summary),)
+
+    def failed(self) -> pd.DataFrame:
+        """Return the rows that failed, or that nothing could be done for."""
+        if "status" not in self.table.columns:
+            return self.table.iloc[:0]
+        return self.table[self.table["status"].isin(["error", "skipped"])]
 
 
 def picked(frame: pd.DataFrame) -> pd.DataFrame:

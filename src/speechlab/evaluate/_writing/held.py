@@ -40,13 +40,7 @@ _TABLES = (
 
 
 def held_report(report: Contents, figures: Mapping[str, tuple[bytes, bytes]], *, sound: bool) -> str:
-    """Return the data as JSON that ends neither its HTML element nor, with U+2028 or U+2029, a line.
-
-    Args:
-        report: The report.
-        figures: Its figures as SVG, by title, each also for a phone.
-        sound: Whether its rows have sound.
-    """
+    """Return the data as JSON that ends neither its HTML element nor, with U+2028 or U+2029, a line."""
     by_study = {"listening": frozenset[str](), "round_trip": SCORED, "voices": SCORED, "speech": SCORED}
     follows = by_study.get(report.study, FOLLOWING)
     sounds = [

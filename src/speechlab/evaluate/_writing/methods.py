@@ -18,12 +18,7 @@ if TYPE_CHECKING:
 
 
 class Methods(NamedTuple):
-    """A paragraph and its sources.
-
-    Attributes:
-        text: Sentences; ``[1]`` is the first source.
-        sources: The sources, in this order.
-    """
+    """A paragraph and its sources."""
 
     text: str
     sources: tuple[str, ...]

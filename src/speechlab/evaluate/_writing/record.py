@@ -39,12 +39,8 @@ def tell_estimate(
 ) -> None:
     """Say before a study starts how much it will ask for, as far as its rows and its store tell.
 
-    Args:
-        progress: As a study takes it; a function gets the sentence as a stage of 0 calls.
-        action: What is done, as in ``"speak"``.
-        plans: Functions that plan the calls; one whose service cannot be asked is left out.
-        next_action: What is done with the speech of these plans.
-        recordings: The lengths of recordings in seconds, in place of plans.
+    A function of progress gets the sentence as a stage of 0 calls. A plan whose service cannot be asked is left out.
+    The lengths of recordings (s) stand in place of plans.
     """
     plans = list(plans)
     if progress is False or isinstance(progress, batch.Watcher) or not (plans or len(recordings)):

@@ -1,4 +1,4 @@
-"""Reports for others: in an experiment tracker, and as a data set with sound."""
+"""Reports for others: for papers, in an experiment tracker, and as a data set with sound."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from speechlab._brief import briefly
 from speechlab._files import user_path, whole_file
 from speechlab.audio import AudioClip, sniff
 from speechlab.errors import AudioError, InvalidRequestError, SpeechLabError
-from speechlab.evaluate._writing.folder import unwritten
+from speechlab.evaluate._writing.columns import latex_table, latex_text, markdown_table, markdown_text
+from speechlab.evaluate._writing.contents import Contents
+from speechlab.evaluate._writing.folder import unwritten, write_parquet
 
 if TYPE_CHECKING:
     import os
@@ -27,16 +29,59 @@ _TRACKERS = ("mlflow", "wandb", "trackio")
 _LABELS = ("system", "condition", "voice_name", "language", "source_lang", "target_lang", "step")
 """Columns of summaries that name a row."""
 _SOUNDS = ("audio", "spoken")
+_LABEL = re.compile(r"[A-Za-z0-9:.-]+")
 _NO_KEY = re.compile(r"[^\w ./-]+")
 """What MLflow allows in no name of a metric."""
 
 
-class Shared:
+class Shared(Contents):
     """The part of a report that gives it to others."""
 
-    title: str
-    table: pd.DataFrame
-    summary: pd.DataFrame
+    def to_markdown(self) -> str:
+        """Return the answer, the headline as a Markdown table, and the methods."""
+        sources = [f"{number}. {markdown_text(source)}" for number, source in enumerate(self.said.sources, 1)]
+        table = markdown_table(self.headline()).rstrip()
+        lead = [f"**{markdown_text(self.title)}**", markdown_text(self.answer)]
+        blocks = [*lead, table, markdown_text(self.said.text), "\n".join(sources)]
+        return "\n\n".join(block for block in blocks if block) + "\n"
+
+    @briefly
+    def to_latex(self, *, label: str = "tab:speechlab") -> str:
+        """Return the headline as a LaTeX table, with the methods and their sources below it.
+
+        The table needs the package booktabs, and for Japanese or Chinese text an engine such as LuaLaTeX.
+
+        Args:
+            label: Label of the table.
+
+        Raises:
+            InvalidRequestError: The label has characters that LaTeX interprets.
+        """
+        if not _LABEL.fullmatch(str(label)):
+            message = (
+                f"label={label!r} is no label; use letters, digits, colons and hyphens, as in 'tab:voices'"
+            )
+            raise InvalidRequestError(message, parameter="label")
+        methods = self.said
+        items = [rf"\item {latex_text(source)}" for source in methods.sources]
+        sources = [r"\begin{enumerate}", *items, r"\end{enumerate}"] if items else []
+        table = latex_table(self.headline(), self.title, label)
+        return "\n".join([table, latex_text(methods.text), *sources, ""])
+
+    @briefly
+    def to_parquet(self, path: str | os.PathLike[str]) -> Path:
+        """Write the table into one Parquet file, with the record in its metadata under ``speechlab_report``.
+
+        Raises:
+            StoreError: The file cannot be written, or the table has values that Parquet does not support.
+        """
+        file = user_path(path)
+        metadata = {"study": self.study, "title": self.title, "record": dict(self.record)}
+        try:
+            write_parquet(self.table, file, metadata)
+        except OSError as error:
+            raise unwritten(file, error) from error
+        return file
 
     @briefly
     def log_to(self, run: Any, *, clips: int = 5) -> None:
@@ -64,7 +109,7 @@ class Shared:
                 client = module.MlflowClient()
                 for name, value in metrics.items():
                     client.log_metric(run.info.run_id, name, value)
-                client.set_tag(run.info.run_id, "speechlab.answer", report.answer)
+                client.set_tag(run.info.run_id, "speechlab.answer", self.answer)
                 client.log_artifacts(run.info.run_id, str(folder), "report")
                 return
             sounds = {
@@ -92,7 +137,6 @@ class Shared:
             InvalidRequestError: The folder has other files.
             StoreError: A file cannot be written.
         """
-        report: Any = self
         folder = user_path(path)
         data, card = folder / "data" / "rows.parquet", folder / "README.md"
         if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not data.is_file())):
@@ -109,7 +153,7 @@ class Shared:
             data.parent.mkdir(parents=True, exist_ok=True)
             with whole_file(data) as draft:
                 _write_rows(self.table, draft)
-            card.write_text("\n".join(head) + report.to_markdown(), encoding="utf-8")
+            card.write_text("\n".join(head) + self.to_markdown(), encoding="utf-8")
         except OSError as error:
             raise unwritten(folder, error) from error
         return folder
