@@ -231,7 +231,8 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--quick", action="store_true", help="the small ones alone")
     quick = arguments.parse_args().quick
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    programs = ("chromium", "chromium-browser", "google-chrome", "chromium-headless-shell")
+    chromium = next(filter(None, map(shutil.which, programs)), None)
     if chromium is None or find_spec("playwright") is None:
         print("needs Chromium and Playwright")
         return
