@@ -186,6 +186,9 @@ def test_the_keys_of_suspected_references_decide_on_each(show_table):
     ]
     assert set(decided["by"]) == {"Ada"}
     assert page.evaluate("leaked") == []
+    keys = page.locator(".sl-keys kbd").all_text_contents()
+    assert keys[:3] == ["y", "x", "n"]
+    assert not any(key.startswith("1") for key in keys)  # there is nothing to rate
     # x means the reference: no other column can take its place
     page.get_by_role("button", name="Columns").click()
     assert page.get_by_role("group", name="Differences").count() == 0

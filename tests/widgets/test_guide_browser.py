@@ -59,7 +59,7 @@ def save_picture(tmp_path):
 
     def save(page, selector, name):
         path = folder / f"{name}.png"
-        page.wait_for_timeout(200)
+        page.wait_for_timeout(100)
         page.locator(selector).first.screenshot(path=str(path))
         Image.open(path).convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE).save(path, optimize=True)
         assert 4_000 < path.stat().st_size < 120_000

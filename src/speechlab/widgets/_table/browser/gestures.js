@@ -112,8 +112,9 @@ export class Gestures {
   }
 }
 
-/** @param {Element} root @param {boolean} editable @param {boolean} sound @param {boolean} suspects */
-export function addHelp(root, editable, sound, suspects) {
-  const keys = suspects && editable ? [...DECISIONS, ...KEYS.filter(([key]) => key !== "n")] : KEYS;
-  makeKeys(root, keys.filter(([key]) => (editable || !/^(m|n|1|u)/.test(key)) && (sound || !/^(Space|a$|b|←)/.test(key))));
+/** Lists the keys that do something in a table. @param {import("./table.js").AudioTableView} view */
+export function addHelp({ root, editable, sound, data, model }) {
+  const keys = data.column("suggestion") && editable ? [...DECISIONS, ...KEYS.filter(([key]) => key !== "n")] : KEYS;
+  const idle = [!editable && /^[mnu1]/, !sound && /^(Space|a$|b|←)/, !model.get("max_rating") && /^1/];
+  makeKeys(root, keys.filter(([key]) => !idle.some((pattern) => pattern && pattern.test(key))));
 }

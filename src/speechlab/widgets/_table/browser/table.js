@@ -58,7 +58,7 @@ export class AudioTableView extends View {
     this.gestures = new Gestures(this);
     for (const name of ["pointerenter", "focusin"]) this.root.addEventListener(name, () => this.sound && this.listening.open());
     this.grid.addEventListener("focus", () => this.active < 0 && this.data.order.length && this.go(0));
-    addHelp(this.root, this.editable, this.sound, this.data.column("suggestion") !== undefined);
+    addHelp(this);
     this.watchSize(this.root, () => this.header.fit());
     this.hear({
       "msg:custom": (/** @type {any} */ message) => this.take(message),
