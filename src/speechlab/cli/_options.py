@@ -81,27 +81,13 @@ class Command(TyperCommand):
 
 
 def command(
-    app: typer.Typer, name: str, shared: Callable[..., None], *, without: Collection[str] = ()
+    app: typer.Typer, name: str, shared: Iterable[inspect.Parameter], *, without: Collection[str] = ()
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make a command from a function; its ``**shared`` are the options of another function.
-
-    An option that both have is the command's own, and comes to the function by its name.
-
-    Args:
-        app: The group of commands.
-        name: Name of the command.
-        shared: The function that lists the options.
-        without: Shared options that this command does not have.
-    """
+    """Make a command from a function; its ``**shared`` are these options, without some of them."""
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
-        own_parameters, shared_parameters = parameters_of(function), parameters_of(shared)
-        excluded = {*without, *(parameter.name for parameter in own_parameters)}
-        parameters = [
-            *own_parameters,
-            *(parameter for parameter in shared_parameters if parameter.name not in excluded),
-        ]
-        app.command(name, cls=Command)(with_parameters(function, parameters))
+        kept = [parameter for parameter in shared if parameter.name not in without]
+        app.command(name, cls=Command)(with_parameters(function, [*parameters_of(function), *kept]))
         return function
 
     return register

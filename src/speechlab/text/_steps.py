@@ -117,11 +117,8 @@ def _invisible(text: str) -> str:
 INVISIBLE = Step("invisible", _invisible, "Cf, Cc, Me, variation selectors -> nothing")
 """Removes zero-width characters, soft hyphens, bidirectional marks, control characters and emoji selectors."""
 
-PUNCTUATION_TO_NOTHING = _punctuation("")
-"""Removes punctuation and symbols, except ``.`` and ``,`` between digits: 1.5 must not become 15."""
-
 PUNCTUATION_BUT_DOTS_TO_NOTHING = _punctuation("", ".,・")
-"""The same, except that a middle dot stays, because it separates numbers."""
+"""Removes punctuation and symbols, except ``.`` and ``,`` between digits (1.5 must not be 15), and a middle dot."""
 
 PUNCTUATION_TO_SPACE = _punctuation(" ", ".,%‰±\u2212")
 """Replaces punctuation and symbols by spaces, except ``.`` and ``,`` between digits, and the signs %, ‰, ± and −."""

@@ -12,7 +12,7 @@ import typer
 from rich.markup import escape
 
 from speechlab.cli._console import console, errors, plain_table
-from speechlab.cli._options import command
+from speechlab.cli._options import command, option
 from speechlab.errors import InvalidRequestError, SegmentFileError
 
 if TYPE_CHECKING:
@@ -98,67 +98,31 @@ Out = Annotated[
         "--out", metavar="RUN", help="Folder of the run: results.parquet, and the files needed to continue."
     ),
 ]
-Concurrency = Annotated[int, typer.Option(min=1, help="Maximum of concurrent calls.")]
-Rate = Annotated[float | None, typer.Option(help="Maximum of calls started per second.")]
-MaxCalls = Annotated[int | None, typer.Option(min=0, help="Stop before more calls than this.")]
-MaxCharacters = Annotated[
-    int | None, typer.Option(min=0, help="Stop before more characters than this are sent.")
-]
-MaxAudio = Annotated[float | None, typer.Option(min=0, help="Stop before more seconds of audio than this.")]
-MaxCost = Annotated[float | None, typer.Option(min=0, help="Stop before the sum of the prices exceeds this.")]
-PriceOf = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--price",
-        metavar="NAME=AMOUNT",
-        help="Price of one of calls, characters, audio_s or tokens, such as characters=15/1000000; may be repeated.",
-    ),
-]
-MaxErrors = Annotated[
-    float, typer.Option(min=0, max=1, help="Stop when a larger share of the calls has failed.")
-]
-GiveUpAfter = Annotated[
-    float | None,
-    typer.Option(
-        help="Stop when no call has succeeded for this many seconds. [default: an hour while the service says "
-        "'later', a minute while it cannot be reached]",
-    ),
-]
-Retry = Annotated[
-    bool, typer.Option("--retry-failed/--skip-failed", help="Repeat the calls that failed in earlier runs.")
-]
-Repeat = Annotated[int, typer.Option(help="Number of a deliberate repetition.")]
-Prefix = Annotated[
-    str,
-    typer.Option(help="Prefix for the names of the new columns, for a table that has such columns already."),
-]
-Columns = Annotated[
-    Literal["all", "result"],
-    typer.Option(help="Columns of results.parquet: result leaves out the bookkeeping."),
-]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Print calls and cost, and make no call.")]
+_SHARED = [
+    option("concurrency", int, 16, min=1, help="Maximum of concurrent calls."),
+    option("rate", float | None, None, help="Maximum of calls started per second."),
+    option("max_calls", int | None, None, min=0, help="Stop before more calls than this."),
+    option("max_characters", int | None, None, min=0, help="Stop before more characters than this are sent."),
+    option("max_audio_s", float | None, None, min=0, help="Stop before more seconds of audio than this."),
+    option("max_cost", float | None, None, min=0, help="Stop before the sum of the prices exceeds this."),
+    option("price", list[str] | None, None, "--price", metavar="NAME=AMOUNT", help="Price of one of calls, "
+    "characters, audio_s or tokens, such as characters=15/1000000; may be repeated."),
+    option("max_error_share", float, 0.5, min=0, max=1, help="Stop when a larger share of the calls has failed."),
+    option("give_up_after_s", float | None, None, help="Stop when no call has succeeded for this many seconds. "
+    "[default: an hour while the service says 'later', a minute while it cannot be reached]"),
+    option("retry_failed", bool, True, "--retry-failed/--skip-failed", help="Repeat the calls that failed in "
+    "earlier runs."),
+    option("repeat", int, 0, help="Number of a deliberate repetition."),
+    option("prefix", str, "", help="Prefix for the names of the new columns, for a table that has such columns "
+    "already."),
+    option("columns", Literal["all", "result"], "all", help="Columns of results.parquet: result leaves out the "
+    "bookkeeping."),
+    option("dry_run", bool, False, "--dry-run", help="Print calls and cost, and make no call."),
+]  # fmt: skip
+"""Options of all batch commands."""
 
 
-def _shared(
-    concurrency: Concurrency = 16,
-    rate: Rate = None,
-    max_calls: MaxCalls = None,
-    max_characters: MaxCharacters = None,
-    max_audio_s: MaxAudio = None,
-    max_cost: MaxCost = None,
-    price: PriceOf = None,
-    max_error_share: MaxErrors = 0.5,
-    give_up_after_s: GiveUpAfter = None,
-    retry_failed: Retry = True,
-    repeat: Repeat = 0,
-    prefix: Prefix = "",
-    columns: Columns = "all",
-    dry_run: DryRun = False,
-) -> None:
-    """List the options of all batch commands."""
-
-
-@command(app, "tts", _shared)
+@command(app, "tts", _SHARED)
 def tts(
     source: Input,
     out: Out,
@@ -182,7 +146,7 @@ def tts(
     _perform("synthesis", source, out, options, **shared)
 
 
-@command(app, "asr", _shared, without={"max_characters"})
+@command(app, "asr", _SHARED, without={"max_characters"})
 def asr(
     source: Input,
     out: Out,
@@ -217,16 +181,16 @@ def asr(
     """Transcribe each row's recording."""
     options = {"audio": audio, "language": language, "vad": vad, "hotwords": hotword or None}
     timed = vad not in {"off", "on", "0", "1"}
-    for option, value in (("segments", segments), ("segments-format", segments_format)):
+    for name, value in (("segments", segments), ("segments-format", segments_format)):
         if value is not None and not timed:
-            raise InvalidRequestError(f"--{option} needs --vad segments", parameter=option)
+            raise InvalidRequestError(f"--{name} needs --vad segments", parameter=name)
     if segments_format is not None and segments is None:
         raise InvalidRequestError("--segments-format needs --segments FILE", parameter="segments-format")
     target = (segments or str(out / "segments.parquet")) if timed else None
     _perform("transcription", source, out, options, segments=target, form=segments_format, **shared)
 
 
-@command(app, "translate", _shared, without={"max_audio_s"})
+@command(app, "translate", _SHARED, without={"max_audio_s"})
 def translate(
     source: Input,
     out: Out,

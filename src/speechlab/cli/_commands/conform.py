@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.markup import escape
@@ -12,6 +12,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from speechlab.cli._console import console, errors, plain_table
+from speechlab.cli._options import option, with_parameters
 from speechlab.errors import APIConnectionError, ConfigurationError, ReplayMiss, ServiceStartError
 
 if TYPE_CHECKING:
@@ -23,66 +24,43 @@ _MARKS = {"holds": "[green]✓[/]", "fails": "[red]✗[/]", "advisory": "[yellow
 _MAX_CHARACTERS = 600
 _MAX_FINDINGS = 4
 
-BaseURL = Annotated[
-    str, typer.Option(metavar="URL", help="Base of the HTTP paths.", envvar="SPEECHLAB_BASE_URL")
-]
-APIKey = Annotated[
-    str,
-    typer.Option(
-        metavar="KEY",
-        help="A key that may use everything; better given in the variable, which other users cannot read.",
-        envvar="SPEECHLAB_API_KEY",
-        show_envvar=True,
-    ),
-]
-WsBaseURL = Annotated[
-    str | None,
-    typer.Option(
-        metavar="URL", help="Base of the WebSocket path, if different.", envvar="SPEECHLAB_WS_BASE_URL"
-    ),
-]
-ReportFile = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="Write a report: JUnit XML if it ends in .xml, else JSON."),
-]
-Only = Annotated[
-    str | None,
-    typer.Option(metavar="WHICH", help="Statements and checks to run, such as 20-46,115,43-chunked."),
-]
-Quick = Annotated[bool, typer.Option("--quick", help="Leave out checks that are slow or need many calls.")]
-Strict = Annotated[bool, typer.Option("--strict", help="Count advisory outcomes as failures.")]
-Listed = Annotated[bool, typer.Option("--list", help="List the checks and make no call.")]
-VoiceId = Annotated[str | None, typer.Option(metavar="ID", help="Id of the voice for the checks.")]
-QVoiceId = Annotated[str | None, typer.Option(metavar="ID", help='Id of a voice of "provider Q".')]
-RestrictedKey = Annotated[str | None, typer.Option(metavar="KEY", help="A key that may not use that voice.")]
-NoAsrKey = Annotated[str | None, typer.Option(metavar="KEY", help="A key that may not use recognition.")]
-ExpiredKey = Annotated[str | None, typer.Option(metavar="KEY", help="A key that has expired.")]
-LegacyKey = Annotated[
-    str | None, typer.Option(metavar="KEY", help="A key of a form that is not accepted any more.")
-]
-TextLimit = Annotated[
-    int, typer.Option(metavar="N", help="Maximum characters of a text to speak, at least 100.", min=100)
-]
-Timeout = Annotated[float, typer.Option(metavar="SECONDS", help="Timeout of a reply, at least 1.", min=1)]
+_OPTIONS = [
+    option("base_url", str, "", metavar="URL", envvar="SPEECHLAB_BASE_URL", help="Base of the HTTP paths."),
+    option("api_key", str, "", metavar="KEY", envvar="SPEECHLAB_API_KEY", show_envvar=True, help="A key that may use "
+    "everything; better given in the variable, which other users cannot read."),
+    option("ws_base_url", str | None, None, metavar="URL", envvar="SPEECHLAB_WS_BASE_URL", help="Base of the "
+    "WebSocket path, if different."),
+    option("report", Path | None, None, metavar="FILE", help="Write a report: JUnit XML if it ends in .xml, else "
+    "JSON."),
+    option("only", str | None, None, metavar="WHICH", help="Statements and checks to run, such as "
+    "20-46,115,43-chunked."),
+    option("quick", bool, False, "--quick", help="Leave out checks that are slow or need many calls."),
+    option("strict", bool, False, "--strict", help="Count advisory outcomes as failures."),
+    option("listed", bool, False, "--list", help="List the checks and make no call."),
+    option("voice", str | None, None, metavar="ID", help="Id of the voice for the checks."),
+    option("q_voice", str | None, None, metavar="ID", help='Id of a voice of "provider Q".'),
+    option("restricted_key", str | None, None, metavar="KEY", help="A key that may not use that voice."),
+    option("no_asr_key", str | None, None, metavar="KEY", help="A key that may not use recognition."),
+    option("expired_key", str | None, None, metavar="KEY", help="A key that has expired."),
+    option("legacy_key", str | None, None, metavar="KEY", help="A key of a form that is not accepted any more."),
+    option("text_limit", int, 5_000, metavar="N", min=100, help="Maximum characters of a text to speak, at least "
+    "100."),
+    option("timeout", float, 120.0, metavar="SECONDS", min=1, help="Timeout of a reply, at least 1."),
+]  # fmt: skip
 
 
-def conform(
-    base_url: BaseURL = "",
-    api_key: APIKey = "",
-    ws_base_url: WsBaseURL = None,
-    report: ReportFile = None,
-    only: Only = None,
-    quick: Quick = False,
-    strict: Strict = False,
-    listed: Listed = False,
-    voice: VoiceId = None,
-    q_voice: QVoiceId = None,
-    restricted_key: RestrictedKey = None,
-    no_asr_key: NoAsrKey = None,
-    expired_key: ExpiredKey = None,
-    legacy_key: LegacyKey = None,
-    text_limit: TextLimit = 5_000,
-    timeout: Timeout = 120.0,
+def _conform(
+    base_url: str,
+    api_key: str,
+    ws_base_url: str | None,
+    *,
+    report: Path | None,
+    only: str | None,
+    quick: bool,
+    strict: bool,
+    listed: bool,
+    timeout: float,
+    **facts: Any,
 ) -> None:
     """Check a deployment from outside, without harm, and report which statements of the contract hold.
 
@@ -102,19 +80,7 @@ def conform(
         if not selected:
             raise ConfigurationError(f"no check is about {only}; `speechlab conform --list` shows them")
         with _deployment(base_url, ws_base_url, api_key) as (http_url, socket_url, key):
-            options = ProbeOptions(
-                http_url,
-                key,
-                ws_base_url=socket_url,
-                voice=voice,
-                q_voice=q_voice,
-                restricted_key=restricted_key,
-                no_asr_key=no_asr_key,
-                expired_key=expired_key,
-                legacy_key=legacy_key,
-                text_limit=text_limit,
-                timeout_s=timeout,
-            )
+            options = ProbeOptions(http_url, key, ws_base_url=socket_url, timeout_s=timeout, **facts)
             results = _run(options, selected)
         if report is not None:
             write_report(results, report, strict=strict)
@@ -122,6 +88,9 @@ def conform(
         raise ConfigurationError(str(error)) from error
     _show(results, report)
     raise typer.Exit(0 if results.passed(strict=strict) else 1)
+
+
+conform = with_parameters(_conform, _OPTIONS)
 
 
 @contextmanager
