@@ -1,4 +1,4 @@
-"""A report as JSON and as JUnit XML, and the table of statements for the documentation."""
+"""A report as JSON and as JUnit XML."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
 from speechlab.conform._model import Verdict, statements
-from speechlab.conform._selection import OUT_OF_REACH, checks
+from speechlab.conform._selection import OUT_OF_REACH
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -98,19 +98,3 @@ def write_report(report: ConformReport, path: Path, *, strict: bool = False) -> 
     else:
         text = json.dumps(as_json(report), ensure_ascii=False, indent=2) + "\n"
     path.write_text(text, encoding="utf-8")
-
-
-def statement_table() -> str:
-    """Return the table of all statements and the checks that try them, in Markdown."""
-    lines = ["| # | § | checks | what is tried, or why it is not |", "|---|---|---|---|"]
-    for number, statement in statements().items():
-        tried_by = [check for check in checks() if number in check.statements]
-        if tried_by:
-            names = ", ".join(f"`{check.id}`" + ("" if check.binding else " (a)") for check in tried_by)
-            subject = "; ".join(
-                check.title + (f" ({check.needs})" if check.needs else "") for check in tried_by
-            )
-        else:
-            names, subject = "–", OUT_OF_REACH[number]
-        lines.append(f"| {number} | {statement.section} | {names} | {subject} |")
-    return "\n".join(lines) + "\n"
