@@ -50,15 +50,7 @@ def is_missing(value: object) -> bool:
 
 
 def check_text(value: object, argument: str = "text") -> None:
-    """Refuse a value that is not a text.
-
-    Args:
-        value: The value.
-        argument: Name of the argument, for the message.
-
-    Raises:
-        InvalidRequestError: The value is not a ``str``.
-    """
+    """Refuse a value that is not a text."""
     if not isinstance(value, str):
         kind = type(value).__name__
         message = (
@@ -109,29 +101,13 @@ def refused(name: str, value: object, allowed: str) -> InvalidRequestError:
 
 
 def no_column(have: Iterable[object], *names: object, table: str = "the table") -> str:
-    """Message for missing columns: their names, and the columns of the table.
-
-    Args:
-        have: Columns of the table.
-        names: The missing columns.
-        table: Name of the table, for the message.
-    """
+    """Message for missing columns: their names, and the columns of the table."""
     missing_names = ", ".join(f"{name!r:.60}" for name in names)
     return f"{table} has no column {missing_names}; it has {', '.join(map(repr, have)) or 'none'}"
 
 
 def require_columns(frame: object, *names: object, argument: str = "frame", hint: str = "") -> None:
-    """Require a pandas DataFrame that has each of the columns exactly once.
-
-    Args:
-        frame: The table.
-        names: The required columns.
-        argument: Name of the argument, for the message.
-        hint: What to do about a missing column, added to the message.
-
-    Raises:
-        InvalidRequestError: The value is not a DataFrame, or a column is missing or occurs twice.
-    """
+    """Require a pandas DataFrame that has each of the columns exactly once."""
     refuse_other_tables(frame, argument)
     if not is_frame(frame):
         message = f"{argument} is {frame!r:.60} ({type(frame).__name__}), not a pandas DataFrame"
@@ -150,11 +126,7 @@ def require_columns(frame: object, *names: object, argument: str = "frame", hint
 
 
 def has_column(frame: pd.DataFrame, name: object, argument: str) -> bool:
-    """Whether a table has an optional column.
-
-    Raises:
-        InvalidRequestError: The name is not hashable, or the table has two columns of this name.
-    """
+    """Whether a table has an optional column; an error if it has two of this name."""
     if not _hashable(name):
         message = f"{argument}={name!r:.60} names no column; give its name"
         raise InvalidRequestError(message, parameter=argument)
@@ -165,11 +137,7 @@ def has_column(frame: pd.DataFrame, name: object, argument: str) -> bool:
 
 
 def column_names(value: object, argument: str) -> list[Any]:
-    """Convert the name of one column, or an iterable of names, to a list.
-
-    Raises:
-        InvalidRequestError: The value is not a name or an iterable of names.
-    """
+    """Convert the name of one column, or an iterable of names, to a list."""
     if isinstance(value, str):
         return [value]
     if isinstance(value, Iterable) and not isinstance(value, Mapping | bytes) and not is_frame(value):

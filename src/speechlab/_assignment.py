@@ -14,12 +14,6 @@ def cheapest_assignment(costs: Sequence[Sequence[int]]) -> list[int]:
 
     The Hungarian method: rows are added one by one, each along the cheapest augmenting path. Prices of rows and
     columns keep all reduced costs at 0 or more.
-
-    Args:
-        costs: A square table.
-
-    Returns:
-        The column of each row.
     """
     size = len(costs)
     row_price: list[float] = [0] * (size + 1)

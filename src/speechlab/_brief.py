@@ -63,28 +63,14 @@ def briefly(function: F) -> F:
 
 
 def carry_name(function: FunctionType, name: str) -> None:
-    """Set the name that a function has in tracebacks and in errors about its arguments.
-
-    Args:
-        function: The function, changed in place.
-        name: Its qualified name: a method's follows the name of its class.
-    """
+    """Set the name that a function has in tracebacks and in errors about its arguments."""
     function.__qualname__ = name
     function.__name__ = name.rpartition(".")[2]
     function.__code__ = function.__code__.replace(co_name=function.__name__, co_qualname=name)
 
 
 def rename_call(error: TypeError, called: str, name: str) -> bool:
-    """Replace the function's name in a ``TypeError`` about the arguments of a call.
-
-    Args:
-        error: The error, changed in place if it is about the arguments of ``called``.
-        called: Qualified name of the wrapped function.
-        name: The public name.
-
-    Returns:
-        Whether the error is about the arguments of ``called``.
-    """
+    """Replace the function's name in a ``TypeError`` about the arguments of a call."""
     text = str(error)
     if not text.startswith(f"{called}()"):
         return False

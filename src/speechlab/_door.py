@@ -18,11 +18,6 @@ def name_after(room: str, names: dict[str, Any], only: list[str] | None = None) 
     Tracebacks and reprs then show ``speechlab.client.Client``, and a pickle stays valid if the file moves. The cost:
     ``inspect.getsource`` and ``typing.get_type_hints`` look for a class, and for the names in its annotations, in the
     room's ``__init__.py``.
-
-    Args:
-        room: The room's name, such as ``"speechlab.client"``.
-        names: The room's globals. Objects of another room keep that room's name.
-        only: Some of the names; default all.
     """
     for name in only or list(names):
         value = names.get(name)
@@ -33,12 +28,7 @@ def name_after(room: str, names: dict[str, Any], only: list[str] | None = None) 
 
 
 def old_names(room: str, renamed: Mapping[str, tuple[str, Any]]) -> Callable[[str], Any]:
-    """Make a room's ``__getattr__`` that serves names of version 0.1 with a warning, until version 0.3.
-
-    Args:
-        room: The room's name, such as ``"speechlab.plots"``.
-        renamed: By the old name, what to write in its place, and the value.
-    """
+    """Make a room's ``__getattr__`` that serves names of 0.1 (old name: new name, value) with a warning."""
 
     def __getattr__(name: str) -> Any:  # noqa: N807 - a module's own hook, PEP 562
         if name not in renamed:

@@ -31,19 +31,10 @@ def file_sha256(path: Path) -> str:
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """Write a file atomically: it appears under its name only when it is complete.
+    """Write a file atomically: the draft that the block gets takes its name only when it is complete.
 
     If the block fails, an existing file stays unchanged. A killed process leaves a hidden file, which ends in
     ``.part``.
-
-    Args:
-        path: The file; an existing one is replaced.
-
-    Yields:
-        The draft to write, a new name in the same folder.
-
-    Raises:
-        OSError: The draft cannot be written or moved; ``filename`` is ``path``.
     """
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:

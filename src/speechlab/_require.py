@@ -46,14 +46,7 @@ Several packages import it, so it is set here. Set the variable to 0 to allow th
 
 
 def require(module: str) -> ModuleType:
-    """Import an optional module.
-
-    Args:
-        module: Dotted name of the module to import.
-
-    Raises:
-        MissingDependencyError: The package is not installed. The message contains the pip command.
-    """
+    """Import an optional module, or raise the error that has the pip command."""
     for switch in _SILENT:
         os.environ.setdefault(switch, "1")
     try:

@@ -23,9 +23,6 @@ def open_database(path: Path, *, busy_s: float) -> sqlite3.Connection:
     Args:
         path: The file.
         busy_s: How long a write waits for other writes, in seconds.
-
-    Returns:
-        A connection for any thread. Each statement is one transaction; :func:`transaction` joins several.
     """
     db = sqlite3.connect(path, timeout=busy_s, isolation_level=None, check_same_thread=False)
     _use_wal(db, time.monotonic() + busy_s)
@@ -44,9 +41,6 @@ def open_to_read(path: Path) -> sqlite3.Connection:
     SQLite removes the index (``-shm``) with the last connection and cannot create it on read-only media. Without the
     index, a database can only be opened as immutable. SQLite then ignores the log (``-wal``) of a killed process. If
     there is a log, a copy of both files is read.
-
-    Returns:
-        A read-only connection for any thread.
     """
     with suppress(sqlite3.OperationalError):
         return _opened(f"{path.absolute().as_uri()}?mode=ro")

@@ -68,14 +68,6 @@ def trim_silence(
 
     Returns:
         float32, with at most as many frames and the same channels; no frames if all samples are zero.
-
-    Raises:
-        AudioError: Samples, rate, threshold or margin are not usable.
-
-    Example:
-        >>> sound = np.concatenate([np.zeros(8_000), np.ones(8_000) * 0.5, np.zeros(8_000)])
-        >>> len(trim_silence(sound, 8_000, keep_s=0.0))
-        8000
     """
     rate, checked = as_rate(sample_rate), as_samples(samples)
     if not (threshold_db > 0 and keep_s >= 0):

@@ -71,11 +71,7 @@ def stoppable() -> Iterator[None]:
 
 @contextmanager
 def warnings_told(*, without: str) -> Iterator[None]:
-    """Print warnings as sentences, without the line of code that they come from.
-
-    Args:
-        without: Pattern of those that are told elsewhere.
-    """
+    """Print warnings as sentences, without the line of code that they come from."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", without, UserWarning)
         warnings.showwarning = _told
@@ -129,10 +125,6 @@ def headline(title: str, head: pd.DataFrame) -> None:
 
     A value that all rows share is printed once, above them, and empty columns are left out. On a narrow terminal the
     names of columns wrap first, then texts between words, then figures: before a bracket, within an interval.
-
-    Args:
-        title: Title of the table.
-        head: The table, as :meth:`speechlab.evaluate.Report.headline` gives it.
     """
     figures = head.attrs.get("figures", ())
     rows = [[_written(cell) for cell in row] for row in head.itertuples(index=False, name=None)]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from speechlab._door import name_after as _name_after
 from speechlab.engines._check import EngineCheck, check
-from speechlab.engines._checkpoints import checkpoint, checkpoints
 from speechlab.engines._models import add, addable
 from speechlab.engines._networks import DNSMOS_RATE, SPEAKER_RATE, embed_speaker, rate_noise
 from speechlab.engines._protocols import (
@@ -22,6 +21,8 @@ from speechlab.engines._protocols import (
     TranslationDelta,
     TranslationJob,
     Translator,
+    checkpoint,
+    checkpoints,
 )
 from speechlab.engines._registry import EngineEntry, EngineStatus, catalogue, create, status
 from speechlab.engines._speech.reading import Reader, ReadHere

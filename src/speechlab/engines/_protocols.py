@@ -7,11 +7,13 @@ work returns its result in pieces by an iterator; the caller stops it between tw
 
 from __future__ import annotations
 
+import contextlib
+import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -229,3 +231,30 @@ class Translator(Protocol):
             EngineError: The engine failed.
         """
         ...
+
+
+_here = threading.local()
+
+
+def checkpoint() -> None:
+    """Mark a point at which the engine may be interrupted. Raises the errors of the caller's function.
+
+    Example:
+        >>> with checkpoints(lambda: print("reached")):
+        ...     checkpoint()
+        reached
+    """
+    reached: Callable[[], None] | None = getattr(_here, "reached", None)
+    if reached is not None:
+        reached()
+
+
+@contextlib.contextmanager
+def checkpoints(reached: Callable[[], None]) -> Iterator[None]:
+    """Call a function at each checkpoint of this thread, within a ``with`` block."""
+    before = getattr(_here, "reached", None)
+    _here.reached = reached
+    try:
+        yield
+    finally:
+        _here.reached = before

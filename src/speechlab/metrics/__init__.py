@@ -20,8 +20,7 @@ from speechlab.metrics._rates.formatting import formatting_rates
 from speechlab.metrics._rates.hotwords import hotword_counts, hotword_error_rates, hotword_scores
 from speechlab.metrics._rates.score import score
 from speechlab.metrics._rates.summary import by_bins, summarize
-from speechlab.metrics._reports.edits import confusions, edits
-from speechlab.metrics._reports.html import alignments_html
+from speechlab.metrics._reports.edits import alignments_html, confusions, edits
 from speechlab.metrics._reports.suspects import suspects
 from speechlab.metrics._reports.trn import read_trn, write_trn
 from speechlab.metrics._sound.measures import loudness, speech_measures

@@ -15,8 +15,15 @@ from speechlab.segments._changes.doubts import doubts
 from speechlab.segments._changes.merge import merge, resegment, split, subtract
 from speechlab.segments._changes.rules import from_speech
 from speechlab.segments._changes.silence import coverage, gaps
-from speechlab.segments._convert.libraries import from_audformat, from_pyannote, to_audformat, to_pyannote
-from speechlab.segments._convert.records import from_seglst, to_records, to_seglst
+from speechlab.segments._convert import (
+    from_audformat,
+    from_pyannote,
+    from_seglst,
+    to_audformat,
+    to_pyannote,
+    to_records,
+    to_seglst,
+)
 from speechlab.segments._files.formats import Written, format_of, formats, read, write
 from speechlab.segments._frame.extent import check_extent
 from speechlab.segments._frame.schema import COLUMNS, equal, frame, in_order, keys

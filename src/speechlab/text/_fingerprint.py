@@ -28,27 +28,13 @@ def function_hash(function: object, *, module: bool = False) -> str:
     """Eight hexadecimal digits of the SHA-256 of a function's code and values.
 
     The contents of lists, dicts and sets do not count: they may be caches that grow with each text.
-
-    Args:
-        function: A function, a method, a ``partial``, a class, or an object that can be called.
-        module: Whether the values count that it reads from its module, such as other functions there.
-
-    Example:
-        >>> function_hash(lambda text: text.lower()) == function_hash(lambda text: text.upper())
-        False
     """
     content = (function, _items(_global_values(function))) if module else function
     return hashlib.sha256(repr(_content(content)).encode("utf-8", "replace")).hexdigest()[:8]
 
 
 def unhashed(function: object) -> dict[str, str]:
-    """The values behind a function whose content no hash of it can contain: their types, by name.
-
-    Example:
-        >>> model = object()
-        >>> unhashed(lambda text: (text, model))
-        {'model': 'object'}
-    """
+    """The values behind a function whose content no hash of it can contain: their types, by name."""
     held = _global_values(function)
     inner = function.func if isinstance(function, partial) else function
     if isinstance(function, partial):

@@ -106,17 +106,7 @@ def looks_unspaced(text: str) -> bool:
 
 
 def join_texts(texts: Iterable[str], language: str = "") -> str:
-    """Join the texts of segments, with spaces between them unless the language is written without spaces.
-
-    Args:
-        texts: The texts, in order.
-        language: Language code. If empty, two texts are joined without a space where Chinese or Japanese characters
-            meet.
-
-    Example:
-        >>> join_texts(["Good", " morning. "]), join_texts(["三時に", "会議"])
-        ('Good morning.', '三時に会議')
-    """
+    """Join the texts of segments, with spaces between them unless the language is written without spaces."""
     unspaced = writes_without_spaces(language)
     if isinstance(texts, str) or is_frame(texts) or not isinstance(texts, Iterable):
         raise refused("texts", texts, "a list of texts")

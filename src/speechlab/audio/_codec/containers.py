@@ -47,16 +47,6 @@ def sniff(data: bytes | bytearray | memoryview) -> AudioFormat:
 
     Args:
         data: The bytes; only the first 12 are read.
-
-    Returns:
-        One of ``INPUT_FORMATS``.
-
-    Raises:
-        UnsupportedAudioError: The bytes have another format. The message names it if it is known.
-
-    Example:
-        >>> str(sniff(AudioClip([0.0], 8_000).encode("flac")))
-        'flac'
     """
     head = bytes(memoryview(data)[:12])
     if head[:4] == b"RIFF" and head[8:12] == b"WAVE":

@@ -207,11 +207,7 @@ def _worded(name: str, value: int) -> str:
 
 
 def duration_s(text: str) -> float:
-    """Read a duration such as ``30d``, and return its seconds.
-
-    Raises:
-        InvalidRequestError: The text has another form.
-    """
+    """Read a duration such as ``30d``, and return its seconds."""
     match = _DURATION.fullmatch(text.strip().lower())
     if match is None or int(match[1]) == 0:
         raise InvalidRequestError(

@@ -61,12 +61,7 @@ def _ask_for_key() -> Secret:
 
 
 def _keyring_name() -> str:
-    """Return the name of the keyring in use.
-
-    Raises:
-        MissingDependencyError: The package keyring is not installed.
-        ConfigurationError: This machine has no keyring that keeps keys.
-    """
+    """Return the name of the keyring in use."""
     keyring = require("keyring")
     try:
         ring = keyring.get_keyring()

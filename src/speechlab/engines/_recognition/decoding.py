@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from speechlab._require import require
-from speechlab.engines._checkpoints import checkpoint
+from speechlab.engines._protocols import checkpoint
 from speechlab.errors import ModelError
 
 if TYPE_CHECKING:

@@ -18,9 +18,8 @@ import numpy as np
 
 from speechlab._require import require
 from speechlab.audio import pre_roll
-from speechlab.engines._checkpoints import checkpoint
 from speechlab.engines._chunks import weight
-from speechlab.engines._protocols import Recognition, RecognitionSegment
+from speechlab.engines._protocols import Recognition, RecognitionSegment, checkpoint
 from speechlab.engines._recognition.decoding import (
     confidence_of,
     decoder_settings,

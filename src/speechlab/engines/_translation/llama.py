@@ -19,9 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from speechlab._require import require
-from speechlab.engines._checkpoints import checkpoint
 from speechlab.engines._chunks import cut_long, split_sentences, weight
-from speechlab.engines._protocols import TranslationDelta
+from speechlab.engines._protocols import TranslationDelta, checkpoint
 from speechlab.engines._translation.prompts import (
     NAMES,
     Terms,

@@ -208,15 +208,7 @@ def read(
 
 
 def format_of(path: str | os.PathLike[str], format: str | None = None) -> str:  # noqa: A002 - as everywhere
-    """Return the name of the format that :func:`write` uses for a path, as listed by :func:`formats`.
-
-    Raises:
-        SegmentFileError: The format is unknown, or the suffix of the path does not set it.
-
-    Example:
-        >>> format_of("talk.srt"), format_of("talk.TextGrid")
-        ('srt', 'textgrid')
-    """
+    """Return the name of the format that :func:`write` uses for a path, as listed by :func:`formats`."""
     return _format(format, _unpacked(Path(path)), "write").name
 
 

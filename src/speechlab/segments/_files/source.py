@@ -186,11 +186,7 @@ def column_of(table: pd.DataFrame, name: str) -> list[str]:
 
 
 def decimal(ticks: int) -> str:
-    """Write microseconds as seconds, with two decimals or as many more as necessary.
-
-    >>> decimal(1_500_000), decimal(123_456)
-    ('1.50', '0.123456')
-    """
+    """Write microseconds as seconds, with two decimals or as many more as necessary."""
     seconds, fraction = divmod(int(ticks), 1_000_000)
     digits = f"{fraction:06d}".rstrip("0").ljust(2, "0")
     return f"{seconds}.{digits}"

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from speechlab.errors import SegmentError
-from speechlab.segments._convert.records import from_seglst, to_seglst
+from speechlab.segments._convert import from_seglst, to_seglst
 from speechlab.segments._files.source import Sink, SourceFile, column_of
 from speechlab.segments._frame.schema import TEXTS, frame
 from speechlab.segments._frame.ticks import seconds_of, ticks_of

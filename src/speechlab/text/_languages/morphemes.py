@@ -51,19 +51,7 @@ class Morpheme(NamedTuple):
 
 
 def morphemes(text: str) -> list[Morpheme]:
-    """Split a Japanese text into words.
-
-    Args:
-        text: Any text; the words cover all of it, white space and symbols included.
-
-    Raises:
-        InvalidRequestError: ``text`` is not a str.
-        MissingDependencyError: The extra ``ja`` is not installed.
-
-    Example:
-        >>> [word.normal for word in morphemes("サーバの打合せ")]
-        ['サーバー', 'の', '打ち合わせ']
-    """
+    """Split a Japanese text into words."""
     check_text(text)
     tokenizer = _tokenizer()
     analyzed: list[Morpheme] = []

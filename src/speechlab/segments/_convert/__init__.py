@@ -1,1 +1,0 @@
-"""Segment frames as other libraries hold them."""
