@@ -44,6 +44,7 @@ def test_each_run_asks_again_and_is_kept_beside_the_others(place):
     assert "is not the table of the first run any more" in done.stderr.replace("\n", " ")
 
 
+@pytest.mark.slow
 def test_a_change_ends_with_4_and_looking_asks_nobody(place):
     for night, report in enumerate(nights([0.05] * 6 + [0.3] * 3)):
         report.save(place / "watched" / f"2026-11-{night + 10}")

@@ -78,6 +78,7 @@ def test_voices_that_said_different_sentences_are_not_compared():
     assert "were not compared, because they said different sentences" in other.answer
 
 
+@pytest.mark.slow
 def test_equal_voices_seldom_differ_by_more_than_chance():
     rng = np.random.default_rng(1)
     said = [

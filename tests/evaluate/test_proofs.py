@@ -22,6 +22,8 @@ from speechlab import evaluate
 from speechlab.errors import StoreError
 from support.studies import serving
 
+pytestmark = pytest.mark.slow
+
 STUDIES = (
     "round trip",
     "joined",

@@ -227,6 +227,7 @@ def test_systems_under_conditions_are_one_table_and_a_sentence_to_quote(lab, sto
     assert any("P.56" in source for source in sources)
 
 
+@pytest.mark.slow
 def test_recordings_of_one_speaker_are_one_block(lab, store, recordings, hears):
     hears(misheard)
     settings = {"plain": {}, "names": {"hotwords": ["Ada"]}}

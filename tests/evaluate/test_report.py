@@ -79,6 +79,7 @@ def test_a_page_of_many_rows_shows_the_worst_and_a_sample_and_says_so(tmp_path, 
     assert not len(evaluate.verify(tmp_path / "many.html").unequal)
 
 
+@pytest.mark.slow
 def test_a_page_makes_no_widget(tmp_path):
     from ipywidgets.widgets.widget import _instances as live
 

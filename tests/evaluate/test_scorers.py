@@ -18,6 +18,7 @@ def table():
     return pd.DataFrame({"text": TEXTS, "language": "en", "entities": entities, "good": TEXTS, "bad": worse})
 
 
+@pytest.mark.slow
 def test_formatting_entities_and_scores_have_a_table_in_the_report(table, tmp_path):
     calls = []
 

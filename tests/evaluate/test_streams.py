@@ -58,6 +58,7 @@ def study(lab, rows, tmp_path, **how):
     return evaluate.recognition(lab, rows, stream=True, store=tmp_path / "store", progress=False, **how)
 
 
+@pytest.mark.slow
 def test_streams_are_measured_against_whole_recordings(rows, clock, tmp_path):
     live = Live(clock, 0.2, wrong=range(8))
     with sl.system("a", transcribe=said, transcribe_stream=live, version="1", clock=clock) as lab:
@@ -93,6 +94,7 @@ def test_streams_are_measured_against_whole_recordings(rows, clock, tmp_path):
     assert live.calls == COUNT
 
 
+@pytest.mark.slow
 def test_several_streams_are_ranked_and_a_slower_one_is_told(rows, clock, tmp_path):
     fast, slow = Live(clock, 0.2, wrong=range(8)), Live(clock, 0.5)
     with (
@@ -179,6 +181,7 @@ def test_languages_without_times_and_speakers(rows, clock, tmp_path):
     assert evaluate.verify(report.save(tmp_path / "report"))
 
 
+@pytest.mark.slow
 def test_settings_conditions_and_a_rest_that_cannot_stream(rows, clock, tmp_path):
     live = Live(clock, 0.2)
     rows = rows.iloc[:8]

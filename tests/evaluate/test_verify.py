@@ -51,6 +51,7 @@ def test_every_number_follows_from_the_rows(saved, name):
     assert verified.numbers > 300
 
 
+@pytest.mark.slow
 def test_a_figure_a_row_and_a_table_that_were_changed_are_found(saved, tmp_path):
     page = (saved / "page.html").read_text("utf-8")
     drawn = re.search(r'src="data:image/svg\+xml;base64,([^"]+)"', page)[1]
@@ -97,6 +98,7 @@ def test_a_page_without_rows_or_with_damaged_ones_is_told(saved, tmp_path):
         evaluate.verify(tmp_path / "nothing.html")
 
 
+@pytest.mark.slow
 def test_references_that_are_wrong_are_suspected_corrected_and_scored_anew(tmp_path):
     report = report_of(tmp_path, sentences(wrong=(3, 11, 17)))
     suspects = report.suspects()

@@ -265,6 +265,7 @@ def test_engines_of_no_voice_are_refused_before_anything_is_spoken(served, store
     assert not staged.one.calls
 
 
+@pytest.mark.slow
 def test_how_voices_sound_and_how_fast_they_are(report):
     row = report.summary.set_index("voice_name").loc["one: clear"]
     assert row["loudness_lufs"] == pytest.approx(-14, abs=1.5)

@@ -32,6 +32,7 @@ def doubled():
     return list(nights([0.08] * 7 + [0.2] * 3))
 
 
+@pytest.mark.slow
 def test_a_change_that_was_planted_is_found_in_its_series_alone(doubled):
     watch = evaluate.watch(doubled)
     worse = watch.summary[watch.summary["changed"]]

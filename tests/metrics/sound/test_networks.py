@@ -54,6 +54,7 @@ def test_the_original_agrees(weights, name):
     np.testing.assert_allclose(vector, ORIGINAL[name], rtol=0, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_pauses_are_left_out_much_as_the_original_does_it(weights):
     """The original asks WebRTC's detector of speech, so this is a likeness and no equality."""
     recording = datasets.zh_speech().set_index("id").loc["zh-054", "audio"]
@@ -63,6 +64,7 @@ def test_pauses_are_left_out_much_as_the_original_does_it(weights):
     assert speaker_similarity(paused, recording) > 0.98
 
 
+@pytest.mark.slow
 def test_similarity_is_of_speakers(weights):
     one, again, other = (AudioClip(voice(pitch, 3, seed=pitch), RATE) for pitch in (120, 123, 240))
     alike, apart = speaker_similarity(one, again), speaker_similarity(one, other)

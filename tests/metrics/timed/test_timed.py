@@ -119,6 +119,7 @@ def test_meeteval_agrees_on_segments_of_any_speaker(collar, said, heard):
     assert again.errors == ours.errors
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(talks(("ann", "bob")), talks(("1", "2")), st.sampled_from([*COLLARS, math.inf]))
 def test_segments_are_assigned_by_trying_all(said, heard, collar):

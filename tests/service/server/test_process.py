@@ -264,6 +264,7 @@ def test_a_model_cache_that_cannot_be_used_is_said_plainly(start, tmp_path):
     assert str(blocked) in failures[0]["detail"]
 
 
+@pytest.mark.slow
 def test_a_socket_for_a_proxy(start, tmp_path):
     path = tmp_path / "service.sock"
     arguments = ("--host", f"unix:{path}", "--recognizer=", "--translator=")
