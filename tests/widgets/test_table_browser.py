@@ -280,9 +280,12 @@ def test_roles_names_and_states_are_told(show_table):
 
 def test_a_row_without_sound_and_a_kernel_that_is_gone_are_told_in_words(show_table):
     table = made(4)
-    table.frame = table.frame.assign(audio=[clip(0.4), "gone.wav", None, clip(0.4)])
+    table.frame = table.frame.assign(audio=[clip(0.4), "gone.wav", None, b"0123456789 is no sound"])
     page = show_table(table)
     page.get_by_text("the file is gone").first.wait_for()
+    page.locator(".sl-row[data-row='3'] .sl-error").wait_for()
+    row, judge = (page.locator(f".sl-row[data-row='3'] {part}").bounding_box() for part in ("", ".sl-judge"))
+    assert judge["y"] + judge["height"] <= row["y"] + row["height"]  # however long the reason is
     page.get_by_role("button", name="Play row 3").click()
     page.locator(".sl-heard.sl-failed", has_text="no sound").wait_for()
     page.evaluate("() => { model.send = () => { throw new Error('Kernel is dead'); }; }")

@@ -154,7 +154,7 @@ export class Cells {
     const peaks = this.view.outlines.get(row);
     thumb.replaceChildren();
     if (peaks?.length) thumb.append(waveform(peaks));
-    else if (error) make(thumb, "em", "sl-error", error);
+    else if (error) make(thumb, "em", "sl-error", error, { title: error });
   }
 
   /** @param {HTMLElement} node */
