@@ -70,7 +70,8 @@ export class Header {
     if (!room) return;
     const max = this.view.model.get("max_rating");
     const sound = this.view.editable ? Math.max(this.view.sound ? 150 : 0, 22 * max + 34) : this.view.sound ? 150 : 0;
-    const note = this.view.editable ? 122 : 0;
+    const corrects = this.view.data.column("suggestion") !== undefined; // the note is the right text
+    const note = !this.view.editable ? 0 : corrects ? 182 : 122;
     const width = (/** @type {import("./data.js").Column} */ column) => leastWidth(this.view.data, column) + 12;
     const least = this.squeeze(room, sound + 16 + note, width);
     const columns = this.view.shownColumns.map((column) => width(column) - 12);
@@ -79,7 +80,7 @@ export class Header {
     const shares = this.view.shownColumns.map((column, index) =>
       column.kind === "text" ? `minmax(${columns[index]}px, 3fr)` : `minmax(${columns[index]}px, .4fr)`,
     );
-    if (this.view.editable) shares.push("minmax(110px, 1.2fr)");
+    if (this.view.editable) shares.push(corrects ? "minmax(170px, 3fr)" : "minmax(110px, 1.2fr)");
     this.view.grid.style.setProperty("--sl-columns", [`${sound}px`, ...shares].join(" "));
     this.view.grid.style.setProperty("--sl-sound", `${sound}px`);
     if (form === this.form) return;
