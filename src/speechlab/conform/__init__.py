@@ -13,8 +13,7 @@ from speechlab.conform._model import Check, CheckOutcome, ConformReport, Stateme
 from speechlab.conform._probe.findings import Observation
 from speechlab.conform._probe.options import ProbeOptions
 from speechlab.conform._report import as_json, as_junit, write_report
-from speechlab.conform._run import run
-from speechlab.conform._selection import OUT_OF_REACH, checks, chosen
+from speechlab.conform._run import OUT_OF_REACH, checks, chosen, run
 
 __all__ = ["ProbeOptions", "chosen", "run"]
 

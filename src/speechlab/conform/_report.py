@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
 from speechlab.conform._model import Verdict, statements
-from speechlab.conform._selection import OUT_OF_REACH
+from speechlab.conform._run import OUT_OF_REACH
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -23,28 +23,26 @@ from speechlab.contract._errors import (
     RealtimeCode,
     RouterCode,
 )
+from speechlab.contract._formats import CONCURRENCY_HEADER as CONCURRENCY_HEADER
 from speechlab.contract._formats import (
     CONTENT_TYPES,
+    CORRELATION_ID_MAX_CHARS,
     DEFAULT_SAMPLE_RATE,
     INPUT_FORMATS,
+    LIMITS,
+    WS_MESSAGE_MAX_BYTES,
+    WS_READ_MAX_BYTES,
     AudioFormat,
     AudioTransport,
     Gender,
     Language,
+    Limits,
     VadMode,
 )
+from speechlab.contract._formats import INTERIM_HEADER as INTERIM_HEADER
+from speechlab.contract._formats import TRANSLATES_HEADER as TRANSLATES_HEADER
+from speechlab.contract._formats import read_concurrency as read_concurrency
 from speechlab.contract._keys import CONTRACT_VERSION, OperationName, audio_digest, request_key
-from speechlab.contract._limits import CONCURRENCY_HEADER as CONCURRENCY_HEADER
-from speechlab.contract._limits import (
-    CORRELATION_ID_MAX_CHARS,
-    LIMITS,
-    WS_MESSAGE_MAX_BYTES,
-    WS_READ_MAX_BYTES,
-    Limits,
-)
-from speechlab.contract._limits import INTERIM_HEADER as INTERIM_HEADER
-from speechlab.contract._limits import TRANSLATES_HEADER as TRANSLATES_HEADER
-from speechlab.contract._limits import read_concurrency as read_concurrency
 from speechlab.contract._paths import (
     REALTIME_PATH,
     RECOGNITION_PATH,

@@ -9,8 +9,7 @@ import pybase64
 from pydantic import Field, model_validator
 
 from speechlab.contract._base import ReplyModel, RequestModel
-from speechlab.contract._formats import Language, VadMode
-from speechlab.contract._limits import LIMITS, Range
+from speechlab.contract._formats import LIMITS, Language, Range, VadMode
 from speechlab.errors import InvalidRequestError
 
 NO_AUDIO = "No audio data provided"

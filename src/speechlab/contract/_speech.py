@@ -9,8 +9,7 @@ from typing import Annotated, Any, Self
 from pydantic import Field
 
 from speechlab.contract._base import ReplyModel, RequestModel
-from speechlab.contract._formats import DEFAULT_SAMPLE_RATE, AudioFormat
-from speechlab.contract._limits import LIMITS
+from speechlab.contract._formats import DEFAULT_SAMPLE_RATE, LIMITS, AudioFormat
 from speechlab.errors import InvalidRequestError
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 from pydantic import Field
 
 from speechlab.contract._base import ReplyModel, RequestModel
-from speechlab.contract._limits import LIMITS
+from speechlab.contract._formats import LIMITS
 from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:

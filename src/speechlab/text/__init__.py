@@ -20,8 +20,8 @@ from speechlab.text._language_codes import (
     primary_language,
     writes_without_spaces,
 )
-from speechlab.text._languages.morphemes import Morpheme, dictionary_entries, morphemes
-from speechlab.text._languages.pinyin import pinyin
+from speechlab.text._languages.chinese import pinyin
+from speechlab.text._languages.japanese import Morpheme, dictionary_entries, morphemes
 from speechlab.text._languages.readings import (
     SpokenWord,
     kana_key,

@@ -13,8 +13,7 @@ from uuid import uuid4
 import orjson
 
 from speechlab.contract._errors import CloseCode, RealtimeCode, RouterCode
-from speechlab.contract._formats import AudioTransport
-from speechlab.contract._limits import LIMITS, WS_MESSAGE_MAX_BYTES
+from speechlab.contract._formats import LIMITS, WS_MESSAGE_MAX_BYTES, AudioTransport
 from speechlab.contract._realtime.actions import (
     CANCELLED,
     AskLimiter,
@@ -36,8 +35,14 @@ from speechlab.contract._realtime.actions import (
     tts_error,
     usage,
 )
-from speechlab.contract._realtime.messages import SessionState, UsageStatus
-from speechlab.contract._realtime.settings import checked_settings, correlation_id, invalid, quoted
+from speechlab.contract._realtime.messages import (
+    SessionState,
+    UsageStatus,
+    checked_settings,
+    correlation_id,
+    invalid,
+    quoted,
+)
 from speechlab.contract._speech import canonical_uuid, check_text
 from speechlab.errors import InvalidRequestError
 

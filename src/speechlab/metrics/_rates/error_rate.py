@@ -15,8 +15,7 @@ import numpy as np
 
 from speechlab._arguments import is_frame
 from speechlab.display import table
-from speechlab.metrics._alignment.edits import edit_table
-from speechlab.metrics._alignment.pairs import Pairs
+from speechlab.metrics._alignment.pairs import Pairs, edit_table
 from speechlab.metrics._alignment.units import (
     Preparation,
     check_counts,

@@ -25,7 +25,7 @@ import numpy as np
 from rapidfuzz.distance import Levenshtein
 
 from speechlab.metrics._alignment.alignment import Alignment
-from speechlab.metrics._alignment.edits import places
+from speechlab.metrics._alignment.pairs import places
 from speechlab.metrics._alignment.units import auto_unit, prepare
 from speechlab.metrics._arguments import as_cells
 from speechlab.metrics._rates.score import COUNTS, texts_by_language

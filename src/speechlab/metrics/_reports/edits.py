@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from speechlab._arguments import has_column, is_frame, is_whole_number
 from speechlab.display import Html, element, join, percent
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics._alignment.edits import PLACES, edit_table
-from speechlab.metrics._alignment.pairs import Pairs
+from speechlab.metrics._alignment.pairs import PLACES, Pairs, edit_table
 from speechlab.metrics._alignment.units import prepare
 from speechlab.metrics._rates.error_rate import ErrorRate
 from speechlab.metrics._rates.tables import aligned, as_scored, rows_of
