@@ -16,15 +16,17 @@ from speechlab.widgets._shared.sounds import NoSound
 from speechlab.widgets._stream.stream import StreamPlayer
 from speechlab.widgets._table.shown import ShownTable
 from speechlab.widgets._table.table import AudioTable
-from speechlab.widgets._voices.catalogue import (
+from speechlab.widgets._voices.speaking import (
+    Spoken,
+    StoppedError,
     asked_for,
     cells_of,
     frame_of,
     sample_of,
     seen_at_first,
+    speak,
     spoken_so_far,
 )
-from speechlab.widgets._voices.speaking import Spoken, StoppedError, speak
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -357,12 +359,8 @@ class VoiceExplorer(AudioTable):
             self._stop.disabled = not working
             ended = max(self._asked_for - len(self._queue) - 1, 0)
             doing = f"Speaking: {ended} of {self._asked_for} done."
-            self._status.value = doing if working else self._spoken_so_far()
-
-    def _spoken_so_far(self) -> str:
-        results = [result for result in self._now if result is not None]
-        characters = sum(len(text) for _, text in list(self._done))  # others may speak meanwhile
-        return spoken_so_far(len(results), sum(result.clip is None for result in results), characters)
+            sentences = list(self._done)  # another thread may add to them
+            self._status.value = doing if working else spoken_so_far(self._now, sentences)
 
     def _another_sentence(self) -> None:
         with self._turns:
