@@ -121,7 +121,7 @@ KNOWN = set(
             "Its own Direction Texts chrF Length Copies Terms kept word Whole Step Lost Verdict Pairs Earlier Now",
             "Difference all recordings ours theirs plain hotwords keywords as recorded noise dB low high en ja a p",
             "text translated recognised spoken and again then worse better no difference shown of",
-            "characters clips sentences needs more with notation words readings on same back block blocks",
+            "characters clips sentences needs more with notation words readings on same back different",
         ]
     )
     .lower()

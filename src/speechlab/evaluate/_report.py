@@ -107,10 +107,8 @@ class Report(Shared):
 
     def below(self) -> list[Html]:
         """Return what stands below the answer: what failed, tables, findings and notes."""
-        failure_words = (
-            failures(self.table["error"].dropna(), len(self.table)) if "error" in self.table else ""
-        )
-        blocks = [element("p", failure_words, dir="auto")] if failure_words else []
+        failed = failures(self.table["error"].dropna(), len(self.table)) if "error" in self.table else ""
+        blocks = [element("p", failed, dir="auto")] if failed else []
         explained: set[str] = set()
         for view in self.tables_for_people():
             blocks += [view.html(explained)] if len(view) else []
@@ -120,7 +118,7 @@ class Report(Shared):
             highlights = notebook_output(
                 element("p", element("strong", "What stands out"), class_="stands-out"), items
             )
-            blocks.insert(min(len(blocks), 2 if failure_words else 1), highlights)
+            blocks.insert(min(len(blocks), 2 if failed else 1), highlights)
         return blocks
 
     def plot(self, title: str | None = None, **options: Any) -> Figure:
@@ -182,10 +180,8 @@ class Report(Shared):
         roles = {"reference": columns["text"], "language": columns["language"]}
         if other is not None:
             return ErrorBrowser(self.table, other.table, **{**roles, **options})
-        options_of_rows = (
-            self.shown.options if self.shown.scored and "names" not in self.shown.options else {}
-        )
-        return ErrorBrowser(self.table, **{**roles, **options_of_rows, **options})
+        row_options = self.shown.options if self.shown.scored and "names" not in self.shown.options else {}
+        return ErrorBrowser(self.table, **{**roles, **row_options, **options})
 
     def shown_rows(self, **options: Any) -> ShownTable:
         """Return the rows as the page and the widget show them, the worst first."""

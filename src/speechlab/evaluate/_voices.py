@@ -131,9 +131,7 @@ def recorded_voices(
             )
         return clip_of(sounds[text, voice])
 
-    languages = {
-        name: ", ".join(map(language_name, sorted(codes_of_voice))) for name, codes_of_voice in codes.items()
-    }
+    languages = {name: ", ".join(map(language_name, sorted(each))) for name, each in codes.items()}
     lab = system(
         "recordings", synthesize=synthesize, voices=languages, version=digest.hexdigest()[:16], concurrency=8
     )
@@ -213,9 +211,7 @@ def cast_of(
     import pandas as pd
 
     requested = by_service(voices, services, "voices")
-    catalogues, unreachable = ask_each(
-        services, lambda _, client: catalogue_of(client, store, give_up_after_s)
-    )
+    catalogues, failures = ask_each(services, lambda _, client: catalogue_of(client, store, give_up_after_s))
     chosen = {name: named_voices(catalogue, requested[name], name) for name, catalogue in catalogues.items()}
     tables = []
     for name in services:
@@ -223,14 +219,14 @@ def cast_of(
             table = cross(frame, chosen[name], language)
             table = table.assign(status=table["voice"].isna().map({True: "skipped", False: None}))
         else:
-            (why,) = unreachable_notes({name: unreachable[name]})
+            (why,) = unreachable_notes({name: failures[name]})
             table = frame.assign(voice=None, voice_name=None, gender=None, status="error", **{WHY: why})
         tables.append(table.assign(system=name) if name else table)
     reached = {name: client for name, client in services.items() if name in catalogues}
     pairs = pd.concat(tables, ignore_index=True)
     if pairs["voice"].isna().all():
-        raise InvalidRequestError(_no_voice_message(chosen, unreachable), parameter="voices")
-    return Cast(pairs, reached, catalogues, unreachable)
+        raise InvalidRequestError(_no_voice_message(chosen, failures), parameter="voices")
+    return Cast(pairs, reached, catalogues, failures)
 
 
 def _rows(count: int) -> str:
@@ -282,10 +278,8 @@ def engines_of(cast: Cast, engines: Mapping[str, Any] | None) -> pd.Series[str]:
             raise refused("engines", engines, "the engine of each voice, of several services by their names")
         by_id = {catalogue[voice].id: engine for voice, engine in by_voice.items()}
         shorts = {voice.id: voice.short_name for voice in catalogue}
-        by_prefix = {
-            voice: short.partition(":")[0].strip() for voice, short in shorts.items() if ":" in short
-        }
-        engines_here = pairs["voice"].map(by_prefix | by_id).astype("string").fillna(service)
+        prefixes = {voice: short.partition(":")[0].strip() for voice, short in shorts.items() if ":" in short}
+        engines_here = pairs["voice"].map(prefixes | by_id).astype("string").fillna(service)
         if is_alone:
             return engines_here
         engine_names = engine_names.mask((pairs["system"] == service).to_numpy(dtype=bool), engines_here)

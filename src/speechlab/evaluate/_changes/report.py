@@ -232,13 +232,11 @@ def timed_calls(report: Contents) -> pd.DataFrame:
         return pd.DataFrame()
     calls = timed[timed["error"].isna()]
     names = [*SIDES, *(_NAMES[1:] if report.study == "recognition" else _NAMES)]
-    labels = [calls[name].astype(str) for name in names if name in calls.columns]
+    words = [calls[name].astype(str) for name in names if name in calls.columns]
     if set(_DIRECTION) <= set(calls.columns):
-        labels = [calls["system"].astype(str)] if (calls["system"] != "").any() else []
-        labels.append(calls["source_lang"].astype(str) + " → " + calls["target_lang"].astype(str))
-    group = (
-        labels[0].str.cat(pd.DataFrame(dict(enumerate(labels[1:]))), sep=", ") if labels[1:] else labels[0]
-    )
+        words = [calls["system"].astype(str)] if (calls["system"] != "").any() else []
+        words.append(calls["source_lang"].astype(str) + " → " + calls["target_lang"].astype(str))
+    group = words[0].str.cat(pd.DataFrame(dict(enumerate(words[1:]))), sep=", ") if words[1:] else words[0]
     return _by_turn(calls.assign(_group=group).reset_index(drop=True))
 
 

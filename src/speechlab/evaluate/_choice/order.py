@@ -8,7 +8,7 @@ from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._arguments import languages_of
 from speechlab.evaluate._speech.answer import advised
 from speechlab.evaluate._speech.summary import ranking_scores
-from speechlab.evaluate._writing.columns import named
+from speechlab.evaluate._writing.columns import named, plural
 from speechlab.metrics import attribute, rank
 
 if TYPE_CHECKING:
@@ -66,14 +66,10 @@ def ordered(table: pd.DataFrame, text: str, language: str) -> Order:
             continue
         rankings[str(code)] = ranking
         if ranking.excluded:
-            sentences = (
-                f"{ranking.excluded} sentences ({code}) were"
-                if ranking.excluded > 1
-                else f"1 sentence ({code}) was"
-            )
+            were = "was" if ranking.excluded == 1 else "were"
             notes.append(
-                f"{sentences} left out of the order, because not all voices have them; its rates are those of "
-                "the others. The same call asks again for what failed."
+                f"{plural(ranking.excluded, 'sentence')} ({code}) {were} left out of the order, because not all "
+                "voices have them; its rates are those of the others. The same call asks again for what failed."
             )
     attribution = None
     if ranked:

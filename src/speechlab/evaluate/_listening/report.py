@@ -116,11 +116,8 @@ def _systems_view(summary: pd.DataFrame, differences: pd.DataFrame, method: str)
     digits = f".{METHODS[method].digits}f"
     rows = differences.to_dict("records")
     p_of = {f"{row['a']} or {row['b']}": row["p_holm"] for row in rows}
-    better = [
-        (row["b"], row["a"]) if row["verdict"] == BETTER else (row["a"], row["b"])
-        for row in rows
-        if row["verdict"] != ALIKE
-    ]
+    different = [row for row in rows if row["verdict"] != ALIKE]
+    better = [(row["b"], row["a"]) if row["verdict"] == BETTER else (row["a"], row["b"]) for row in different]
     certainty = (
         Shown("p (Holm)", lambda row: p_text(p_of.get(row["system"])), figure=True)
         if method == "abx"
@@ -208,11 +205,8 @@ def _more(row: Mapping[Any, Any]) -> str:
         return "two listeners and two items at least"
     if 0 in (listeners, items):
         return "nothing"
-    options = [
-        f"{value:.0f} {name}"
-        for value, name in ((listeners, "listeners"), (items, "items"))
-        if value < math.inf
-    ]
+    further = {"listeners": listeners, "items": items}
+    options = [f"{value:.0f} {name}" for name, value in further.items() if value < math.inf]
     return " or ".join(options) or "more listeners and more items"
 
 
@@ -290,9 +284,7 @@ def _preferred(
 
 def _beaten(name: str, leaders: tuple[str, str], rows: list[dict[Hashable, Any]]) -> bool:
     """Whether each of two systems is significantly better than a third one."""
-    verdicts = [
-        row["verdict"] for row in rows for leader in leaders if {row["a"], row["b"]} == {name, leader}
-    ]
+    verdicts = [row["verdict"] for row in rows for first in leaders if {row["a"], row["b"]} == {name, first}]
     return len(verdicts) == len(leaders) and ALIKE not in verdicts
 
 

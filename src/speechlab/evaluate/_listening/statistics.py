@@ -176,13 +176,9 @@ def more_needed(estimate: TwoWay, smallest: float) -> tuple[float, float]:
     return listeners, more(estimate.by_item, estimate.by_listener, estimate.items, estimate.listeners)
 
 
-def binomial_p(right: int, answers: int) -> float:
+def binomial_p(right: int, n: int) -> float:
     """Return the exact one-sided p-value of at least this number of right answers if all are guessed."""
-    return (
-        sum(math.comb(answers, count) for count in range(right, answers + 1)) / 2**answers
-        if answers
-        else math.nan
-    )
+    return sum(math.comb(n, count) for count in range(right, n + 1)) / 2**n if n else math.nan
 
 
 def guesses_told_apart(answers: int) -> float:

@@ -119,11 +119,9 @@ def _finding(before: Contents, after: Contents, corrected: int) -> Finding:
         "the references'."
     )
     first, last = _orders(before), _orders(after)
-    moved = [
-        f"in {language_name(code)} {listed(last[code])}" for code in last if first.get(code) != last[code]
-    ]
+    new = [f"in {language_name(code)} {listed(last[code])}" for code in last if first.get(code) != last[code]]
     if any(len(names) > 1 for names in last.values()):
-        words += f" The order is another one now: {'; '.join(moved)}." if moved else " The order stays."
+        words += f" The order is another one now: {'; '.join(new)}." if new else " The order stays."
     return Finding(words, numbers={"errors_before": errors, "errors_after": remaining})
 
 

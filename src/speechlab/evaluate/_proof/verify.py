@@ -75,13 +75,11 @@ class Proof:
         if not len(self.unequal):
             return f"{self.numbers:,} numbers recomputed, all equal."
         first = self.unequal.head(_NAMED).itertuples(index=False)
-        places = "; ".join(
-            f"{row.place}: {row.stands:.60} stands, {row.follows:.60} follows" for row in first
-        )
+        lines = "; ".join(f"{row.place}: {row.stands:.60} stands, {row.follows:.60} follows" for row in first)
         more = "; …" if len(self.unequal) > _NAMED else ""
         count = len(self.unequal)
         count_text = "1 place differs" if count == 1 else f"{count:,} places differ"
-        return f"{count_text} among {self.numbers:,} numbers recomputed: {places}{more}."
+        return f"{count_text} among {self.numbers:,} numbers recomputed: {lines}{more}."
 
     def __bool__(self) -> bool:
         return not len(self.unequal)
@@ -276,14 +274,12 @@ def compare_sounds(compared: NumberCheck, report: Contents) -> str:
     rows = stands[[*keys, "audio", "duration_s", text, language]]
     rated = int(report.record.get("settings", {}).get("dnsmos") or 0)
     without = rated > 0 and find_spec("speechmos") is None
-    measures = measured(
-        rows, text, language, 0 if without else rated, progress=False, measures={}, store=None
-    )
+    sounds = measured(rows, text, language, 0 if without else rated, progress=False, measures={}, store=None)
     new = [
         name
-        for name in measures.columns
+        for name in sounds.columns
         if name not in rows.columns and not (without and name.startswith(_DNSMOS))
     ]
-    compared.frame("sounds", stands, measures[new])
+    compared.frame("sounds", stands, sounds[new])
     sentence = f"The sounds of {plural(int(rows['audio'].notna().sum()), 'clip')} were measured again."
     return f"{sentence} Their DNSMOS was taken as it is: speechmos is not installed." if without else sentence

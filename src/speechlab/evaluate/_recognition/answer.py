@@ -161,17 +161,15 @@ def streams_answer(
         more = f" Streamed text is final {listed(times)} after the end of speech." if times else ""
         return Conclusion(advice.text, f"{advice.certainty}{more}".strip())
     (live,) = (system for system in systems if system.streams)
-    counterpart, clauses, certainties = live.beside(systems), [], []
+    partner, clauses, certainties = live.beside(systems), [], []
     for wait, row in zip(waits[:_MOST], rows[:_MOST], strict=True):
-        whole_rate = _beside(summary, counterpart, row)
+        whole_rate = _beside(summary, partner, row)
         against = "" if is_missing(whole_rate) else f" (whole: {percent(whole_rate)})"
         share_wrong = f"{percent(row['common_rate'])} of {UNITS.get(row['unit'], 'words')} are wrong{against}"
         language = named(str(row["language"]))
         timing = f"is final {wait} after the end of speech" if wait else "has no times"
         clauses.append(f"{timing} in {language}, where {share_wrong}")
-        certainties.append(
-            f"{f'{language}: ' if len(rows) > 1 else ''}{_sure_of(row, differences, counterpart)}"
-        )
+        certainties.append(f"{f'{language}: ' if len(rows) > 1 else ''}{_sure_of(row, differences, partner)}")
     return Conclusion(f"Streamed text {'; it '.join(clauses)}.", f"{sentence('; '.join(certainties))}.")
 
 
@@ -319,8 +317,5 @@ def _effect(finding: Finding) -> str:
     if not before or after / before < _NEARLY_TWICE:
         return f"raises the errors of {who} {rates}"
     ratio = after / before
-    return (
-        f"doubles the errors of {who} {rates}"
-        if ratio < _TWICE
-        else f"makes {ratio:.1f} times the errors of {who} {rates}"
-    )
+    verb = "doubles" if ratio < _TWICE else f"makes {ratio:.1f} times"
+    return f"{verb} the errors of {who} {rates}"

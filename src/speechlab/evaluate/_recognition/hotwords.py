@@ -106,9 +106,7 @@ def _pairs(systems: Sequence[System]) -> list[tuple[System, System]]:
     """Pairs of the first setting without hotwords of a service, and each of its settings with hotwords."""
     pairs = []
     for system in systems:
-        base = next(
-            (candidate for candidate in systems if candidate.lab is system.lab and not candidate.words), None
-        )
+        base = next((option for option in systems if option.lab is system.lab and not option.words), None)
         if system.words and base is not None:
             pairs.append((base, system))
     return pairs

@@ -99,10 +99,10 @@ def _measures_of(
             tables.append(rates.assign(measure="entities: " + rates["class"], utterances=count_heard))
         rows += [labels | row for rates in tables for row in rates.to_dict("records")]
         for name in scores:
-            known_scores = group[name].dropna()
+            values = group[name].dropna()
             mean = {
-                "utterances": len(known_scores),
-                "score": known_scores.mean() if len(known_scores) else None,
+                "utterances": len(values),
+                "score": values.mean() if len(values) else None,
             }
             rows.append(labels | {"measure": name.removeprefix(SCORE), **mean})
     rates = pd.DataFrame(rows)
@@ -129,10 +129,8 @@ def measures_view(measures: pd.DataFrame) -> View:
         "Marks, words with capitals, numbers in digits, and entities, by their places in the alignment. Scores are "
         f"means of functions of the user. An interval takes {ENOUGH} recordings."
     )
-    measured = [name for name in ("error_rate", "f1", "score") if name in measures.columns]
-    return View.of(
-        "Formatting, entities and scores", columns, measures.dropna(subset=measured, how="all"), note
-    )
+    names = [name for name in ("error_rate", "f1", "score") if name in measures.columns]
+    return View.of("Formatting, entities and scores", columns, measures.dropna(subset=names, how="all"), note)
 
 
 def _rate_interval(row: Mapping[Any, Any]) -> str | None:

@@ -57,12 +57,8 @@ def recognition_report(
     order = ordered(table, text, language, about) if names else SystemOrder(pd.DataFrame(), judge([]), ())
     changes = condition_differences(table, text, language) if "condition" in table.columns else judge([])
     conditions = condition_findings(changes)
-    findings = (
-        *order.verdicts,
-        *hotwords.verdicts,
-        *([] if nothing is None else silence_findings(nothing)),
-        *conditions,
-    )
+    silence = [] if nothing is None else silence_findings(nothing)
+    findings = (*order.verdicts, *hotwords.verdicts, *silence, *conditions)
     live = [system for system in systems if system.streams]
     if live:
         streamed = table[table["system"].isin([system.name for system in live])] if names else table
@@ -176,11 +172,8 @@ def _methods_used(
     methods += ["groups"] if len(order.differences) else []
     methods += ["hotwords"] if len(words.differences) else []
     tested = len(order.differences) or len(conditions)
-    return [
-        *methods,
-        *(["sign-flip"] if tested else []),
-        *(["holm"] if tested or len(words.differences) else []),
-    ]
+    methods += ["sign-flip"] if tested else []
+    return [*methods, *(["holm"] if tested or len(words.differences) else [])]
 
 
 def _display(

@@ -242,16 +242,14 @@ def _unscored_notes(unknown: pd.DataFrame, rows: int, table: pd.DataFrame, text:
         notes.append(f"{len(unknown):,} of {rows:,} rows were left out; mostly: {unknown[WHY].mode()[0]}.")
     if "recording" in table.columns:  # those that any system has recognised, each once
         table = table[table["hypothesis"].notna()].drop_duplicates("recording")
-    transcripts = table[table["hypothesis"].notna()]
-    unsaid = int(transcripts[text].isna().sum())
-    empty = int(
-        (transcripts["errors"].notna() & (transcripts["reference_normalized"].fillna("") == "")).sum()
-    )
+    replies = table[table["hypothesis"].notna()]
+    unsaid = int(replies[text].isna().sum())
+    empty = int((replies["errors"].notna() & (replies["reference_normalized"].fillna("") == "")).sum())
     if unsaid:
-        notes.append(f"{unsaid:,} of {len(transcripts):,} references {_are(unsaid)} missing, and not scored.")
+        notes.append(f"{unsaid:,} of {len(replies):,} references {_are(unsaid)} missing, and not scored.")
     if empty:
         notes.append(
-            f"{empty:,} of {len(transcripts):,} references {_are(empty)} empty after normalisation; text that was "
+            f"{empty:,} of {len(replies):,} references {_are(empty)} empty after normalisation; text that was "
             "recognised there counts as inserted."
         )
     return notes
@@ -336,10 +334,8 @@ def _recognised_by(
 
     def hear(name: str, client: Client) -> pd.DataFrame:
         system = by_name[name]
-        transcripts = recognised(
-            client, rows, language, identify=system.identify, **options, **system.options
-        )
-        return transcripts.assign(system=name)
+        replies = recognised(client, rows, language, identify=system.identify, **options, **system.options)
+        return replies.assign(system=name)
 
     answered, unreachable = ask_each(
         {system.name: system.lab for system in systems if system.lab is not None}, hear
@@ -389,6 +385,4 @@ def _files(cells: Sequence[object], labels: Sequence[object]) -> list[str]:
             path: name if counts[name] == 1 else Path(*path.parts[-depth:]).as_posix()
             for path, name in names.items()
         }
-    return [
-        f"row {label}" if path is None else names[path] for path, label in zip(paths, labels, strict=True)
-    ]
+    return [f"row {row}" if path is None else names[path] for path, row in zip(paths, labels, strict=True)]

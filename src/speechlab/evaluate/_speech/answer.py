@@ -219,16 +219,14 @@ def _of_all(summary: pd.DataFrame, table: pd.DataFrame, text: str, language: str
     if count >= FEWEST:
         pooled = pooled.assign(**{BLOCK: table["voice"].astype(str)})
     answer = rates_answer(summarized(pooled, language, table.iloc[:0]), pooled, text, language)
-    extremes = {
+    spans = {
         str(code): " to ".join(
             f"{percent(lines['ranking_rate'].iloc[at])} ({lines['voice_name'].iloc[at]})" for at in (0, -1)
         )
         for code, lines in summary[summary["ranking_rate"].notna()].groupby("language", sort=False)
         if len(lines) > 1
     }
-    ranges = [
-        f"{f'{named(code)} ' if len(extremes) > 1 else ''}from {rates}" for code, rates in extremes.items()
-    ]
+    ranges = [f"{f'{named(code)} ' if len(spans) > 1 else ''}from {rates}" for code, rates in spans.items()]
     range_words = f"; of {plural(count, 'speaker')}" + (f", each {listed(ranges)}" if ranges else "")
     return Conclusion(answer.text, f"{answer.certainty.rstrip('.')}{range_words}.")
 

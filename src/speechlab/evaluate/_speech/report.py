@@ -77,10 +77,10 @@ def speech_report(
         tables["by_length"] = by_bins(table, "duration_s", bins=_BINS)
         drawings.append(Drawing("Error rate against length", "error_by_measure", ("by_length",)))
     if _known(calls, "rtf"):
-        sides_of_calls = ["system"] if "system" in calls.columns else []
+        keys = ["system"] if "system" in calls.columns else []
         start = start_column(calls)
         options = {
-            "by": [*sides_of_calls, *([] if sides_of_calls and no_speakers else ["voice_name"])],
+            "by": [*keys, *([] if keys and no_speakers else ["voice_name"])],
             "column": start,
         }
         event = "text" if start == "total_s" else "first sound"
@@ -181,9 +181,7 @@ def on_common_rows(summary: pd.DataFrame) -> pd.DataFrame:
 
 def _normalizers(table: pd.DataFrame) -> list[str]:
     signatures = values_of(table, "signature")
-    return sorted(
-        {field[5:] for signature in signatures for field in signature.split("|") if field[:5] == "norm:"}
-    )
+    return sorted({field[5:] for line in signatures for field in line.split("|") if field[:5] == "norm:"})
 
 
 def part_of(report: Contents, system: str, condition: str | None = None) -> Contents:
@@ -230,7 +228,5 @@ def wide_table(table: pd.DataFrame, names: list[str], text: str, language: str) 
 
 def _labels(table: pd.DataFrame) -> list[str]:
     """A label for each row of a system: the recording and its condition."""
-    columns = [table[name].astype(str) for name in ("recording", "condition") if name in table.columns]
-    return (
-        [", ".join(cells) for cells in zip(*columns, strict=True)] if columns else list(map(str, table.index))
-    )
+    keys = [table[name].astype(str) for name in ("recording", "condition") if name in table.columns]
+    return [", ".join(cells) for cells in zip(*keys, strict=True)] if keys else list(map(str, table.index))

@@ -158,14 +158,12 @@ def rescored(rows: pd.DataFrame, text: str, language: str) -> pd.DataFrame:
     return scored
 
 
-def _timed(transcripts: pd.DataFrame, store: Store | str | None) -> pd.DataFrame:
+def _timed(rows: pd.DataFrame, store: Store | str | None) -> pd.DataFrame:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the rows of the report have the errors
         # hypotheses that existed are in no store
-        answered = transcripts[f"{HEAR}key"].notna()
-        with_reply = transcripts.assign(
-            **{f"{HEAR}status": transcripts[f"{HEAR}status"].where(answered, "skipped")}
-        )
+        answered = rows[f"{HEAR}key"].notna()
+        with_reply = rows.assign(**{f"{HEAR}status": rows[f"{HEAR}status"].where(answered, "skipped")})
         return batch.to_segments(with_reply, store, prefix=HEAR, audio="audio")
 
 

@@ -81,10 +81,8 @@ def timed_voices(
         (name, voice.id): voice.streaming for name, catalogue in catalogues.items() for voice in catalogue
     }
     is_named = "" not in fresh
-    with_text = rows[rows[text].map(lambda cell: isinstance(cell, str) and bool(cell.strip())).astype(bool)]
-    rows_of_services = (
-        with_text[with_text["system"].isin(list(services))] if is_named else with_text.assign(system="")
-    )
+    texts = rows[rows[text].map(lambda cell: isinstance(cell, str) and bool(cell.strip())).astype(bool)]
+    rows_of_services = texts[texts["system"].isin(list(services))] if is_named else texts.assign(system="")
     chosen = rows_of_services.drop_duplicates(["system", "voice", language, text])
     sentences = {
         tuple(map(str, key)): group[text].astype(str).tolist()[:count]

@@ -92,10 +92,8 @@ def ranking_scores(part: pd.DataFrame, text: str, language: str, keep: list[str]
         classify_differences(reference, hypothesis, code).tolerant if is_scored else hypothesis
         for reference, hypothesis, is_scored in zip(part[text], part["hypothesis"], has_tolerant, strict=True)
     ]
-    rescored = score(
-        texts.assign(hypothesis=forgiven), reference=text, hypothesis="hypothesis", language=code
-    )
-    return rescored.assign(errors=part["tolerant_errors"].where(has_tolerant, rescored["errors"]))
+    scored = score(texts.assign(hypothesis=forgiven), reference=text, hypothesis="hypothesis", language=code)
+    return scored.assign(errors=part["tolerant_errors"].where(has_tolerant, scored["errors"]))
 
 
 def ranking_units(summary: pd.DataFrame) -> pd.Series[str]:
@@ -179,12 +177,10 @@ def _common(rows: pd.DataFrame, by: list[str], items: str | None) -> pd.DataFram
         shared = line.groupby(group[items]).nunique() == line.nunique()
         if shared.all() or not shared.any():
             continue
-        on_shared = group[group[items].isin(shared.index[shared])].groupby(by, observed=True)
-        sums = on_shared[["errors", "reference_length"]].sum()
+        same = group[group[items].isin(shared.index[shared])].groupby(by, observed=True)
+        sums = same[["errors", "reference_length"]].sum()
         rates = sums["errors"] / sums["reference_length"].clip(lower=1)
-        tables.append(
-            pd.DataFrame({"common_rate": rates, "common_utterances": on_shared.size()}).reset_index()
-        )
+        tables.append(pd.DataFrame({"common_rate": rates, "common_utterances": same.size()}).reset_index())
     return pd.concat(tables, ignore_index=True)[columns] if tables else empty
 
 

@@ -114,19 +114,15 @@ def summarized(table: pd.DataFrame, columns: Columns, speed: pd.DataFrame) -> pd
 
     text, reference, source_lang, target_lang = columns
     keys = [*(["system"] if "system" in table.columns else []), source_lang, target_lang]
-    names_of_calls = ["system", "source_lang", "target_lang"]
-    timed = (
-        summary_of_calls(speed, names_of_calls).set_index(names_of_calls).to_dict("index")
-        if len(speed)
-        else {}
-    )
+    roles = ["system", "source_lang", "target_lang"]
+    timed = summary_of_calls(speed, roles).set_index(roles).to_dict("index") if len(speed) else {}
     on_common = _on_common_texts(table, columns)
     rows = []
     for values, group in table.groupby(keys, observed=True, sort=False):
-        translated = group[group["translation"].notna()]
+        texts = group[group["translation"].notna()]
         source, target = values[-2:]
-        scored = translated.dropna(subset=["chrf"])
-        figures: dict[str, Any] = {"utterances": len(translated), "texts": len(group), "chrf": None}
+        scored = texts.dropna(subset=["chrf"])
+        figures: dict[str, Any] = {"utterances": len(texts), "texts": len(group), "chrf": None}
         if on_common:
             common_values = on_common.get(tuple(map(str, values)), (None, None))
             figures |= dict(zip(("common_chrf", "common_utterances"), common_values, strict=True))
@@ -135,24 +131,22 @@ def summarized(table: pd.DataFrame, columns: Columns, speed: pd.DataFrame) -> pd
             figures["chrf"], figures["signature"] = _corpus(
                 scored[reference].tolist(), scored["translation"].tolist(), str(target)
             )
-        if "back_chrf" in translated.columns:
-            returned = translated.dropna(subset=["back_chrf"])
+        if "back_chrf" in texts.columns:
+            returned = texts.dropna(subset=["back_chrf"])
             score, signature = None, None
             if len(returned):
                 score, signature = _corpus(
                     returned[text].tolist(), returned["back_translation"].tolist(), str(source)
                 )
             figures |= {"back_chrf": score, "signature": figures["signature"] or signature}
-        figures |= {"length_ratio": translated["length_ratio"].median()}
-        figures |= {name: int(translated[flag].sum()) for name, flag in _FLAGS.items()}
-        if set(_TERMS) <= set(translated.columns):
-            expected, terms_found = (int(translated[name].sum()) for name in _TERMS)
+        figures |= {"length_ratio": texts["length_ratio"].median()}
+        figures |= {name: int(texts[flag].sum()) for name, flag in _FLAGS.items()}
+        if set(_TERMS) <= set(texts.columns):
+            expected, terms_found = (int(texts[name].sum()) for name in _TERMS)
             figures |= {"terms_expected": expected, "terms_found": terms_found}
             figures["terms_kept"] = terms_found / expected if expected else None
-        figures |= {
-            name: translated[name].mean() for name in translated.columns if str(name).startswith(SCORE)
-        }
-        figures["processing_s"] = translated["processing_s"].dropna().median()
+        figures |= {name: texts[name].mean() for name in texts.columns if str(name).startswith(SCORE)}
+        figures["processing_s"] = texts["processing_s"].dropna().median()
         system = str(values[0]) if len(keys) == 3 else ""
         calls = timed.get((system, str(source), str(target)), {})
         figures |= {str(name): value for name, value in calls.items()}

@@ -223,11 +223,9 @@ def _choice(differences: pd.DataFrame) -> Conclusion:
         leads.append(f"keep {baseline}{for_direction}")
         count = int(rows["n"].max())
         texts = plural(count, "text")
-        scope = (
-            f"; {texts} {'is' if count == 1 else 'are'} too few to show any"
-            if count < FEWEST
-            else f" on {texts}"
-        )
+        scope = f" on {texts}"
+        if count < FEWEST:
+            scope = f"; {texts} {'is' if count == 1 else 'are'} too few to show any"
         worse = [
             str(name) for name, group in rows.groupby("b", sort=False) if (group["verdict"] == WORSE).any()
         ]

@@ -244,9 +244,7 @@ def _pooled(rows: pd.DataFrame, reference: str, hypothesis: str, language: str) 
     """Return the pooled error rates of rows: all errors over the length of all references."""
     texts = rows[[name for name in dict.fromkeys((reference, hypothesis, language)) if name in rows.columns]]
     scored = score(texts, reference=reference, hypothesis=hypothesis, language=language)
-    sums = {
-        name: scored[list(columns)].sum() for name, columns in _COUNTS.items() if columns[0] in scored.columns
-    }
+    sums = {name: scored[list(pair)].sum() for name, pair in _COUNTS.items() if pair[0] in scored.columns}
     return {name: float(errors / length) for name, (errors, length) in sums.items() if length}
 
 
@@ -273,10 +271,8 @@ def _summarized(
             if number:
                 before = list(STEPS)[number - 1]
                 sides = {STEPS[before]: texts[before], step: texts[name]}
-                compared = compare_translations(
-                    references, sides, metrics=["chrf"], groups=group[text].tolist()
-                )
-                (row,) = compared.to_dict("records")
+                test = compare_translations(references, sides, metrics=["chrf"], groups=group[text].tolist())
+                (row,) = test.to_dict("records")
                 labels = {"language": f"{names['language']} → {target}", "condition": names.get("system", "")}
                 tested.append(
                     {**{str(column): cell for column, cell in row.items()}, **labels, "measure": "chrF"}

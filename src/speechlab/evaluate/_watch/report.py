@@ -212,12 +212,8 @@ def watch(
         }
         for report in reports
     ]
-    record = {
-        "study": "watch",
-        "of": reports[0].study,
-        "runs": facts_of_runs,
-        "settings": reports[-1].record.get("settings", {}),
-    }
+    record = {"study": "watch", "of": reports[0].study, "runs": facts_of_runs}
+    record["settings"] = reports[-1].record.get("settings", {})
     return Report.of(watch_report(title, rescored_rows(rows, record), values, record, notes))
 
 

@@ -76,15 +76,13 @@ def page_markup(
     sources = (
         element("ol", *(element("li", source) for source in methods.sources)) if methods.sources else None
     )
-    record_text = (
-        orjson.dumps(dict(record), option=orjson.OPT_INDENT_2, default=str).decode() if record else ""
-    )
+    written = orjson.dumps(dict(record), option=orjson.OPT_INDENT_2, default=str).decode() if record else ""
     below = join(
         "",
         [
             _heading("Method"),
             details("How this was found", *method_findings, element("p", methods.text), sources),
-            details("Record of the run", element("pre", record_text)) if record_text else None,
+            details("Record of the run", element("pre", written)) if written else None,
             element(
                 "footer", join(Html(" · "), [f"{name}: {value}" for name, value in report.facts.items()])
             ),
