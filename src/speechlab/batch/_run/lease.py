@@ -37,7 +37,8 @@ _PARTS = "parts"
 """The folder in a store with a folder for each run on a cluster."""
 _ENDS_S = 2 * GRACE_S
 """Seconds that a worker whose driver or scheduler was lost has to end."""
-_LOOK_S = 0.1
+_RETRY_S = 0.1
+"""Interval in seconds at which a part that another process writes is tried again."""
 
 
 class PartWriter(Writer):
@@ -100,7 +101,7 @@ def parts_of(folder: Path, name: str) -> bytes:
     contents = []
     for file in sorted(folder.glob(f"{name}-*.jsonl")):
         while not writers.take(file.name) and time.monotonic() < until:
-            time.sleep(_LOOK_S)
+            time.sleep(_RETRY_S)
         contents.append(file.read_bytes())
         writers.give_back([file.name])
     return b"\n".join(contents)
