@@ -37,9 +37,9 @@ from speechlab.client._operations.recognition import Transcribe, Transcript
 from speechlab.client._operations.speech import SpeechClip, Synthesize
 from speechlab.client._operations.translation import Translate, Translation, TranslationChunk
 from speechlab.client._operations.voices import VoiceCatalogue
-from speechlab.client._realtime.events import AsyncSpeechEvents
+from speechlab.client._realtime.job import AsyncSpeechEvents
+from speechlab.client._realtime.protocol import AudioDelta
 from speechlab.client._realtime.session import AsyncRealtimeSession
-from speechlab.client._realtime.synthesis import AudioDelta
 from speechlab.client._scheduling.waiting import CallGroup as CallGroup
 from speechlab.client._secret import Secret
 from speechlab.client._settings.resolve import BASE_URL_VARIABLE as BASE_URL_VARIABLE

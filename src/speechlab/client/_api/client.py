@@ -18,7 +18,7 @@ from speechlab.client._api.portal import (
     taking_arguments_of,
     waited,
 )
-from speechlab.client._realtime.events import AsyncSpeechEvents
+from speechlab.client._realtime.job import AsyncSpeechEvents
 from speechlab.client._realtime.session import AsyncRealtimeSession
 from speechlab.client._secret import as_secret
 from speechlab.client._settings.resolve import settings_for, settings_from

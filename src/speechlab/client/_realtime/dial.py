@@ -10,7 +10,7 @@ from speechlab.client._openai import OpenAIAdapter
 from speechlab.client._operations.call import HttpCall, Timeouts
 from speechlab.client._operations.operation import TimeLeft, whole_s
 from speechlab.client._operations.speech import SpeechOptions
-from speechlab.client._realtime.synthesis import error_from_event, read_message
+from speechlab.client._realtime.protocol import error_from_event, read_message
 from speechlab.client._scheduling.pressure import End, Ended
 from speechlab.client._scheduling.retry import Failure
 from speechlab.client._settings.store_mode import nothing_is_sent

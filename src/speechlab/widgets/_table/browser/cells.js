@@ -159,7 +159,7 @@ export class Cells {
 
   /** @param {HTMLElement} node */
   showPlaying(node) {
-    const { row, playing, share, wanted } = this.view.listening;
+    const { row, playing, share, wanted } = this.view.player;
     const current = Number(node.dataset.row) === row;
     if (!current && !node.classList.contains("sl-heard-row")) return;
     node.classList.toggle("sl-heard-row", current);

@@ -31,7 +31,7 @@ export class Gestures {
     const node = /** @type {Element} */ (event.target).closest(".sl-sound")?.parentElement;
     if (!node?.dataset.row || !this.view.sound) return;
     const row = Number(node.dataset.row);
-    this.restTimer = window.setTimeout(() => this.view.listening.prepare(row), pause);
+    this.restTimer = window.setTimeout(() => this.view.player.prepare(row), pause);
   }
 
   /** @param {MouseEvent} event */
@@ -45,14 +45,14 @@ export class Gestures {
     const input = target.closest("input");
     this.view.goTo(row);
     if (button?.classList.contains("sl-play")) {
-      if (this.view.listening.playing) this.view.listening.audio.pause();
-      else this.view.listening.playOrPause();
+      if (this.view.player.playing) this.view.player.audio.pause();
+      else this.view.player.playOrPause();
     } else if (button?.classList.contains("sl-star")) this.view.note(row, "mark", !this.view.data.noted.mark[row]);
     else if (button?.classList.contains("sl-tag")) {
       const cell = /** @type {HTMLElement} */ (button.closest(".sl-cell"));
       this.view.narrowing.toggle(cell.dataset.label ?? "", button.dataset.value ?? "");
     } else if (button?.classList.contains("sl-rate")) this.view.rate(row, Number(button.textContent));
-    else if (thumb) this.view.listening.play(row, shareAt(thumb, event) * this.view.listening.seconds);
+    else if (thumb) this.view.player.play(row, shareAt(thumb, event) * this.view.player.seconds);
     if (!input && !String(getSelection())) this.view.grid.focus({ preventScroll: true });
   }
 
@@ -83,27 +83,27 @@ export class Gestures {
     const last = this.view.data.order.length - 1;
     const page = Math.max(Math.floor(this.view.grid.clientHeight / this.view.rows.height) - 1, 1);
     const step = (/** @type {number} */ by) => () => {
-      const go = this.view.listening.playing || this.view.listening.wanted >= 0;
+      const go = this.view.player.playing || this.view.player.wanted >= 0;
       this.view.go(Math.min(Math.max(this.view.active + by, 0), last));
-      if (go) this.view.listening.play(this.view.rowAt(this.view.active), 0, false);
+      if (go) this.view.player.play(this.view.rowAt(this.view.active), 0, false);
     };
-    const { listening } = this.view;
+    const { player } = this.view;
     if (!this.view.sound && SOUND_KEYS.test(key)) return undefined;
     if (/^\d$/.test(key)) return () => this.view.rate(row, Number(key));
     return {
       ArrowDown: step(1), j: step(1), ArrowUp: step(-1), k: step(-1), PageDown: step(page), PageUp: step(-page),
       Home: step(-Infinity), End: step(Infinity),
-      " ": () => listening.playOrPause(), Enter: () => listening.playOrPause(), p: () => listening.playOrPause(),
-      a: () => row >= 0 && listening.play(row, 0),
+      " ": () => player.playOrPause(), Enter: () => player.playOrPause(), p: () => player.playOrPause(),
+      a: () => row >= 0 && player.play(row, 0),
       b: () => this.view.turns.go(),
-      ArrowLeft: () => listening.seek(listening.audio.currentTime - 1),
-      ArrowRight: () => listening.seek(listening.audio.currentTime + 1),
+      ArrowLeft: () => player.seek(player.audio.currentTime - 1),
+      ArrowRight: () => player.seek(player.audio.currentTime + 1),
       m: () => this.view.note(row, "mark", !this.view.data.noted.mark[row]),
       n: () => this.view.rows.there.get(this.view.active)?.querySelector("input")?.focus(),
       u: () => this.view.undo(),
       ...(this.view.data.column("suggestion") && { y: () => this.view.decide(row, true), x: () => this.view.decide(row, false) }),
       "/": () => this.view.narrowing.search.focus(),
-      Escape: () => listening.audio.pause(),
+      Escape: () => player.audio.pause(),
     }[key];
   }
 

@@ -9,7 +9,7 @@ import { Cells } from "./cells.js";
 import { showControls } from "./controls.js";
 import { addHelp, Gestures } from "./gestures.js";
 import { Header } from "./header.js";
-import { Listening } from "./listening.js";
+import { RowPlayer } from "./row_player.js";
 import { Narrowing } from "./narrowing.js";
 import { VirtualRows } from "./rows.js";
 import { Turns } from "./turns.js";
@@ -42,8 +42,8 @@ export class AudioTableView extends View {
     this.root.setAttribute("aria-label", `Table: ${this.model.get("title")}`);
     this.root.classList.toggle("sl-silent", !this.sound);
     this.atEnd(showControls(this.model, this.root));
-    this.listening = new Listening(this);
-    this.listening.build(this.root);
+    this.player = new RowPlayer(this);
+    this.player.build(this.root);
     this.turns = new Turns(this);
     this.narrowing = new Narrowing(this);
     this.narrowing.build(this.root);
@@ -56,7 +56,7 @@ export class AudioTableView extends View {
     this.rows = new VirtualRows(this.grid, (position) => this.cells.build(position), (seen) => this.askFor(seen));
     this.empty = make(this.root, "p", "sl-none", "No row fits.");
     this.gestures = new Gestures(this);
-    for (const name of ["pointerenter", "focusin"]) this.root.addEventListener(name, () => this.sound && this.listening.open());
+    for (const name of ["pointerenter", "focusin"]) this.root.addEventListener(name, () => this.sound && this.player.open());
     this.grid.addEventListener("focus", () => this.active < 0 && this.data.order.length && this.go(0));
     addHelp(this);
     this.watchSize(this.root, () => this.header.fit());
@@ -76,7 +76,7 @@ export class AudioTableView extends View {
     for (const timer of [this.askTimer, this.viewTimer]) clearTimeout(timer);
     this.gestures.dispose();
     this.rows.dispose();
-    this.listening.dispose();
+    this.player.dispose();
   }
 
   // ------------------------------------------------------------------------------------------------ messages
@@ -99,7 +99,7 @@ export class AudioTableView extends View {
     this.outlines.delete(row);
     this.troubles.delete(row);
     this.askedFor.delete(`outline:${row}`);
-    this.listening.renew(row, heard);
+    this.player.renew(row, heard);
     const { sort, categories, ranges } = this.narrowing.view;
     const narrowing = [sort?.name, ...categories.keys(), ...ranges.keys()];
     if (narrowing.some((name) => name && name in cells)) this.narrow(true);
@@ -167,7 +167,7 @@ export class AudioTableView extends View {
     this.differences.clear();
     this.askedFor.clear();
     this.active = -1;
-    this.listening.reset();
+    this.player.reset();
     this.turns.heard = [];
     this.before = [];
     this.narrowing.reset();
@@ -289,7 +289,7 @@ export class AudioTableView extends View {
     this.rows.reveal(position);
     this.describeActive();
     const row = this.rowAt(position);
-    if (row >= 0 && this.sound) this.listening.choose(row);
+    if (row >= 0 && this.sound) this.player.choose(row);
     this.showPlaying();
     if (this.model.get("chosen") === row) return;
     this.put({ chosen: row });

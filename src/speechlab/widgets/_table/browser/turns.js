@@ -19,23 +19,23 @@ export class Turns {
 
   /** @param {import("./table.js").AudioTableView} view */
   constructor(view) {
-    const { listening } = view;
+    const { player } = view;
     this.view = view;
-    this.listening = listening;
-    this.button = make(listening.bar, "button", "sl-button sl-turn", "A/B", { click: () => this.go() });
-    listening.toggle.nextElementSibling?.after(this.button);
+    this.player = player;
+    this.button = make(player.bar, "button", "sl-button sl-turn", "A/B", { click: () => this.go() });
+    player.toggle.nextElementSibling?.after(this.button);
     this.show();
   }
 
   go() {
-    const { row } = this.listening;
+    const { row } = this.player;
     this.show();
     const { next } = this; // another one comes after it as soon as it is chosen
-    if (next < 0) this.listening.fail(WITHOUT);
+    if (next < 0) this.player.fail(WITHOUT);
     else {
       if (row >= 0) this.note(row);
       this.view.goTo(next);
-      this.listening.play(next, 0, false);
+      this.player.play(next, 0, false);
     }
   }
 
@@ -45,7 +45,7 @@ export class Turns {
   }
 
   other() {
-    const { row } = this.listening;
+    const { row } = this.player;
     const { data, troubles } = this.view;
     const audible = (/** @type {number} */ candidate) => this.view.positionOf(candidate) >= 0 && !troubles.has(candidate);
     const marked = [...data.order].filter((candidate) => data.noted.mark[candidate] && !troubles.has(candidate));
@@ -55,7 +55,7 @@ export class Turns {
 
   /** Follows a change of playback. */
   follow() {
-    const { playing, row } = this.listening;
+    const { playing, row } = this.player;
     if (row === this.row && (!playing || row === this.heard[0])) return;
     this.row = row;
     if (playing) this.note(row);
@@ -63,7 +63,7 @@ export class Turns {
   }
 
   show() {
-    const { listening, button } = this;
+    const { player, button } = this;
     const next = this.other();
     const label = next < 0 ? `A/B: ${WITHOUT}` : `A/B: hear ${this.view.title(next)}`;
     if (button.title === label) return;
@@ -71,6 +71,6 @@ export class Turns {
     button.disabled = next < 0;
     button.title = label;
     button.setAttribute("aria-label", label);
-    listening.prepare(next);
+    player.prepare(next);
   }
 }

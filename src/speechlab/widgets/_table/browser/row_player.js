@@ -21,7 +21,7 @@ function silence() {
   return new Blob([bytes], { type: "audio/wav" });
 }
 
-export class Listening {
+export class RowPlayer {
   /** @type {HTMLElement} */ bar;
   /** @type {HTMLElement} */ toggle;
   /** @type {HTMLElement} */ slider;

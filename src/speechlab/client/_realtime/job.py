@@ -11,7 +11,7 @@ from speechlab.client._closable import AsyncClosable
 from speechlab.client._events import Timing, attach_timing
 from speechlab.client._operations.operation import TimeLeft, whole_s
 from speechlab.client._operations.speech import ExpectedSpeech, SampleReader, spent_on_speech
-from speechlab.client._realtime.synthesis import AudioDelta, Phase, Synthesis
+from speechlab.client._realtime.protocol import AudioDelta, Phase, Synthesis
 from speechlab.contract import AudioFormat
 from speechlab.errors import APITimeoutError, ConfigurationError, SpeechLabError, StreamTruncatedError
 from speechlab.notebook import play
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from speechlab.audio import AudioClip
     from speechlab.client._operations.speech import SpeechClip
     from speechlab.client._realtime.dial import RealtimeConfig
-    from speechlab.client._realtime.synthesis import RealtimeEvent
+    from speechlab.client._realtime.protocol import RealtimeEvent
     from speechlab.client._scheduling.waiting import CallPlace
     from speechlab.client._transport.sender import Sender
     from speechlab.client._transport.websocket import SocketClosedError
