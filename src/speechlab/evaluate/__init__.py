@@ -8,7 +8,7 @@ Notebooks and the command line use it.
 from __future__ import annotations
 
 from speechlab._door import name_after as _name_after
-from speechlab.evaluate._choice.study import voices
+from speechlab.evaluate._cast import speaks, voice_name
 from speechlab.evaluate._listening.simulated import listening_power, simulated_listeners
 from speechlab.evaluate._listening.study import listening, listening_answers
 from speechlab.evaluate._proof.anew import corrected
@@ -21,7 +21,7 @@ from speechlab.evaluate._speech.latency import latency
 from speechlab.evaluate._sweep import vad_sweep
 from speechlab.evaluate._translation.spoken import speech_to_speech
 from speechlab.evaluate._translation.study import translation
-from speechlab.evaluate._voices import speaks, voice_name
+from speechlab.evaluate._voices.study import voices
 from speechlab.evaluate._watch.report import watch
 from speechlab.evaluate._writing.contents import Conclusion, Drawing, Finding
 

@@ -11,8 +11,6 @@ from speechlab._brief import briefly
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._changes.report import changes_between
 from speechlab.evaluate._changes.tested import NAMES
-from speechlab.evaluate._choice.order import ordered
-from speechlab.evaluate._choice.report import voices_report
 from speechlab.evaluate._listening.report import listening_report
 from speechlab.evaluate._made import SIDES
 from speechlab.evaluate._proof.references import CORRECTIONS, UNCORRECTED, uncorrected, with_references
@@ -27,6 +25,8 @@ from speechlab.evaluate._systems import System
 from speechlab.evaluate._translation.measures import Columns, glossary_counts, summarized
 from speechlab.evaluate._translation.report import translation_report
 from speechlab.evaluate._translation.spoken import report_of_stages
+from speechlab.evaluate._voices.order import ordered
+from speechlab.evaluate._voices.report import voices_report
 from speechlab.evaluate._watch.report import watch_report
 from speechlab.evaluate._watch.series import rescored_rows, rescored_translations
 from speechlab.evaluate._writing.contents import Contents

@@ -20,10 +20,10 @@ from speechlab._files import user_path
 from speechlab._platform import package_version
 from speechlab.display import escape
 from speechlab.errors import InvalidRequestError, StoreError
-from speechlab.evaluate._choice.measured import measured, voice_keys
 from speechlab.evaluate._proof.anew import recomputed
 from speechlab.evaluate._proof.compared import NumberCheck, held_in
 from speechlab.evaluate._report import Report
+from speechlab.evaluate._voices.measured import measured, voice_keys
 from speechlab.evaluate._writing.columns import plural
 from speechlab.evaluate._writing.folder import changed_files
 from speechlab.evaluate._writing.held import digest_of, read_report, seal_of

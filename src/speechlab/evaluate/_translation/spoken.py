@@ -12,12 +12,12 @@ from speechlab._brief import briefly
 from speechlab.contract import Voice
 from speechlab.errors import APIConnectionError, InvalidRequestError
 from speechlab.evaluate._arguments import code_or_none, columns_of, keep_free
+from speechlab.evaluate._cast import by_service, one_voice, speaks, voice_name
 from speechlab.evaluate._made import SPEECH_TO_SPEECH
 from speechlab.evaluate._repeat import repeatable
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._systems import UNUSABLE, services_of
 from speechlab.evaluate._translation.stages import STEPS, stages_report
-from speechlab.evaluate._voices import by_service, one_voice, speaks, voice_name
 from speechlab.evaluate._writing.differences import of_study
 from speechlab.evaluate._writing.record import StageProgress, record_of, stage_of, tell_failed
 from speechlab.metrics import BETTER, compare_translations, judge, score, score_translations

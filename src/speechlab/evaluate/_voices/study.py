@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Any
 from speechlab import batch
 from speechlab._brief import briefly
 from speechlab.evaluate._arguments import columns_of, keep_free, whole_number
-from speechlab.evaluate._choice.measured import RATED, measured, rated_clips
-from speechlab.evaluate._choice.order import ordered
-from speechlab.evaluate._choice.report import voices_report
+from speechlab.evaluate._cast import cast_of, engines_of, recorded_voices
 from speechlab.evaluate._made import VOICES
 from speechlab.evaluate._repeat import repeatable
 from speechlab.evaluate._report import Report
@@ -17,7 +15,9 @@ from speechlab.evaluate._round_trip import spoken_and_heard
 from speechlab.evaluate._speech.scorers import named_functions
 from speechlab.evaluate._speech.speed import clock_of
 from speechlab.evaluate._systems import services_of
-from speechlab.evaluate._voices import cast_of, engines_of, recorded_voices
+from speechlab.evaluate._voices.measured import RATED, measured, rated_clips
+from speechlab.evaluate._voices.order import ordered
+from speechlab.evaluate._voices.report import voices_report
 from speechlab.evaluate._writing.record import StageProgress, record_of, stage_of, tell_failed
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from speechlab.client import Client
     from speechlab.contract import Voice
-    from speechlab.evaluate._choice.measured import ClipMeasure
+    from speechlab.evaluate._voices.measured import ClipMeasure
     from speechlab.store import Store
 
 

@@ -9,8 +9,6 @@ import pandas as pd
 
 from speechlab._arguments import is_missing
 from speechlab.evaluate._arguments import code_or_none
-from speechlab.evaluate._choice.measured import RATED, sounds, voice_keys
-from speechlab.evaluate._choice.order import choices, full_names
 from speechlab.evaluate._speech.answer import answer_of
 from speechlab.evaluate._speech.report import speech_methods, speech_report
 from speechlab.evaluate._speech.summary import (
@@ -22,6 +20,8 @@ from speechlab.evaluate._speech.summary import (
     start_column,
     summarized,
 )
+from speechlab.evaluate._voices.measured import RATED, sounds, voice_keys
+from speechlab.evaluate._voices.order import choices, full_names
 from speechlab.evaluate._writing.columns import Shown, View, count, number, rate, text
 from speechlab.evaluate._writing.contents import Contents, Finding
 from speechlab.evaluate._writing.differences import of_study
@@ -30,7 +30,7 @@ from speechlab.metrics import judge
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from speechlab.evaluate._choice.order import Order
+    from speechlab.evaluate._voices.order import Order
 
 
 _ATTRIBUTED = (
