@@ -47,6 +47,6 @@ def page_style() -> Html:
     """The style sheet of documents, for pages that other rooms assemble."""
     from importlib.resources import files
 
-    text = files("speechlab.display").joinpath("_report.css").read_text(encoding="utf-8")
+    text = files("speechlab.display").joinpath("_document.css").read_text(encoding="utf-8")
     # Our own file, and inside <style> nothing is unescaped: as text its quotes would arrive as entities.
     return Html(f"\n{text}")

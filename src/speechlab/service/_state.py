@@ -22,7 +22,7 @@ from speechlab.service._accounts.metering import Metering
 from speechlab.service._engines.engines import Engines
 from speechlab.service._health.ready import Readiness
 from speechlab.service._health.upkeep import Upkeep
-from speechlab.service._holding import BytesBudget
+from speechlab.service._held_bytes import BytesBudget
 from speechlab.service._workers.pool import Decoders
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from speechlab.service._accounts.metering import Meter
     from speechlab.service._config import ServiceConfig
-    from speechlab.service._holding import Held
+    from speechlab.service._held_bytes import Held
     from speechlab.service._keys import Principal
 
 READY_PATH = "/readyz"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from speechlab.service import Access, Database, ServiceConfig, running
 from speechlab.service._faults import Fault, Gone
-from speechlab.service._holding import BLOCK_BYTES, BytesBudget, Shares
+from speechlab.service._held_bytes import BLOCK_BYTES, BytesBudget, Shares
 from support.clients import KEY, Http
 from support.clock import eventually
 from support.staged import NO_ENGINES

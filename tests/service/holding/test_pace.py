@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from speechlab.service._holding import Pace
+from speechlab.service._held_bytes import Pace
 from support.clock import eventually
 from support.sockets import read_all
 

@@ -18,7 +18,7 @@ from speechlab.audio import encode
 from speechlab.contract import NO_AUDIO, UNSUPPORTED_AUDIO
 from speechlab.service import ServiceConfig
 from speechlab.service._faults import Fault
-from speechlab.service._holding import BytesBudget
+from speechlab.service._held_bytes import BytesBudget
 from speechlab.service._workers.pool import Decoders
 from support.clock import ends_within, eventually
 from support.processes import newest_worker, own_workers

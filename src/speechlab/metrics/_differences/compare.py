@@ -9,7 +9,7 @@ from speechlab._arguments import check_text
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._differences.chinese import compare_chinese
 from speechlab.metrics._differences.differences import CLASSES
-from speechlab.metrics._differences.english import compare_english
+from speechlab.metrics._differences.english_classes import compare_english
 from speechlab.metrics._differences.japanese import compare_japanese
 from speechlab.text import language_code, normalizer
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import httpx2
 
     from speechlab.service._config import ServiceConfig
-    from speechlab.service._holding import Held
+    from speechlab.service._held_bytes import Held
 
 REMOTE = "remote"
 """The backend's name, in place of an engine's."""

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from speechlab.engines import checkpoints
 from speechlab.service._engines.sharing import Claim, Places
 from speechlab.service._faults import Fault
-from speechlab.service._holding import Shares
+from speechlab.service._held_bytes import Shares
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator

@@ -25,7 +25,7 @@ from speechlab.contract import (
 from speechlab.service._accounts.limits import NotAdmitted
 from speechlab.service._faults import Fault, Gone
 from speechlab.service._gate.handshake import HandshakeGuard
-from speechlab.service._holding import READER_BYTES_S, Pace
+from speechlab.service._held_bytes import READER_BYTES_S, Pace
 from speechlab.service._keys import is_key_form
 from speechlab.service._logs import error_fields, log
 from speechlab.service._state import (

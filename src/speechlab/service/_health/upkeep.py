@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from speechlab.service._accounts.database import Database
     from speechlab.service._engines.engines import Engines
-    from speechlab.service._holding import BytesBudget
+    from speechlab.service._held_bytes import BytesBudget
     from speechlab.service._workers.pool import Decoders
 
 _TICK_S = 0.25

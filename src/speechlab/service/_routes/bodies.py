@@ -15,13 +15,13 @@ from starlette.requests import ClientDisconnect, Request
 
 from speechlab.errors import InvalidRequestError
 from speechlab.service._faults import Fault, Gone
-from speechlab.service._holding import BLOCK_BYTES, SENDER_BYTES_S, Pace
+from speechlab.service._held_bytes import BLOCK_BYTES, SENDER_BYTES_S, Pace
 from speechlab.service._state import hold, service_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from speechlab.service._holding import Held
+    from speechlab.service._held_bytes import Held
 
 _BOUNDARY = re.compile(r"[0-9A-Za-z'()+_,\-./:=? ]{0,69}[0-9A-Za-z'()+_,\-./:=?]")
 _MAX_PARTS = 64

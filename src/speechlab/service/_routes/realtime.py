@@ -37,7 +37,7 @@ from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.service._accounts.limits import NotAdmitted
 from speechlab.service._engines.turn import Turn
 from speechlab.service._faults import Fault, detail
-from speechlab.service._holding import READER_BYTES_S, Pace
+from speechlab.service._held_bytes import READER_BYTES_S, Pace
 from speechlab.service._logs import error_fields, log
 from speechlab.service._routes.speech import Utterance
 from speechlab.service._state import PRINCIPAL, abort_of, request_id_of

@@ -24,7 +24,7 @@ from speechlab.errors import AudioError, InvalidRequestError
 from speechlab.service._engines.backend import Unreachable
 from speechlab.service._engines.turn import Turn
 from speechlab.service._faults import Fault, invalid
-from speechlab.service._holding import BLOCK_BYTES
+from speechlab.service._held_bytes import BLOCK_BYTES
 from speechlab.service._routes.bodies import read_body
 from speechlab.service._routes.streams import HeldReply, until_gone
 from speechlab.service._state import begin_operation, hold, principal_of, service_of
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from speechlab.engines import Recognition
     from speechlab.service._accounts.metering import Meter
     from speechlab.service._engines.backend import Backend
-    from speechlab.service._holding import Held
+    from speechlab.service._held_bytes import Held
 
 _ENGINE_RATE = 16_000
 _SAME_OPTIONS = (

@@ -17,7 +17,7 @@ from speechlab.errors import InvalidRequestError
 from speechlab.service._config import TEXT_BODY_BYTES
 from speechlab.service._engines.turn import Turn
 from speechlab.service._faults import Fault, invalid
-from speechlab.service._holding import BLOCK_BYTES
+from speechlab.service._held_bytes import BLOCK_BYTES
 from speechlab.service._routes.bodies import read_body
 from speechlab.service._routes.streams import HeldReply, StreamReply, until_gone
 from speechlab.service._state import begin_operation, hold, principal_of, service_of
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from speechlab.service._accounts.metering import Meter
     from speechlab.service._engines.voices import CatalogueVoice
-    from speechlab.service._holding import Held
+    from speechlab.service._held_bytes import Held
     from speechlab.service._state import ServiceState
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from starlette.responses import Response
 
 from speechlab.service._faults import Fault, Gone
-from speechlab.service._holding import BLOCK_BYTES
+from speechlab.service._held_bytes import BLOCK_BYTES
 from speechlab.service._logs import error_fields, log
 from speechlab.service._state import ENDED, abort_of
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import Receive, Scope, Send
 
-    from speechlab.service._holding import Held
+    from speechlab.service._held_bytes import Held
     from speechlab.service._state import ServiceState
 
 T = TypeVar("T")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from speechlab.service._config import ServiceConfig
-    from speechlab.service._holding import Held
+    from speechlab.service._held_bytes import Held
 
 Answer = tuple[dict[str, Any], bytearray]
 Reason = Literal["start", "time", "cpu", "memory", "killed", "ended"]

@@ -1,6 +1,6 @@
 """Classes of differences in English: another form of the same words, a word that sounds alike, or another sound.
 
-Both texts are first written as they are said (``english_rules``): numbers by value, times, dates, money,
+Both texts are first written as they are said (``english_as_said``): numbers by value, times, dates, money,
 contractions and spellings in one form. Where these words still differ, the first rule that applies decides:
 
 1. Only sounds of hesitation differ (uh, um): *filler*, also where the normaliser drops them.
@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from rapidfuzz.distance import Levenshtein
 
 from speechlab.metrics._differences.differences import FORGIVEN, TextComparison, differing_runs, with_notation
-from speechlab.metrics._differences.english_numbers import IN_WORDS
-from speechlab.metrics._differences.english_rules import MONTHS, Said
+from speechlab.metrics._differences.english_as_said import MONTHS, Said
+from speechlab.metrics._differences.english_number_words import IN_WORDS
 from speechlab.text import normalizer, words
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """English texts as they are said: one form for numbers, times, dates, money, contractions and spellings.
 
 Each rule replaces a pattern of the text, in the order of the table. What can be read in several ways (units,
-abbreviations, ranges) stays as a word of its own; :mod:`speechlab.metrics._differences.english` has its
+abbreviations, ranges) stays as a word of its own; :mod:`speechlab.metrics._differences.english_classes` has its
 readings.
 """
 
@@ -12,7 +12,7 @@ import unicodedata
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from speechlab.metrics._differences.english_numbers import NUMBER_WORDS, RUN, in_figures
+from speechlab.metrics._differences.english_number_words import NUMBER_WORDS, RUN, in_figures
 from speechlab.text import normalizer, words
 
 if TYPE_CHECKING:
