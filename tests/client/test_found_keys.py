@@ -15,7 +15,13 @@ from typer.testing import CliRunner
 
 from speechlab.cli import app
 from speechlab.client import AsyncClient, Client, connect, plain_url
-from speechlab.errors import APIConnectionError, BadRequestError, ConfigurationError, SpeechLabError
+from speechlab.errors import (
+    APIConnectionError,
+    BadRequestError,
+    ConfigurationError,
+    ServiceStartError,
+    SpeechLabError,
+)
 
 TRANSLATED = {"choices": [{"message": {"content": "Hello"}}]}
 
@@ -209,3 +215,18 @@ def test_replies_as_they_came(server, http, wav, tmp_path):
             return {reply.parse().text for reply in await asyncio.gather(*calls)}
 
     assert asyncio.run(main()) == {"Hello"}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX has the table of users")
+def test_a_user_without_a_home_needs_none(server, http, monkeypatch):
+    def unknown(_):
+        raise KeyError("uid not found")
+
+    for name in ("HOME", "XDG_STATE_HOME", "SPEECHLAB_STATE_DIR", "SPEECHLAB_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("pwd.getpwuid", unknown)
+    server.script(http.reply(body=TRANSLATED))
+    with Client(server.base_url) as lab:
+        assert lab.translate("a", source_lang="ja", target_lang="en").text == "Hello"
+    with pytest.raises(ServiceStartError, match="this user has no home folder; set SPEECHLAB_STATE_DIR"):
+        connect()

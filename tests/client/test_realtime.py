@@ -353,7 +353,7 @@ def test_leaving_early_closes_the_socket(script, quick, http, session):
     assert script.connections == 3
     # still being spoken when the session closes, however slow the machine is
     script.speaks = [lambda said: [start(said), PIECES[0], 2.0]]
-    events = session.speak("x")
+    events = session.speak("x", timeout=20)
     session.close()
     with pytest.raises((ConfigurationError, StreamTruncatedError)):
         list(events)

@@ -132,7 +132,13 @@ class StateDir:
             import platformdirs
 
             # Not the runtime folder: machines without a desktop often have none, and it changes between logins.
-            path = platformdirs.user_state_path("speechlab")
+            try:
+                path = platformdirs.user_state_path("speechlab")
+            except RuntimeError as error:
+                message = (
+                    f"this user has no home folder; set {STATE_DIR_VARIABLE} to a folder of the user's own"
+                )
+                raise ServiceStartError(message) from error
         if engines:
             path = path / f"engines-{hashlib.sha256(engines.encode()).hexdigest()[:16]}"
         return cls(path, engines)

@@ -82,7 +82,7 @@ def logged_in() -> list[str]:
     """The services whose key ``speechlab login`` has put into the keyring. The list itself contains no key."""
     try:
         places = orjson.loads(_places_file().read_bytes())
-    except (OSError, orjson.JSONDecodeError):
+    except (OSError, RuntimeError, orjson.JSONDecodeError):  # RuntimeError: a user without a home
         return []
     return [place for place in places if isinstance(place, str)] if isinstance(places, list) else []
 
