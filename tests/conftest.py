@@ -51,9 +51,9 @@ LONGEST = (
 
 @pytest.hookimpl(wrapper=True)
 def pytest_xdist_auto_num_workers():
-    """Four workers more than there are cores: most of a worker's time is spent waiting for others."""
+    """Two workers more than there are cores: half of a worker's time is spent waiting for others."""
     count = yield
-    return count if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else count + 4
+    return count if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else count + 2
 
 
 def pytest_collection_modifyitems(items):

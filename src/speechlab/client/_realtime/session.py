@@ -264,8 +264,8 @@ class AsyncRealtimeSession(AsyncOpenable):
             _released(place, error)
             job.fail(error)
         except BaseException as error:
-            await self._hang_up()
             job.fail(_interrupted(job))
+            await self._hang_up()
             if not isinstance(error, Exception):
                 raise
         else:
