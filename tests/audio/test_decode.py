@@ -63,7 +63,8 @@ def test_streamed_wav_is_read_to_its_end(size, riff):
 )
 def test_plain_wav_is_what_soundfile_reads(body, channels, rate, tag, before):
     body = body[: len(body) - len(body) % (2 * channels)]
-    chunk = b"LIST" + struct.pack("<I", len(tag)) + tag + bytes(len(tag) % 2)
+    # Of a LIST chunk with nonsense in it, soundfile loses the sound that follows.
+    chunk = b"note" + struct.pack("<I", len(tag)) + tag + bytes(len(tag) % 2)
     around = {"before": chunk} if before else {"after": chunk}
     data = wav(36 + len(chunk) + len(body), len(body), body, channels, rate, **around)
     expected, expected_rate = soundfile.read(BytesIO(data), dtype="float32")
