@@ -375,7 +375,6 @@ def _draw_matrix(
     axes.imshow(matrix, cmap="gray_r", vmin=0, vmax=1.3 * top, aspect="auto")
     for row, column in zip(*np.nonzero(matrix), strict=True):
         count = matrix[row, column]
-        dark = count > 0.6 * top
         axes.text(
             column,
             row,
@@ -383,7 +382,7 @@ def _draw_matrix(
             ha="center",
             va="center",
             fontsize=SMALL_PT,
-            color="white" if dark else INK,
+            color="white" if count > 0.6 * top else INK,
         )
     axes.set_xticks(range(len(columns)), columns, fontfamily=families, rotation=90 if upright else 0)
     axes.set_yticks(range(len(rows)), rows, fontfamily=families)

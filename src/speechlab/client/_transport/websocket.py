@@ -105,11 +105,11 @@ class Socket:
 
     async def close(self, *, wait: bool = True) -> None:
         """Close the connection."""
-        # A task of its own: a timeout in a task that is being cancelled cancels it again in Python 3.11.2.
+        # A task of its own: in Python 3.11.2, a timeout within a task that is being cancelled raises CancelledError.
         closing = asyncio.ensure_future(self._connection.close())
         try:
             await asyncio.wait({closing}, timeout=None if wait else 0)
-            if closing.done() and (error := closing.exception()) is not None:
+            if closing.done() and not closing.cancelled() and (error := closing.exception()) is not None:
                 without_trace(error)  # a connection that breaks while closing is closed
         finally:
             closing.cancel()

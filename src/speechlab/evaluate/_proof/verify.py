@@ -268,7 +268,7 @@ _DNSMOS = "dnsmos_"
 
 def compare_sounds(compared: NumberCheck, report: Contents) -> str:
     """Measure the recordings of a study of voices again, and compare; return what was compared, in a sentence."""
-    text, language = report.columns["text"], report.columns["language"]
+    text, language = (report.columns.get(role, role) for role in ("text", "language"))
     stands = report.table.reset_index(drop=True)
     keys = [name for name in voice_keys(stands, language) if name != language]
     rows = stands[[*keys, "audio", "duration_s", text, language]]
