@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from speechlab._arguments import check_text, is_frame, refused
 from speechlab.errors import InvalidRequestError
 
-# By ISO 639-1 code: the English name, then other names and three-letter codes.
+# Languages whose code is read and written as a name; no other spelling of these is known here.
 _OTHER_NAMES = """
 ar=Arabic bg=Bulgarian bn=Bengali ca=Catalan cs=Czech da=Danish de=German el=Greek es=Spanish et=Estonian fa=Persian
 fi=Finnish fr=French gu=Gujarati he=Hebrew hi=Hindi hr=Croatian hu=Hungarian id=Indonesian it=Italian kn=Kannada
@@ -16,6 +16,7 @@ ko=Korean lt=Lithuanian lv=Latvian ml=Malayalam mr=Marathi ms=Malay nl=Dutch no=
 pt=Portuguese ro=Romanian ru=Russian sk=Slovak sl=Slovenian sr=Serbian sv=Swedish sw=Swahili ta=Tamil te=Telugu
 th=Thai tl=Tagalog tr=Turkish uk=Ukrainian ur=Urdu vi=Vietnamese yue=Cantonese
 """
+# By code of ISO 639: the English name, then other names and three-letter codes.
 _NAMES = {
     "en": ("English", "eng", "英語"),
     "ja": ("Japanese", "jpn", "日本語"),

@@ -147,13 +147,18 @@ export class PlayerView extends View {
   /** @param {number} index */
   playSegment(index) {
     const { transport } = this;
-    const segment = this.segments[index];
+    const segment = this.segmentAt(index);
     if (!segment) return;
     const same = transport.active && this.model.get("selected") === index && transport.until === this.clamp(segment.end);
     this.chooseSegment(index);
     this.show(segment.start, segment.end);
     if (same) transport.stop();
     else this.start(segment.start, segment.end);
+  }
+
+  /** @param {number} index @returns {{ start: number, end: number } | undefined} */
+  segmentAt(index) {
+    return this.segments[index];
   }
 
   /** @param {number} index */
