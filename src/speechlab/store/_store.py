@@ -37,7 +37,7 @@ class Stored:
 
     key: str
     operation: str
-    request: dict[str, Any]  # the parameters with defaults filled in
+    request: dict[str, Any]  # the parameters with defaults filled in, without a credential
     response: dict[str, Any]  # the reply as JSON values
     files: dict[str, Path] = field(default_factory=dict)  # of audio, by role
     created: float = 0.0  # Unix time in seconds

@@ -36,14 +36,11 @@ if TYPE_CHECKING:
 
     from speechlab.client._operations.speech import SpeechClip
     from speechlab.client._scheduling.waiting import CallPlace
+    from speechlab.client._settings.settings import Settings
     from speechlab.client._transport.sender import Sender
     from speechlab.notebook import Playback
 
     Prepare = Callable[[], Awaitable[RealtimeConfig]]
-    from collections.abc import Awaitable, Callable
-
-    from speechlab.client._realtime.dial import RealtimeConfig
-    from speechlab.client._settings.settings import Settings
 
 _GAP_S = 120.0
 """Seconds between two messages: a service that was idle may first have to load its models."""
@@ -259,10 +256,12 @@ class AsyncRealtimeSession(AsyncOpenable):
             job.stop_clock()
             job.about(error)
             # After a terminal error event the session continues; after other errors its state is unknown.
-            if not isinstance(error, RealtimeError) or job.synthesis.phase is not Phase.OVER:
-                await self._hang_up()
-            _released(place, error)
-            job.fail(error)
+            try:
+                if not isinstance(error, RealtimeError) or job.synthesis.phase is not Phase.OVER:
+                    await self._hang_up()
+            finally:  # also where the session closes meanwhile
+                _released(place, error)
+                job.fail(error)
         except BaseException as error:
             job.fail(_interrupted(job))
             await self._hang_up()

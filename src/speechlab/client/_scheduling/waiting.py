@@ -39,7 +39,7 @@ class Patience:
     later_s: float  # of waiting for a service that says "later" to all calls
     gone_s: float  # of waiting for a service that cannot be reached
     failures: int  # retries after failures of its own
-    retries: int | None = None  # retries for any reason
+    retries: int | None = None  # retries for any reason; None sets no further limit
     spared: bool = False  # failures count against the service, not the call, while no other call succeeds
 
 

@@ -136,7 +136,7 @@ def check_scored(summary: list[dict[str, Any]]) -> None:
 def paired(
     later: pd.DataFrame, former: pd.DataFrame, keys: Sequence[str], columns: Sequence[str]
 ) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """Rows of both reports side by side, ``kept`` of the earlier ones as ``_earlier``; and those of each alone."""
+    """Rows of both reports side by side, ``columns`` of the earlier ones as ``_earlier``; and those of each alone."""
     shared = [name for name in keys if name in later.columns and name in former.columns]
     new, old = (keyed(rows, shared) for rows in (later, former))
     earlier = old[[name for name in ("_key", *columns) if name in old.columns]].add_suffix("_earlier")

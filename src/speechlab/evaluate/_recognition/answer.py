@@ -219,15 +219,15 @@ def condition_differences(table: pd.DataFrame, text: str, language: str) -> pd.D
         unchanged = scores_by_condition.pop(AS_RECORDED, pd.DataFrame())
         *system, code = key
         for name, group in scores_by_condition.items():
-            label = "".join(f"{name_of_system}, " for name_of_system in system)
+            label = "".join(f"{part}, " for part in system)
             names = (f"{label}{AS_RECORDED}", f"{label}{name}")
             try:
                 comparison = compare(unchanged, group, names=names, **options)
             except InvalidRequestError:  # no recording has a score under both conditions
                 continue
             facts = {"language": str(code), "condition": name, "system": "".join(map(str, system))}
-            sides = [AS_RECORDED] * len(unchanged) + [name] * len(group)
-            scores = pd.concat([unchanged, group]).assign(**{_PART: sides})
+            parts = [AS_RECORDED] * len(unchanged) + [name] * len(group)
+            scores = pd.concat([unchanged, group]).assign(**{_PART: parts})
             ranked = rank(scores, system=_PART, utterance="recording", groups=options["groups"])
             facts |= {"needed": ranked.systems["needed"].iloc[1]}
             comparisons.append({**comparison.row(), **facts, "low": None, "high": None})
@@ -264,7 +264,7 @@ def conditions_answer(findings: Sequence[Finding], conditions: Sequence[str]) ->
         )
     at_hardest.sort(key=lambda finding: finding.numbers["before"] - finding.numbers["after"])
     effects = [_effect(finding) for finding in at_hardest]
-    lead = f"{_called(hardest)} {effects[0]}{''.join(f'; {finding}' for finding in effects[1:])}."
+    lead = f"{_called(hardest)} {effects[0]}{''.join(f'; {effect}' for effect in effects[1:])}."
     proven = [finding for finding in at_hardest if finding.numbers["p"] < LEVEL]
     count = max(finding.numbers["recordings"] for finding in at_hardest)
     on = plural(count, "recording")

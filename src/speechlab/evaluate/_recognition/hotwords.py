@@ -74,7 +74,7 @@ def hotword_effects(table: pd.DataFrame, systems: Sequence[System], language: st
         code, condition, base_name, name = map(str, key)
         lines = summary[summary["language"] == code]
         lines = lines[lines["condition"] == condition] if condition else lines
-        before, after = (lines[lines["system"] == setting].iloc[0] for setting in (base_name, name))
+        before, after = (lines[lines["system"] == system].iloc[0] for system in (base_name, name))
         verdict, p = _verdict(rows), rows.set_index("measure")["p_holm"]
         label = ", ".join(filter(None, (code, condition)))
         sentence = (

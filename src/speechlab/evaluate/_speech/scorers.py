@@ -56,7 +56,7 @@ def stored_answers(
     store: Store, abouts: Sequence[Mapping[str, Any]], ask: Callable[[list[int]], Iterable[Any]]
 ) -> list[float | None]:
     """The answers about each of many things, asked for only where the store does not have them."""
-    keys = [hashlib.sha256(json.dumps(result, sort_keys=True).encode()).hexdigest() for result in abouts]
+    keys = [hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest() for about in abouts]
     results = {key: store.get(key) for key in dict.fromkeys(keys)}
     answers = {key: float(result.response["value"]) for key, result in results.items() if result is not None}
     unknown = list({key: place for place, key in enumerate(keys) if key not in answers}.values())
