@@ -79,7 +79,10 @@ export class EditorView extends PlayerView {
     this.paint();
   }
 
-  /** Without the draft of a new segment, which is drawn with the others. @param {number} index */
+  /**
+   * Without the draft of a new segment, which is drawn with the others.
+   * @param {number} index
+   */
   segmentAt(index) {
     return this.model.get("tier") > 0 ? super.segmentAt(index) : this.book.rows[index];
   }
