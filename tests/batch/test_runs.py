@@ -8,11 +8,13 @@ import signal
 import sys
 import threading
 import time
+from concurrent.futures import wait
 
 import pandas as pd
 import pytest
 
 from speechlab import batch
+from speechlab.client import begin
 from speechlab.errors import InvalidRequestError
 from support.batches import EN_JA, quiet, texts
 from support.cells import cells
@@ -198,6 +200,26 @@ def test_calls_under_way_are_kept_after_two_interrupts(reverser, translator, sto
     ended.set()
     assert 0 < sum(translator.calls.values()) == kept(store) < 100
     assert batch.load(batch.runs(store)["run"].iloc[-1], store).status == "interrupted"
+
+
+def test_an_interrupt_before_the_first_call_makes_none(reverser, translator, store, monkeypatch):
+    calls = []
+
+    def interrupted(client, work):
+        future = begin(client, work)
+        calls.append(future)
+        if len(calls) == 2:  # the first reads the service's catalogue
+            raise KeyboardInterrupt
+        return future
+
+    monkeypatch.setattr("speechlab.batch._core.begin", interrupted)
+    with pytest.raises(KeyboardInterrupt, match="before its first call; the same call again makes it"):
+        batch.translate(texts(3), reverser, **quiet(store))
+    wait(calls)
+    assert calls[1].cancelled()
+    assert not translator.calls
+    monkeypatch.undo()
+    assert list(batch.translate(texts(3), reverser, **quiet(store))["status"]) == ["ok"] * 3
 
 
 @pytest.mark.slow

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from concurrent.futures import wait
+from concurrent.futures import Future, wait
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -33,7 +34,6 @@ from speechlab.errors import InvalidRequestError, SpeechLabError, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Mapping
-    from concurrent.futures import Future
 
     import pandas as pd
 
@@ -97,28 +97,40 @@ class Caller:
     def perform(self, execution: Execution, store: Store) -> None:
         """Make the calls of an execution."""
         display = Display(execution.tally, self.progress, execution.plan.step.operation)
-        future = begin(self.lab, lambda lab: self._perform(execution, store, lab))
+        admitted: Future[None] = Future()  # no call is made before its future is known here, for an interrupt
         try:
+            future = begin(self.lab, lambda lab: self._perform(execution, store, lab, admitted))
+            admitted.set_result(None)
             while wait([future], _LOOK_S).not_done:
                 display.show()
             result_of(future)
         except BaseException as error:
             # an interrupt, or an error of the user's progress function: no call may continue in the background
             interrupted = isinstance(error, KeyboardInterrupt)
+            if admitted.cancel():
+                if interrupted:
+                    error.args = (
+                        "the batch was interrupted before its first call; the same call again makes it",
+                    )
+                raise
             reason = "the user interrupted it" if interrupted else "the progress display failed"
-            if _end(future, execution, display, reason) and interrupted:
-                result_of(future)  # an error at the end of the run replaces the interrupt
+            try:
+                if _end(future, execution, display, reason) and interrupted:
+                    result_of(future)  # an error at the end of the run replaces the interrupt
+            finally:
+                future.cancel()
             with suppress(Exception):
                 display.close()
             if interrupted:
                 error.args = (execution.interruption(),)
             raise
-        finally:
-            future.cancel()
         display.close()
 
-    async def _perform(self, execution: Execution, store: Store, lab: AsyncClient) -> None:
+    async def _perform(
+        self, execution: Execution, store: Store, lab: AsyncClient, admitted: Future[None]
+    ) -> None:
         """Make the calls of an execution in this process, or in the workers of a cluster."""
+        await asyncio.wrap_future(admitted)
         options, step = execution.options, execution.plan.step
         if store.read_only and not execution.keep:
             message = (
@@ -240,13 +252,14 @@ def _end(future: Future[None], execution: Execution, display: Display, reason: s
     """Wait for an interrupted run to end, for calls in progress are paid for; another interrupt shortens it."""
     until = time.monotonic() + GRACE_S
     execution.tally.paused = lambda: ("calls under way", max(0.0, until - time.monotonic()))
-    while not future.done() and time.monotonic() < until + _END_S:
+    while True:
         try:
-            execution.stop.set(reason, "interrupted")
-            wait([future], _LOOK_S)
-            with suppress(Exception):
-                display.show()
+            while not future.done() and time.monotonic() < until + _END_S:
+                execution.stop.set(reason, "interrupted")
+                wait([future], _LOOK_S)
+                with suppress(Exception):
+                    display.show()
+            return future.done()
         except KeyboardInterrupt:
             until = min(until, time.monotonic() + LAST_S)
             execution.stop.hurry()
-    return future.done()
