@@ -191,8 +191,9 @@ def test_calls_under_way_are_kept_after_two_interrupts(reverser, translator, sto
         while not translator.under_way and not ended.is_set():
             time.sleep(0.01)
         for _ in range(2):
-            os.kill(os.getpid(), signal.SIGINT)
-            time.sleep(0.1)
+            if not ended.is_set():
+                os.kill(os.getpid(), signal.SIGINT)
+            ended.wait(0.1)
 
     threading.Thread(target=interrupt, daemon=True).start()
     with pytest.raises(KeyboardInterrupt, match="was interrupted: "):
