@@ -4,9 +4,10 @@ Chromium shows, one after the other in one run and each in a browser of its own:
 10,000 and of 100,000 rows, 1,000 audio elements as IPython.display.Audio makes them, and itables of 1,000 and
 of 10,000 rows (without sound, since it has none). The AudioTable asks Python over the channel that steers the
 browser, which stands in for the kernel's. For each: the times from the start of the page to the first rows on
-the screen and to all of the page; the middle and the worst frame while its rows are scrolled from end to end
-in two seconds; the times from a click to the sound, for rows that nothing had prepared, with the pointer at
-the head of the page; and the memory of the page's process. What is not installed is named.
+the screen and to all of the page and its rows; the middle and the worst frame while its rows are scrolled from
+end to end in two seconds; the times from a click to the sound, for rows that nothing had prepared, with the
+pointer at the head of the page; the time from a typed word to the rows that have it; the memory of the page's
+process; and the largest message of rows. What is not installed is named.
 
 Times of different machines cannot be compared, and those of a busy machine say little.
 """
@@ -82,6 +83,20 @@ SCROLLED = """
   requestAnimationFrame(step);
 })
 """
+# From a word in the search field to the rows that have it, as the status under it counts them.
+SEARCHED = """
+([field, status]) => new Promise((done) => {
+  const [input, words] = [document.querySelector(field), document.querySelector(status)];
+  const before = words.textContent;
+  const begin = performance.now();
+  input.value = "golf";
+  for (const type of ["input", "keyup"]) input.dispatchEvent(new Event(type, { bubbles: true }));
+  const look = () => words.textContent !== before
+    ? requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now() - begin)))
+    : requestAnimationFrame(look);
+  look();
+})
+"""
 LISTENING = """
 window.heard = null;
 const play = HTMLMediaElement.prototype.play;
@@ -118,6 +133,9 @@ class Case:
         self.name, self.rows, self.scroller, self.click = name, rows, scroller, click
         self.page = ""
         self.ask: Callable[[Any], Any] | None = None
+        self.message_bytes = 0
+        self.search: list[str] = []  # the field, and the words that count the rows
+        self.all_rows = ""  # whether all rows have arrived
 
 
 def audio_table(rows: int) -> Case:
@@ -130,6 +148,8 @@ def audio_table(rows: int) -> Case:
     def ask(content: Any) -> list[tuple[Any, list[str]]]:
         answers.clear()
         table._asked(table, content, [])  # noqa: SLF001 - what a message of the browser calls
+        sizes = (len(data) * 3 // 4 for _, buffers in answers for data in buffers)
+        case.message_bytes = max(case.message_bytes, *sizes, 0)
         return list(answers)
 
     table.send = send
@@ -138,6 +158,8 @@ def audio_table(rows: int) -> Case:
     click = "(turn) => document.querySelectorAll('.sl-row .sl-play')[9 - turn].click()"
     case = Case(f"AudioTable, {rows:,} rows", ".sl-row", ".sl-grid", click)
     case.ask = ask
+    case.search = [".sl-search", ".sl-status"]
+    case.all_rows = "!document.querySelector('.sl-status').textContent.includes('loading')"
     state = json.dumps({name: getattr(table, name) for name in STATE.split()}).replace("<", "\\u003c")
     source, sheet = table.get_state(["_esm", "_css"]).values()
     module = json.dumps("data:text/javascript;base64," + base64.b64encode(source.encode()).decode())
@@ -166,6 +188,7 @@ def itables(rows: int) -> Case:
     from itables.javascript import generate_init_offline_itables_html
 
     case = Case(f"itables, {rows:,} rows", ".dt-scroll-body tbody tr:nth-child(9) td", ".dt-scroll-body")
+    case.search = [".dt-search input", ".dt-info"]
     shown = to_html_datatable(frame_of(rows), connected=False, maxBytes=0, scrollY="500px", paging=False)
     case.page = generate_init_offline_itables_html(options.dt_bundle) + shown
     return case
@@ -198,20 +221,27 @@ def measured(playwright: Any, chromium: str, case: Case, folder: Path) -> dict[s
         first = page.evaluate(PAINTED, case.rows)
         page.wait_for_load_state("load")
         loaded = page.evaluate("performance.getEntriesByType('navigation')[0].loadEventStart")
+        if case.all_rows:
+            page.wait_for_function(case.all_rows)
+        arrived = page.evaluate("performance.now()")
         page.mouse.move(500, 20)  # over the head of the page, as the pointer of whoever is about to click
         page.wait_for_timeout(1_500)
         clicks = [clicked(page, case.click, turn) for turn in range(CLICKS)] if case.click else []
         frames = page.evaluate(SCROLLED, case.scroller)
+        searched = page.evaluate(SEARCHED, case.search) if case.search else float("nan")
         return {
             "": case.name,
             "page (MB)": len(body) / 1e6,
             "first rows (s)": first / 1000,
             "page ready (s)": max(first, loaded) / 1000,
+            "all rows (s)": arrived / 1000,
             "frame (ms)": statistics.median(frames),
             "worst frame (ms)": max(frames),
             "click to sound (ms)": statistics.median(clicks) if clicks else float("nan"),
             "slowest click (ms)": max(clicks, default=float("nan")),
+            "search (ms)": searched,
             "memory (MB)": memory_mb(browser),
+            "largest message (MB)": case.message_bytes / 1e6 or float("nan"),
         }
     finally:
         browser.close()

@@ -382,6 +382,23 @@ def test_the_saved_notebook_holds_the_first_rows_with_their_sound(frame):
 
 
 @pytest.mark.slow
+def test_too_many_rows_for_a_page_are_refused_and_the_first_marks_of_too_many_stay(tmp_path):
+    frame = pd.DataFrame({"audio": [tone(4)] * 60_000})
+    table = AudioTable(frame.assign(mark=True, note=["the first note", *[None] * 59_999]))
+    with pytest.raises(
+        InvalidRequestError, match=r"60,000 rows take about \d{3} MB, and a page holds 270 MB"
+    ):
+        table.save(tmp_path / "page.html")
+    assert list(tmp_path.iterdir()) == []
+    html = table.static_html()
+    (kept,) = re.findall(r"notes of ([\d,]+) rows", html)
+    (left,) = re.findall(r"; ([\d,]+) further rows", html)
+    assert int(kept.replace(",", "")) + int(left.replace(",", "")) == 60_000
+    (tmp_path / "marks.csv").write_text(re.findall(r"<pre[^>]*>([^<]+)<", html)[0], encoding="utf-8")
+    again = sl.show(frame, marks=tmp_path / "marks.csv")
+    assert again.marked == list(range(int(kept.replace(",", ""))))
+
+
 def test_a_page_holds_everything_under_a_policy_that_lets_nothing_else_run(frame, tmp_path):
     page = AudioTable(frame).save(tmp_path / "page.html").read_text("utf-8")
     policy = re.search(r'Content-Security-Policy" content="([^"]+)"', page)[1]

@@ -253,7 +253,11 @@ def _is_sound(value: Any) -> bool:
 
 
 def _kind(series: pd.Series[Any]) -> tuple[Kind, int]:
-    values = [value for value in series if _is_list(value) or not is_missing(value)]
+    values = [
+        value
+        for value in series.tolist()
+        if isinstance(value, str) or _is_list(value) or not is_missing(value)
+    ]
     if values and all(_is_list(value) for value in values):
         return "list", 0
     if values and all(is_number(value) for value in values):

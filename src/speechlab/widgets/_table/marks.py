@@ -8,7 +8,7 @@ import csv
 import io
 import re
 import zlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from speechlab._files import user_path
 from speechlab.errors import InvalidRequestError
@@ -22,34 +22,48 @@ if TYPE_CHECKING:
 _MAX_PLAIN = 20_000
 _MAX_PACKED = 50_000
 _MAX_READ = 50_000_000
+_SHARES = (1.0, 0.5, 0.2, 0.05, 0.0)
+"""Shares of the rows, and before them of their notes, that are tried in turn until they have room."""
 _PACKED = "speechlab-marks-1 "
 _FORMULA = re.compile(r"[=+\-@\t\r]")
 """Beginnings of cells that a spreadsheet computes."""
 
 
-def marks_text(rows: Rows) -> tuple[str, int]:
-    """Return what is noted as CSV of at most 50 kB, packed above 20 kB; and the number of notes left out."""
+class MarksText(NamedTuple):
+    """A file of marks as text, the number of its rows, and how many rows and notes are left out of it."""
+
+    text: str
+    rows: int
+    rows_left: int
+    notes_left: int
+
+
+def marks_text(rows: Rows) -> MarksText:
+    """Return what is noted as CSV of at most 50 kB, packed above 20 kB; without room the first rows are in it."""
     noted = [
         (row, *values)
         for row, values in enumerate(zip(*(rows.noted[name] for name in NOTED), strict=True))
         if any(values)
     ]
-    for share in (1.0, 0.5, 0.2, 0.05, 0.0):  # the first notes stay
-        notes = round(share * len(noted))
-        text = _written(
-            rows, [(*line[:3], line[3] if place < notes else "") for place, line in enumerate(noted)]
-        )
+    keys = rows.keys() if noted else []
+    notes = sum(bool(line[3]) for line in noted)
+    shares = [(1.0, share) for share in _SHARES[:-1] if notes] + [(share, 0.0) for share in _SHARES]
+    for of_rows, of_notes in shares:
+        count, with_note = round(of_rows * len(noted)), round(of_notes * len(noted))
+        lines = [
+            (*line[:3], line[3] if place < with_note else "") for place, line in enumerate(noted[:count])
+        ]
+        text = _written(keys, lines)
         if len(text) > _MAX_PLAIN:
             text = _PACKED + base64.b64encode(zlib.compress(text.encode("utf-8"), 9)).decode("ascii")
         if len(text) <= _MAX_PACKED:
-            return text, sum(bool(line[3]) for line in noted[notes:])
-    return "", sum(bool(line[3]) for line in noted)
+            break
+    return MarksText(text, count, len(noted) - count, notes - sum(bool(line[3]) for line in lines))
 
 
-def _written(rows: Rows, noted: list[Any]) -> str:
+def _written(keys: list[str], noted: list[Any]) -> str:
     if not noted:
         return ""
-    keys = rows.keys()
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["key", *NOTED])

@@ -24,6 +24,9 @@ _MAX_BYTES = 270_000_000
 _BINS = 100
 _AT_ONCE = 64
 """Number of sounds that are encoded between two checks of the remaining space."""
+_TRIED = 16
+"""Number of sounds from which the size of a page is estimated. A page a quarter above the limit is refused by it."""
+_DOUBT = 1.25
 _MARGIN = 1_000
 """Bytes for the sentence about sounds that are left out."""
 _NO_ROOM = "not in this page, which is full"
@@ -41,6 +44,8 @@ def table_page(
     editable: bool = False,
 ) -> str:
     """Return the page, see :meth:`ShownTable.page`; ``described`` are the traits of the widget."""
+    if max_bytes is None:
+        _refuse_too_large(rows)
     state = {**described, "max_rating": rows.max_rating, "editable": editable}
     data: dict[str, Any] = {"state": state, **_held(rows)}
     if editable:
@@ -80,6 +85,18 @@ def table_page(
     return page(above, [*sounds, *[("", _NO_ROOM)] * len(silent)])
 
 
+def _refuse_too_large(rows: Rows) -> None:
+    """Refuse a table that is clearly larger than a page, before all of its sounds are read."""
+    tried = range(0, len(rows), max(len(rows) // _TRIED, 1))
+    expected = sum(len(data) for data, _ in _encoded(rows, tried)) / max(len(tried), 1) * len(rows)
+    if expected > _DOUBT * _MAX_BYTES:
+        message = (
+            f"the sounds of {len(rows):,} rows take about {expected / 1e6:,.0f} MB, and a page holds "
+            f"{_MAX_BYTES / 1e6:.0f} MB; save a part of the table"
+        )
+        raise InvalidRequestError(message, parameter="frame")
+
+
 def _held(rows: Rows) -> dict[str, Any]:
     def drawn(row: int) -> list[Any]:
         outline = rows.sounds.outline(row, _BINS)
@@ -99,7 +116,7 @@ def _sounds(rows: Rows, room: int) -> list[tuple[str, str]]:
     """Return the sound and the note of each row. Rows whose sound does not fit have a note only."""
     sounds: list[tuple[str, str]] = []
     room -= (len(_NO_ROOM) + 8) * len(rows)
-    for data, note in _encoded(rows):
+    for data, note in _encoded(rows, range(len(rows))):
         room -= len(data) + 3 * len(note)
         if data and room < 0:
             break
@@ -107,7 +124,7 @@ def _sounds(rows: Rows, room: int) -> list[tuple[str, str]]:
     return sounds
 
 
-def _encoded(rows: Rows) -> Iterator[tuple[str, str]]:
+def _encoded(rows: Rows, places: range) -> Iterator[tuple[str, str]]:
     def encoded(row: int) -> tuple[str, str]:
         try:
             sound = rows.sounds.sound(row, preview=True)
@@ -116,8 +133,8 @@ def _encoded(rows: Rows) -> Iterator[tuple[str, str]]:
         return base64_text(sound.data), sound.note
 
     with ThreadPoolExecutor() as pool:  # encoders do not hold the interpreter's lock
-        for first in range(0, len(rows), _AT_ONCE):
-            yield from pool.map(encoded, range(first, min(first + _AT_ONCE, len(rows))))
+        for first in range(0, len(places), _AT_ONCE):
+            yield from pool.map(encoded, places[first : first + _AT_ONCE])
 
 
 def _differences(rows: Rows) -> dict[str, list[Any]]:

@@ -88,15 +88,16 @@ def static_table(
 
 def _all_noted(rows: Rows) -> Html | None:
     """Return the marks, ratings and notes of all rows as the text of a file for ``sl.show(frame, marks=file)``."""
-    text, left_out = marks_text(rows)
-    if not text:
+    file = marks_text(rows)
+    summary = f"Marks, ratings and notes of {file.rows:,} rows, as a file for sl.show(frame, marks=file)"
+    left_out = {"further rows": file.rows_left, "notes": file.notes_left}
+    words = " and ".join(f"{count:,} {what}" for what, count in left_out.items() if count)
+    if not (file.rows or words):
         return None
-    count = sum(any(values) for values in zip(*(rows.noted[name] for name in NOTED), strict=True))
-    summary = f"Marks, ratings and notes of {count:,} rows, as a file for sl.show(frame, marks=file)"
-    if left_out:
-        summary += f"; {left_out:,} notes have no room here and are in table.frame only"
+    if words:
+        summary += f"; {words} have no room here and are in table.frame only"
     block = element(
-        "pre", text, style="white-space:pre-wrap;overflow-wrap:anywhere;max-height:200px;overflow:auto"
+        "pre", file.text, style="white-space:pre-wrap;overflow-wrap:anywhere;max-height:200px;overflow:auto"
     )
     return element("details", element("summary", summary), block)
 
