@@ -26,13 +26,17 @@ needs_signals = pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="
 
 @contextmanager
 def interrupted():
-    """Expect an interrupt, which comes while the block waits."""
+    """Expect an interrupt while the block waits; a wait without a limit is restarted, as after importing polars."""
     main = threading.main_thread().ident
-    timer = threading.Timer(0.3, lambda: signal.pthread_kill(main, signal.SIGINT))
+    timer = threading.Timer(0.2, lambda: signal.pthread_kill(main, signal.SIGINT))
+    signal.siginterrupt(signal.SIGINT, False)
     timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        yield
-    timer.join()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            yield
+    finally:
+        timer.join()
+        signal.siginterrupt(signal.SIGINT, True)
 
 
 def speech(lab, http):

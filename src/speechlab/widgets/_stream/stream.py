@@ -123,7 +123,8 @@ class StreamPlayer(RefreshedWidget):
         Raises:
             SpeechLabError: The error that ended the stream.
         """
-        self._over.wait()
+        while not self._over.wait(1.0):  # a wait without end may not hear an interrupt
+            pass
         if self.error is not None:
             raise self.error
         return self.clip if self.clip is not None else AudioClip(np.zeros(0, np.float32), self.rate or 24_000)
