@@ -203,21 +203,23 @@ def test_calls_under_way_are_kept_after_two_interrupts(reverser, translator, sto
     assert batch.load(batch.runs(store)["run"].iloc[-1], store).status == "interrupted"
 
 
-def test_an_interrupt_before_the_first_call_makes_none(reverser, translator, store, monkeypatch):
+@pytest.mark.parametrize(("begun", "message"), [(1, "^$"), (2, "before its first call; the same call again")])
+def test_an_interrupt_before_the_first_call_makes_none(
+    reverser, translator, store, monkeypatch, begun, message
+):
     calls = []
 
-    def interrupted(client, work):
-        future = begin(client, work)
-        calls.append(future)
-        if len(calls) == 2:  # the first reads the service's catalogue
+    def interrupted(*args):
+        calls.append(begin(*args))
+        if len(calls) == begun:  # the first reads the service's catalogue
             raise KeyboardInterrupt
-        return future
+        return calls[-1]
 
     monkeypatch.setattr("speechlab.batch._core.begin", interrupted)
-    with pytest.raises(KeyboardInterrupt, match="before its first call; the same call again makes it"):
+    with pytest.raises(KeyboardInterrupt, match=message):
         batch.translate(texts(3), reverser, **quiet(store))
     wait(calls)
-    assert calls[1].cancelled()
+    assert calls[-1].cancelled()
     assert not translator.calls
     monkeypatch.undo()
     assert list(batch.translate(texts(3), reverser, **quiet(store))["status"]) == ["ok"] * 3

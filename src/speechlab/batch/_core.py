@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from concurrent.futures import Future, wait
 from contextlib import ExitStack, contextmanager, suppress
@@ -85,21 +84,24 @@ class Caller:
         """Request something from the service, and show the wait for it."""
         tally = Tally()
         display = Display(tally, self.progress, label)
-        future = begin(self.lab, lambda lab: question(lab, tally))
+        admitted: Future[None] = Future()
         try:
+            future = begin(self.lab, lambda lab: question(lab, tally), admitted)
+            admitted.set_result(None)
             while wait([future], _LOOK_S).not_done:
                 display.show()
             return result_of(future)
         finally:
-            future.cancel()
+            if not admitted.cancel():
+                future.cancel()
             display.close()
 
     def perform(self, execution: Execution, store: Store) -> None:
         """Make the calls of an execution."""
         display = Display(execution.tally, self.progress, execution.plan.step.operation)
-        admitted: Future[None] = Future()  # no call is made before its future is known here, for an interrupt
+        admitted: Future[None] = Future()
         try:
-            future = begin(self.lab, lambda lab: self._perform(execution, store, lab, admitted))
+            future = begin(self.lab, lambda lab: self._perform(execution, store, lab), admitted)
             admitted.set_result(None)
             while wait([future], _LOOK_S).not_done:
                 display.show()
@@ -126,11 +128,8 @@ class Caller:
             raise
         display.close()
 
-    async def _perform(
-        self, execution: Execution, store: Store, lab: AsyncClient, admitted: Future[None]
-    ) -> None:
+    async def _perform(self, execution: Execution, store: Store, lab: AsyncClient) -> None:
         """Make the calls of an execution in this process, or in the workers of a cluster."""
-        await asyncio.wrap_future(admitted)
         options, step = execution.options, execution.plan.step
         if store.read_only and not execution.keep:
             message = (

@@ -42,9 +42,22 @@ def _settings(lab: Client | AsyncClient) -> Settings:
     return settings
 
 
-def begin(client: Client, work: Callable[[AsyncClient], Coroutine[Any, Any, T]]) -> Future[T]:
-    """Start work with many calls on the private event loop of the synchronous clients."""
-    return _portal.begin(work, client._async)  # noqa: SLF001 - of the same room
+def begin(
+    client: Client,
+    work: Callable[[AsyncClient], Coroutine[Any, Any, T]],
+    admitted: Future[None] | None = None,
+) -> Future[T]:
+    """Start work with many calls on the private event loop of the synchronous clients.
+
+    With ``admitted``, the work waits for it: an interrupt before the caller knows the future can then cancel it.
+    """
+
+    async def begun(behind: AsyncClient) -> T:
+        if admitted is not None:
+            await asyncio.wrap_future(admitted)
+        return await work(behind)
+
+    return _portal.begin(begun, client._async)  # noqa: SLF001 - of the same room
 
 
 def fitted_to(lab: Client | AsyncClient, operation: O) -> O:
