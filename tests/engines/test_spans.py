@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from speechlab.engines._recognition.spans import (
+from speechlab.engines._recognition.decoding import (
     Span,
     TimedWord,
     Timeline,

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from speechlab import segments
 from speechlab.errors import SegmentError
-from speechlab.segments._joins import pairs as pairs_module
+from speechlab.segments._joins import overlap
 from support import segment_tables
 
 table, tables, us = segment_tables.table, segment_tables.tables, segment_tables.us
@@ -54,12 +54,12 @@ def test_pairs_are_those_of_brute_force(a, b):
 @given(tables(), tables())
 def test_both_ways_of_finding_pairs_agree(a, b):
     usual = joined(a, b)
-    before = pairs_module._CANDIDATES
-    pairs_module._CANDIDATES = 0
+    before = overlap._CANDIDATES
+    overlap._CANDIDATES = 0
     try:
         assert joined(a, b) == usual
     finally:
-        pairs_module._CANDIDATES = before
+        overlap._CANDIDATES = before
 
 
 @pytest.mark.slow

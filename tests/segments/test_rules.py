@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from speechlab import segments
 from speechlab.contract import RecognitionRequest
-from speechlab.engines._recognition.spans import Span, merge_short, pad_spans, widen
+from speechlab.engines._recognition.decoding import Span, merge_short, pad_spans, widen
 from speechlab.errors import InvalidRequestError, SegmentError
 from support import segment_tables
 

@@ -17,7 +17,7 @@ from speechlab.audio._figure import clip_figure, sound_preview, waveform_png
 from speechlab.audio._measure import leading_silence_s, peaks, rms_dbfs, sound_span_s, trim_silence
 from speechlab.audio._pieces import cut_at_silences, recording_length_s
 from speechlab.audio._reader import FileSegment, SoundReader
-from speechlab.audio._resample import StreamResampler, resample
+from speechlab.audio._samples import StreamResampler, resample
 from speechlab.audio._spans import merge_short_spans, pre_roll, widen_spans
 
 __all__ = [

@@ -13,7 +13,6 @@ from speechlab._require import later
 from speechlab.audio._codec.decode import DecodeLimits, decode_samples
 from speechlab.audio._codec.encode import encode_samples
 from speechlab.audio._measure import peaks, rms_dbfs
-from speechlab.audio._resample import resample
 from speechlab.audio._samples import (
     Samples,
     as_format,
@@ -23,6 +22,7 @@ from speechlab.audio._samples import (
     from_pcm16,
     layout,
     mix_to_mono,
+    resample,
 )
 from speechlab.contract import AudioFormat
 from speechlab.errors import AudioError, UnsupportedAudioError

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from speechlab._require import later
 from speechlab.audio._codec.encode import small_opus
 from speechlab.audio._measure import peaks, rms_dbfs
-from speechlab.audio._resample import resample
-from speechlab.audio._samples import Samples, channels_of, layout, mix_to_mono
+from speechlab.audio._samples import Samples, channels_of, layout, mix_to_mono, resample
 from speechlab.contract import CONTENT_TYPES, AudioFormat
 from speechlab.display import Html, audio_figure, data_url
 from speechlab.errors import AudioError

@@ -12,8 +12,7 @@ from speechlab._files import user_path
 from speechlab._require import later
 from speechlab.audio._clip import AudioClip
 from speechlab.audio._codec.containers import check_mp3, check_ogg, check_wav, sniff
-from speechlab.audio._resample import StreamResampler
-from speechlab.audio._samples import mix_to_mono, to_pcm16
+from speechlab.audio._samples import StreamResampler, mix_to_mono, to_pcm16
 from speechlab.contract import AudioFormat
 from speechlab.errors import AudioDecodeError, AudioError
 

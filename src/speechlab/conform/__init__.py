@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from speechlab._door import name_after as _name_after
 from speechlab.conform._model import Check, CheckOutcome, ConformReport, Statement, Verdict, statements
-from speechlab.conform._probe.findings import Observation
-from speechlab.conform._probe.options import ProbeOptions
+from speechlab.conform._probe.findings import Observation, ProbeOptions
 from speechlab.conform._report import as_json, as_junit, write_report
 from speechlab.conform._run import OUT_OF_REACH, checks, chosen, run
 

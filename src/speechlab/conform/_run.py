@@ -30,8 +30,8 @@ from speechlab.errors import APIConnectionError, ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from speechlab.conform._probe.findings import ProbeOptions
     from speechlab.conform._probe.http import Exchange
-    from speechlab.conform._probe.options import ProbeOptions
 
 _AREAS = (
     *(access, voices, speech, sound, recognition, segments, translation, sse),

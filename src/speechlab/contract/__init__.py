@@ -8,7 +8,20 @@ of a client or the work of an engine.
 from __future__ import annotations
 
 from speechlab._door import name_after as _name_after
-from speechlab.contract._base import read_json_object
+from speechlab.contract._base import (
+    CONTRACT_VERSION,
+    REALTIME_PATH,
+    RECOGNITION_PATH,
+    SPEECH_PATH,
+    TRANSLATION_PATH,
+    VOICES_PATH,
+    OperationName,
+    audio_digest,
+    join_url,
+    read_json_object,
+    realtime_base,
+    request_key,
+)
 from speechlab.contract._errors import (
     ASR_FAILED,
     ASR_UNAVAILABLE,
@@ -42,16 +55,6 @@ from speechlab.contract._formats import (
 from speechlab.contract._formats import INTERIM_HEADER as INTERIM_HEADER
 from speechlab.contract._formats import TRANSLATES_HEADER as TRANSLATES_HEADER
 from speechlab.contract._formats import read_concurrency as read_concurrency
-from speechlab.contract._keys import CONTRACT_VERSION, OperationName, audio_digest, request_key
-from speechlab.contract._paths import (
-    REALTIME_PATH,
-    RECOGNITION_PATH,
-    SPEECH_PATH,
-    TRANSLATION_PATH,
-    VOICES_PATH,
-    join_url,
-    realtime_base,
-)
 from speechlab.contract._realtime.actions import (
     CANCELLED,
     AskLimiter,

@@ -1,8 +1,9 @@
-"""Bases of the models: tolerant for replies, strict for requests, and strict parsing of JSON."""
+"""What all operations share: strict and tolerant models, strict parsing of JSON, the paths of section 4, and keys."""
 
 from __future__ import annotations
 
-from typing import Any, Self
+import hashlib
+from typing import Any, Literal, Self
 
 import orjson
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
@@ -92,3 +93,57 @@ def _invalid(error: ValidationError) -> InvalidRequestError:
     if first["type"] == "missing":
         return InvalidRequestError(f"{where} is required", parameter=parameter)
     return InvalidRequestError(f"{where}: {first['msg'][:1].lower()}{first['msg'][1:]}", parameter=parameter)
+
+
+SPEECH_PATH = "/tts"
+"""Text to speech, by POST."""
+VOICES_PATH = "/tts/voices"
+"""The catalogue of voices, by GET."""
+REALTIME_PATH = "/ws/tts/realtime"
+"""Realtime speech, a WebSocket."""
+RECOGNITION_PATH = "/asr/srt/audio_llm"
+"""Recognition, by POST."""
+TRANSLATION_PATH = "/translate/"
+"""Translation, by POST."""
+
+
+def join_url(base_url: str, path: str) -> str:
+    """Join a path of section 4 to a base URL, which may have its own path and trailing slashes."""
+    return base_url.rstrip("/") + path
+
+
+def realtime_base(base_url: str) -> str:
+    """Return the WebSocket base URL for an HTTP base URL, for use without a configured one."""
+    scheme, separator, rest = base_url.partition("://")
+    if not separator:
+        return f"ws://{base_url}"
+    return f"{'wss' if scheme.lower() == 'https' else 'ws'}://{rest}"
+
+
+CONTRACT_VERSION = "1"
+"""Increased when the meaning of a stored reply changes. The service's own paths carry no version (section 9)."""
+
+OperationName = Literal["synthesize", "transcribe", "translate"]
+"""Name of an operation in a key."""
+
+
+def audio_digest(data: bytes) -> str:
+    """Return the SHA-256 of a recording's bytes in hexadecimal; it represents the recording in a key."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def request_key(
+    operation: OperationName, parameters: dict[str, Any], *, service: str, repeat: int = 0
+) -> str:
+    """Return the key of a request: a SHA-256 in hexadecimal."""
+    canonical = orjson.dumps(
+        {
+            "contract": CONTRACT_VERSION,
+            "operation": operation,
+            "parameters": parameters,
+            "repeat": repeat,
+            "service": service,
+        },
+        option=orjson.OPT_SORT_KEYS,
+    )
+    return hashlib.sha256(canonical).hexdigest()

@@ -8,8 +8,7 @@ imported on first use. The embedded service offers the engines over the API; not
 from __future__ import annotations
 
 from speechlab._door import name_after as _name_after
-from speechlab.engines._check import EngineCheck, check
-from speechlab.engines._models import add, addable
+from speechlab.engines._check import EngineCheck, add, addable, check
 from speechlab.engines._networks import DNSMOS_RATE, SPEAKER_RATE, embed_speaker, rate_noise
 from speechlab.engines._protocols import (
     EngineVoice,

@@ -27,7 +27,8 @@ from speechlab.metrics._sound.measures import loudness, speech_measures
 from speechlab.metrics._sound.networks import Dnsmos, dnsmos, speaker_embedding, speaker_similarity
 from speechlab.metrics._statistics.bootstrap import Interval
 from speechlab.metrics._statistics.calibration import Calibration, calibration
-from speechlab.metrics._statistics.differences import (
+from speechlab.metrics._statistics.sequential import sequential_test
+from speechlab.metrics._statistics.significance import (
     ALIKE,
     BETTER,
     DIFFERENCES,
@@ -36,12 +37,11 @@ from speechlab.metrics._statistics.differences import (
     UNPAIRED,
     WORSE,
     difference_text,
+    holm,
     is_shown,
     judge,
     value_text,
 )
-from speechlab.metrics._statistics.sequential import sequential_test
-from speechlab.metrics._statistics.significance import holm
 from speechlab.metrics._systems.attribution import Attribution, attribute
 from speechlab.metrics._systems.ranking import Ranking, rank
 from speechlab.metrics._timed.stability import partial_stability

@@ -9,11 +9,9 @@ Used by people with tables of their own, and by client, batches and studies, whi
 from __future__ import annotations
 
 from speechlab._door import name_after as _name_after
-from speechlab.segments._changes.captions import captions
+from speechlab.segments._changes.captions import captions, doubts
 from speechlab.segments._changes.crop import clips, crop, shift
-from speechlab.segments._changes.doubts import doubts
-from speechlab.segments._changes.merge import merge, resegment, split, subtract
-from speechlab.segments._changes.rules import from_speech
+from speechlab.segments._changes.merge import from_speech, merge, resegment, split, subtract
 from speechlab.segments._changes.silence import coverage, gaps
 from speechlab.segments._convert import (
     from_audformat,
@@ -29,8 +27,7 @@ from speechlab.segments._frame.extent import check_extent
 from speechlab.segments._frame.schema import COLUMNS, equal, frame, in_order, keys
 from speechlab.segments._joins.align import align
 from speechlab.segments._joins.overlap import overlap_join
-from speechlab.segments._scores.boundaries import MatchScore, Segmentation
-from speechlab.segments._scores.detection import DetectionScore
+from speechlab.segments._scores.detection import DetectionScore, MatchScore, Segmentation
 from speechlab.segments._scores.diarization import DiarizationScore
 from speechlab.segments._scores.score import SegmentScore, score
 

@@ -14,7 +14,7 @@ from starlette.routing import Route, WebSocketRoute
 from speechlab._platform import is_loopback
 from speechlab.contract import REALTIME_PATH, RECOGNITION_PATH, SPEECH_PATH, TRANSLATION_PATH, VOICES_PATH
 from speechlab.errors import ConfigurationError
-from speechlab.service._accounts.counters import CONTENT_TYPE, gauge
+from speechlab.service._accounts.ledger import CONTENT_TYPE, gauge
 from speechlab.service._faults import Fault
 from speechlab.service._gate.guard import Guard, service_name
 from speechlab.service._routes.realtime import realtime

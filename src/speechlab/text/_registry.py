@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from speechlab.errors import InvalidRequestError
 from speechlab.text._language_codes import language_code
+from speechlab.text._languages.amounts import BASIC_MONEY
 from speechlab.text._languages.chinese import chinese
 from speechlab.text._languages.english import ENGLISH, OPEN_ASR
 from speechlab.text._languages.japanese import JAPANESE, JAPANESE_READING
-from speechlab.text._languages.money import BASIC_MONEY
 from speechlab.text._normalizer import Normalizer
 from speechlab.text._steps import COLLAPSE, COMPOSE, INVISIBLE, LOWER, MINUS, PUNCTUATION_TO_SPACE, WIDTH
 

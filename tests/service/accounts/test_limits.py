@@ -10,7 +10,7 @@ import pytest
 from speechlab.contract import RealtimeCode
 from speechlab.errors import ConfigurationError
 from speechlab.service import Access, Database, ServiceConfig, load_config
-from speechlab.service._accounts.counters import Counters
+from speechlab.service._accounts.ledger import Counters
 from speechlab.service._accounts.limits import NotAdmitted, RateLimiter
 from speechlab.service._accounts.metering import Metering
 from support.clients import Http

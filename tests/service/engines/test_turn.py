@@ -8,7 +8,7 @@ import pytest
 
 from speechlab.errors import EngineError, InvalidRequestError
 from speechlab.service import ServedEngine, ServiceConfig
-from speechlab.service._accounts.counters import Counters
+from speechlab.service._accounts.ledger import Counters
 from speechlab.service._accounts.metering import Metering
 from speechlab.service._engines.lanes import EngineLane
 from speechlab.service._engines.sharing import FairTurns

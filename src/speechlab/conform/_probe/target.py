@@ -23,7 +23,7 @@ from speechlab.contract import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from speechlab.conform._probe.options import ProbeOptions
+    from speechlab.conform._probe.findings import ProbeOptions
 
 _T = TypeVar("_T")
 _METERED = {SPEECH_PATH: "audio/", RECOGNITION_PATH: "application/json", TRANSLATION_PATH: ""}

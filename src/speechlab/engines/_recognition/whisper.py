@@ -21,23 +21,21 @@ from speechlab.audio import pre_roll
 from speechlab.engines._chunks import weight
 from speechlab.engines._protocols import Recognition, RecognitionSegment, checkpoint
 from speechlab.engines._recognition.decoding import (
-    confidence_of,
-    decoder_settings,
-    load_whisper,
-    repeats_itself,
-    shifted,
-)
-from speechlab.engines._recognition.spans import (
     SAMPLE_RATE,
     Span,
     TimedWord,
     Timeline,
     assign_words,
+    confidence_of,
+    decoder_settings,
     find_speech,
     keep_spans,
+    load_whisper,
     merge_short,
     pad_spans,
     pieces_of,
+    repeats_itself,
+    shifted,
     widen,
 )
 from speechlab.engines._weights.specs import WHISPER_BASE

@@ -10,8 +10,8 @@ import numpy as np
 
 from speechlab.metrics._alignment.alignment import Alignment
 from speechlab.metrics._alignment.counting import edits_and_counts, errors_and_lengths
-from speechlab.metrics._alignment.merging import merged
 from speechlab.metrics._alignment.sclite import check_unmarked
+from speechlab.metrics._alignment.units import merged
 from speechlab.text import Normalizer, Step
 
 if TYPE_CHECKING:

@@ -18,10 +18,10 @@ from speechlab.metrics._alignment.units import prepare
 from speechlab.metrics._rates.tables import as_scored
 from speechlab.metrics._signatures import differing, joined
 from speechlab.metrics._statistics.bootstrap import BLOCK, Bootstrap
-from speechlab.metrics._statistics.differences import judge
 from speechlab.metrics._statistics.significance import (
     SegmentTest,
     errors_by_place,
+    judge,
     mapsswe,
     segment_differences,
     sign_flip,

@@ -11,9 +11,8 @@ from speechlab._arguments import has_column, is_dask, is_missing, require_column
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.alignment import Alignment
 from speechlab.metrics._alignment.counting import edits_and_counts, errors_and_lengths
-from speechlab.metrics._alignment.merging import merged
 from speechlab.metrics._alignment.sclite import check_unmarked
-from speechlab.metrics._alignment.units import Preparation, auto_unit, check_counts, prepare
+from speechlab.metrics._alignment.units import Preparation, auto_unit, check_counts, merged, prepare
 from speechlab.metrics._arguments import as_cells
 from speechlab.metrics._columns import with_columns
 from speechlab.metrics._differences.compare import compared, has_classes

@@ -17,7 +17,7 @@ from speechlab.metrics._rates.compare import compare
 from speechlab.metrics._rates.tables import as_scored
 from speechlab.metrics._signatures import joined_of
 from speechlab.metrics._statistics.bootstrap import Bootstrap
-from speechlab.metrics._statistics.differences import is_shown, judge
+from speechlab.metrics._statistics.significance import is_shown, judge
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -21,7 +21,7 @@ from speechlab._arguments import has_column, is_frame, is_missing, refuse_other_
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._arguments import as_texts, check_choice, check_index
 from speechlab.metrics._statistics.bootstrap import Bootstrap
-from speechlab.metrics._statistics.differences import BETTER, POINTS, WORSE, judge
+from speechlab.metrics._statistics.significance import BETTER, POINTS, WORSE, judge
 from speechlab.metrics._translation.measures import make_metrics, tokenizer
 from speechlab.metrics._translation.scores import TranslationScore, as_references, scored
 

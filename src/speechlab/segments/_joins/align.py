@@ -8,8 +8,7 @@ import numpy as np
 
 from speechlab.errors import SegmentError
 from speechlab.segments._frame.ticks import seconds_of
-from speechlab.segments._joins.overlap import LaidTables, lay_out
-from speechlab.segments._joins.pairs import pairs
+from speechlab.segments._joins.overlap import LaidTables, lay_out, pairs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

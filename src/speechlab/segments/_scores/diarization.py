@@ -13,7 +13,7 @@ from speechlab._platform import text_dtype
 from speechlab.errors import SegmentError
 from speechlab.segments._frame.extent import layers_of, union
 from speechlab.segments._frame.ticks import Stretches
-from speechlab.segments._scores.boundaries import partners
+from speechlab.segments._scores.detection import partners
 
 if TYPE_CHECKING:
     import pandas as pd

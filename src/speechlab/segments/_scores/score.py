@@ -15,17 +15,19 @@ from speechlab.errors import SegmentError
 from speechlab.segments._frame.extent import Extent, extent_frame, numbered, union
 from speechlab.segments._frame.schema import frame
 from speechlab.segments._frame.ticks import Line, Stretches, check_seconds, ticks_of
-from speechlab.segments._joins.pairs import pairs
-from speechlab.segments._scores.boundaries import (
+from speechlab.segments._joins.overlap import pairs
+from speechlab.segments._scores.detection import (
+    Detected,
+    DetectionScore,
     MatchScore,
     Segmentation,
     couples,
+    detected,
     deviations,
     match_times,
     partners,
     segmentation,
 )
-from speechlab.segments._scores.detection import Detected, DetectionScore, detected
 from speechlab.segments._scores.diarization import DiarizationScore, diarized, spoken
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ from speechlab.service._faults import Fault, Gone
 from speechlab.service._logs import error_fields, log
 
 if TYPE_CHECKING:
-    from speechlab.service._accounts.counters import Counters
-    from speechlab.service._accounts.ledger import Ledger, Status
+    from speechlab.service._accounts.ledger import Counters, Ledger, Status
     from speechlab.service._accounts.limits import LimitScope, Place, Quotas
     from speechlab.service._config import ServiceConfig
     from speechlab.service._keys import Principal

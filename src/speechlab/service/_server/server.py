@@ -26,7 +26,7 @@ from speechlab.service._accounts.database import Database
 from speechlab.service._accounts.keys import Access
 from speechlab.service._app import create_app
 from speechlab.service._config import UNIX
-from speechlab.service._health.upkeep import spare_memory
+from speechlab.service._engines.health import spare_memory
 from speechlab.service._keys import make_key
 from speechlab.service._logs import log, to_stderr
 from speechlab.service._server.http import HttpProtocol

@@ -12,17 +12,17 @@ from importlib.util import find_spec
 from typing import Any, cast
 
 from speechlab._arguments import check_text
-from speechlab.text._languages.money import CHINESE_MONEY
-from speechlab.text._languages.numbers import RULES, chinese_numbers, minus
-from speechlab.text._languages.units import (
+from speechlab.text._languages.amounts import (
     CHINESE_BELOW_ZERO,
     CHINESE_CLOCK,
     CHINESE_FRACTIONS,
+    CHINESE_MONEY,
     CHINESE_RATIOS,
     CHINESE_UNITS,
     DATES,
     MONTH_DAYS,
 )
+from speechlab.text._languages.numbers import RULES, chinese_numbers, minus
 from speechlab.text._normalizer import Normalizer, Step
 from speechlab.text._steps import (
     COMPOSE,

@@ -30,7 +30,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, cast
 
-from speechlab.text._languages.money import ENGLISH_MONEY, ENGLISH_US_DOLLARS
+from speechlab.text._languages.amounts import ENGLISH_MONEY, ENGLISH_US_DOLLARS
 from speechlab.text._normalizer import Normalizer, Step
 from speechlab.text._steps import COLLAPSE, INVISIBLE, LOWER, WIDTH, substitution
 from speechlab.text._third_party import load

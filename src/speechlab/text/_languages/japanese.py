@@ -16,13 +16,12 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from speechlab._arguments import check_text
-from speechlab.text._languages.money import JAPANESE_MONEY
-from speechlab.text._languages.numbers import RULES, counted, japanese_numbers, minus, several
-from speechlab.text._languages.units import (
+from speechlab.text._languages.amounts import (
     DATES,
     DECIMALS,
     JAPANESE_BELOW_ZERO,
     JAPANESE_FRACTIONS,
+    JAPANESE_MONEY,
     JAPANESE_RATIOS,
     JAPANESE_SHORT_UNITS,
     JAPANESE_UNITS,
@@ -31,6 +30,7 @@ from speechlab.text._languages.units import (
     NUMERAL,
     WEEKDAYS,
 )
+from speechlab.text._languages.numbers import RULES, counted, japanese_numbers, minus, several
 from speechlab.text._normalizer import Normalizer, Step
 from speechlab.text._steps import (
     COMPOSE,

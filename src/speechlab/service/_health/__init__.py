@@ -1,1 +1,0 @@
-"""Readiness and periodic work."""
