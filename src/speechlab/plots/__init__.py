@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from speechlab._door import name_after as _name_after
 from speechlab._door import old_names as _old_names
+from speechlab.plots._lines import reliability, series
 from speechlab.plots._listeners import listeners
 from speechlab.plots._measures import confusions, distributions, error_by_measure
 from speechlab.plots._rates import differences, error_rates, translation_scores
-from speechlab.plots._reliability import reliability
 from speechlab.plots._segments import timeline
-from speechlab.plots._series import series
 
 __all__ = [
     "confusions",

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from speechlab._door import name_after as _name_after
 from speechlab.segments._changes.captions import captions, doubts
-from speechlab.segments._changes.crop import clips, crop, shift
+from speechlab.segments._changes.crop import clips, coverage, crop, gaps, shift
 from speechlab.segments._changes.merge import from_speech, merge, resegment, split, subtract
-from speechlab.segments._changes.silence import coverage, gaps
 from speechlab.segments._convert import (
     from_audformat,
     from_pyannote,

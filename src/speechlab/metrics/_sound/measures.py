@@ -20,11 +20,12 @@ from speechlab.metrics._arguments import as_texts, check_number
 from speechlab.metrics._columns import with_columns
 from speechlab.metrics._sound.clips import checked_measures, clips_in, measured_by, read_clip
 from speechlab.metrics._sound.networks import dnsmos
-from speechlab.metrics._sound.pitch import check_pitches, fundamental
 from speechlab.metrics._sound.signal import (
     WINDOW_S,
+    check_pitches,
     clipped_ratio,
     ends_abruptly,
+    fundamental,
     integrated_loudness,
     repeats_its_end,
     silence,

@@ -20,7 +20,7 @@ from speechlab._platform import text_dtype
 from speechlab.audio import merge_short_spans, pre_roll, widen_spans
 from speechlab.contract import RecognitionRequest
 from speechlab.errors import SegmentError
-from speechlab.segments._changes.silence import as_frame
+from speechlab.segments._changes.crop import as_frame
 from speechlab.segments._frame.extent import Extent, check_extent, extent_frame, numbered, runs_of, union
 from speechlab.segments._frame.schema import COLUMNS, frame
 from speechlab.segments._frame.ticks import (
