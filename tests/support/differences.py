@@ -24,6 +24,7 @@ FLOOR = 0.94
 SETS = sorted(path.stem for path in PAIRS.glob("*.tsv"))
 HEARD = sorted(f"{path.stem}-spoken" for path in SPOKEN.glob("*.tsv"))
 _TABLE = re.compile(r"<!-- pairs: (\S+) -->\n(.*?)<!-- end of pairs -->", re.DOTALL)
+_SETS_TABLE = re.compile(r"<!-- sets -->\n(.*?)<!-- end of sets -->", re.DOTALL)
 
 
 def pairs(name):
@@ -61,13 +62,32 @@ def is_right(written, found):
     )
 
 
+def right_of(name):
+    """How many pairs of a file have the right class, and how many there are."""
+    language = name.partition("-")[0]
+    found = [
+        is_right(pair["class"], class_of(pair["reference"], pair["hypothesis"], language))
+        for pair in pairs(name)
+    ]
+    return sum(found), len(found)
+
+
+def sets_table():
+    """A row for each file of pairs, with a column for each language."""
+    files = dict.fromkeys(name.partition("-")[2] for name in SETS)
+    lines = ["| file | English | Japanese | Chinese |", "|---|---|---|---|"]
+    for file in files:
+        names = [f"{language}-{file}" for language in CLASSES]
+        cells = ["{} of {}".format(*right_of(name)) if name in SETS else "" for name in names]
+        lines.append(f"| `{file}` | " + " | ".join(cells) + " |")
+    return "\n" + "\n".join(lines) + "\n\n"
+
+
 def table(name):
-    """The confusion table of a file for the page; below that of a spoken one, the differences with another class."""
-    language, _, kind = name.partition("-")
-    heard = spoken(language) if kind == "spoken" else []
-    counts = Counter((row["class"], row["found"]) for row in heard) or Counter(
-        (pair["class"], class_of(pair["reference"], pair["hypothesis"], language)) for pair in pairs(name)
-    )
+    """The confusion table of spoken sentences for the page, with the differences that get another class below it."""
+    language = name.partition("-")[0]
+    heard = spoken(language)
+    counts = Counter((row["class"], row["found"]) for row in heard)
     rows = [kind for kind in CLASSES[language] if any(written == kind for written, _ in counts)]
     columns = [
         "equal",
@@ -88,8 +108,9 @@ def table(name):
 
 
 def tables():
-    """For each file that the page names, the table that it has there."""
-    return {found[1]: found[2] for found in _TABLE.finditer(GUIDE.read_text(encoding="utf-8"))}
+    """The tables that the page has: of the spoken sentences by their names, and of the files of pairs as ``sets``."""
+    page = GUIDE.read_text(encoding="utf-8")
+    return {found[1]: found[2] for found in _TABLE.finditer(page)} | {"sets": _SETS_TABLE.search(page)[1]}
 
 
 if __name__ == "__main__":
@@ -97,4 +118,5 @@ if __name__ == "__main__":
     page = _TABLE.sub(
         lambda found: f"<!-- pairs: {found[1]} -->\n{table(found[1])}<!-- end of pairs -->", page
     )
+    page = _SETS_TABLE.sub(lambda found: f"<!-- sets -->\n{sets_table()}<!-- end of sets -->", page)
     GUIDE.write_text(page, encoding="utf-8")
