@@ -49,29 +49,12 @@ def test_every_statement_is_tried_or_said_to_be_out_of_reach():
     assert all(check.title and check.area for check in checks())
 
 
-def statement_table():
-    """All statements and the checks that try them, in Markdown; what a check tries stands at its first statement."""
-    lines = ["| # | § | checks | what is tried, or why it is not |", "|---|---|---|---|"]
-    first_row = {}
-    for number, statement in statements().items():
-        tried_by = [check for check in checks() if number in check.statements]
-        names = ", ".join(f"`{check.id}`" + ("" if check.binding else " (a)") for check in tried_by)
-        earlier = {first_row[check.id]: None for check in tried_by if check.id in first_row}
-        subjects = [
-            check.title + (f" ({check.needs})" if check.needs else "")
-            for check in tried_by
-            if check.id not in first_row
-        ]
-        subjects += [f"as in {' and '.join(map(str, earlier))}"] if earlier else []
-        first_row |= {check.id: number for check in tried_by if check.id not in first_row}
-        subject = "; ".join(subjects) or OUT_OF_REACH[number]
-        lines.append(f"| {number} | {statement.section} | {names or '–'} | {subject} |")
-    return "\n".join(lines) + "\n"
-
-
-def test_the_documentation_lists_what_is_tried():
+def test_the_documentation_counts_what_is_tried_and_lists_what_is_not():
     page = (ROOT / "docs" / "conform.md").read_text("utf-8")
-    assert statement_table() in page, "docs/conform.md is stale; put the output of statement_table() into it"
+    tried = len(statements()) - len(OUT_OF_REACH)
+    assert f"{len(checks())} checks try {tried} of the {len(statements())} statements" in page
+    out_of_reach = "".join(f"| {number} | {reason} |\n" for number, reason in OUT_OF_REACH.items())
+    assert out_of_reach in page
 
 
 def test_checks_are_chosen_by_number_range_and_id():

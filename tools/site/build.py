@@ -13,6 +13,7 @@ import shutil
 import sys
 from pathlib import Path
 
+from checks import checks_page
 from gallery import gallery
 from hear import heard_page
 from reference import write, write_reference
@@ -40,6 +41,7 @@ def main() -> int:
     write(source / "gallery.md", gallery(source / "notebooks", source / "docs" / "images"))
     names = (source / "public_names.txt").read_text("utf-8").split()
     write_reference(names, source / "reference")
+    write(source / "reference" / "checks.md", checks_page())
     options = ["-c", str(HERE), "-d", str(BUILD / "doctrees"), "-D", "root_doc=README"]
     options += ["-W", "--keep-going", "-q"]
     failed = build_main([*options, *sys.argv[1:], str(source), str(pages)])

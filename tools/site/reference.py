@@ -169,9 +169,9 @@ def write(path: Path, text: str) -> None:
 
 def _index() -> Iterator[str]:
     yield from _title("Reference", "=")
-    yield "Every public name, from its docstring: one page for each room, and one for the command line."
+    yield "Every public name, from its docstring: one page for each room, one for the command, one for the checks."
     yield from ("", ".. toctree::", "   :maxdepth: 1", "", "   command", "   speechlab")
-    yield from (f"   {room}" for room in ROOMS)
+    yield from (f"   {page}" for page in (*ROOMS, "checks"))
 
 
 def _page(door: str, members: list[Name]) -> Iterator[str]:

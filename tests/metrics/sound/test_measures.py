@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from speechlab.metrics._sound.signal import fundamental
 
 from speechlab.audio import AudioClip
 from speechlab.errors import AudioError, InvalidRequestError
 from speechlab.metrics import dnsmos, loudness, speech_measures
+from speechlab.metrics._sound.signal import fundamental
 
 RECORDINGS = sorted((Path(__file__).parents[3] / "datasets" / "zh-speech").glob("*.ogg"))[:6]
 RATE = 16_000
