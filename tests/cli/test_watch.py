@@ -46,7 +46,7 @@ def test_each_run_asks_again_and_is_kept_beside_the_others(place):
 
 @pytest.mark.slow
 def test_a_change_ends_with_4_and_looking_asks_nobody(place):
-    for night, report in enumerate(nights([0.05] * 6 + [0.3] * 3)):
+    for night, report in enumerate(nights([0.05] * 4 + [0.5] * 2, count=20)):
         report.save(place / "watched" / f"2026-11-{night + 10}")
     done = speechlab("watch", "--look", place / "study.toml", cwd=place)
     assert done.returncode == 4, done.stderr

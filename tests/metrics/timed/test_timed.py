@@ -120,10 +120,10 @@ def test_meeteval_agrees_on_segments_of_any_speaker(collar, said, heard):
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(talks(("ann", "bob")), talks(("1", "2")), st.sampled_from([*COLLARS, math.inf]))
 def test_segments_are_assigned_by_trying_all(said, heard, collar):
-    said = sorted(said, key=lambda row: row["start"])[:5]
+    said = sorted(said, key=lambda row: row["start"])[:4]
     names = sorted({row["speaker"] for row in heard}) or ["ann"]
     options = {"collar": collar, "by_speaker": True, "normalize": None}
     found = timed_error_rate(made(said), made(heard), assign="segment", by_segment=True, **options)
