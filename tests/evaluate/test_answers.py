@@ -150,7 +150,18 @@ def answers_of(scores, listeners=8, items=8, method="mos"):
 def test_a_preference_has_its_size_and_who_has_it():
     report = evaluate.listening(answers_of({"a": 3, "b": 4}), draws=100)
     assert report.answer.startswith("b is preferred to a by 8 listeners (1.00 points")
-    assert "beyond chance" in report.answer
+    assert report.answer.endswith("That is beyond chance.")
+
+
+def test_a_preference_of_pairs_is_a_share_and_its_page_counts_the_systems_of_both_sides():
+    """The difference of 0.5 between the shares of a and of b is three answers of four."""
+    pairs = [
+        answers_of({"a": score}, method="ab").assign(other=other)
+        for score, other in ((0.25, "b"), (0.5, "c"))
+    ]
+    report = evaluate.listening(pd.concat(pairs, ignore_index=True), draws=100)
+    assert report.answer.startswith("a is preferred to b by 8 listeners (75% of preferences")
+    assert "3 systems" in report.to_html()
 
 
 @pytest.mark.parametrize(("listeners", "who"), [(2, "Two"), (5, "Five")])
@@ -178,10 +189,12 @@ def test_what_changed_is_said_first():
     good, bad = scored({"heart": [0] * 12}), scored({"heart": [4] * 12})
     assert bad.compare(good).answer == (
         "Heart in English became worse (error rate 0.0% to 36.4%). "
-        "That is beyond chance (p < 0.001, 12 rows that both have)."
+        "That is beyond chance, on 12 rows that both have."
     )
     assert good.compare(good).answer.startswith("Nothing is shown to have changed.")
-    assert bad.compare(good, names=("ours", "theirs")).answer.count("worse in theirs") == 1
+    against = bad.compare(good, names=("ours", "theirs"))
+    assert against.answer.count("worse in theirs") == 1
+    assert [drawing.title for drawing in against.drawings] == ["Differences"]  # too few pairs for intervals
 
 
 def test_one_recogniser_has_the_rate_of_all_its_speakers_first():
@@ -193,6 +206,7 @@ def test_one_recogniser_has_the_rate_of_all_its_speakers_first():
         "1.4% of the English words came out wrong. English: 24 recordings, 12 speakers too few to say how exact that "
         "is; of 8 speakers, each from 0.0% (s0) to 11.1% (s3)."
     )
+    assert "<strong>Notes</strong>" in "".join(map(str, report.below()))  # nothing stands out
 
 
 def test_the_best_two_of_three_that_nobody_can_tell_apart_are_said_to_be_better_than_the_third():

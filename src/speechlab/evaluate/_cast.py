@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import pandas as pd
+
 from speechlab._arguments import refused, require_columns
 from speechlab.client import begin, grouped, replaying_from, result_of, system
 from speechlab.contract import Voice
@@ -18,8 +20,6 @@ from speechlab.text import language_name, languages_in, primary_language
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    import pandas as pd
 
     from speechlab.audio import AudioClip
     from speechlab.client import AsyncClient, Client, VoiceCatalogue
@@ -62,17 +62,7 @@ def catalogue_of(
     return result_of(begin(replaying_from(client, store), ask))
 
 
-def named_voices(catalogue: VoiceCatalogue, voices: object, service: str) -> list[Voice]:
-    """The same as :func:`chosen_voices`; with several services, the error names the service without the voice."""
-    try:
-        return chosen_voices(catalogue, voices)
-    except InvalidRequestError as error:
-        if service:
-            error.args = (f"{service}: {error.message}", *error.args[1:])
-        raise
-
-
-def chosen_voices(catalogue: VoiceCatalogue, voices: object) -> list[Voice]:
+def chosen_voices(catalogue: VoiceCatalogue, voices: object, service: str) -> list[Voice]:
     """Return the requested voices: one or several voices, ids or names; None for all."""
     if voices is None:
         return list(catalogue)
@@ -82,7 +72,12 @@ def chosen_voices(catalogue: VoiceCatalogue, voices: object) -> list[Voice]:
         if not isinstance(voice, str | Voice):
             message = f"voices holds {voice!r}; give voices of the catalogue, or their ids or names"
             raise InvalidRequestError(message, parameter="voices")
-        chosen.append(catalogue[voice] if isinstance(voice, str) else voice)
+        try:
+            chosen.append(catalogue[voice] if isinstance(voice, str) else voice)
+        except InvalidRequestError as error:
+            if service:  # of several, the one without the voice
+                error.args = (f"{service}: {error.message}", *error.args[1:])
+            raise
     return list({voice.id: voice for voice in chosen}.values())  # a repeated voice speaks once
 
 
@@ -97,7 +92,7 @@ def one_voice(
     """Return the requested voice, given as a voice, an id or a name."""
     if not isinstance(voice, str | Voice):
         raise refused("voice", voice, "one voice, its id or its name")
-    (chosen,) = named_voices(catalogue_of(client, store, give_up_after_s), voice, service)
+    (chosen,) = chosen_voices(catalogue_of(client, store, give_up_after_s), voice, service)
     if not speaks(chosen, language) and any(map(code_or_none, languages_in(chosen.language))):
         message = (
             f"{service}{': ' if service else ''}voice {voice_name(chosen)!r} speaks {chosen.language}, "
@@ -161,8 +156,6 @@ class Cast(NamedTuple):
         """Return the same without services that could not be asked later, whose rows fail."""
         if not unreachable:
             return self
-        import pandas as pd
-
         services = self.pairs.get("system", pd.Series("", index=self.pairs.index))
         is_lost = services.isin(list(unreachable))
         reasons = self.pairs[WHY].mask(
@@ -208,11 +201,9 @@ def cast_of(
     give_up_after_s: float | None = None,
 ) -> Cast:
     """Return every text with every voice of each service that speaks its language."""
-    import pandas as pd
-
     requested = by_service(voices, services, "voices")
     catalogues, failures = ask_each(services, lambda _, client: catalogue_of(client, store, give_up_after_s))
-    chosen = {name: named_voices(catalogue, requested[name], name) for name, catalogue in catalogues.items()}
+    chosen = {name: chosen_voices(catalogue, requested[name], name) for name, catalogue in catalogues.items()}
     tables = []
     for name in services:
         if name in chosen:
@@ -265,8 +256,6 @@ def by_service(value: Any, services: Mapping[str, object], argument: str) -> dic
 
 def engines_of(cast: Cast, engines: Mapping[str, Any] | None) -> pd.Series[str]:
     """Return the engine of each pair's voice: the given one, or the part of the voice's short name before a colon."""
-    import pandas as pd
-
     is_alone = "" in cast.catalogues
     names = dict.fromkeys([*cast.catalogues, *cast.gone])
     by_name = {"": engines} if is_alone or engines is None else by_service(engines, names, "engines")
@@ -288,8 +277,6 @@ def engines_of(cast: Cast, engines: Mapping[str, Any] | None) -> pd.Series[str]:
 
 def cross(frame: pd.DataFrame, chosen: Sequence[Voice], language: str) -> pd.DataFrame:
     """Return every text with every voice that speaks its language, and the texts without a voice with the reason."""
-    import pandas as pd
-
     # plain lists, because an index may contain a label twice
     codes = [languages_of(value) for value in frame[language]]
     tables = []

@@ -6,6 +6,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+
 from speechlab._arguments import is_whole_number, refused
 from speechlab._brief import briefly
 from speechlab._files import whole_file
@@ -14,7 +16,7 @@ from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._changes.earlier import report_of_01
 from speechlab.evaluate._changes.report import changes_between
 from speechlab.evaluate._repeat import repeat_study
-from speechlab.evaluate._speech.report import joined, part_of, rows_of, side_by_side, speech_report
+from speechlab.evaluate._speech.report import joined, part_of, rows_of, speech_report, wide_table
 from speechlab.evaluate._writing.contents import Contents, Drawing, picked
 from speechlab.evaluate._writing.folder import (
     PAGES,
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    import pandas as pd
     from matplotlib.figure import Figure
 
     from speechlab.evaluate._writing.methods import Methods
@@ -113,11 +114,11 @@ class Report(Shared):
         for view in self.tables_for_people():
             blocks += [view.html(explained)] if len(view) else []
             explained |= {*view.heads}
-        if remarks := [*(str(finding) for finding in self.findings if finding.shown == "page"), *self.notes]:
+        findings = [str(finding) for finding in self.findings if finding.shown == "page"]
+        if remarks := [*findings, *self.notes]:
+            title = element("strong", "What stands out" if findings else "Notes")
             items = element("ul", *(element("li", words, dir="auto") for words in remarks))
-            highlights = notebook_output(
-                element("p", element("strong", "What stands out"), class_="stands-out"), items
-            )
+            highlights = notebook_output(element("p", title, class_="stands-out"), items)
             blocks.insert(min(len(blocks), 2 if failed else 1), highlights)
         return blocks
 
@@ -216,8 +217,6 @@ class Report(Shared):
         Raises:
             InvalidRequestError: The report has fewer than two systems.
         """
-        import pandas as pd
-
         from speechlab.datasets import row_keys
         from speechlab.metrics import suspects
 
@@ -259,7 +258,7 @@ class Report(Shared):
             ``file``, text, language, ``audio`` and, of each system, ``hypothesis_<name>``, ``error_rate_<name>`` and
             ``errors_<name>``; the rows first in which the systems differ most (``error_spread``, in errors).
         """
-        return side_by_side(self)
+        return wide_table(self.table, self.systems, self.columns["text"], self.columns["language"])
 
     def methods(self) -> Methods:
         """Return the methods for a paper: sentences, and the source of each measure in the report."""

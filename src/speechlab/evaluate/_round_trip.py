@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+
 from speechlab import batch
 from speechlab._brief import briefly
 from speechlab.evaluate._arguments import check_client, columns_of, keep_free
@@ -20,8 +22,6 @@ from speechlab.evaluate._writing.record import StageProgress, record_of, stage_o
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    import pandas as pd
 
     from speechlab.client import Client
     from speechlab.contract import Voice
@@ -138,8 +138,6 @@ def spoken_and_heard(
         The scored rows, with the columns of the user that are named; ``segments``, ``speed`` and ``notes`` of the
         report; and the tables of the batches.
     """
-    import pandas as pd
-
     if recogniser is not None:
         check_client("recogniser", recogniser)
     settings = {"temperature": temperature, "store": running["store"]}
@@ -177,8 +175,6 @@ def _takes(
     cast: Cast, text: str, takes: int, progress: StageProgress, options: dict[str, Any]
 ) -> tuple[Cast, list[pd.DataFrame]]:
     """Have each voice speak each text ``takes`` times; services that can no longer be asked are left out."""
-    import pandas as pd
-
     sounds: list[pd.DataFrame] = []
     pairs = []
     for take in range(takes):

@@ -8,6 +8,9 @@ from collections.abc import Iterable, Mapping
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pandas as pd
+
 from speechlab import batch
 from speechlab._arguments import no_column, refused
 from speechlab._brief import briefly
@@ -20,8 +23,6 @@ from speechlab.segments import coverage, from_speech, score
 from speechlab.segments import frame as segment_frame
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from speechlab.batch import Progress
     from speechlab.client import Client
     from speechlab.store import Store
@@ -87,9 +88,6 @@ def vad_sweep(
         SegmentError: The reference is not a segment frame.
         AuthenticationError: The service refuses the API key.
     """
-    import numpy as np
-    import pandas as pd
-
     need_columns(frame, audio)
     combinations = _combinations(grid)
     if misplaced := sorted({"vad", *_RULES} & set(options)):
@@ -192,8 +190,6 @@ def _reference(
 ) -> pd.DataFrame | None:
     if reference is None:
         return None
-    import pandas as pd
-
     if not isinstance(reference, str):
         rows = pd.DataFrame({"file": files, "_name": names})
         merged = segment_frame(reference).merge(rows, on="file")

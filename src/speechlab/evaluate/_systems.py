@@ -61,13 +61,20 @@ def unreachable_notes(unreachable: Mapping[str, str]) -> list[str]:
     ]
 
 
-def services_with_settings(
-    lab: Client | Mapping[str, Client],
+def systems_to_ask(
+    lab: Client | Mapping[str, Client] | None,
     settings: object,
     options: Mapping[str, Any],
     allowed: str,
+    existing: Collection[str],
+    **others: object,
 ) -> dict[str, tuple[Client, dict[str, Any]]]:
-    """Return each service with each of the settings, by name; the name is empty if neither has one."""
+    """Return each service with each setting by name, which is empty if neither has one; none without a client."""
+    if lab is None:
+        without_settings("hypotheses", settings=settings, **others, **options)
+        if not existing:
+            raise refused("lab", None, "a Client, clients by name, or None beside hypotheses=")
+        return {}
     chosen: dict[str, Any] = {"": {}} if settings is None else _named("settings", settings, allowed)
     systems: dict[str, tuple[Client, dict[str, Any]]] = {}
     for service, client in services_of(lab).items():
@@ -79,24 +86,6 @@ def services_with_settings(
                 message = f"two systems are called {name!r}; give services and settings other names"
                 raise InvalidRequestError(message, parameter="settings")
             systems[name] = (client, {**options, **parameters})
-    return systems
-
-
-def systems_to_ask(
-    lab: Client | Mapping[str, Client] | None,
-    settings: object,
-    options: Mapping[str, Any],
-    allowed: str,
-    existing: Collection[str],
-    **others: object,
-) -> dict[str, tuple[Client, dict[str, Any]]]:
-    """Return the systems to ask beside those whose outputs exist: none where no client is given."""
-    if lab is None:
-        without_settings("hypotheses", settings=settings, **others, **options)
-        if not existing:
-            raise refused("lab", None, "a Client, clients by name, or None beside hypotheses=")
-        return {}
-    systems = services_with_settings(lab, settings, options, allowed)
     if existing:
         systems = {name or "lab": system for name, system in systems.items()}
     if twice := set(systems).intersection(existing):

@@ -14,9 +14,9 @@ from speechlab.evaluate._changes.tested import NAMES, changes, paired, translati
 from speechlab.evaluate._made import SIDES
 from speechlab.evaluate._speech.summary import NO_SPEAKER
 from speechlab.evaluate._statistics import FEWEST, paired_ratio
-from speechlab.evaluate._writing.columns import listed, named, p_words, plural, sentence
-from speechlab.evaluate._writing.contents import Conclusion, Contents, Drawing, Finding, ShownRows
-from speechlab.evaluate._writing.differences import changes_words, differences_view
+from speechlab.evaluate._writing.columns import listed, named, plural, sentence
+from speechlab.evaluate._writing.contents import Conclusion, Contents, Finding, ShownRows
+from speechlab.evaluate._writing.differences import changes_words, differences_drawing, differences_view
 from speechlab.evaluate._writing.folder import SOUNDS
 from speechlab.evaluate._writing.methods import methods_of, values_of
 from speechlab.evaluate._writing.record import service_of
@@ -79,9 +79,7 @@ def changes_between(now: Contents, earlier: Contents, names: Sequence[str] = NAM
         differences=differences[[*DIFFERENCES, "group"]],
         tables={"tested": tested, **({} if frame is table else {"rows": frame}), **compared},
         views=tuple(views),
-        drawings=(Drawing("Differences, with 95 % intervals", "differences", ("tested",)),)
-        if len(tested)
-        else (),
+        drawings=(differences_drawing(tested, "Differences", "tested"),) if len(tested) else (),
         shown=shown,
         said=methods_of(title, *steps, signatures=values_of(table, "signature")),
         facts=_facts(record, called),
@@ -108,7 +106,7 @@ def _answer(summary: pd.DataFrame, speed: pd.DataFrame, names: tuple[str, str]) 
     if (summary["verdict"] == UNPAIRED).all():
         lead, certainty = f"{first} and {second} have no row in common, so nothing can be said of changes", ""
     elif len(significant):
-        certainty = f"That is beyond chance ({p_words(significant['p_holm'].max())}, {pairs})."
+        certainty = f"That is beyond chance, on {pairs}."
     else:
         few = ", too few to show one" if summary["n"].max() < FEWEST else ""
         certainty = f"No difference beyond chance on {pairs}{few}."

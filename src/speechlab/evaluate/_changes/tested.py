@@ -269,8 +269,6 @@ def translation_changes(now: Contents, earlier: Contents) -> tuple[pd.DataFrame,
 
 
 def _numbers(rows: pd.DataFrame, name: str) -> Any:
-    import pandas as pd
-
     column = rows[name] if name in rows.columns else pd.Series(float("nan"), index=rows.index)
     return column.astype("float64")
 

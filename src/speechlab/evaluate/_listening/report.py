@@ -22,11 +22,9 @@ from speechlab.evaluate._writing.columns import (
     chance,
     count,
     interval,
-    interval_text,
     listed,
     number,
     p_text,
-    p_words,
     plural,
     sentence,
     text,
@@ -205,8 +203,8 @@ def _more(row: Mapping[Any, Any]) -> str:
         return "two listeners and two items at least"
     if 0 in (listeners, items):
         return "nothing"
-    further = {"listeners": listeners, "items": items}
-    options = [f"{value:.0f} {name}" for name, value in further.items() if value < math.inf]
+    further = {"listener": listeners, "item": items}
+    options = [plural(round(value), name) for name, value in further.items() if value < math.inf]
     return " or ".join(options) or "more listeners and more items"
 
 
@@ -256,19 +254,16 @@ def _preferred(
     pair = of_both[0]
     who = _who(pair, noun)
     sign = 1 if pair["b"] == best else -1
-    digits = METHODS[method].digits
-    points = "of preference" if method == "ab" else "points"
-    gap = f"{sign * pair['difference']:.{digits}f} {points}"
-    bounds = sorted((sign * pair["low"], sign * pair["high"]))
-    span = interval_text(bounds[0], bounds[1], f".{digits}f")
-    gap = f"{gap}, 95 % interval {span}" if span else gap
+    ends = sorted((sign * pair["low"], sign * pair["high"]))
+    gap, low, high = (_figure(method, value) for value in (sign * pair["difference"], *ends))
+    points = "of preferences" if method == "ab" else "points"
+    margin = f"{gap} {points}" if math.isnan(ends[0]) else f"{gap} {points}, {low} to {high}"
     if pair["verdict"] != ALIKE:
         comparisons = pairs[(pairs["a"] == best) | (pairs["b"] == best)]
         open_count = int((comparisons["verdict"] == ALIKE).sum())
         more = f" Against {open_count} of the others it is not shown to be better." if open_count else ""
         return Conclusion(
-            f"{best} is preferred to {second} by {who} ({gap}).",
-            f"That is beyond chance, {p_words(pair['p_holm'])}.{more}",
+            f"{best} is preferred to {second} by {who} ({margin}).", f"That is beyond chance.{more}"
         )
     small = min(pair["listeners"], pair["items"]) < FEWEST
     verdict = f"{sentence(who)} cannot tell {best} from {second}."
@@ -276,10 +271,18 @@ def _preferred(
         return Conclusion(
             verdict, f"No difference, however clear, shows with fewer than {FEWEST} listeners or items."
         )
-    needed = _needed(pair, f"a difference of {smallest:g} {points}")
-    margin = f"{best} is ahead by {gap}, which may be chance ({p_words(pair['p_holm'])}).{needed}"
+    sought = _figure(method, smallest) if method == "ab" else f"a difference of {smallest:g}"
+    needed = _needed(pair, f"{sought} {points}")
+    certainty = f"{best} is ahead ({margin}), which may be chance.{needed}"
     behind = [name for name in systems[2:] if _beaten(name, (best, second), rows)]
-    return Conclusion(verdict, f"Both are preferred to {listed(behind)}. {margin}" if behind else margin)
+    return Conclusion(
+        verdict, f"Both are preferred to {listed(behind)}. {certainty}" if behind else certainty
+    )
+
+
+def _figure(method: str, difference: float) -> str:
+    """How much better a system is: in points, in A/B by its part of the preferences."""
+    return f"{0.5 + difference / 2:.0%}" if method == "ab" else f"{difference:.{METHODS[method].digits}f}"
 
 
 def _beaten(name: str, leaders: tuple[str, str], rows: list[dict[Hashable, Any]]) -> bool:
@@ -292,7 +295,7 @@ def _abx_answer(pairs: pd.DataFrame, noun: str, smallest: float) -> Conclusion:
     rows = sorted(pairs.to_dict("records"), key=lambda row: float(row["p_holm"]))
     first = rows[0]
     names = f"{first['a']} and {first['b']}"
-    right = f"{0.5 + first['difference']:.0%} right, {p_words(first['p_holm'])}"
+    right = f"{0.5 + first['difference']:.0%} right, guesses are 50%"
     who = _who(first, noun)
     if first["verdict"] != ALIKE:
         told_apart = sum(row["verdict"] != ALIKE for row in rows)

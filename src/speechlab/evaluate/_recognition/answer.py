@@ -316,6 +316,6 @@ def _effect(finding: Finding) -> str:
         return f"lowers the errors of {who} {rates}"
     if not before or after / before < _NEARLY_TWICE:
         return f"raises the errors of {who} {rates}"
-    ratio = after / before
-    verb = "doubles" if ratio < _TWICE else f"makes {ratio:.1f} times"
-    return f"{verb} the errors of {who} {rates}"
+    if after / before < _TWICE:
+        return f"doubles the errors of {who} {rates}"
+    return f"multiplies the errors of {who} by {after / before:.1f} {rates}"

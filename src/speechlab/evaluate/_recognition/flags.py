@@ -115,23 +115,11 @@ def recognised_silence(systems: Sequence[System], rows: pd.DataFrame, how: dict[
         transcripts = (
             results[system.name] if system.name in results else unrecognised(rows, unreachable[system.name])
         )
-        texts = transcripts[f"{HEAR}hypothesis"]
-        answered = transcripts[f"{HEAR}status"].isin(["ok", "cached"])
-        tables.append(
-            rows.assign(
-                system=system.name,
-                hypothesis=texts,
-                hallucination=pd.array(
-                    [
-                        any(map(str.isalnum, str(text))) if ok and not is_missing(text) else None
-                        for text, ok in zip(texts, answered, strict=True)
-                    ],
-                    dtype="boolean",
-                ),
-                status=transcripts[f"{HEAR}status"],
-                error=transcripts[f"{HEAR}error"],
-            )
-        )
+        texts, status = transcripts[f"{HEAR}hypothesis"], transcripts[f"{HEAR}status"]
+        made_up = texts.map(lambda text: any(map(str.isalnum, str(text)))).astype("boolean")
+        made_up = made_up.where(texts.notna() & status.isin(["ok", "cached"]))
+        results_of_system = rows.assign(system=system.name, hypothesis=texts, hallucination=made_up)
+        tables.append(results_of_system.assign(status=status, error=transcripts[f"{HEAR}error"]))
     return pd.concat(tables, ignore_index=True)
 
 

@@ -4,82 +4,44 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from speechlab._arguments import require_columns
+import pandas as pd
+
 from speechlab.client import functions_of
 from speechlab.evaluate._arguments import code_or_none
 from speechlab.evaluate._blocks import BLOCK
 from speechlab.evaluate._made import SIDES, STREAMED
 from speechlab.evaluate._speech.rows import HEAR
-from speechlab.evaluate._speech.scorers import SCORE, named_functions, opened, with_scores
+from speechlab.evaluate._speech.scorers import SCORE, opened
 from speechlab.evaluate._speech.speed import OF_RECOGNISERS, STREAM_TIMES, table_of_calls
 from speechlab.evaluate._writing.columns import Shown, View, count, interval_text, number, rate, text
 from speechlab.evaluate._writing.differences import ENOUGH
 from speechlab.metrics import entity_scores, formatting_rates, partial_stability
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
-    import pandas as pd
-
-    from speechlab.evaluate._speech.scorers import Scorer
     from speechlab.evaluate._systems import System
     from speechlab.store import Store
 
 _CODE = "speechlab: code"
 _MEASURES = (
-    *(
-        "language",
-        "measure",
-        "utterances",
-        "items",
-        "hits",
-        "error_rate",
-        "error_rate_low",
-        "error_rate_high",
-    ),
-    *("precision", "recall", "f1", "score"),
+    *("language", "measure", "utterances", "items", "hits", "error_rate", "error_rate_low"),
+    *("error_rate_high", "precision", "recall", "f1", "score"),
 )
 
 
-class Beside:
-    """What is measured beside the error rates: scorers of the user, formatting, and the entities of a column."""
-
-    def __init__(
-        self,
-        scorers: Mapping[str, Scorer] | None,
-        formatting: bool,
-        entities: str | None,
-        frame: pd.DataFrame,
-    ) -> None:
-        if entities is not None:
-            require_columns(frame, entities, argument="entities")
-        self._scorers = named_functions(scorers, "scorers", SCORE, frame.columns)
-        self._formatting, self._entities = formatting, entities
-
-    def of(
-        self, scored: pd.DataFrame, text: str, language: str, store: Store | str | None
-    ) -> tuple[pd.DataFrame, pd.DataFrame | None, list[str]]:
-        """The rows with the answers of the scorers, the measures, and notes."""
-        if not (self._scorers or self._formatting or self._entities is not None):
-            return scored, None, []
-        table, notes = with_scores(scored, self._scorers, (text, "hypothesis"), store)
-        how: dict[str, Any] = {"formatting": self._formatting, "entities": self._entities}
-        how["scores"] = list(self._scorers)
-        return table, _measures_of(table, text, language, **how), notes
-
-
-def _measures_of(
+def measures_of(
     table: pd.DataFrame,
     text: str,
     language: str,
     *,
     formatting: bool,
     entities: str | None,
-    scores: Sequence[str],
-) -> pd.DataFrame:
+    scores: Collection[str],
+) -> pd.DataFrame | None:
     """The measures beside the error rates: formatting, entities and scorers, by system, condition and language."""
-    import pandas as pd
-
+    if not (formatting or entities or scores):
+        return None
     keys = [name for name in SIDES if name in table.columns]
     options: dict[str, Any] = {"reference": text, "hypothesis": "hypothesis", "language": _CODE}
     options |= {"groups": BLOCK} if BLOCK in table.columns else {}
@@ -142,8 +104,6 @@ def with_streams(
     heard: pd.DataFrame, skipped: pd.DataFrame, language: str, store: Store | str | None
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return recognised rows with the times and changes of those that were streamed, and skipped rows without any."""
-    import pandas as pd
-
     keys = heard[f"{HEAR}key"]
     with opened(store) as open_store:
         results = open_store.get_many(keys.dropna().unique().tolist())
@@ -172,8 +132,6 @@ def stream_calls(
     timed: pd.DataFrame,
 ) -> pd.DataFrame:
     """Return the timed calls, and those of streams, which are the rows themselves."""
-    import pandas as pd
-
     if "revisions" not in scored.columns:
         return timed
     rows = scored[scored["revisions"].notna()]

@@ -24,7 +24,7 @@ from speechlab.evaluate._speech.answer import rates_answer
 from speechlab.evaluate._speech.report import speech_methods, speech_report, wide_table
 from speechlab.evaluate._speech.summary import FLAGS, NO_SPEAKER, READING, ranking_units, summarized
 from speechlab.evaluate._writing.contents import Conclusion, Contents, Drawing, Finding, ShownRows
-from speechlab.evaluate._writing.differences import differences_view
+from speechlab.evaluate._writing.differences import differences_drawing, differences_view
 from speechlab.metrics import DIFFERENCES, judge
 
 if TYPE_CHECKING:
@@ -125,9 +125,8 @@ def _drawings(
     """The figures of systems and of noise, and the tables that they draw."""
     tables, drawings = {}, []
     if len(order.differences):
-        intervals = ", with 95 % intervals" if order.differences["low"].notna().any() else ""
         tables["of_systems"] = order.differences
-        drawings.append(Drawing(f"Differences of systems{intervals}", "differences", ("of_systems",)))
+        drawings.append(differences_drawing(order.differences, "Differences of systems", "of_systems"))
     noise, levels = _against_noise(summary, table)
     if len(noise):
         tables["noise"] = noise

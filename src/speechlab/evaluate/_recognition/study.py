@@ -7,6 +7,8 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+
 from speechlab import batch
 from speechlab._brief import briefly
 from speechlab._platform import stacked
@@ -24,12 +26,12 @@ from speechlab.evaluate._blocks import BLOCK, Blocks, blocks_of
 from speechlab.evaluate._made import GIVEN, RECOGNITION, STREAMED, WHY
 from speechlab.evaluate._recognition.conditions import AS_RECORDED, Condition, conditions_of, under
 from speechlab.evaluate._recognition.flags import recognised_silence, speechless_rows
-from speechlab.evaluate._recognition.measures import Beside, stream_calls, with_streams
+from speechlab.evaluate._recognition.measures import measures_of, stream_calls, with_streams
 from speechlab.evaluate._recognition.report import recognition_report
 from speechlab.evaluate._repeat import repeatable
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._speech.rows import SPEAK, existing_rows, recognised, scored_rows, unrecognised
-from speechlab.evaluate._speech.scorers import opened
+from speechlab.evaluate._speech.scorers import SCORE, named_functions, opened, with_scores
 from speechlab.evaluate._speech.speed import clock_of, no_speed, timed_or_why, timed_recognisers
 from speechlab.evaluate._speech.summary import NO_SPEAKER
 from speechlab.evaluate._systems import EXISTING, System, ask_each, existing_of, systems_of, unreachable_notes
@@ -37,8 +39,6 @@ from speechlab.evaluate._writing.record import StageProgress, record_of, stage_o
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    import pandas as pd
 
     from speechlab.client import Client
     from speechlab.evaluate._speech.scorers import Scorer
@@ -160,11 +160,10 @@ def recognition(
     side_by_side = several or bool(conditions) or any(system.streams for system in systems)
     voice = _speaker(frame, beside=side_by_side) if voice == "auto" else voice
     roles = {"audio": audio, "text": text, "language": language, "voice": voice}
-    frame, (audio, text, language, *_) = columns_of(
-        frame, **roles, groups=None if groups == "auto" else groups
-    )
+    groups_column = None if groups == "auto" else groups
+    frame, (audio, text, language, *_) = columns_of(frame, **roles, groups=groups_column, entities=entities)
     keep_free(frame, RECOGNITION - GIVEN)
-    extra_measures = Beside(scorers, formatting, entities, frame)
+    scores = named_functions(scorers, "scorers", SCORE, frame.columns)
     blocks = blocks_of(frame, audio, text, groups, by_speaker=voice is not None)
     columns, rows = _prepared(frame, audio, voice, blocks)
     rows = rows.assign(**outputs)
@@ -193,7 +192,9 @@ def recognition(
         transcripts, left_out = with_streams(transcripts, left_out, language, store)
         columns += STREAMED
     scored, segments = scored_rows(transcripts, left_out, columns, text, language, store)
-    scored, measures, unscored = extra_measures.of(scored, text, language, store)
+    scored, unscored = with_scores(scored, scores, (text, "hypothesis"), store)
+    extra: dict[str, Any] = {"formatting": formatting, "entities": entities, "scores": scores}
+    measures = measures_of(scored, text, language, **extra)
     calls = stream_calls(scored, text, language, reached, concurrency, calls)
     nothing = None if silent is None else recognised_silence(reached, silent, running)
     notes = [*unreachable_notes(unreachable), *untimed, *_unscored_notes(skipped[0], count, scored, text)]
@@ -293,8 +294,6 @@ def _prepared(
     frame: pd.DataFrame, audio: str, voice: str | None, blocks: Blocks
 ) -> tuple[list[str], pd.DataFrame]:
     """Return the names of the columns to keep, with that of the file; and the rows for recognition."""
-    import pandas as pd
-
     files = _files(frame[audio].tolist(), frame.index.tolist())
     speaker = NO_SPEAKER if voice is None else frame[voice]
     if voice is None and "voice" in frame.columns and "speaker" not in frame.columns:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+
 from speechlab._platform import package_version
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._blocks import BLOCK
@@ -27,8 +29,6 @@ from speechlab.segments import frame
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    import pandas as pd
 
 
 _BINS = 5
@@ -142,8 +142,6 @@ def _known(table: pd.DataFrame, column: str) -> bool:
 
 def joined(title: str, reports: Sequence[Contents]) -> Contents:
     """Put several reports into one."""
-    import pandas as pd
-
     segment_tables, count = [], 0
     for report in reports:
         segments = report.tables["segments"]
@@ -208,13 +206,8 @@ def rows_of(table: pd.DataFrame, system: str, condition: str | None = None) -> p
     return table.set_axis(_labels(table), axis="index")
 
 
-def side_by_side(report: Contents) -> pd.DataFrame:
-    """Return one row for each recording, with what each system made of it; the rows first that differ most."""
-    return wide_table(report.table, report.systems, report.columns["text"], report.columns["language"])
-
-
 def wide_table(table: pd.DataFrame, names: list[str], text: str, language: str) -> pd.DataFrame:
-    """Return the rows of several systems beside each other."""
+    """Return one row for each recording, with what each system made of it; the rows first that differ most."""
     tables = [rows_of(table, name) for name in names]
     shared = ["file", text, language, *(name for name in ("condition", "audio") if name in table.columns)]
     wide = tables[0][shared].copy() if tables else table.iloc[:0]

@@ -13,6 +13,8 @@ import warnings
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+
 from speechlab import batch
 from speechlab._platform import stacked
 from speechlab.errors import InvalidRequestError, StoreError
@@ -24,8 +26,6 @@ from speechlab.text import characters, loops, normalizer, writes_without_spaces
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-
-    import pandas as pd
 
     from speechlab.client import Client
     from speechlab.store import Store
@@ -127,8 +127,6 @@ def scored_rows(
     store: Store | str | None,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Score the recognised rows, joined with the rows that were not spoken or not recognised; and their segments."""
-    import pandas as pd
-
     segments = _timed(transcripts, store)
     tidy = _tidy(transcripts, columns).assign(**{_PLACES: range(len(transcripts))})
     if faults := segments.attrs.get(batch.FAULTS_ATTRIBUTE):
@@ -143,8 +141,6 @@ def scored_rows(
 
 def rescored(rows: pd.DataFrame, text: str, language: str) -> pd.DataFrame:
     """Score transcripts by the rules of their languages, and flag those that loop."""
-    import pandas as pd
-
     scored = _scored(rows, text, language)
     scored["loop"] = pd.array(
         [
@@ -169,8 +165,6 @@ def _timed(rows: pd.DataFrame, store: Store | str | None) -> pd.DataFrame:
 
 def _scored(rows: pd.DataFrame, text: str, language: str) -> pd.DataFrame:
     """Score rows by the rules of their languages; mixed rows by words and single characters."""
-    import pandas as pd
-
     of_several = rows[language].map(is_mixed).to_numpy(dtype=bool)
     tables = [
         score(
@@ -224,8 +218,6 @@ _SPACED = re.compile(r"([^\W\d_⺀-鿿豈-﫿　-ヿ㐀-䶿가-힯]+(?:[ '’-]+
 
 def languages_of_rows(values: pd.Series[Any]) -> pd.Series[Any]:
     """Return the codes of each row for grouping, for any type of the column."""
-    import pandas as pd
-
     return pd.Series([languages_of(value) for value in values], index=values.index, dtype="object")
 
 

@@ -8,14 +8,13 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
+
+import pandas as pd
 
 from speechlab._arguments import is_number, refused
 from speechlab.errors import InvalidRequestError
 from speechlab.store import Store
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Scorer: TypeAlias = Callable[..., Iterable[float]]
 """A function from lists of texts to one number for each."""
@@ -77,8 +76,6 @@ def with_scores(
     table: pd.DataFrame, scorers: Mapping[str, Scorer], columns: Sequence[str], store: Store | str | None
 ) -> tuple[pd.DataFrame, list[str]]:
     """The table with a column for each scorer, and notes on those that failed."""
-    import pandas as pd
-
     texts = [table[column].tolist() for column in columns]
     rows = [
         place

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from speechlab import batch
 from speechlab._arguments import is_missing, is_whole_number, refused
@@ -18,8 +19,6 @@ from speechlab.evaluate._writing.record import stage_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence
-
-    import pandas as pd
 
     from speechlab.batch import Progress
     from speechlab.client import Client, SpeechClip, Transcript, VoiceCatalogue
@@ -52,8 +51,6 @@ TIMES = ("first_byte_s", "first_audible_s", "first_word_s", "total_s", "rtf", *S
 
 def table_of_calls(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> pd.DataFrame:
     """Return timed calls as a table with columns of one order and type for all studies."""
-    import pandas as pd
-
     types = {name: kind for name, kind in _TYPES.items() if name in {*columns, *_ALWAYS}}
     return pd.DataFrame(list(rows), columns=list(types)).astype(types)
 
@@ -184,8 +181,6 @@ def summary_of_calls(speed: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     ``_p99``) with 95 % intervals. Only the calls with the fewest others at the same time count, unless ``by`` has
     ``concurrency``; then ``stalled_calls`` are counted, too.
     """
-    import pandas as pd
-
     names = [name for name in TIMES if name in speed.columns]
     rows = []
     chosen = speed if "concurrency" in by else alone(speed)
@@ -198,24 +193,15 @@ def summary_of_calls(speed: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
             times = timed[name].to_numpy(dtype=np.float64)
             if not times.size:
                 continue
-            row |= {
-                name: float(np.median(times)),
-                f"{name}_low": times.min(),
-                f"{name}_high": times.max(),
-            }
+            row |= {name: np.median(times), f"{name}_low": times.min(), f"{name}_high": times.max()}
             for percent, share in QUANTILES.items():
                 if (estimate := quantile(times, share, _turns(timed))) is not None:
-                    suffixes = ("", "_low", "_high")
-                    names_of = [f"{name}_p{percent}{suffix}" for suffix in suffixes]
-                    row |= dict(zip(names_of, estimate, strict=True))
+                    ends = [f"{name}_p{percent}{end}" for end in ("", "_low", "_high")]
+                    row |= dict(zip(ends, estimate, strict=True))
         rows.append(row)
-    order = [
-        f"{name}{quantile_suffix}{suffix}"
-        for name in names
-        for quantile_suffix in ("", *(f"_p{percent}" for percent in QUANTILES))
-        for suffix in ("", "_low", "_high")
-        if not quantile_suffix or any(f"{name}{quantile_suffix}" in row for row in rows)
-    ]
+    columns = [f"{name}{part}" for name in names for part in ("", *(f"_p{percent}" for percent in QUANTILES))]
+    filled = [column for column in columns if column in names or any(column in row for row in rows)]
+    order = [f"{column}{end}" for column in filled for end in ("", "_low", "_high")]
     counts = ["timed_calls", *(["stalled_calls"] if any("stalled_calls" in row for row in rows) else [])]
     return pd.DataFrame(rows, columns=[*by, *counts, *order]).astype(
         dict.fromkeys(order, "Float64") | dict.fromkeys(counts, "Int64")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+
 from speechlab._arguments import is_missing
 from speechlab.display import percent
 from speechlab.evaluate._arguments import code_or_none
@@ -17,8 +19,6 @@ from speechlab.metrics import classify_differences, score, summarize
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
-
-    import pandas as pd
 
 
 _ENDS = ("error_rate_low", "error_rate_high")
@@ -156,8 +156,6 @@ def _ranking(
 
 def _common(rows: pd.DataFrame, by: list[str], items: str | None) -> pd.DataFrame:
     """The rate of each line on the items that all lines of its language have, where some lack an item."""
-    import pandas as pd
-
     columns = [*by, "common_rate", "common_utterances"]
     empty = pd.DataFrame(columns=columns).astype({name: rows[name].dtype for name in by})
     empty = empty.astype({"common_rate": "Float64", "common_utterances": "Int64"})
@@ -191,22 +189,19 @@ UNITS = {"word": "words", "char": "characters", "reading": "readings", "mixed": 
 
 _ABSENT = {"loops": "repeated text", "hallucinations": "invented text", "tails_lost": "lost endings"}
 _NOUNS = {"block": "different recording"}
-RANKED_NOTE = (
-    "The fewest errors of each language first. Japanese is counted in readings, English and Chinese without "
-    "differences of notation."
+_COUNTED = "Japanese is counted in readings, English and Chinese without differences of notation."
+RANKED_NOTE = f"The fewest errors of each language first. {_COUNTED}"
+_CONDITIONS_NOTE = (
+    f"{_COUNTED} Noise in dB: how far speech stands above it; the smaller, the louder the noise."
 )
-_LOUDNESS = " Noise in dB: how far speech stands above it; the smaller, the louder the noise."
 
 
 def rates_view(summary: pd.DataFrame) -> View:
     """Return the error rates by voice, and by system and condition if there are several."""
-    sides = [name for name in SIDES if name in summary.columns]
     flags = [name for name in FLAGS if name in summary.columns]
-    no_speakers = bool(sides) and bool((summary["voice"] == NO_SPEAKER).all())
+    of_conditions = "condition" in summary.columns
     columns = [
-        *(text(name, name, strong=True) for name in sides),
-        *([] if no_speakers else [text("voice", "voice_name", strong=not sides)]),
-        text("language", "language"),
+        *_who(summary),
         rows_column("clips"),
         rate("error rate", "ranking_rate", strong=True),
         interval_column("clips"),
@@ -214,14 +209,24 @@ def rates_view(summary: pd.DataFrame) -> View:
         Shown("counted in", lambda row: _unit(row["ranking_unit"])),
         rate("with notation", "notation_rate", optional=True),
         *(count(name.replace("_", " "), name, optional=True) for name in flags),
-        *([] if "condition" in sides else _pace(summary)),  # calls are timed under one condition alone
+        *([] if of_conditions else _pace(summary)),  # calls are timed under one condition alone
     ]
     has_rates = summary["ranking_rate"].notna().any()
     absent = [_ABSENT[name] for name in flags if has_rates and not summary[name].any()]
-    note = f"{RANKED_NOTE}{_LOUDNESS if 'condition' in sides else ''}" + (
-        f" No {' or '.join(absent)} found." if absent else ""
-    )
+    note = _CONDITIONS_NOTE if of_conditions else RANKED_NOTE
+    note += f" No {' or '.join(absent)} found." if absent else ""
     return View.of("Error rates", columns, ranked_rows(summary), note)
+
+
+def _who(summary: pd.DataFrame) -> list[Shown]:
+    """The columns that name a line: system, condition, voice and language."""
+    sides = [name for name in SIDES if name in summary.columns]
+    no_speakers = bool(sides) and bool((summary["voice"] == NO_SPEAKER).all())
+    return [
+        *(text(name, name, strong=True) for name in sides),
+        *([] if no_speakers else [text("voice", "voice_name", strong=not sides)]),
+        text("language", "language"),
+    ]
 
 
 def _pace(summary: pd.DataFrame) -> list[Shown]:
@@ -236,20 +241,13 @@ def _pace(summary: pd.DataFrame) -> list[Shown]:
 def speed_view(summary: pd.DataFrame) -> View:
     """Return the speed of the voices, or of the recognisers."""
     is_recognition = start_column(summary) == "total_s"
-    sides = [name for name in SIDES if name in summary.columns]
     wait = (
         number("text (s)", "total_s", with_range=True)
         if is_recognition
         else number("first sound (s)", start_column(summary), with_range=True, optional=True)
     )
     columns = [
-        *(text(name, name, strong=True) for name in sides),
-        *(
-            []
-            if sides and (summary["voice"] == NO_SPEAKER).all()
-            else [text("voice", "voice_name", strong=not sides)]
-        ),
-        text("language", "language"),
+        *_who(summary),
         count("calls", "timed_calls"),
         wait,
         number("RTF", "rtf", strong=True, with_range=True),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import pandas as pd
+
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._speech.scorers import SCORE, Scorer, with_scores
 from speechlab.evaluate._speech.speed import summary_of_calls
@@ -12,8 +14,6 @@ from speechlab.metrics import glossary_terms, score_translations
 from speechlab.text import loops, normalizer
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from speechlab.store import Store
 
 _NO_REFERENCE = "speechlab: no reference"
@@ -46,41 +46,37 @@ def as_glossary(glossary: object) -> dict[str, Any]:
 
 def measured(rows: pd.DataFrame, columns: Columns, glossary: Mapping[str, Any]) -> pd.DataFrame:
     """Return rows with scores, length ratios, flags for copies and loops, and counts of kept terms."""
-    import pandas as pd
+    types = {"chrf": "float64", "length_ratio": "float64", "copied": "boolean", "loop": "boolean"}
+    types |= dict.fromkeys(_TERMS, "Int64") if glossary else {}
+    measures = [_measures(row, columns, glossary) for row in rows.to_dict("records")]
+    table = pd.DataFrame(measures, columns=list(types), index=rows.index, dtype=object).astype(types)
+    return rows.assign(**{name: table[name] for name in types})
 
-    text, reference, source_lang, target_lang = columns
+
+def _measures(row: Mapping[Any, Any], columns: Columns, glossary: Mapping[str, Any]) -> dict[str, Any]:
+    """The measures of one row; none if a text is missing."""
+    source, translated = row[columns.text], row["translation"]
+    if not isinstance(translated, str) or not isinstance(source, str):
+        return {}
+    expected = row[columns.reference] if columns.reference else None
+    reference = expected if isinstance(expected, str) else ""
     normalize = normalizer("basic")
-    chrf: list[float | None] = []
-    ratios: list[float | None] = []
-    copies: list[Any] = []
-    looped: list[Any] = []
-    terms: list[tuple[Any, Any]] = []
-    for row in rows.to_dict("records"):
-        source, translated = row[text], row["translation"]
-        if not isinstance(translated, str) or not isinstance(source, str):
-            chrf.append(None)
-            ratios.append(None)
-            copies.append(pd.NA)
-            looped.append(pd.NA)
-            terms.append((pd.NA, pd.NA))
-            continue
-        expected = row[reference] if reference else None
-        chrf.append(_chrf([expected], [translated], row[target_lang]) if isinstance(expected, str) else None)
-        ratios.append(len(translated.strip()) / len(source.strip()))
-        copies.append(normalize(source) == normalize(translated) and any(map(str.isalpha, source)))
-        looped.append(loops(translated, expected if isinstance(expected, str) else "") and not loops(source))
-        languages = str(row[source_lang]), str(row[target_lang])
-        terms.append(_term_counts(source, translated, languages, glossary) if glossary else (pd.NA, pd.NA))
-    measures = {
-        "chrf": pd.array(chrf, dtype="float64"),
-        "length_ratio": pd.array(ratios, dtype="float64"),
-        "copied": pd.array(copies, dtype="boolean"),
-        "loop": pd.array(looped, dtype="boolean"),
+    measures: dict[str, Any] = {
+        "chrf": _chrf([reference], [translated], row[columns.target_lang])
+        if isinstance(expected, str)
+        else None,
+        "length_ratio": len(translated.strip()) / len(source.strip()),
+        "copied": normalize(source) == normalize(translated) and any(map(str.isalpha, source)),
+        "loop": loops(translated, reference) and not loops(source),
     }
-    for name, counts in zip(_TERMS, zip(*terms, strict=True) if terms else ([], []), strict=True):
-        if glossary:
-            measures[name] = pd.array(list(counts), dtype="Int64")
-    return rows.assign(**measures)
+    if glossary:
+        options = {
+            "source_language": str(row[columns.source_lang]),
+            "language": str(row[columns.target_lang]),
+        }
+        terms = glossary_terms(None, [translated], glossary, sources=[source], **options)
+        measures |= {"terms_expected": terms["expected"].sum(), "terms_found": terms["found"].sum()}
+    return measures
 
 
 def scored_translations(
@@ -95,8 +91,6 @@ def scored_translations(
 
 def with_back(rows: pd.DataFrame, back: pd.DataFrame, columns: Columns) -> pd.DataFrame:
     """Return rows with back-translations and their chrF against the source, which is missing for copied texts."""
-    import pandas as pd
-
     returned = back.reindex(range(len(rows)))
     joined = rows.assign(**{name: returned[name].to_numpy() for name in ("back_translation", "back_error")})
     scores = [
@@ -110,8 +104,6 @@ def with_back(rows: pd.DataFrame, back: pd.DataFrame, columns: Columns) -> pd.Da
 
 def summarized(table: pd.DataFrame, columns: Columns, speed: pd.DataFrame) -> pd.DataFrame:
     """Return one row for each direction, and for each system if there are several."""
-    import pandas as pd
-
     text, reference, source_lang, target_lang = columns
     keys = [*(["system"] if "system" in table.columns else []), source_lang, target_lang]
     roles = ["system", "source_lang", "target_lang"]
@@ -186,8 +178,6 @@ def _on_common_texts(table: pd.DataFrame, columns: Columns) -> dict[tuple[str, .
 
 def glossary_counts(table: pd.DataFrame, columns: Columns, glossary: Mapping[str, Any]) -> pd.DataFrame:
     """Return the counts of kept terms: the table of :func:`speechlab.metrics.glossary_terms` for each direction."""
-    import pandas as pd
-
     text, _, source_lang, target_lang = columns
     keys = [*(["system"] if "system" in table.columns else []), source_lang, target_lang]
     tables = []
@@ -207,15 +197,6 @@ def glossary_counts(table: pd.DataFrame, columns: Columns, glossary: Mapping[str
             ]
         )
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
-
-
-def _term_counts(
-    source: str, translated: str, languages: tuple[str, str], glossary: Mapping[str, Any]
-) -> tuple[int, int]:
-    terms = glossary_terms(
-        None, [translated], glossary, sources=[source], source_language=languages[0], language=languages[1]
-    )
-    return int(terms["expected"].sum()), int(terms["found"].sum())
 
 
 def _chrf(references: list[Any], outputs: list[str], language: object) -> float:

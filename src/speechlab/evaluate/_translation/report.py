@@ -20,7 +20,6 @@ from speechlab.evaluate._writing.columns import (
     listed,
     named,
     number,
-    p_words,
     plural,
     rate,
     sentence,
@@ -256,7 +255,7 @@ def _better_words(system: str, baseline: str, rows: pd.DataFrame) -> str:
     better = rows[rows["verdict"] == BETTER].to_dict("records")
     clauses = [
         f"{row['measure']} ({value_text(row['value_b'], row['unit'])} against "
-        f"{value_text(row['value_a'], row['unit'])}, {p_words(row['p_holm'])}, {plural(int(row['n']), 'text')})"
+        f"{value_text(row['value_a'], row['unit'])}, {plural(int(row['n']), 'text')})"
         for row in better
     ]
     elsewhere = "" if (rows["verdict"] == BETTER).all() else ", and no loss is shown elsewhere"

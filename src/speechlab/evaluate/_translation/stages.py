@@ -17,7 +17,6 @@ from speechlab.evaluate._writing.columns import (
     interval,
     named,
     number,
-    p_words,
     plural,
     sentence,
     text,
@@ -103,7 +102,7 @@ def _answer(table: pd.DataFrame, summary: pd.DataFrame, target_lang: str) -> Con
     chance_words = "that may be chance" if worst["verdict"] == ALIKE else "that is beyond chance"
     certainty = (
         f"What arrives is alike by {before:.1f} of 100 before it and {worst['chrf']:.1f} after it (chrF); on "
-        f"{recordings}, {chance_words} ({p_words(worst['p_holm'])})."
+        f"{recordings}, {chance_words}."
     )
     if worst["lost"] <= 0:
         lead = f"{system}nothing is lost after the translation, {directions}."

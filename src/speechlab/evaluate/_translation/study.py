@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+
 from speechlab import batch
 from speechlab._brief import briefly
 from speechlab.evaluate._arguments import columns_of, keep_free
@@ -35,8 +37,6 @@ from speechlab.evaluate._writing.record import StageProgress, record_of, stage_o
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    import pandas as pd
 
     from speechlab.client import Client
     from speechlab.store import Store
@@ -121,8 +121,6 @@ def translation(
         AuthenticationError: The service refuses the API key.
         APIConnectionError: No service can be reached.
     """
-    import pandas as pd
-
     frame, (text, source_lang, target_lang, *optional) = columns_of(
         frame, text=text, source_lang=source_lang, target_lang=target_lang, reference=reference
     )

@@ -8,6 +8,8 @@ from contextlib import AbstractContextManager, nullcontext
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import pandas as pd
+
 from speechlab import batch
 from speechlab.evaluate._arguments import code_or_none, count_of
 from speechlab.evaluate._speech.scorers import opened, stored_answers
@@ -17,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import numpy as np
-    import pandas as pd
     from numpy.typing import NDArray
 
     from speechlab.batch import Progress
@@ -81,8 +82,6 @@ def measured(
     store: Store | str | None,
 ) -> pd.DataFrame:
     """Measure the clips of a study, with a bar. DNSMOS rates ``rated`` clips of each voice and language."""
-    import pandas as pd
-
     codes = table[language].map(code_or_none)
     rows = table.assign(**{_CODES: codes}).drop(columns=["duration_s"])
     usable = table["audio"].notna()

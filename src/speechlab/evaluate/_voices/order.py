@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import pandas as pd
+
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._arguments import languages_of
 from speechlab.evaluate._speech.answer import advised
@@ -12,8 +14,6 @@ from speechlab.evaluate._writing.columns import named, plural
 from speechlab.metrics import attribute, rank
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from speechlab.metrics import Attribution, Ranking
 
 
@@ -37,8 +37,6 @@ def full_names(table: pd.DataFrame) -> pd.Series[str]:
 
 def ordered(table: pd.DataFrame, text: str, language: str) -> Order:
     """Rank the voices of each language, Japanese by readings, and attribute their errors."""
-    import pandas as pd
-
     rankings: dict[str, Ranking] = {}
     ranked, notes, unranked = [], [], {}
     rows = table[table["voice"].notna() & table[language].map(lambda cell: bool(languages_of(cell)))]
@@ -101,8 +99,6 @@ def choices(rankings: dict[str, Ranking], unranked: dict[str, str], speed: pd.Da
         (missing if they differ already, or if no practical number suffices); ``order``, a sentence; ``lead``, what
         to do; and ``advice``, how sure it is.
     """
-    import pandas as pd
-
     rows: list[dict[str, Any]] = []
     for code, ranking in rankings.items():
         timed = speed[speed["language"] == code].assign(system=lambda rows: rows["voice_name"])

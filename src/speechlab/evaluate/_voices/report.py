@@ -50,7 +50,8 @@ def voices_report(
     summary = summarized(table, language, speed, groups=text, items=text)
     summary = summary.merge(sounds(table, language), on=voice_keys(summary), how="left")
     summary = _with_order(summary, order)
-    choice = _of_services(choices(order.rankings, order.open, _fully_named(speed)), table)
+    named_calls = speed.assign(voice_name=full_names(speed))
+    choice = _of_services(choices(order.rankings, order.open, named_calls), table)
     pairs = [of_study(ranking.pairs, language=code) for code, ranking in order.rankings.items()]
     attribution = order.attribution
     findings = [Finding(row["order"], row["language"], shown="method") for row in choice.to_dict("records")]
@@ -113,10 +114,6 @@ def _with_order(summary: pd.DataFrame, order: Order) -> pd.DataFrame:
     return out.merge(attributed, on=[_WHO, "_code"], how="left").drop(columns=["_code", _WHO])
 
 
-def _fully_named(rows: pd.DataFrame) -> pd.DataFrame:
-    return rows.assign(voice_name=full_names(rows))
-
-
 def _of_services(choice: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
     """Return the advice, with a column for the service of each voice if there are several services."""
     if "system" not in table.columns:
@@ -149,7 +146,8 @@ def voices_view(summary: pd.DataFrame) -> View:
             else []
         ),
     ]
-    return View.of("The voices", columns, ranked_rows(summary), RANKED_NOTE)
+    note = f"{RANKED_NOTE} Those that share a letter cannot be told apart."
+    return View.of("The voices", columns, ranked_rows(summary), note)
 
 
 def errors_view(summary: pd.DataFrame) -> View:

@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import pandas as pd
+
 from speechlab._arguments import is_missing, is_number, is_whole_number
 from speechlab.display import Html, element, join, percent, table
 from speechlab.evaluate._arguments import code_or_none
@@ -13,8 +15,6 @@ from speechlab.text import language_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
-
-    import pandas as pd
 
     Row = Mapping[Any, Any]
 
@@ -24,8 +24,10 @@ _EXPLAINED = {
     "95 % interval": "95 % interval: where the true value lies, as far as these rows can tell.",
     "p (Holm)": "p: how often chance alone makes such a difference; below 0.05 it counts as shown, after Holm's "
     "correction for several comparisons.",
-    "group": "Those that share a letter cannot be told apart.",
     "with notation": "With notation: the rate if 4719 for 4 7 1 9 counted as an error.",
+    "loops": "Loops: texts that say the same again and again.",
+    "hallucinations": "Hallucinations: text that nobody said.",
+    "tails lost": "Tails lost: texts without the last words.",
     "RTF": "RTF: seconds of computing for one second of sound; below 1 is faster than speech.",
     "loudness (LUFS)": "LUFS: loudness; the nearer to 0, the louder.",
     "the voice's own": "The voice's own: where the other voices are understood.",
@@ -113,8 +115,6 @@ class View:
 
     def frame(self) -> pd.DataFrame:
         """Return the table as texts, None where a value is missing; ``attrs["figures"]`` names columns of numbers."""
-        import pandas as pd
-
         texts = {
             column.head: [None if text == "–" else text for text in column.texts] for column in self.columns
         }

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab._arguments import is_missing
 from speechlab.evaluate._writing.columns import Shown, View, chance, count, p_words, plural, text
+from speechlab.evaluate._writing.contents import Drawing
 from speechlab.metrics import (
     ALIKE,
     BETTER,
@@ -72,6 +73,12 @@ def differences_view(
     units = set(differences["unit"])
     how_many = f"An interval takes {ENOUGH} pairs.{f' {_OF_THOSE_DAYS}' if RATIO in units else ''}"
     return View.of(title, columns, rows, f"{note} {how_many}".strip())
+
+
+def differences_drawing(differences: pd.DataFrame, title: str, frame: str) -> Drawing:
+    """Return the figure of differences, which stand in a table of the report."""
+    intervals = ", with 95 % intervals" if differences["low"].notna().any() else ""
+    return Drawing(f"{title}{intervals}", "differences", (frame,))
 
 
 def difference_words(row: Mapping[Any, Any]) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
+import pandas as pd
 
 from speechlab._arguments import is_missing, refused
 from speechlab._files import user_path, whole_file
@@ -26,7 +27,6 @@ from speechlab.tables import guarded
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Mapping
 
-    import pandas as pd
 
 _RECORD = "record.json"
 _FORMAT = 2
@@ -229,8 +229,6 @@ def read_folder(folder: str | PathLike[str], old: Callable[..., Contents]) -> Co
 
 def _read(folder: Path, name: str, *, empty: bool = False) -> pd.DataFrame:
     """Read a table; a table without rows has no file if ``empty``."""
-    import pandas as pd
-
     file = folder / f"{name}.parquet"
     if empty and not file.is_file():
         return pd.DataFrame()
@@ -257,8 +255,6 @@ def _sounds(table: pd.DataFrame, folder: Path, column: str) -> pd.Series[str]:
     Recordings that are in the folder already stay unchanged, and their names are not reused. A recording of several
     rows, such as rows of several systems, is copied once.
     """
-    import pandas as pd
-
     home = folder / column
     present = [_name_in(home, cell) for cell in table[column]]
     names_taken = set(present)

@@ -116,17 +116,15 @@ def read_report(data: Mapping[str, Any], record: Mapping[str, Any]) -> Contents:
 
 def _packed(frames: Mapping[str, pd.DataFrame]) -> str:
     """The columns with their types as compressed JSON; a column of values that JSON lacks is left out."""
-    columns = {
+    tables = {
         table: {
-            name: (str(cells.dtype), _cells(cells)) for name, cells in frame.items() if isinstance(name, str)
+            name: (str(cells.dtype), values)
+            for name, cells in frame.items()
+            if isinstance(name, str) and (values := _cells(cells)) is not None
         }
         for table, frame in frames.items()
     }
-    columns_of_json = {
-        table: {name: pair for name, pair in pairs.items() if pair[1] is not None}
-        for table, pairs in columns.items()
-    }
-    return base64.b64encode(lzma.compress(orjson.dumps(columns_of_json))).decode()
+    return base64.b64encode(lzma.compress(orjson.dumps(tables))).decode()
 
 
 def _cells(cells: pd.Series[Any]) -> list[Any] | None:

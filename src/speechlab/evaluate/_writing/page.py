@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import orjson
+import pandas as pd
 
 from speechlab.display import Html, details, element, escape, join
 from speechlab.evaluate._writing.columns import listed, named, plural
@@ -94,10 +95,13 @@ def page_markup(
 def _scope(report: Contents) -> list[str]:
     """What was studied, in numbers: systems, speakers, listeners, texts and languages."""
     table, role = report.table, report.columns
-    speaker_noun = "speaker" if report.study == "recognition" else "voice"
-    nouns = {"listener": "listener", "item": "item", "system": "system", "voice": speaker_noun}
+    study = report.record.get("now", {}).get("study", report.study)  # of changes, that of both reports
+    nouns = {"listener": "listener", "item": "item", "system": "system"}
+    nouns["voice"] = "speaker" if study == "recognition" else "voice"
     nouns |= {"condition": "condition", role.get("text", "text"): "text"}
     counts = {noun: table[name].map(str).nunique() for name, noun in nouns.items() if name in table.columns}
+    if study == "listening" and "other" in table.columns:  # pairs have two systems each
+        counts["system"] = pd.concat([table["system"], table["other"].dropna()]).map(str).nunique()
     codes = [
         table[role[name]] for name in ("source_lang", "target_lang", "language") if role.get(name) in table
     ]

@@ -14,11 +14,12 @@ import orjson
 from speechlab._arguments import is_missing, is_number, is_whole_number, refused
 from speechlab._brief import briefly
 from speechlab._files import user_path, whole_file
-from speechlab.audio import AudioClip, sniff
+from speechlab.audio import sniff
 from speechlab.errors import AudioError, InvalidRequestError, SpeechLabError
+from speechlab.evaluate._arguments import clip_of
 from speechlab.evaluate._writing.columns import latex_table, latex_text, markdown_table, markdown_text
 from speechlab.evaluate._writing.contents import Contents
-from speechlab.evaluate._writing.folder import unwritten, write_parquet
+from speechlab.evaluate._writing.folder import SOUNDS, unwritten, write_parquet
 
 if TYPE_CHECKING:
     import os
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 _TRACKERS = ("mlflow", "wandb", "trackio")
 _LABELS = ("system", "condition", "voice_name", "language", "source_lang", "target_lang", "step")
 """Columns of summaries that name a row."""
-_SOUNDS = ("audio", "spoken")
 _LABEL = re.compile(r"[A-Za-z0-9:.-]+")
 _NO_KEY = re.compile(r"[^\w ./-]+")
 """What MLflow allows in no name of a metric."""
@@ -174,7 +174,7 @@ def metrics_of(summary: pd.DataFrame) -> dict[str, float]:
 
 def _sounds(table: pd.DataFrame, place: Path, count: int) -> list[tuple[str, Path, str]]:
     """Rows with their sound as WAV, the worst first: a name, the file, and what was said and heard."""
-    column = next((name for name in _SOUNDS if name in table.columns), None)
+    column = next((name for name in SOUNDS if name in table.columns), None)
     if column is None:
         return []
     worst = table.sort_values("error_rate", ascending=False) if "error_rate" in table.columns else table
@@ -183,7 +183,7 @@ def _sounds(table: pd.DataFrame, place: Path, count: int) -> list[tuple[str, Pat
         if len(sounds) >= count:
             break
         try:
-            clip = _clip(row[column])
+            clip = clip_of(row[column])
         except (SpeechLabError, OSError, TypeError, ValueError):
             continue
         path = clip.save(place / f"row-{len(sounds) + 1}.wav")
@@ -194,12 +194,6 @@ def _sounds(table: pd.DataFrame, place: Path, count: int) -> list[tuple[str, Pat
     return sounds
 
 
-def _clip(cell: Any) -> AudioClip:
-    if isinstance(cell, AudioClip):
-        return cell
-    return AudioClip.from_bytes(cell) if isinstance(cell, bytes) else AudioClip.from_file(cell)
-
-
 def _write_rows(table: pd.DataFrame, file: Path) -> None:
     """Write rows with their sound as Parquet, with the types that the package ``datasets`` reads."""
     import pyarrow as pa
@@ -208,7 +202,7 @@ def _write_rows(table: pd.DataFrame, file: Path) -> None:
     columns, features = {}, {}
     for name in map(str, table.columns):
         cells = table[name]
-        if name in _SOUNDS:
+        if name in SOUNDS:
             kind = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
             columns[name] = pa.array([_embedded(cell) for cell in cells], kind)
             features[name] = {"_type": "Audio"}
@@ -235,6 +229,6 @@ def _embedded(cell: Any) -> dict[str, Any] | None:
         if isinstance(cell, str | Path):
             data = user_path(cell).read_bytes()
             return {"bytes": data, "path": f"{Path(cell).stem}.{sniff(data)}"}
-        return None if is_missing(cell) else {"bytes": _clip(cell).encode("flac"), "path": None}
+        return None if is_missing(cell) else {"bytes": clip_of(cell).encode("flac"), "path": None}
     except (AudioError, OSError, TypeError, ValueError):
         return None
