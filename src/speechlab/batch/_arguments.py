@@ -146,22 +146,19 @@ def explicit(options: type, **other: object) -> Callable[[F], F]:
         for name, default in {**_defaults(options), **other}.items()
     ]
 
+    names = {parameter.name for parameter in keywords}
+
     def show(function: F) -> F:
-        return _with_keywords(function, keywords)
+        signature = inspect.signature(function)
+        direct = [
+            parameter
+            for parameter in signature.parameters.values()
+            if parameter.kind is not parameter.VAR_KEYWORD and parameter.name not in names
+        ]
+        function.__signature__ = signature.replace(parameters=[*direct, *keywords])  # type: ignore[attr-defined]  # help() and editors read it
+        return briefly(function)
 
     return show
-
-
-def _with_keywords(function: F, shown: list[inspect.Parameter]) -> F:
-    signature = inspect.signature(function)
-    names = {parameter.name for parameter in shown}
-    direct = [
-        parameter
-        for parameter in signature.parameters.values()
-        if parameter.kind is not parameter.VAR_KEYWORD and parameter.name not in names
-    ]
-    function.__signature__ = signature.replace(parameters=[*direct, *shown])  # type: ignore[attr-defined]  # help() and editors read it
-    return briefly(function)
 
 
 def sort_options(what: str, given: Mapping[str, Any], *lists: type) -> tuple[Any, ...]:

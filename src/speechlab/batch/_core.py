@@ -56,7 +56,9 @@ class Caller:
 
     def __init__(self, lab: object, options: WaitingOptions | RunOptions) -> None:
         if not isinstance(lab, Client):
-            message = f"lab is {_named(lab)}; give a Client, as sl.connect() does, or sl.system of a function"
+            text = repr(lab)
+            name = text if len(text.splitlines()) == 1 else f"a {type(lab).__name__}"
+            message = f"lab is {name}; give a Client, as sl.connect() does, or sl.system of a function"
             if isinstance(lab, AsyncClient):
                 message += ", and in a coroutine: await asyncio.to_thread(sl.batch.translate, table, lab)"
             raise InvalidRequestError(message, parameter="lab")
@@ -152,12 +154,6 @@ class Caller:
         async with crew(options["executor"], step, replaying, store, execution.record.id, options) as workers:
             tally.paused = workers.paused
             await execution.run(store, partial(Leases, workers, store, step.operation, tally), ready)
-
-
-def _named(lab: object) -> str:
-    """The value given as a client, in one line for a message. A table is not written out."""
-    text = repr(lab)
-    return text if len(text.splitlines()) == 1 else f"a {type(lab).__name__}"
 
 
 def plan_table(lab: Client, kind: type[RowStep], table: Table, given: Mapping[str, Any]) -> Plan:

@@ -26,7 +26,7 @@ from speechlab.client._api.for_batches import functions_of as functions_of
 from speechlab.client._api.for_batches import grouped as grouped
 from speechlab.client._api.for_batches import remember_service as remember_service
 from speechlab.client._api.for_batches import replaying_from as replaying_from
-from speechlab.client._api.for_batches import result_of as result_of
+from speechlab.client._api.portal import result_of as result_of
 from speechlab.client._api.system import system
 from speechlab.client._clock import Clock, Random, SystemClock
 from speechlab.client._events import CallEvent, Timing, opentelemetry_hook

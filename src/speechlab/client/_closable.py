@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from abc import ABC, abstractmethod
 from contextlib import suppress
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from speechlab._brief import briefly, carry_name
+from speechlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -81,6 +83,15 @@ class AsyncClosable(ABC):
         await self.aclose()
 
 
+def check_process(pid: int, what: str) -> None:
+    """Refuse an object that was carried over a fork."""
+    if pid != os.getpid():
+        raise ConfigurationError(
+            f"this {what} was made in process {pid}, from which this one was forked; a connection belongs to one "
+            f"process, so make the {what} in the process that uses it"
+        )
+
+
 class AsyncOpenable(AsyncClosable):
     """An object for ``async with`` that is also opened at the beginning of the block."""
 
@@ -96,8 +107,10 @@ class AsyncOpenable(AsyncClosable):
 _closing: set[asyncio.Future[Any]] = set()
 
 
-def close_soon(loop: asyncio.AbstractEventLoop, close: Callable[[], Awaitable[Any]]) -> None:
-    """Close what was dropped without being closed, on its event loop."""
+def close_soon(loop: asyncio.AbstractEventLoop, pid: int, close: Callable[[], Awaitable[Any]]) -> None:
+    """Close what was dropped without being closed, on its event loop, unless this is a fork of its process."""
+    if pid != os.getpid():
+        return
 
     def begin() -> None:
         task: Any = asyncio.ensure_future(close())

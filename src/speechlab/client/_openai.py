@@ -138,8 +138,10 @@ class OpenAIAdapter:
         segments = fields.pop("vad", "off")
         if segments not in {"off", "segments"}:
             _refuse({"vad": segments})
-        verbose = segments == "segments" or self._identifies("language" in fields)
-        pairs = [("model", self._model("transcription"))]
+        model = self._model("transcription")
+        # the verbose form, which has the language, is not offered by all models
+        verbose = segments == "segments" or ("language" not in fields and "whisper" in model.lower())
+        pairs = [("model", model)]
         pairs += [(name, str(fields.pop(name))) for name in ("language", "temperature") if name in fields]
         if words := fields.pop("hotwords", None):
             pairs.append(("prompt", ", ".join(words)))
@@ -155,10 +157,6 @@ class OpenAIAdapter:
         return replace(
             call, path="/audio/transcriptions", body=RecordingBody(recording, head, b"\r\n" + tail, form)
         )
-
-    def _identifies(self, told: bool) -> bool:
-        """Whether to request the verbose form, which has the language; not all models offer it."""
-        return not told and "whisper" in self._model("transcription").lower()
 
     def _chat(self, call: HttpCall, body: bytes) -> HttpCall:
         from speechlab.text import language_name

@@ -53,7 +53,10 @@ def arrow_table(frame: pd.DataFrame) -> pa.Table:
     import pyarrow as pa
 
     table = pa.Table.from_pandas(storable(frame))
-    return table.replace_schema_metadata({**(table.schema.metadata or {}), _LABELS: _labels_noted(frame)})
+    labels = [_noted(label) for label in frame.columns.tolist()]
+    names = [None if name is None else str(name) for name in frame.columns.names]
+    noted = orjson.dumps({"labels": labels, "names": names, "levels": frame.columns.nlevels})
+    return table.replace_schema_metadata({**(table.schema.metadata or {}), _LABELS: noted})
 
 
 def pandas_table(table: pa.Table) -> pd.DataFrame:
@@ -100,13 +103,6 @@ def stand_in(value: object) -> str | None:
         return f"<{type(value).__name__}>"
 
 
-def _labels_noted(frame: pd.DataFrame) -> bytes:
-    """The labels of a table's columns as JSON; labels without a JSON form become texts."""
-    labels = [_noted(label) for label in frame.columns.tolist()]
-    names = [None if name is None else str(name) for name in frame.columns.names]
-    return orjson.dumps({"labels": labels, "names": names, "levels": frame.columns.nlevels})
-
-
 def _labels_of(noted: bytes) -> pd.Index[Any]:
     import pandas as pd
 
@@ -122,6 +118,7 @@ def _labels_of(noted: bytes) -> pd.Index[Any]:
 
 
 def _noted(label: Any) -> Any:
+    """A label of a column as JSON; one without a JSON form becomes a text."""
     if isinstance(label, tuple):
         return [_noted(part) for part in label]
     label = label.item() if hasattr(label, "item") and not hasattr(label, "isoformat") else label

@@ -49,7 +49,6 @@ def translation(lab, _http=None):
 
 READERS = [
     pytest.param(speech, next, id="next"),
-    pytest.param(speech, lambda stream: stream.next_piece(), id="next_piece"),
     pytest.param(speech, list, id="for"),
     pytest.param(speech, lambda stream: stream.collect(), id="collect"),
     pytest.param(speech, lambda stream: list(stream.clips()), id="clips"),

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from speechlab.batch._keeping import StoreLike
     from speechlab.segments import Written
-    from speechlab.store import RunPart, RunRecord, Store
+    from speechlab.store import RunPart, RunRecord
 
     RunLike: TypeAlias = "str | Path | Run | pd.DataFrame"
 
@@ -160,16 +160,15 @@ class Run:
         if not self.record.parts:
             self.table()
         about = orjson.dumps({"id": self.id, "operation": self.record.operation, **self.manifest})
-        pieces = self.parts if columns == "all" else self._results
+        read, parts = self._part if columns == "all" else self._result, self.record.parts
         try:
             with whole_file(target) as draft:
-                write_table(pieces, len(self.record.parts), draft, format_, {RUN_ATTRIBUTE.encode(): about})
+                write_table(
+                    lambda: map(read, parts), len(parts), draft, format_, {RUN_ATTRIBUTE.encode(): about}
+                )
         except (OSError, pa.ArrowException) as error:
             raise StoreError(f"{target} cannot be written: {error}") from error
         return target
-
-    def _results(self) -> Iterator[pd.DataFrame]:
-        return map(self._result, self.record.parts)
 
     def _result(self, part: RunPart) -> pd.DataFrame:
         return without_bookkeeping(self._part(part), self.manifest.get("prefix", ""))
@@ -255,7 +254,7 @@ def load(run: RunLike, store: StoreLike = None) -> Run:
             raise InvalidRequestError(message, parameter="run")
         run = name
     with opened_if_there(store) as open_store:
-        return Run(open_store.run(run), _kept(store, open_store))
+        return Run(open_store.run(run), store if store is open_store else open_store.path)
 
 
 def _latest(folder: Path) -> Run:
@@ -300,10 +299,6 @@ def runs(store: StoreLike = None) -> pd.DataFrame:
         reason = record.manifest.get("reason")
         lines.append([record.id, record.operation, record.status, began, seconds, rows, *figures, reason])
     return make_frame(lines, _RUNS)
-
-
-def _kept(store: StoreLike, opened_store: Store) -> StoreLike:
-    return store if store is opened_store else opened_store.path
 
 
 def _read(path: Path) -> pd.DataFrame:

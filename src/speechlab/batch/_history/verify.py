@@ -45,19 +45,20 @@ def verify(run: RunRecord, store: Store) -> Verification:
     problems: list[str] = []
     digest = ResultDigest(step)
     results = outside = 0
-    column = run.manifest.get("prefix", "")
+    prefix = run.manifest.get("prefix", "")
+    audio = column_of_recordings(run) if step.works_on == "audio" else None
     for piece in run.parts:
         if not store.blobs.verify(piece.sha256, PART_SUFFIX):
             problems.append(f"the piece {piece.sha256[:12]} of the table is missing or was changed")
             continue
         frame = read_table(store.part_path(piece))
-        if (name := _recordings(run, frame)) is not None:
-            inside = [path for cell in frame[name].tolist() if (path := in_store(cell, store)) is not None]
+        if audio is not None and audio in frame.columns:
+            inside = [path for cell in frame[audio].tolist() if (path := in_store(cell, store)) is not None]
             outside += len(frame) - len(inside)
             problems += _changed(inside, store)
-        keys = [key if isinstance(key, str) else None for key in frame[column + "key"].tolist()]
+        keys = [key if isinstance(key, str) else None for key in frame[prefix + "key"].tolist()]
         stored_results = store.get_many([key for key in keys if key is not None])
-        statuses, errors = frame[column + "status"].tolist(), frame[column + "error"].tolist()
+        statuses, errors = frame[prefix + "status"].tolist(), frame[prefix + "error"].tolist()
         for key, status, error in zip(keys, statuses, errors, strict=True):
             stored = stored_results.get(key) if key is not None and status in {"ok", "cached"} else None
             if status in {"ok", "cached"}:
@@ -70,14 +71,6 @@ def verify(run: RunRecord, store: Store) -> Verification:
     if not run.ended:
         problems.append(f"the run has not ended; its status is {run.status}")
     return Verification(not problems, len(run.parts), results, tuple(dict.fromkeys(problems)), outside)
-
-
-def _recordings(run: RunRecord, frame: pd.DataFrame) -> Any:
-    """The column of the transcribed recordings; None for other operations."""
-    if STEPS[run.operation].works_on != "audio":
-        return None
-    name = column_of_recordings(run)
-    return name if name in frame.columns else None
 
 
 def _problems(key: str | None, stored: Stored | None, store: Store) -> list[str]:

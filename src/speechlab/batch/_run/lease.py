@@ -220,6 +220,7 @@ class _Station:
     def __init__(self, means: bytes) -> None:
         self._lab, self._step, self._options = pickle.loads(means)  # noqa: S301 - from the run that this belongs to
         self.group: Any = None
+        self.leases = 0
         self._mine: Any = None
         self.stops: set[Stop] = set()
 
@@ -280,7 +281,6 @@ class _Station:
 
 
 _stations: dict[str, _Station] = {}
-_uses: dict[str, int] = {}
 _lock = threading.Lock()
 
 
@@ -291,15 +291,15 @@ def _station(lease: CallLease) -> Iterator[_Station]:
         station = _stations.get(lease.run)
         if station is None:
             station = _stations[lease.run] = _Station(lease.means)
-        _uses[lease.run] = _uses.get(lease.run, 0) + 1
+        station.leases += 1
     try:
         yield station
     finally:
         with _lock:
-            _uses[lease.run] -= 1
-            if last := not _uses[lease.run]:
-                del _stations[lease.run], _uses[lease.run]
-        if last:
+            station.leases -= 1
+            if not station.leases:
+                del _stations[lease.run]
+        if not station.leases:
             station.end()
 
 
@@ -307,7 +307,7 @@ def _station(lease: CallLease) -> Iterator[_Station]:
 def _end_leases() -> None:
     """Let the calls under way end, which are paid for, where a worker ends in order, as without its scheduler."""
     until = time.monotonic() + GRACE_S
-    while _uses and time.monotonic() < until:
+    while _stations and time.monotonic() < until:
         for run in tuple(_stations):
             tell(run, {"reason": "the worker ends", "status": "interrupted"})
         time.sleep(_LOOK_S / 5)

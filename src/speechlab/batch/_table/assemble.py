@@ -146,15 +146,12 @@ def _in_kind(frame: pd.DataFrame, plan: Plan) -> pd.DataFrame:
 
     polars = require("polars")
     table = table.collect() if hasattr(table, "collect") else table
-    inputs = [name for name in table.columns if name in frame.columns and not _is_new(name, plan)]
+    # columns of the result that are not the input's of the same name
+    made = {plan.prefix + name for name in BOOKKEEPING} if plan.columns == "all" else set()
+    inputs = [name for name in table.columns if name in frame.columns and name not in made]
     new = frame[[name for name in frame.columns if name not in inputs]]
     result: pd.DataFrame = table.select(inputs).hstack(polars.from_pandas(new.reset_index(drop=True)))
     return result
-
-
-def _is_new(name: str, plan: Plan) -> bool:
-    """Whether a column of the result is new, and not the input's column of the same name."""
-    return plan.columns == "all" and name in {plan.prefix + column for column in BOOKKEEPING}
 
 
 def _row(

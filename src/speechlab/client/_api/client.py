@@ -51,7 +51,6 @@ class SpeechStream(StreamFace[AsyncSpeechStream]):
     headers = mirrored(AsyncSpeechStream.headers)
     open = waited(AsyncSpeechStream.open)
     close = waited(AsyncSpeechStream.aclose)
-    next_piece = waited(AsyncSpeechStream.next_piece)
     __next__ = following(AsyncSpeechStream.__anext__)
     collect = waited(AsyncSpeechStream.collect)
 
@@ -82,7 +81,6 @@ class TranslationStream(StreamFace[AsyncTranslationStream]):
     headers = mirrored(AsyncTranslationStream.headers)
     open = waited(AsyncTranslationStream.open)
     close = waited(AsyncTranslationStream.aclose)
-    next_chunk = waited(AsyncTranslationStream.next_chunk)
     __next__ = following(AsyncTranslationStream.__anext__)
     collect = waited(AsyncTranslationStream.collect)
 
@@ -93,7 +91,6 @@ class SpeechEvents(StreamFace[AsyncSpeechEvents]):
     text = mirrored(AsyncSpeechEvents.text)
     partial = mirrored(AsyncSpeechEvents.partial)
     timing = mirrored(AsyncSpeechEvents.timing)
-    next_event = waited(AsyncSpeechEvents.next_event)
 
     @described_as(AsyncSpeechEvents.clips)
     def clips(self) -> Iterator[AudioClip]:

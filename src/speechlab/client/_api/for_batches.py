@@ -71,11 +71,6 @@ def functions_of(lab: Client | AsyncClient) -> tuple[frozenset[str], int]:
     return frozenset(getattr(adapter, "functions", ())), getattr(adapter, "places", 0)
 
 
-def result_of(future: Future[T]) -> T:
-    """Wait for the result of the work that :func:`begin` started."""
-    return _portal.result_of(future)
-
-
 def grouped(
     client: AsyncClient, *, concurrency: int, rate: float | None = None, give_up_after_s: float | None = None
 ) -> tuple[AsyncClient, CallGroup]:

@@ -73,12 +73,14 @@ def launch(state: StateDir, before: EmbeddedService | None = None) -> EmbeddedSe
     if problem is not None:
         raise ServiceStartError(f"the embedded service could not be started: {problem}")
     try:
-        return _wait_ready(process, state, log_start, before)
+        service = _wait_ready(process, state, log_start, before)
+        service.write(state.service_file)  # without it, no process could find the service
     except BaseException:
         _end(process)
         raise
     finally:
         _leave_alone(process)
+    return service
 
 
 def _environment(state: StateDir, before: EmbeddedService | None) -> dict[str, str]:
@@ -221,21 +223,6 @@ class Lease:
     trouble: str = field(default="", repr=False)
     _open: bool = field(default=True, repr=False)
 
-    @property
-    def base_url(self) -> str:
-        """HTTP base URL."""
-        return self.service.base_url
-
-    @property
-    def ws_base_url(self) -> str:
-        """WebSocket base URL."""
-        return self.service.ws_base_url
-
-    @property
-    def api_key(self) -> Secret:
-        """Key of the service."""
-        return self.service.api_key
-
     def release(self) -> None:
         """End the lease; the last one of this process also releases the lock."""
         if self._open:
@@ -243,10 +230,40 @@ class Lease:
             _let_go(self.state)
 
     def revive(self, pid: int) -> bool:
-        """Restart the service if it has stopped."""
+        """Restart the service if its process has ended; may take as long as a start."""
         if not self._open:
             return False
-        return _revived(self, pid)
+        from filelock import FileLock, Timeout
+
+        before, state = self.service, self.state
+        if before.pid != pid:
+            return True  # another call has restarted it meanwhile
+        if process_runs(pid):
+            return False
+        try:
+            # The start lock: of all calls, threads and notebooks one restarts it, and the others find it running.
+            with FileLock(state.start_lock, timeout=_LOCK_WAIT_S, mode=0o600):
+                service = _running(state)
+                if service is None:
+                    if time.monotonic() - self.revived_at < _PAUSE_S:
+                        return False
+                    self.revived_at = time.monotonic()
+                    logger.warning(
+                        "the embedded service (process %d) has stopped; starting it again (its log: %s)",
+                        before.pid,
+                        state.log,
+                    )
+                    service = launch(state, before)
+                    logger.warning("the embedded service runs again (process %d)", service.pid)
+        except (ServiceStartError, Timeout, OSError) as error:
+            self.trouble = str(error)
+            logger.warning("the embedded service could not be started again: %s", error)
+            return False
+        if service.base_url != before.base_url or service.api_key.reveal() != before.api_key.reveal():
+            self.trouble = f"another one runs at {service.base_url}"
+            return False
+        self.service, self.trouble = service, ""
+        return True
 
     def explain(self) -> str:
         """The possible reason for a missing reply, and advice, for error messages."""
@@ -271,7 +288,7 @@ def take_lease(engines: str = "") -> Lease:
         _take_hold(state)
         held = True
         with FileLock(state.start_lock, timeout=_LOCK_WAIT_S, mode=0o600):
-            lease = Lease(_running(state) or _started(state), state)
+            lease = Lease(_running(state) or launch(state), state)
             held = False
             return lease
     except Timeout:
@@ -294,63 +311,17 @@ def _running(state: StateDir) -> EmbeddedService | None:
     return None
 
 
-def _started(state: StateDir) -> EmbeddedService:
-    service = launch(state)
-    service.keep(state.service_file)
-    return service
-
-
-def _revived(lease: Lease, pid: int) -> bool:
-    """Restart the service if its process has ended; may take as long as a start."""
-    from filelock import FileLock, Timeout
-
-    before, state = lease.service, lease.state
-    if before.pid != pid:
-        return True  # another call has restarted it meanwhile
-    if process_runs(pid):
-        return False
-    try:
-        # The start lock: of all calls, threads and notebooks one restarts it, and the others find it running.
-        with FileLock(state.start_lock, timeout=_LOCK_WAIT_S, mode=0o600):
-            service = _running(state)
-            if service is None:
-                if time.monotonic() - lease.revived_at < _PAUSE_S:
-                    return False
-                lease.revived_at = time.monotonic()
-                logger.warning(
-                    "the embedded service (process %d) has stopped; starting it again (its log: %s)",
-                    before.pid,
-                    state.log,
-                )
-                service = launch(state, before)
-                service.keep(state.service_file)
-                logger.warning("the embedded service runs again (process %d)", service.pid)
-    except (ServiceStartError, Timeout, OSError) as error:
-        lease.trouble = str(error)
-        logger.warning("the embedded service could not be started again: %s", error)
-        return False
-    if service.base_url != before.base_url or service.api_key.reveal() != before.api_key.reveal():
-        lease.trouble = f"another one runs at {service.base_url}"
-        return False
-    lease.service, lease.trouble = service, ""
-    return True
-
-
 def _take_hold(state: StateDir) -> None:
     from filelock import FileLock
 
     with _holds_lock:
         hold = _holds.get(state.path)
         if hold is None:
-            hold = _holds[state.path] = _Hold(*_locked_file(state, FileLock))
+            path = state.users / f"{os.getpid()}-{secrets.token_hex(4)}.lock"
+            lock = FileLock(path, timeout=10, mode=0o600, thread_local=False)
+            lock.acquire()
+            hold = _holds[state.path] = _Hold(lock, path)
         hold.clients += 1
-
-
-def _locked_file(state: StateDir, kind: Any) -> tuple[Any, Path]:
-    path = state.users / f"{os.getpid()}-{secrets.token_hex(4)}.lock"
-    lock = kind(path, timeout=10, mode=0o600, thread_local=False)
-    lock.acquire()
-    return lock, path
 
 
 def _let_go(state: StateDir) -> None:

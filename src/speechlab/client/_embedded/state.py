@@ -14,7 +14,6 @@ import hashlib
 import http.client
 import json
 import os
-import signal
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,15 +65,6 @@ class EmbeddedService:
             descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:
                 json.dump(fields, file)
-
-    def keep(self, path: Path) -> None:
-        """Write the description of a service that this process has started, or stop the service on a failure."""
-        try:
-            self.write(path)
-        except BaseException:
-            # No process could find it. It is a child of this process, so its id is not in use by another process.
-            os.kill(self.pid, signal.SIGTERM)
-            raise
 
     def is_ours(self) -> bool:
         """Whether it runs this version of speechlab in this environment; other versions may behave differently."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from io import BytesIO
@@ -55,12 +56,9 @@ class Recording:
 def digest_of(recording: Recording) -> str:
     """The SHA-256 of a recording's bytes in hexadecimal, equal to ``contract.audio_digest``."""
     digest = hashlib.sha256()
-    file = recording.open()
-    try:
+    with closing(recording.open()) as file:
         while data := file.read(_WHOLE):
             digest.update(data)
-    finally:
-        file.close()
     return digest.hexdigest()
 
 
@@ -254,9 +252,6 @@ def recognition_body(recording: Recording, fields: dict[str, Any]) -> Body:
     tail = b'"' + (b"," + options[1:] if fields else b"}")
     if recording.size > _WHOLE:
         return RecordingBody(recording, _BEGIN, tail, "application/json", base64=True)
-    file = recording.open()
-    try:
+    with closing(recording.open()) as file:
         encoded = pybase64.b64encode(_read_exactly(file, recording.size))
-    finally:
-        file.close()
     return BytesBody(_BEGIN + encoded + tail, "application/json")

@@ -101,7 +101,9 @@ class ExpectedSpeech:
             kind = content_type or "a reply without a type"
             message = f"the service answered with {kind}, which is not usable audio: {error}"
         else:
-            languages = spoken_by(self.voice) if self.voice else set()
+            from speechlab.text import languages_in  # slow to import, and most calls do not need it
+
+            languages = languages_in(self.voice.language) if self.voice else set()
             name = self.voice.short_name if self.voice else ""
             language = next(iter(languages)) if len(languages) == 1 else ""
             came = (data, content_type, self.voice_id, self.text, timing, name, language)
@@ -240,13 +242,6 @@ class StreamSpeech(Synthesize):
 def spent_on_speech(text: str, audio_bytes: int) -> dict[str, float]:
     """Amounts for ``Client.usage``."""
     return {"calls": 1, "synthesized_chars": len(text), "audio_bytes": audio_bytes}
-
-
-def spoken_by(voice: Voice) -> set[str]:
-    """The languages of a voice, as codes."""
-    from speechlab.text import languages_in  # slow to import, and most calls do not need it
-
-    return languages_in(voice.language)
 
 
 def pcm_rate(content_type: str, default: int) -> int:

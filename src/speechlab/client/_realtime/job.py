@@ -196,13 +196,7 @@ class AsyncSpeechEvents(AsyncClosable):
         return self
 
     async def __anext__(self) -> RealtimeEvent:
-        event = await self.next_event()
-        if event is None:
-            raise StopAsyncIteration
-        return event
-
-    async def next_event(self) -> RealtimeEvent | None:
-        """The next event as it arrives, or None after the record of usage.
+        """The next event as it arrives; the last one is the record of usage.
 
         Raises:
             RealtimeError: The service could not speak the text; ``code`` is the reason.
@@ -214,7 +208,7 @@ class AsyncSpeechEvents(AsyncClosable):
         if self._error is not None:
             raise self._error
         if self._ended:
-            return None
+            raise StopAsyncIteration
         try:
             event = await self._job.events.get()
         except asyncio.CancelledError:
@@ -223,7 +217,9 @@ class AsyncSpeechEvents(AsyncClosable):
         if isinstance(event, SpeechLabError):
             self._error = event
             raise event
-        self._ended = event is None
+        if event is None:
+            self._ended = True
+            raise StopAsyncIteration
         return event
 
     async def clips(self) -> AsyncIterator[AudioClip]:
@@ -233,10 +229,10 @@ class AsyncSpeechEvents(AsyncClosable):
 
         Raises:
             InvalidRequestError: The session has another format, which cannot be decoded in pieces.
-            SpeechLabError: As for :meth:`next_event`.
+            SpeechLabError: As for :meth:`__anext__`.
         """
         reader, position = None, 0
-        while await self.next_event() is not None:
+        async for _ in self:
             if reader is None:
                 reader = SampleReader(*self._expected())
             came = self._job.synthesis.audio
@@ -266,7 +262,7 @@ class AsyncSpeechEvents(AsyncClosable):
             StreamTruncatedError: The connection closed, or the text timed out; ``partial`` contains the audio so far.
             ContractError: The audio differs from the service's description of it.
         """
-        while await self.next_event() is not None:
+        async for _ in self:
             pass
         expected, kind = self._expected()
         return await asyncio.to_thread(expected.decode, self.partial, kind, self.timing)

@@ -15,7 +15,7 @@ from collections import deque
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from speechlab.client._closable import AsyncOpenable, close_soon
+from speechlab.client._closable import AsyncOpenable, check_process, close_soon
 from speechlab.client._memory import Memory, StoredCall, timing_from, wait_until
 from speechlab.client._operations.operation import sendable, time_of
 from speechlab.client._realtime.dial import RealtimeConfig, configured_socket
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from speechlab.client._operations.speech import SpeechClip
-    from speechlab.client._scheduling.waiting import CallPlace
     from speechlab.client._settings.settings import Settings
     from speechlab.client._transport.sender import Sender
     from speechlab.notebook import Playback
@@ -87,7 +86,7 @@ class AsyncRealtimeSession(AsyncOpenable):
             APIConnectionError: No reply came.
             RealtimeError: The service refused the settings.
         """
-        self._check_process()
+        check_process(self._pid, "realtime session")
         self._info = await self._tape.session(await self._prepared())
         if self._info is None:
             await self._connected()
@@ -114,7 +113,7 @@ class AsyncRealtimeSession(AsyncOpenable):
             raise InvalidRequestError(message, parameter="text", rule="4.3", code="invalid_message")
         text = sendable({"text": text})["text"]
         check_text(text)
-        self._check_process()
+        check_process(self._pid, "realtime session")
         if self._closed:
             raise ConfigurationError("this realtime session is closed; make a new one")
         time_s = time_of(timeout, self._sender.settings.timeout)
@@ -204,13 +203,6 @@ class AsyncRealtimeSession(AsyncOpenable):
                 self, _dropped, asyncio.get_running_loop(), os.getpid(), self._line
             ).atexit = False
 
-    def _check_process(self) -> None:
-        if self._pid != os.getpid():
-            raise ConfigurationError(
-                f"this realtime session was made in process {self._pid}, from which this one was forked; a "
-                "connection belongs to one process, so make the session in the process that speaks"
-            )
-
     async def _prepared(self) -> RealtimeConfig:
         if self._config is None:
             self._config = await self._prepare()
@@ -260,7 +252,8 @@ class AsyncRealtimeSession(AsyncOpenable):
                 if not isinstance(error, RealtimeError) or job.synthesis.phase is not Phase.OVER:
                     await self._hang_up()
             finally:  # also where the session closes meanwhile
-                _released(place, error)
+                code = error.code if isinstance(error, RealtimeError) else None
+                place.release(throttled=code in _THROTTLED)
                 job.fail(error)
         except BaseException as error:
             job.fail(_interrupted(job))
@@ -317,12 +310,7 @@ def _dropped(loop: asyncio.AbstractEventLoop, pid: int, line: _Line) -> None:
         ResourceWarning,
         stacklevel=2,
     )
-    close_soon(loop, socket.close)
-
-
-def _released(place: CallPlace, error: SpeechLabError) -> None:
-    code = error.code if isinstance(error, RealtimeError) else None
-    place.release(throttled=code in _THROTTLED)
+    close_soon(loop, pid, socket.close)
 
 
 def _interrupted(job: Job) -> SpeechLabError:

@@ -241,8 +241,9 @@ class Scheduler:
         self._take_back(now)
         while (queue := self._next_queue(now)) is not None:
             self._admit(heapq.heappop(queue.ready)[1], queue, now)
-        if self.waiting:
-            self._set_alarms(self._next_time(now))
+        if self.waiting and (when := self._next_time(now)) < math.inf:
+            for alarm in [*self._alarms.values()]:
+                alarm.set(when)
 
     def _next_queue(self, now: float, entered: CallQueue | None = None) -> CallQueue | None:
         """The queue whose first call has waited longest, among those that may send."""
@@ -341,11 +342,6 @@ class Scheduler:
             idle = [place.idle_since + _IDLE_S for place in self._streams if place.idle_since is not None]
             times += idle
         return min((when for when in times if when > now), default=math.inf)
-
-    def _set_alarms(self, when: float) -> None:
-        if when < math.inf:
-            for alarm in [*self._alarms.values()]:
-                alarm.set(when)
 
     def _left(self, alarm: Alarm) -> None:
         """Count one waiting call less on a loop."""

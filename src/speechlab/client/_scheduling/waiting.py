@@ -18,19 +18,6 @@ if TYPE_CHECKING:
     from speechlab.client._scheduling.pressure import Pressure
 
 
-class Stoppable(Protocol):
-    """The part of a scheduler that a group uses."""
-
-    def stop(self, group: CallGroup) -> None:
-        """End the waiting calls of a group at once."""
-
-    def forget_group(self, group: CallGroup) -> None:
-        """Drop the queue of a group that has ended."""
-
-    def paused(self) -> tuple[str, float] | None:
-        """The reason of the current pause, and its remaining seconds; None without a pause."""
-
-
 @dataclass(frozen=True, slots=True)
 class Patience:
     """Limits of the retries of calls."""
@@ -55,7 +42,7 @@ class CallGroup:
         """Calls that wait for a retry and leave their share of ``concurrency`` to others."""
         self.on_repeat: set[Callable[[], None]] = set()
         """Called when ``repeating`` increases, on the loop of the call."""
-        self.schedulers: set[Stoppable] = set()
+        self.schedulers: set[PlaceKeeper] = set()
 
     def limit_rate(self, rate: float | None) -> None:
         """Set the maximum of attempts started per second; it applies from the next attempt on."""
@@ -166,7 +153,7 @@ NOWHERE = CallQueue(0)
 
 
 class PlaceKeeper(Protocol):
-    """The part of a scheduler that a place uses."""
+    """The part of a scheduler that groups and places use."""
 
     clock: Clock
     pressure: Pressure
@@ -176,6 +163,15 @@ class PlaceKeeper(Protocol):
     @property
     def under_way(self) -> int:
         """Number of attempts that have a place."""
+
+    def paused(self) -> tuple[str, float] | None:
+        """The reason of the current pause, and its remaining seconds; None without a pause."""
+
+    def stop(self, group: CallGroup) -> None:
+        """End the waiting calls of a group at once."""
+
+    def forget_group(self, group: CallGroup) -> None:
+        """Drop the queue of a group that has ended."""
 
     def ended(self, place: CallPlace, ended: Ended) -> None:
         """Take a place back, and learn from the end of its attempt."""

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from speechlab._platform import is_loopback
+from speechlab._require import require
 from speechlab.client._embedded.lease import take_lease
 from speechlab.client._events import logger
 from speechlab.client._secret import Secret, as_secret
@@ -21,7 +22,6 @@ from speechlab.client._settings.settings import (
     WEBSOCKET_SCHEMES,
     ClientOptions,
     Settings,
-    check_names,
     check_url,
     engines_json,
     is_sensitive,
@@ -33,7 +33,6 @@ from speechlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from types import ModuleType
 
 
 API_KEY_VARIABLE = "SPEECHLAB_API_KEY"
@@ -45,12 +44,6 @@ def found_key(place: str) -> Secret | None:
     """The key for a service: from the environment, from ``.env`` in the working folder, or from the keyring."""
     value = os.environ.get(API_KEY_VARIABLE) or _from_dotenv(Path(".env"))
     return Secret(value) if value else remembered_key(place)
-
-
-def remembered_key(place: str) -> Secret | None:
-    """The key in the keyring for a service."""
-    value = _from_keyring(place)
-    return Secret(value) if value else None
 
 
 def _from_dotenv(path: Path) -> str | None:
@@ -87,27 +80,22 @@ def logged_in() -> list[str]:
     return [place for place in places if isinstance(place, str)] if isinstance(places, list) else []
 
 
-def _from_keyring(place: str) -> str | None:
+def remembered_key(place: str) -> Secret | None:
+    """The key in the keyring for a service."""
     # A lookup may open a window, or wait for a desktop that does not exist; so it is done for listed services only.
     if place not in logged_in():
         return None
     try:
-        password = _keyring().get_password(_ENTRY, place)
+        password = require("keyring").get_password(_ENTRY, place)
     except Exception as error:  # noqa: BLE001 - each keyring raises its own errors
         logger.warning("the keyring cannot be read (%s); set %s", type(error).__name__, API_KEY_VARIABLE)
         return None
-    return str(password) if password else None
-
-
-def _keyring() -> ModuleType:
-    from speechlab._require import require
-
-    return require("keyring")
+    return Secret(str(password)) if password else None
 
 
 def remember_key(place: str, key: Secret | None) -> None:
     """Put the key for a service into the system's keyring, or remove it."""
-    keyring = _keyring()
+    keyring = require("keyring")
     problem = ""
     try:
         if key is not None:
@@ -159,7 +147,6 @@ def configured_settings(
     base_url: str | None, ws_base_url: str | None, api_key: Secret | None, options: dict[str, Any]
 ) -> Settings | None:
     """Find the settings: arguments, then environment; for the key, also ``.env`` and the keyring."""
-    check_names(options)
     options = with_mode(options)
     urls: tuple[tuple[str, object], ...] = (("base_url", base_url), ("ws_base_url", ws_base_url))
     for name, url in urls:
@@ -201,7 +188,6 @@ def settings_for(
     base_url: str | None, ws_base_url: str | None, api_key: Secret | None, options: dict[str, Any]
 ) -> Settings:
     """Find or start the service."""
-    check_names(options)
     options = with_mode(options)
     settings = configured_settings(base_url, ws_base_url, api_key, options)
     if settings is not None:
@@ -233,10 +219,11 @@ def embedded_settings(options: dict[str, Any]) -> Settings:
     engines = options.get("engines")
     lease = take_lease() if engines is None else take_lease(engines_json(engines))
     try:
+        service = lease.service
         return Settings(
-            base_url=lease.base_url,
-            ws_base_url=lease.ws_base_url,
-            api_key=lease.api_key,
+            base_url=service.base_url,
+            ws_base_url=service.ws_base_url,
+            api_key=service.api_key,
             lease=lease,
             **options,
         )

@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from speechlab.client._closable import AsyncOpenable, close_soon
+from speechlab.client._closable import AsyncOpenable, check_process, close_soon
 from speechlab.client._events import Timing
 from speechlab.client._memory import Tape, TapedBody
 from speechlab.client._operations.call import about_reply
@@ -77,7 +77,9 @@ class Stream(AsyncOpenable):
             ContractError: The reply has another type.
         """
         async with self._opening:  # several threads may start to read, and the request must be sent once
-            self._check_open()
+            check_process(self._pid, "stream")
+            if self._closed:
+                raise ConfigurationError("this stream is closed; make a new one")
             if self._body is None:
                 await self._begin()
 
@@ -89,9 +91,8 @@ class Stream(AsyncOpenable):
         self._body = body = await self._played(operation) or await self._sent(operation)
         self._pieces = pieces = body.pieces()
         # A stream that is dropped before its end must return its place in the scheduler.
-        weakref.finalize(
-            self, _close_abandoned, asyncio.get_running_loop(), self._pid, body, pieces
-        ).atexit = False
+        close = partial(_close, body, pieces)
+        weakref.finalize(self, close_soon, asyncio.get_running_loop(), self._pid, close).atexit = False
         return body
 
     async def _played(self, operation: Operation[Any]) -> StreamBody | None:
@@ -117,7 +118,7 @@ class Stream(AsyncOpenable):
     async def _next_bytes(self) -> bytes | None:
         """The next bytes of the body, or None at the end; WireError if the body is incomplete."""
         assert self._body is not None
-        self._check_process()
+        check_process(self._pid, "stream")
         if self._reading:
             raise ConfigurationError(
                 "another thread or task is reading this stream; read it in one of them, and share what it returns"
@@ -177,31 +178,12 @@ class Stream(AsyncOpenable):
             self._sender.totals.add(possibly_metered=1)
         return about_reply(error, self.headers, self.timing)
 
-    def _check_process(self) -> None:
-        if self._pid != os.getpid():
-            raise ConfigurationError(
-                f"this stream was made in process {self._pid}, from which this one was forked; a connection belongs "
-                "to one process, so make the stream in the process that reads it"
-            )
-
-    def _check_open(self) -> None:
-        self._check_process()
-        if self._closed:
-            raise ConfigurationError("this stream is closed; make a new one")
-
 
 async def _close(body: StreamBody, pieces: AsyncIterator[bytes]) -> None:
     # The innermost generator first: the garbage collector warns of open generators at the end of the program.
     with suppress(RuntimeError):  # another thread or task is waiting in the generator
         await pieces.aclose()  # type: ignore[attr-defined]  # a generator
     await body.close()
-
-
-def _close_abandoned(
-    loop: asyncio.AbstractEventLoop, pid: int, body: StreamBody, pieces: AsyncIterator[bytes]
-) -> None:
-    if pid == os.getpid():
-        close_soon(loop, partial(_close, body, pieces))
 
 
 async def first_text(pieces: AsyncIterator[bytes]) -> str:

@@ -85,6 +85,11 @@ class AsyncSpeechStream(Stream):
         return self
 
     async def __anext__(self) -> bytes:
+        """The next bytes as they arrive.
+
+        Raises:
+            StreamTruncatedError: The connection broke, or sound is missing; ``partial`` contains what has come.
+        """
         if self._ended:
             raise StopAsyncIteration
         await self.open()
@@ -107,14 +112,6 @@ class AsyncSpeechStream(Stream):
             text = f"the audio was cut short after {len(self.partial):,} bytes: {lacks}"
         await self.aclose()
         raise self._about(StreamTruncatedError(text, partial=self.partial))
-
-    async def next_piece(self) -> bytes | None:
-        """The next bytes as they arrive, or None at the end.
-
-        Raises:
-            StreamTruncatedError: The connection broke, or sound is missing; ``partial`` contains what has come.
-        """
-        return await anext(self, None)
 
     def save_to(self, path: str | os.PathLike[str]) -> Self:
         """Write the bytes to a file as well, while the stream is read or played.
@@ -155,11 +152,9 @@ class AsyncSpeechStream(Stream):
 
     async def _finish(self) -> None:
         self._ended = True
-        copy, self._copy = self._copy, None
-        if copy is not None and self._audio:
+        if self._copy is not None and self._audio:
+            copy, self._copy = self._copy, None
             copy.finish(self.partial)
-        elif copy is not None:
-            copy.drop()
         await self.aclose()
         if not self._audio:
             raise self._about(ContractError("the service answered 200 without a single byte of audio"))

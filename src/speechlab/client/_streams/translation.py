@@ -103,6 +103,13 @@ class AsyncTranslationStream(Stream):
         return self
 
     async def __anext__(self) -> TranslationChunk:
+        """The next chunk as it arrives.
+
+        Raises:
+            StreamTruncatedError: The stream broke off without an end, or the service reported a failure in it;
+                ``partial`` contains the text so far.
+            ContractError: An event is not a chunk.
+        """
         if self._result is not None:
             raise StopAsyncIteration
         if self._whole is None:
@@ -122,16 +129,6 @@ class AsyncTranslationStream(Stream):
         self._chunks.append(chunk)
         return chunk
 
-    async def next_chunk(self) -> TranslationChunk | None:
-        """The next chunk as it arrives, or None at the end.
-
-        Raises:
-            StreamTruncatedError: The stream broke off without an end, or the service reported a failure in it;
-                ``partial`` contains the text so far.
-            ContractError: An event is not a chunk.
-        """
-        return await anext(self, None)
-
     async def _next_data(self) -> str | None:
         """Data of the next event, or None at the end of the stream."""
         while not self._waiting:
@@ -147,26 +144,22 @@ class AsyncTranslationStream(Stream):
         return self._waiting.pop(0)
 
     async def _read(self, data: str) -> TranslationChunk:
+        value, problem = None, None
         try:
             value = orjson.loads(data)
         except orjson.JSONDecodeError:
-            value = None
-            broken = True
-        else:
-            broken = False
-        if broken and self._at_end:
+            problem = ContractError(f"an event of the stream is not JSON: {data[:200]!r}", body=data[:2000])
+        if problem is not None and self._at_end:
             await self._raise_truncated(self._fault or "it ends within an event")
         if isinstance(value, dict) and value.get("error") and not value.get("choices"):
             await self._raise_reported(value)
-        error = None
         try:
-            if not broken:
+            if problem is None:
                 return read_chunk(value)
-        except ContractError as caught:
-            error = caught
+        except ContractError as error:
+            problem = error
         await self.aclose()
-        nothing = ContractError(f"an event of the stream is not JSON: {data[:200]!r}", body=data[:2000])
-        raise self._about(error or nothing)
+        raise self._about(problem)
 
     async def _finish(self) -> None:
         # The end of the body is no sign of a complete stream: a broken connection may look the same.

@@ -67,7 +67,6 @@ class AdaptedWire(Wire):
         return _Whole(status, reply.headers, content)
 
     async def close(self) -> None:
-        """Close all connections."""
         await super().close()
         await self._wire.close()
 

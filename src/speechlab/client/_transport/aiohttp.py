@@ -102,7 +102,6 @@ class AiohttpReply(LibraryReply):
         return await self._response.content.readany() or None
 
     async def close(self) -> None:
-        """Close the connection, or return it to the pool if the body was read completely."""
         self._response.close()
 
 
@@ -167,7 +166,6 @@ class AiohttpWire(LibraryWire):
         )
 
     async def close(self) -> None:
-        """Close all connections."""
         await super().close()
         self._let_go.detach()
         await self._session.close()
@@ -258,5 +256,5 @@ def _let_go(session: aiohttp.ClientSession, loop: asyncio.AbstractEventLoop, pid
     connector = session.connector
     session.detach()  # no warnings from now on
     # A closed loop, or the parent's loop after a fork, must not be used.
-    if connector is not None and pid == os.getpid() and loop.is_running():
-        close_soon(loop, connector.close)
+    if connector is not None and loop.is_running():
+        close_soon(loop, pid, connector.close)

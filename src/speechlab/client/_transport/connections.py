@@ -124,14 +124,12 @@ def _may_be_fast(base_url: str) -> bool:
 def _wire(settings: Settings) -> Wire:
     if isinstance(settings.adapter, FunctionSystem):
         return FunctionWire(settings, settings.adapter)
-    wire = _plain_wire(settings)
+    wire: Wire
+    if settings.transport == FAST:
+        require("aiohttp")
+        from speechlab.client._transport.aiohttp import AiohttpWire
+
+        wire = AiohttpWire(settings)
+    else:
+        wire = HttpxWire(settings)
     return wire if settings.adapter is None else AdaptedWire(settings, wire, settings.adapter)
-
-
-def _plain_wire(settings: Settings) -> Wire:
-    if settings.transport != FAST:
-        return HttpxWire(settings)
-    require("aiohttp")
-    from speechlab.client._transport.aiohttp import AiohttpWire
-
-    return AiohttpWire(settings)

@@ -96,7 +96,6 @@ class HttpxReply(LibraryReply):
                 await generator.aclose()
 
     async def close(self) -> None:
-        """Close the connection, or return it to the pool if the body was read completely."""
         try:
             await self._response.aclose()
         except Exception as error:  # noqa: BLE001 - a connection that breaks while closing is closed
@@ -145,7 +144,6 @@ class HttpxWire(LibraryWire):
         return WireFault.PROXY if isinstance(error, httpx2.ConnectError) else WireFault.OTHER, text, None
 
     async def close(self) -> None:
-        """Close all connections."""
         await super().close()
         await self._transport.aclose()
 

@@ -54,7 +54,6 @@ class LibraryReply(Reply):
         """End the library's reading, whose caller left it before the end."""
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """The body as it arrives."""
         failure: WireError | None = None
         while failure is None:
             try:
@@ -90,7 +89,6 @@ class LibraryWire(Wire):
         """What an exception of the library says: its kind, its message, and the status of a refusing proxy."""
 
     async def open(self, call: HttpCall, sent: Sent, connect_s: float, read_s: float | None) -> Reply:
-        """Send a request, and wait for the headers of the reply."""
         failure: Exception
         try:
             reply = await self._reply(call, sent, connect_s, read_s)

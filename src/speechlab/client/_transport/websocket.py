@@ -146,7 +146,9 @@ async def open_socket(settings: Settings, within_s: float) -> Socket | Failure:
     except (ImportError, InvalidProxy) as error:
         raise unusable_proxy(error) from None
     except (OSError, WebSocketException, ValueError) as error:
-        failure = _no_socket(url, _fault(error, proxy))
+        fault = _fault(error, proxy)
+        advice = fault.advice or "check ws_base_url, and that the service runs"
+        failure = Failure(APIConnectionError(f"{url}: {fault}; {advice}"), final=fault.final)
     except BaseException as error:  # noqa: BLE001 - a cancellation, raised again without its frames
         raise without_trace(error)  # noqa: B904 - the cause was removed on purpose
     else:
@@ -155,11 +157,6 @@ async def open_socket(settings: Settings, within_s: float) -> Socket | Failure:
                 connection.request.headers.pop(name, None)
         return Socket(connection)
     return failure
-
-
-def _no_socket(url: str, fault: WireError) -> Failure:
-    advice = fault.advice or "check ws_base_url, and that the service runs"
-    return Failure(APIConnectionError(f"{url}: {fault}; {advice}"), final=fault.final)
 
 
 def _fault(error: Exception, proxy: str | None) -> WireError:
