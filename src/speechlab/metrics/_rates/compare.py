@@ -15,8 +15,7 @@ from speechlab._arguments import column_names, is_missing, require_columns
 from speechlab.display import table
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.units import prepare
-from speechlab.metrics._rates.tables import as_scored
-from speechlab.metrics._signatures import differing, joined
+from speechlab.metrics._rates.tables import as_scored, differing, joined
 from speechlab.metrics._statistics.bootstrap import BLOCK, Bootstrap
 from speechlab.metrics._statistics.significance import (
     SegmentTest,

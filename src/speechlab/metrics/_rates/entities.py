@@ -16,7 +16,7 @@ from speechlab.metrics._alignment.units import auto_unit, prepare
 from speechlab.metrics._arguments import as_cells
 from speechlab.metrics._differences.compare import classify_differences, has_classes
 from speechlab.metrics._rates.score import texts_by_language
-from speechlab.metrics._signatures import joined
+from speechlab.metrics._rates.tables import joined
 from speechlab.metrics._statistics.bootstrap import Bootstrap
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ import numpy as np
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.units import prepare
 from speechlab.metrics._arguments import as_texts
-from speechlab.metrics._rates.tables import aligned, as_scored, rows_of
-from speechlab.metrics._signatures import joined_of, parts
+from speechlab.metrics._rates.tables import aligned, as_scored, joined_of, parts, rows_of
 from speechlab.metrics._statistics.bootstrap import Bootstrap
 from speechlab.text import normalizer
 

@@ -12,8 +12,7 @@ from speechlab._require import require
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._rates.error_rate import match_error_rate, word_information_preserved
 from speechlab.metrics._rates.score import COUNTS, KINDS, RATES, TOLERANT
-from speechlab.metrics._rates.tables import as_scored
-from speechlab.metrics._signatures import joined_of
+from speechlab.metrics._rates.tables import as_scored, joined_of
 from speechlab.metrics._statistics.bootstrap import Bootstrap
 
 if TYPE_CHECKING:

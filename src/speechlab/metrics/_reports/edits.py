@@ -11,8 +11,7 @@ from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.pairs import PLACES, Pairs, edit_table
 from speechlab.metrics._alignment.units import prepare
 from speechlab.metrics._rates.error_rate import ErrorRate
-from speechlab.metrics._rates.tables import aligned, as_scored, rows_of
-from speechlab.metrics._signatures import joined_of, parts
+from speechlab.metrics._rates.tables import aligned, as_scored, joined_of, parts, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -11,8 +11,7 @@ import numpy as np
 from speechlab._arguments import is_missing, require_columns
 from speechlab.display import table
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics._rates.tables import as_scored, rows_of
-from speechlab.metrics._signatures import joined_of, parts
+from speechlab.metrics._rates.tables import as_scored, joined_of, parts, rows_of
 from speechlab.metrics._systems.causes import Cause, Take, causes, faulty_places
 from speechlab.metrics._systems.chance import ErrorPlace, chances, components, findings
 

@@ -36,8 +36,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from speechlab.metrics._differences.compare import classify_differences, compared, has_classes
-from speechlab.metrics._rates.tables import aligned
-from speechlab.metrics._signatures import parts
+from speechlab.metrics._rates.tables import aligned, parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -14,8 +14,7 @@ from speechlab._arguments import is_number, refused, require_columns
 from speechlab.display import percent, table
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._rates.compare import compare
-from speechlab.metrics._rates.tables import as_scored
-from speechlab.metrics._signatures import joined_of
+from speechlab.metrics._rates.tables import as_scored, joined_of
 from speechlab.metrics._statistics.bootstrap import Bootstrap
 from speechlab.metrics._statistics.significance import is_shown, judge
 
