@@ -14,6 +14,7 @@ from speechlab.batch._arguments import RunOptions, TranscriptionOptions, Waiting
 from speechlab.batch._core import plan_table, run_plan
 from speechlab.batch._keeping import CHUNK_ROWS, opened
 from speechlab.batch._outcome import calls_from_outside
+from speechlab.batch._plan.columns import check_unique
 from speechlab.batch._plan.parameters import check_recording
 from speechlab.batch._plan.source import open_source
 from speechlab.batch._plan.steps import TranscriptionStep
@@ -54,11 +55,7 @@ class _Rows:
         """Yield the position of each row and its cells."""
         position = 0
         for frame in frames:
-            if not frame.columns.is_unique:
-                twice = sorted(map(repr, frame.columns[frame.columns.duplicated()]))
-                raise InvalidRequestError(
-                    f"the table has several columns named {', '.join(twice)}; rename them"
-                )
+            check_unique(frame)
             self.labels.append(frame.index)
             columns = [(name, frame[name]) for name in frame]
             for row in range(len(frame)):

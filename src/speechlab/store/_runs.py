@@ -11,6 +11,7 @@ from speechlab.errors import StoreError
 
 if TYPE_CHECKING:
     import sqlite3
+    from collections.abc import Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
@@ -53,6 +54,11 @@ class RecordTables:
 
         def _translated(self) -> AbstractContextManager[None]: ...
 
+    def _rows(self, query: str, values: Sequence[object] = ()) -> list[Any]:
+        """The rows of a query."""
+        with self._translated():
+            return self._db.execute(query, values).fetchall()
+
     def save_run(self, record: RunRecord) -> None:
         """Write or update the record of a run. :meth:`add_part` adds the parts."""
         manifest = orjson.dumps(record.manifest, option=orjson.OPT_SORT_KEYS).decode()
@@ -76,18 +82,15 @@ class RecordTables:
 
     def run(self, run: str) -> RunRecord:
         """Return a run by its id."""
-        with self._translated():
-            row = self._db.execute(f"SELECT {_COLUMNS} FROM runs WHERE id = ?", (run,)).fetchone()  # noqa: S608 - names of columns and placeholders; values are bound
-        if row is None:
+        rows = self._rows(f"SELECT {_COLUMNS} FROM runs WHERE id = ?", (run,))  # noqa: S608 - names of columns and placeholders; values are bound
+        if not rows:
             latest = ", ".join(record.id for record in self.runs()[-3:]) or "none"
             raise StoreError(f"the store {self.path} has no run {run!r}; its latest are: {latest}")
-        return self._record(row)
+        return self._record(rows[0])
 
     def runs(self) -> list[RunRecord]:
         """Return all runs in the order of their beginnings, independent of the system clock."""
-        with self._translated():
-            rows = self._db.execute(f"SELECT {_COLUMNS} FROM runs ORDER BY rowid").fetchall()  # noqa: S608 - names of columns and placeholders; values are bound
-        return [self._record(row) for row in rows]
+        return [self._record(row) for row in self._rows(f"SELECT {_COLUMNS} FROM runs ORDER BY rowid")]  # noqa: S608 - names of columns and placeholders; values are bound
 
     def part_path(self, part: RunPart) -> Path:
         """Return the Parquet file of a part."""
@@ -95,10 +98,7 @@ class RecordTables:
 
     def _record(self, row: tuple[Any, ...]) -> RunRecord:
         run, operation, status, started, ended, manifest = row
-        with self._translated():
-            rows = self._db.execute(
-                "SELECT sha256, rows FROM run_parts WHERE run = ? ORDER BY number", (run,)
-            ).fetchall()
+        rows = self._rows("SELECT sha256, rows FROM run_parts WHERE run = ? ORDER BY number", (run,))
         kept = tuple(RunPart(*part) for part in rows)
         return RunRecord(run, operation, status, started, ended, orjson.loads(manifest), kept)
 
@@ -112,16 +112,11 @@ class RecordTables:
 
     def facts(self, key: str) -> dict[str, Any]:
         """Return the timing and frames of the reply to a request; empty if the store has none."""
-        with self._translated():
-            row = self._db.execute("SELECT facts FROM replies WHERE key = ?", (key,)).fetchone()
-        facts: dict[str, Any] = {} if row is None else orjson.loads(row[0])
+        rows = self._rows("SELECT facts FROM replies WHERE key = ?", (key,))
+        facts: dict[str, Any] = orjson.loads(rows[0][0]) if rows else {}
         return facts
 
     def newest(self, operation: str, limit: int = 1) -> list[tuple[str, dict[str, Any]]]:
         """Return keys and parameters of the newest results of an operation, the last written first."""
-        with self._translated():
-            rows = self._db.execute(
-                "SELECT key, request FROM results WHERE operation = ? ORDER BY rowid DESC LIMIT ?",
-                (operation, limit),
-            ).fetchall()
-        return [(key, orjson.loads(request)) for key, request in rows]
+        query = "SELECT key, request FROM results WHERE operation = ? ORDER BY rowid DESC LIMIT ?"
+        return [(key, orjson.loads(request)) for key, request in self._rows(query, (operation, limit))]

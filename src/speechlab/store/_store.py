@@ -128,8 +128,7 @@ class Store(RecordTables):
             self._db.close()
 
     def __len__(self) -> int:
-        with self._translated():
-            (count,) = self._db.execute("SELECT count(*) FROM results").fetchone()
+        ((count,),) = self._rows("SELECT count(*) FROM results")
         return int(count)
 
     def get(self, key: str) -> Stored | None:
@@ -166,12 +165,11 @@ class Store(RecordTables):
         """Return the last failed attempt of each request that has no result."""
         attempts: dict[str, Attempt] = {}
         for some in _slices(list(dict.fromkeys(keys))):
-            with self._translated():
-                rows = self._db.execute(
-                    f"SELECT {_ATTEMPT} FROM attempts WHERE key IN ({','.join('?' * len(some))}) "  # noqa: S608 - names of columns and placeholders; values are bound
-                    "AND status = 'error' AND key NOT IN (SELECT key FROM results) ORDER BY id",
-                    some,
-                ).fetchall()
+            rows = self._rows(
+                f"SELECT {_ATTEMPT} FROM attempts WHERE key IN ({','.join('?' * len(some))}) "  # noqa: S608 - names of columns and placeholders; values are bound
+                "AND status = 'error' AND key NOT IN (SELECT key FROM results) ORDER BY id",
+                some,
+            )
             attempts.update((row[0], Attempt(*row)) for row in rows)
         return attempts
 
@@ -221,11 +219,7 @@ class Store(RecordTables):
 
     def attempts(self, key: str) -> list[Attempt]:
         """Return all attempts at a request, oldest first."""
-        with self._translated():
-            rows = self._db.execute(
-                f"SELECT {_ATTEMPT} FROM attempts WHERE key = ? ORDER BY id",  # noqa: S608 - names of columns and placeholders; values are bound
-                (key,),
-            ).fetchall()
+        rows = self._rows(f"SELECT {_ATTEMPT} FROM attempts WHERE key = ? ORDER BY id", (key,))  # noqa: S608 - names of columns and placeholders; values are bound
         return [Attempt(*row) for row in rows]
 
     def _paths(self, blobs: Mapping[str, Blob]) -> dict[str, Path]:

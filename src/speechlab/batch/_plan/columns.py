@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab._arguments import is_missing
 from speechlab._platform import text_dtype
+from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,6 +34,13 @@ BOOKKEEPING = {
     "key": "string",
 }
 """Columns that every operation adds besides its results, and their types."""
+
+
+def check_unique(frame: pd.DataFrame) -> None:
+    """Refuse a table with several columns of one name."""
+    if not frame.columns.is_unique:
+        twice = sorted(map(repr, frame.columns[frame.columns.duplicated()]))
+        raise InvalidRequestError(f"the table has several columns named {', '.join(twice)}; rename them")
 
 
 def result_columns(step: RowStep | type[RowStep]) -> dict[str, str]:

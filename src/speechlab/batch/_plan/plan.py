@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from speechlab._arguments import is_number, no_column
 from speechlab._brief import briefly
 from speechlab.batch._keeping import CHUNK_ROWS, KeepingOptions, StoreLike, opened
-from speechlab.batch._plan.columns import taken_columns
+from speechlab.batch._plan.columns import check_unique, taken_columns
 from speechlab.errors import InvalidRequestError, SpeechLabError
 from speechlab.store import Store
 
@@ -220,9 +220,7 @@ def check_columns(frame: pd.DataFrame, plan: Plan) -> None:
     absent = [name for name in step.needs if name not in frame.columns]
     if absent:
         raise InvalidRequestError(no_column(frame.columns, *absent), parameter=str(absent[0])[:60])
-    if not frame.columns.is_unique:
-        twice = sorted(map(repr, frame.columns[frame.columns.duplicated()]))
-        raise InvalidRequestError(f"the table has several columns named {', '.join(twice)}; rename them")
+    check_unique(frame)
     for name in step.needs:
         if frame[name].ndim > 1:  # a part of the labels of several columns
             labels = ", ".join(repr(label) for label in frame.columns.tolist() if label[0] == name)
