@@ -17,7 +17,7 @@ from speechlab.listening._files import ListeningKey as ListeningKey
 from speechlab.listening._files import parse as parse
 from speechlab.listening._material import checked_words as checked_words
 from speechlab.listening._material import chosen_pairs as chosen_pairs
-from speechlab.listening._material import inquiries_of as inquiries_of
+from speechlab.listening._material import design_of as design_of
 from speechlab.listening._material import instructions_of as instructions_of
 from speechlab.listening._material import material_of as material_of
 from speechlab.listening._material import page_words as page_words

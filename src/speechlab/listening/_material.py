@@ -152,3 +152,21 @@ def material_of(
 def _name(value: object) -> str:
     """Return the full name of an item or a system, because sentences can have the same beginning."""
     return well_formed(str(value), "frame")
+
+
+def design_of(
+    items: set[str], each: object, before: object, after: object, code: str | None
+) -> dict[str, Any]:
+    """Return what is asked of a listener: the number of items, questions before and after, and a code at the end."""
+    count = len(items) if each is None else each
+    if not is_whole_number(count) or not 1 <= count <= max(len(items), 1):
+        raise refused("items_per_listener", count, f"1 to {len(items)}, the items that count, or None")
+    return {
+        "groups": len(items),
+        "each": count,
+        "listener": "",
+        "part": None,
+        "before": inquiries_of("before", before),
+        "after": inquiries_of("after", after),
+        "code": "" if code is None else checked_words("completion_code", code),
+    }

@@ -25,7 +25,7 @@ from speechlab.listening import (
     check_count,
     checked_words,
     chosen_pairs,
-    inquiries_of,
+    design_of,
     instructions_of,
     material_of,
     page_words,
@@ -179,7 +179,7 @@ class ListeningTest(LiveWidget):
         practised = training_of(training, material.items)
         heading = checked_words("title", title)
         check_count(material, method, chosen, practised)  # before minutes of reading
-        design = _design(
+        design = design_of(
             set(material.items) - set(practised), items_per_listener, before, after, completion_code
         )
         drawn = secrets.randbits(62) if seed is None else int(seed)
@@ -379,22 +379,6 @@ class ListeningTest(LiveWidget):
 
     def _on_next(self, _asked: dict[str, Any]) -> None:
         self.session = {}
-
-
-def _design(items: set[str], each: object, before: object, after: object, code: str | None) -> dict[str, Any]:
-    """What is asked of a listener, for the browser."""
-    count = len(items) if each is None else each
-    if not is_whole_number(count) or not 1 <= count <= max(len(items), 1):
-        raise refused("items_per_listener", count, f"1 to {len(items)}, the items that count, or None")
-    return {
-        "groups": len(items),
-        "each": count,
-        "listener": "",
-        "part": None,
-        "before": inquiries_of("before", before),
-        "after": inquiries_of("after", after),
-        "code": "" if code is None else checked_words("completion_code", code),
-    }
 
 
 def _counted(count: int, what: str) -> str:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import traitlets
 
+from speechlab._arguments import is_whole_number, refused
 from speechlab.display import element, notebook_output, table
-from speechlab.errors import InvalidRequestError
 from speechlab.widgets._shared.browser import module_source, style_sheet
 from speechlab.widgets._shared.live import RefreshedWidget
 
@@ -67,10 +67,8 @@ class BatchPreview(RefreshedWidget):
     earlier = traitlets.List(traitlets.Dict()).tag(sync=True)
 
     def __init__(self, rows: int = 5) -> None:
-        count: object = rows
-        if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= _MAX_ROWS:
-            message = f"rows {rows!r} must be a whole number from 1 to {_MAX_ROWS}"
-            raise InvalidRequestError(message, parameter="rows")
+        if not is_whole_number(rows) or not 1 <= rows <= _MAX_ROWS:
+            raise refused("rows", rows, f"a whole number from 1 to {_MAX_ROWS}")
         super().__init__()
         self._last: deque[dict[str, str]] = deque(maxlen=rows)
         self._counts: Counts | None = None

@@ -2,6 +2,8 @@
 
 import { holdKeys } from "./keys.js";
 
+const SPEEDS = [0.5, 0.75, 1, 1.25, 1.5, 2, 3];
+
 /**
  * Appends a new element with attributes and listeners: values that are functions.
  * @template {keyof HTMLElementTagNameMap} Name
@@ -43,6 +45,12 @@ export function fillOptions(select, choices, chosen) {
   select.replaceChildren();
   for (const [value, text] of choices) make(select, "option", "", text, { value });
   select.value = chosen;
+}
+
+/** Fills the list of speeds, and adds the present one if it is not among them. @param {HTMLSelectElement} select @param {number} speed */
+export function fillSpeeds(select, speed) {
+  const speeds = [...new Set([...SPEEDS, speed])].sort((a, b) => a - b);
+  fillOptions(select, speeds.map((choice) => [String(choice), `${choice}×`]), String(speed));
 }
 
 /** The list of keys below a widget. @param {Element} root @param {string[][]} keys Keys and what they do. */

@@ -1,8 +1,8 @@
 // Messages to the kernel, which may be gone.
 
 export const PATIENCE_MS = 6_000;
-const GONE = "No answer: the kernel is gone";
-const LATE = "No answer: the kernel is busy, or gone";
+export const GONE = "No answer: the kernel is gone";
+export const LATE = "No answer: the kernel is busy, or gone";
 let questions = 0;
 
 /** The kernel has not answered. Its own errors are of the class Error. */

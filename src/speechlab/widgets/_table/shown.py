@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from speechlab._arguments import column_names, is_frame, is_whole_number
+from speechlab._arguments import column_names, is_frame, is_whole_number, refused
 from speechlab.errors import InvalidRequestError
 from speechlab.widgets._shared.browser import module_source, style_sheet
 from speechlab.widgets._table.columns import ColumnRoles, layout_of
@@ -92,8 +92,7 @@ class ShownTable:
             ("static_rows", static_rows, range(_MAX_STATIC_ROWS + 1)),
         ):
             if not is_whole_number(value) or value not in allowed:
-                message = f"{name} {value!r} must be a whole number from {min(allowed)} to {max(allowed)}"
-                raise InvalidRequestError(message, parameter=name)
+                raise refused(name, value, f"a whole number from {min(allowed)} to {max(allowed)}")
         if roles.get("columns") is not None:
             roles["columns"] = column_names(
                 roles["columns"], "columns"

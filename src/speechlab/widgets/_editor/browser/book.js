@@ -3,7 +3,7 @@
 // An edit shows at once and goes to the kernel with the revision that it belongs to. The kernel applies it and tells
 // every page. If the kernel has set other segments in the meantime, these win.
 
-import { PATIENCE_MS, tell } from "../../_shared/kernel.js";
+import { GONE, LATE, PATIENCE_MS, tell } from "../../_shared/kernel.js";
 import { layLanes } from "../../_player/browser/draw.js";
 import { sortRows } from "./rows.js";
 
@@ -61,7 +61,7 @@ export class Book {
   /** @param {BookView} view */
   enter(view) {
     this.views.add(view);
-    if (this.revision < 0 && !tell(this.model, { type: "rows" })) this.changed("No answer: the kernel is gone", true);
+    if (this.revision < 0 && !tell(this.model, { type: "rows" })) this.changed(GONE, true);
   }
 
   /** @param {string} [words] @param {boolean} [failed] */
@@ -182,13 +182,13 @@ export class Book {
     this.open.add(number);
     this.changed(words);
     if (!tell(this.model, { type: "edit", revision, by, number, put, removed: change.removed })) {
-      this.changed("No answer: the kernel is gone. What is edited here is not in Python", true);
+      this.changed(`${GONE}. What is edited here is not in Python`, true);
       return;
     }
     setTimeout(() => {
       if (!this.open.has(number)) return;
       this.late = true;
-      this.changed("No answer: the kernel is busy, or gone. The last edits are not in Python yet", true);
+      this.changed(`${LATE}. The last edits are not in Python yet`, true);
     }, PATIENCE_MS);
   }
 }

@@ -2,7 +2,6 @@
 
 import { clock, fillOptions, make, makeBox, makeKeys } from "../../_shared/dom.js";
 
-const SPEED_CHOICES = [0.5, 0.75, 1, 1.25, 1.5, 2, 3];
 export const PLAYER_KEYS = [
   ["Space", "play and pause"],
   ["← →", "back and on by a second"],
@@ -55,12 +54,6 @@ export function buildPlayer(root, keys) {
 }
 
 /** @typedef {ReturnType<typeof buildPlayer>} Parts */
-
-/** Fills the list of speeds, and adds the speed set in Python if it is not among them. @param {HTMLSelectElement} select @param {number} speed */
-export function fillSpeeds(select, speed) {
-  const speeds = [...new Set([...SPEED_CHOICES, speed])].sort((a, b) => a - b);
-  fillOptions(select, speeds.map((choice) => [String(choice), `${choice}×`]), String(speed));
-}
 
 /** @param {Parts} ui @param {import("./pieces.js").Clip[]} clips @param {(clip: number) => void} choose @param {(equal: boolean) => void} level */
 export function fillClips(ui, clips, choose, level) {

@@ -3,8 +3,8 @@
 // The model answers requests: pieces of sound, finer waveforms and spectrograms arrive as messages.
 // begin() starts the view, so that a derived view can first add its own parts.
 
-import { clock, spoken, View } from "../../_shared/dom.js";
-import { buildPlayer, fillClips, fillSegments, fillSpeeds, followSegment } from "./controls.js";
+import { clock, fillSpeeds, spoken, View } from "../../_shared/dom.js";
+import { buildPlayer, fillClips, fillSegments, followSegment } from "./controls.js";
 import { Detail } from "./detail.js";
 import { drawScene, layLanes } from "./draw.js";
 import { Gestures } from "./gestures.js";

@@ -1,6 +1,6 @@
 // Transfer of a take to the kernel: chunks of PCM, a few in flight, each sent again until it is acknowledged.
 
-import { tell } from "../../_shared/kernel.js";
+import { GONE, tell } from "../../_shared/kernel.js";
 
 const CHUNK_S = 0.5;
 const AT_ONCE = 8;
@@ -74,7 +74,7 @@ export class Sending {
       reached &&= tell(this.model, { type: "end", take, count, rate, device });
     }
     if (!reached && this.left) this.dispose();
-    else if (!reached) this.changed("No answer: the kernel is gone. The take is kept here as long as this page is open");
+    else if (!reached) this.changed(`${GONE}. The take is kept here as long as this page is open`);
     else if ((this.open.size || this.ended) && now - this.heardAt > 2 * AGAIN_MS) {
       this.changed("The kernel is busy, or gone. The take is kept here until it answers");
     }

@@ -1,7 +1,7 @@
 // The takes that Python has, each with its outline, its facts, and buttons to play and to delete it.
 
 import { make } from "../../_shared/dom.js";
-import { tell } from "../../_shared/kernel.js";
+import { GONE, tell } from "../../_shared/kernel.js";
 import { focusIn } from "../../_shared/keys.js";
 import { askSound, Line, outputAt } from "../../_shared/sound.js";
 import { drawOutline } from "./meter.js";
@@ -115,7 +115,7 @@ export class Takes {
   drop(take) {
     if (this.playing === take) this.stop();
     if (tell(this.model, { type: "drop", take })) this.say("Deleted");
-    else this.say("No answer: the kernel is gone", true);
+    else this.say(GONE, true);
   }
 
   stop() {

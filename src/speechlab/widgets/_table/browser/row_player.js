@@ -1,13 +1,12 @@
 // One player for all rows. Sound is loaded on request, and that of the next row in advance.
 
 import { waveform } from "./cells.js";
-import { fillOptions, make, makeBox, shareAt, shortClock, spoken } from "../../_shared/dom.js";
-import { ask, tell, Unanswered } from "../../_shared/kernel.js";
+import { fillSpeeds, make, makeBox, shareAt, shortClock, spoken } from "../../_shared/dom.js";
+import { ask, GONE, LATE, tell, Unanswered } from "../../_shared/kernel.js";
 
 const KEPT_SOUNDS = 24;
 const MAKING_MS = 120_000;
 const WAVE_BINS = 600;
-const SPEEDS = [0.5, 0.75, 1, 1.25, 1.5, 2];
 
 /** A WAV file with a tenth of a second of silence. */
 function silence() {
@@ -91,7 +90,7 @@ export class RowPlayer {
     });
     this.time = make(bar, "span", "sl-time");
     const speed = make(bar, "select", "sl-speed", { "aria-label": "Speed" });
-    fillOptions(speed, SPEEDS.map((choice) => [String(choice), `${choice}×`]), "1");
+    fillSpeeds(speed, 1);
     speed.addEventListener("change", () => {
       this.audio.defaultPlaybackRate = this.audio.playbackRate = Number(speed.value);
     });
@@ -223,8 +222,8 @@ export class RowPlayer {
   make(row) {
     this.meant = false;
     this.coming = row;
-    if (!tell(this.model, { type: "make", row, revision: this.model.get("revision") })) this.fail("No answer: the kernel is gone");
-    else setTimeout(() => this.wanted === row && this.coming === row && this.fail("No answer: the kernel is busy, or gone"), MAKING_MS);
+    if (!tell(this.model, { type: "make", row, revision: this.model.get("revision") })) this.fail(GONE);
+    else setTimeout(() => this.wanted === row && this.coming === row && this.fail(LATE), MAKING_MS);
   }
 
   /** Discards the sound of a row, which has changed. @param {number} row @param {boolean} heard Whether it was heard elsewhere. */
