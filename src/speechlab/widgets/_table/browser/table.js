@@ -16,6 +16,8 @@ import { Turns } from "./turns.js";
 
 const THUMB_BINS = 100;
 const VIEW_MS = 300;
+/** While rows come, the time between two orders of them, in times of the last one. */
+const REST = 3;
 const MAX_STATIC = 50;
 const UNKEPT = "The kernel does not answer: what you mark, rate and note now is not kept. Run the cell again.";
 let tables = 0;
@@ -177,12 +179,19 @@ export class AudioTableView extends View {
   }
 
   load() {
+    let due = 0;
     const arrived = () => {
+      const begun = performance.now();
+      if (this.data.loaded < this.data.count && begun < due) return; // an order of many rows takes long: shown with a later piece
       this.narrow(true);
+      due = performance.now() + REST * (performance.now() - begun);
       // A row may have been selected before this view started.
       if (this.data.loaded === this.data.count && this.active < 0) this.chosenElsewhere();
     };
-    this.data.ask(arrived).catch((error) => this.warn(`${error.message}. Run the cell again.`));
+    this.data.ask(arrived).catch((error) => {
+      this.narrow(true);
+      this.warn(`${error.message}. Run the cell again.`);
+    });
   }
 
   compare() {
