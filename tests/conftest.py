@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 from collections import Counter
 from pathlib import Path
@@ -24,6 +25,9 @@ sys.path.insert(0, ABSENT)
 if ABSENT not in os.environ.get("PYTHONPATH", ""):
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (ABSENT, os.environ.get("PYTHONPATH"))))
 
+# What a script starts with "&" ignores interrupts, and so would the processes that tests start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 # A machine that is busy with other tests makes an example slow; that is no fault of the example.
 settings.register_profile("patient", settings(), deadline=None)
 settings.load_profile("patient")
