@@ -49,7 +49,7 @@ def blocks_of(frame: pd.DataFrame, audio: str, text: str, groups: str | None, *,
     if repeats := len(frame) - labels.nunique():
         what = "1 row repeats" if repeats == 1 else f"{repeats:,} rows repeat"
         notes.append(
-            f"{what} a recording or a sentence of one speaker; they count once in intervals and tests."
+            f"{what} a recording or a sentence of one speaker; they count once where chance is judged."
         )
     if names is not None and names.dropna().duplicated().any() and not by_speaker:
         count = names.nunique()
@@ -58,7 +58,7 @@ def blocks_of(frame: pd.DataFrame, audio: str, text: str, groups: str | None, *,
         else:
             labels, used = merged(alone, [names]), column
             notes.append(
-                f"Recordings with the same {column} are alike, so they count together in intervals and tests: "
+                f"Recordings with the same {column} are alike, so they count as one where chance is judged: "
                 f"{len(frame):,} recordings as {labels.nunique():,}."
             )
     return Blocks(labels.tolist() if labels.duplicated().any() else None, notes, about, used)

@@ -130,8 +130,8 @@ def vad_sweep(
         for name, cell in zip(names, frame[audio], strict=True)
         if name not in failed
     }
-    gap_of = requests[_HEARD].to_numpy()[speech["position"]]
-    by_gap = {gap: speech.loc[gap_of == gap, ["file", "start", "end", "text"]] for gap in gaps}
+    gap_by_segment = requests[_HEARD].to_numpy()[speech["position"]]
+    by_gap = {gap: speech.loc[gap_by_segment == gap, ["file", "start", "end", "text"]] for gap in gaps}
     if references is not None:
         references = references[references["file"].isin(complete)]
     rows = []

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 
 _LISTED = 3
+_OTHERS = "Intervals allow for other listeners and other items (two-way bootstrap)."
 _MANY = 3
 """Number of systems from which a scale says more than their pair."""
 
@@ -113,11 +114,11 @@ def listening_report(
 def _systems_view(summary: pd.DataFrame, differences: pd.DataFrame, method: str) -> View:
     digits = f".{METHODS[method].digits}f"
     rows = differences.to_dict("records")
-    p_of = {f"{row['a']} or {row['b']}": row["p_holm"] for row in rows}
+    p_by_pair = {f"{row['a']} or {row['b']}": row["p_holm"] for row in rows}
     different = [row for row in rows if row["verdict"] != ALIKE]
     better = [(row["b"], row["a"]) if row["verdict"] == BETTER else (row["a"], row["b"]) for row in different]
     certainty = (
-        Shown("p (Holm)", lambda row: p_text(p_of.get(row["system"])), figure=True)
+        Shown("p (Holm)", lambda row: p_text(p_by_pair.get(row["system"])), figure=True)
         if method == "abx"
         else Shown(
             "better than",
@@ -132,7 +133,7 @@ def _systems_view(summary: pd.DataFrame, differences: pd.DataFrame, method: str)
         *(count(name, name) for name in ("answers", "listeners", "items")),
         certainty,
     ]
-    return View.of("Systems", columns, summary, "Listeners and items both vary: two-way bootstrap.")
+    return View.of("Systems", columns, summary, _OTHERS)
 
 
 def _pairs_view(differences: pd.DataFrame, method: str, smallest: float) -> View:
@@ -162,8 +163,8 @@ def _scale_view(scale: pd.DataFrame) -> View:
         count("answers", "answers"),
     ]
     note = (
-        "All pairs on one scale (Bradley and Terry, 1952), in log-odds of a preference, with a mean of 0. No "
-        "preference is half an answer for each. Listeners and items both vary: two-way bootstrap."
+        "All pairs on one scale, whose middle is 0 (log-odds; Bradley and Terry, 1952). No preference is half an "
+        f"answer for each. {_OTHERS}"
     )
     return View.of("Scale", columns, scale, note)
 
@@ -180,7 +181,7 @@ def _listeners_view(listeners: pd.DataFrame, method: str, agreement: float, *, e
     ]
     completeness = "Nobody was excluded, and all finished. " if everybody else ""
     alpha = "–" if math.isnan(agreement) else f"{agreement:.2f}"
-    note = f"{completeness}Krippendorff's alpha, the agreement of all: {alpha}."
+    note = f"{completeness}The agreement of all, from 0 (chance) to 1: {alpha} (Krippendorff's alpha)."
     return View.of("Listeners", columns, listeners, note)
 
 

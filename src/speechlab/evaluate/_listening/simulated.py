@@ -70,7 +70,7 @@ def simulated_listeners(
     random = np.random.default_rng(whole_number("seed", seed))
     names = [f"simulated {listener + 1:0{len(str(listeners))}}" for listener in range(listeners)]
     tested = [trial for trial in plan.trials if trial.role == "test"]
-    ratings_of = _drawn(tested, means, listeners, spread, random)
+    ratings_by_listener = _drawn(tested, means, listeners, spread, random)
     means_text = ", ".join(f"{system} {mean:g}" for system, mean in means.items())
     sds = "listeners {:g}, items {:g}, answers {:g}".format(*spread)
     session = f"{SIMULATED}true scores {means_text}; standard deviations of {sds}; seed {seed}"
@@ -79,7 +79,7 @@ def simulated_listeners(
     common |= {"test": plan.test, "session": session, "finished": True, "other": None, "choice": None}
     rows = []
     for person, name in enumerate(names):
-        ratings = iter(ratings_of[person].tolist())
+        ratings = iter(ratings_by_listener[person].tolist())
         for order, trial in enumerate(questions, 1):
             (system,) = trial.sounds.values()
             check = trial.role == "check"

@@ -154,24 +154,24 @@ def listeners_of(table: pd.DataFrame) -> pd.DataFrame:
     matrix = _matrix(table[table["role"] != "check"]).reindex(table["listener"].unique())
     counting = matrix[matrix.index.isin(good)]
     sums, answers = counting.sum(), counting.notna().sum()
-    for listener, answers_of in table.groupby("listener", sort=False):
-        why, ratings = answers_of["excluded"].iloc[0], matrix.loc[listener]
+    for listener, own_answers in table.groupby("listener", sort=False):
+        why, ratings = own_answers["excluded"].iloc[0], matrix.loc[listener]
         mean_ratings = sums / answers if why else (sums - ratings.fillna(0)) / (answers - ratings.notna())
-        attention = answers_of["attention"].dropna().astype(bool)
-        questions = answers_of[answers_of["role"] != "check"]
+        attention = own_answers["attention"].dropna().astype(bool)
+        questions = own_answers[own_answers["role"] != "check"]
         shares = questions["score"].value_counts(normalize=True)
         rows.append(
             {
                 "listener": listener,
                 "excluded": why,
                 "answers": len(questions),
-                "finished": bool(answers_of["finished"].any()),
+                "finished": bool(own_answers["finished"].any()),
                 "checks": len(attention),
                 "checks_failed": int((~attention).sum()),
                 "mean": questions["score"].mean(),
                 "agreement": _correlation(ratings, mean_ratings),
                 "same_answer": shares.max() if len(questions) else math.nan,
-                "minutes": answers_of.drop_duplicates("trial")["time_s"].sum() / 60,
+                "minutes": own_answers.drop_duplicates("trial")["time_s"].sum() / 60,
             }
         )
     return pd.DataFrame(rows)

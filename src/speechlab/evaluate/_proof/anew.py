@@ -94,10 +94,10 @@ def _recognition(report: Contents, table: pd.DataFrame) -> Contents:
 
 def _systems(settings: Mapping[str, Any]) -> list[System]:
     """The systems of a record; a number stands for the service of each."""
-    settings_of = settings.get("systems") or {"": settings}
+    by_name = settings.get("systems") or {"": settings}
     return [
         System(name, options.get("service", 0), bool(options.get("identify")), dict(options))
-        for name, options in settings_of.items()
+        for name, options in by_name.items()
     ]
 
 

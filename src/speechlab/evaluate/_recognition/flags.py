@@ -43,9 +43,8 @@ _NEEDED = [
 def flagged(table: pd.DataFrame) -> pd.DataFrame:
     """Return scored rows with ``hallucination`` and ``tail_lost``; missing for rows without a score."""
     bare = table[_NEEDED].reset_index(drop=True)
-    operations_table = edits(bare, equal=True)
-    steps_of = operations_table.astype({"operation": object}).groupby("utterance", observed=True)["operation"]
-    operations = {key: operations_of_row.tolist() for key, operations_of_row in steps_of}
+    all_steps = edits(bare, equal=True).astype({"operation": str})
+    by_row = all_steps.groupby("utterance", observed=True)["operation"].apply(list).to_dict()
     loops = table["loop"].fillna(value=False).astype(bool).tolist()
     made_up: list[bool | None] = []
     lost_tails: list[bool | None] = []
@@ -54,7 +53,7 @@ def flagged(table: pd.DataFrame) -> pd.DataFrame:
             made_up.append(None)
             lost_tails.append(None)
             continue
-        steps = list(map(str, operations.get(at, [])))
+        steps = by_row.get(at, [])
         unit = "char" if row.unit == "char" or "norm:custom:mixed_" in str(row.signature) else "word"
         has_text = bool(str(row.hypothesis_normalized))
         is_silent = not str(row.reference_normalized)

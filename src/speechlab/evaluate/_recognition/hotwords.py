@@ -94,10 +94,12 @@ def _counted(table: pd.DataFrame, words: Sequence[str], language: str) -> pd.Dat
     codes = languages_of_rows(table[language])
     several = codes.map(len) > 1
     tables = [hotword_counts(table[~several], hotwords=words)]
-    for languages, rows_of in table[several].groupby(codes[several]):
+    for languages, mixed_rows in table[several].groupby(codes[several]):
         normalize = mixed_normalizer(languages)
         tables.append(
-            hotword_counts(rows_of, hotwords={word: list(filter(None, [normalize(word)])) for word in words})
+            hotword_counts(
+                mixed_rows, hotwords={word: list(filter(None, [normalize(word)])) for word in words}
+            )
         )
     return pd.concat(tables).loc[table.index]
 

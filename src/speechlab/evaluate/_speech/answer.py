@@ -196,8 +196,8 @@ def rates_answer(
     if of_speakers and summary["voice"].nunique() > 1:
         return _of_all(summary, table, text, language)
     unscored = int(table["errors"].isna().sum())
-    have = "has" if unscored == 1 else "have"
-    unscored_words = f"{unscored:,} of {plural(len(table), 'row')} {have} no score and count nowhere"
+    verbs = ("has", "counts") if unscored == 1 else ("have", "count")
+    unscored_words = f"{unscored:,} of {plural(len(table), 'row')} {verbs[0]} no score and {verbs[1]} nowhere"
     rates = summary.get("common_rate", summary["ranking_rate"])  # reports of 0.1 have the latter alone
     rated = summary.assign(unit=ranking_units(summary), common_rate=rates)[summary["ranking_rate"].notna()]
     if not len(rated):

@@ -217,7 +217,8 @@ def _choice(differences: pd.DataFrame) -> Conclusion:
         if better:
             best = max(better, key=lambda name: float(better[name]["difference"].max()))
             leads.append(f"take {best}{for_direction}")
-            certainties.append(_better_words(best, baseline, better[best]) + _runner_up(best, better))
+            subject = best if directions.ngroups > 1 else "it"
+            certainties.append(_better_words(subject, baseline, better[best]) + _runner_up(best, better))
             continue
         leads.append(f"keep {baseline}{for_direction}")
         count = int(rows["n"].max())

@@ -71,7 +71,7 @@ def differences_view(
         Shown("verdict", lambda row: str(row["verdict"]) if grouped else _verdict(row)),
     ]
     units = set(differences["unit"])
-    how_many = f"An interval takes {ENOUGH} pairs.{f' {_OF_THOSE_DAYS}' if RATIO in units else ''}"
+    how_many = f"An interval takes {ENOUGH} pairs that are not alike.{f' {_OF_THOSE_DAYS}' if RATIO in units else ''}"
     return View.of(title, columns, rows, f"{note} {how_many}".strip())
 
 
