@@ -198,6 +198,21 @@ def test_what_changed_is_said_first():
     assert [drawing.title for drawing in against.drawings] == ["Differences"]  # too few pairs for intervals
 
 
+def test_an_answer_says_how_many_rows_count_where_speakers_repeat():
+    said = pd.Series([f"this is row number {row:02d} of {row + 30}" for row in range(24)])
+    frame = pd.DataFrame({"text": said, "language": "en", "speaker": [f"s{row % 8}" for row in range(24)]})
+    first, second = (
+        evaluate.recognition(None, frame.assign(heard=texts), hypotheses="heard", progress=False)
+        for texts in (said, "wrong " + said)
+    )
+    changed = second.compare(first)
+    assert changed.answer == (
+        "English became worse (error rate 0.0% to 14.3%). "
+        "That is beyond chance, on 24 rows that both have, which count as 8."
+    )
+    assert "those that are alike, such as of one speaker, count as one" in changed.to_html()
+
+
 def test_one_recogniser_has_the_rate_of_all_its_speakers_first():
     said = [f"the old brown dog runs over green hills {number_word(number)}" for number in range(24)]
     frame = pd.DataFrame({"text": said, "language": "en", "speaker": [f"s{row % 8}" for row in range(24)]})

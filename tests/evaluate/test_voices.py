@@ -142,7 +142,7 @@ def test_a_lead_that_may_be_chance_says_what_would_settle_it(lab, store):
     assert choice["more_sentences"] > 0
     assert found.answer.startswith(
         "Prefer other: plain for now: it is ahead, too narrowly to be sure. On these 10 sentences, other: plain "
-        "makes the fewest errors (error rates 1.2% and 2.4%), but that may be chance against one: clear; about "
+        "makes the fewest errors (error rate 1.2%, one: clear 2.4%), but that may be chance against one: clear; about "
     )
     assert found.answer.endswith(" more sentences would settle it.")
 
@@ -385,7 +385,7 @@ def test_voices_that_fail(lab, store):
     assert found.tables["choice"]["certainty"].tolist() == ["settled"]
     assert found.answer == (
         "Take one: clear. It makes significantly fewer errors than one: swallows on 10 sentences "
-        "(error rates 2.4% and 13.4%)."
+        "(error rate 2.4%, one: swallows 13.4%)."
     )
     assert found.notes == ("one: broken (en) failed on all sentences, and has no place in the order.",)
     assert pd.isna(found.summary.set_index("voice_name").loc["one: broken", "group"])

@@ -16,7 +16,12 @@ from speechlab.evaluate._speech.summary import NO_SPEAKER
 from speechlab.evaluate._statistics import FEWEST, paired_ratio
 from speechlab.evaluate._writing.columns import listed, named, plural, sentence
 from speechlab.evaluate._writing.contents import Conclusion, Contents, Finding, ShownRows
-from speechlab.evaluate._writing.differences import changes_words, differences_drawing, differences_view
+from speechlab.evaluate._writing.differences import (
+    changes_words,
+    differences_drawing,
+    differences_view,
+    evidence_words,
+)
 from speechlab.evaluate._writing.folder import SOUNDS
 from speechlab.evaluate._writing.methods import methods_of, values_of
 from speechlab.evaluate._writing.record import service_of
@@ -53,7 +58,7 @@ def changes_between(now: Contents, earlier: Contents, names: Sequence[str] = NAM
     table, rows = translation_changes(now, earlier) if translated else changes(now, earlier)
     timed = speed_changes(now, earlier)
     tests, speed = (
-        judge([{**row, "a": first, "b": f"{row['group']}: {second}"} for row in part])
+        judge([{"blocks": row["n"], **row, "a": first, "b": f"{row['group']}: {second}"} for row in part])
         for part in (rows, timed)
     )
     summary = tests[[*DIFFERENCES, "group", "only_now", "only_earlier"]]
@@ -73,7 +78,7 @@ def changes_between(now: Contents, earlier: Contents, names: Sequence[str] = NAM
         title,
         table,
         summary,
-        _answer(summary, speed, called),
+        _answer(tests, speed, called),
         "changes",
         findings=tuple(_findings(summary, speed, called)),
         differences=differences[[*DIFFERENCES, "group"]],
@@ -102,13 +107,15 @@ def _answer(summary: pd.DataFrame, speed: pd.DataFrame, names: tuple[str, str]) 
     lead = "; ".join(clauses) or f"{first} and {second} are not shown to differ"
     if unnamed and not clauses:
         lead = "Nothing is shown to have changed"
-    pairs = f"{plural(int(summary['n'].max()), 'row')} that both have"
+    scored = summary[summary["unit"] != "row"]
+    rows, blocks = max((scored if len(scored) else summary)[["n", "blocks"]].itertuples(index=False))
+    pairs = evidence_words(rows, blocks, "row that both have", "rows that both have")
     if (summary["verdict"] == UNPAIRED).all():
         lead, certainty = f"{first} and {second} have no row in common, so nothing can be said of changes", ""
     elif len(significant):
         certainty = f"That is beyond chance, on {pairs}."
     else:
-        few = ", too few to show one" if summary["n"].max() < FEWEST else ""
+        few = ", too few to show one" if blocks < FEWEST else ""
         certainty = f"No difference beyond chance on {pairs}{few}."
     if len(speed):
         certainty += f" Speed: {'slower' if (speed['verdict'] == 'slower').any() else 'no slowing shown'}."

@@ -186,7 +186,7 @@ def _group(name: str, pairs: pd.DataFrame, added: pd.DataFrame, dropped: pd.Data
     comparison = compare(*_sides(pairs), groups=groups)
     ends = {} if comparison.blocks >= ENOUGH else {"low": None, "high": None}
     tests = {name: value for name, value in comparison.row().items() if name in DIFFERENCES}
-    return {**tests, **facts, **ends}
+    return {**tests, **facts, **ends, "blocks": comparison.blocks}
 
 
 def _sides(scored: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -17,7 +17,7 @@ from speechlab.evaluate._speech.summary import UNITS, ranking_scores, ranking_un
 from speechlab.evaluate._statistics import FEWEST
 from speechlab.evaluate._writing.columns import interval_text, listed, named, plural, sentence
 from speechlab.evaluate._writing.contents import Conclusion, Finding
-from speechlab.evaluate._writing.differences import difference_words, of_study
+from speechlab.evaluate._writing.differences import difference_words, evidence_words, of_study
 from speechlab.metrics import compare, judge, rank
 
 if TYPE_CHECKING:
@@ -246,6 +246,7 @@ def condition_findings(differences: pd.DataFrame) -> tuple[Finding, ...]:
             "after": row["value_b"],
             "p": row["p_holm"],
             "recordings": row["n"],
+            "blocks": row["blocks"],
             "needed": row["needed"],
         }
         findings.append(Finding(words, str(row["language"]), str(row["condition"]), system, numbers, ""))
@@ -266,8 +267,8 @@ def conditions_answer(findings: Sequence[Finding], conditions: Sequence[str]) ->
     effects = [_effect(finding) for finding in at_hardest]
     lead = f"{_called(hardest)} {effects[0]}{''.join(f'; {effect}' for effect in effects[1:])}."
     proven = [finding for finding in at_hardest if finding.numbers["p"] < LEVEL]
-    count = max(finding.numbers["recordings"] for finding in at_hardest)
-    on = plural(count, "recording")
+    most = max(at_hardest, key=lambda finding: finding.numbers["recordings"]).numbers
+    count, on = most["blocks"], evidence_words(most["recordings"], most["blocks"], "recording")
     if count < FEWEST:
         certainty = f"{on} cannot show whether that is chance; take {FEWEST} or more."
     elif len(proven) == len(at_hardest):

@@ -68,7 +68,7 @@ def advised(systems: pd.DataFrame, speed: pd.DataFrame, what: str = "sentence") 
         return facts | {"certainty": "none", "advice": single}
     rivals = [name for name in tied if name != best]
     next_one = (rivals or rest)[0]
-    errors = f"error rates {percent(rates[best])} and {percent(rates[next_one])}"
+    errors = f"error rate {percent(rates[best])}, {next_one} {percent(rates[next_one])}"
     if not rivals:
         advice = f"it makes significantly fewer errors than {_several(rest)} on {items}{shared} ({errors})"
         advice += _speed_words(best, rest, starts)

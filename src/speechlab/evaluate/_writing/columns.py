@@ -127,7 +127,7 @@ class View:
         constant = [column for column in self.columns if column.is_constant]
         varying = [column for column in self.columns if column not in constant[: len(self.columns) - 1]]
         facts = "; ".join(f"{column.head}: {column.texts[0]}" for column in constant if column not in varying)
-        caption = f"{self.title}. {sentence(facts)}." if facts else f"{self.title}."
+        caption = f"{self.title}. The same in all rows: {facts}." if facts else f"{self.title}."
         cells = [[_cell(column, at) for column in varying] for at in range(len(self))]
         right = [place for place, column in enumerate(varying) if column.figure]
         markup = table([column.head for column in varying], cells, caption=caption, right=right)

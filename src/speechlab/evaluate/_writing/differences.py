@@ -71,7 +71,8 @@ def differences_view(
         Shown("verdict", lambda row: str(row["verdict"]) if grouped else _verdict(row)),
     ]
     units = set(differences["unit"])
-    how_many = f"An interval takes {ENOUGH} pairs that are not alike.{f' {_OF_THOSE_DAYS}' if RATIO in units else ''}"
+    alike = "; those that are alike, such as of one speaker, count as one"
+    how_many = f"An interval takes {ENOUGH} pairs{alike}.{f' {_OF_THOSE_DAYS}' if RATIO in units else ''}"
     return View.of(title, columns, rows, f"{note} {how_many}".strip())
 
 
@@ -79,6 +80,12 @@ def differences_drawing(differences: pd.DataFrame, title: str, frame: str) -> Dr
     """Return the figure of differences, which stand in a table of the report."""
     intervals = ", with 95 % intervals" if differences["low"].notna().any() else ""
     return Drawing(f"{title}{intervals}", "differences", (frame,))
+
+
+def evidence_words(rows: float, blocks: Any, singular: str, several: str = "") -> str:
+    """On how much a difference stands: ``24 recordings, which count as 8``, where rows of one block count once."""
+    counted = plural(int(rows), singular, several)
+    return counted if is_missing(blocks) or blocks == rows else f"{counted}, which count as {int(blocks)}"
 
 
 def difference_words(row: Mapping[Any, Any]) -> str:
