@@ -142,7 +142,8 @@ def test_a_lead_that_may_be_chance_says_what_would_settle_it(lab, store):
     assert choice["more_sentences"] > 0
     assert found.answer.startswith(
         "Prefer other: plain for now: it is ahead, too narrowly to be sure. On these 10 sentences, other: plain "
-        "makes the fewest errors (error rate 1.2%, one: clear 2.4%), but that may be chance against one: clear; about "
+        "makes the fewest errors (error rate 1.2%, one: clear 2.4%), but that may be chance against one: clear; "
+        "about "
     )
     assert found.answer.endswith(" more sentences would settle it.")
 
