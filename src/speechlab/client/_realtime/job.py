@@ -229,7 +229,7 @@ class AsyncSpeechEvents(AsyncClosable):
 
         Raises:
             InvalidRequestError: The session has another format, which cannot be decoded in pieces.
-            SpeechLabError: As for :meth:`__anext__`.
+            SpeechLabError: The service could not speak the text, or the connection ended.
         """
         reader, position = None, 0
         async for _ in self:
