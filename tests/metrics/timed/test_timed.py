@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from speechlab import segments
-from speechlab._assignment import cheapest_assignment
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics import error_rate, timed_error_rate
 from speechlab.metrics._timed.distance import TimedTokens, timed_counts, timed_edits
+from speechlab.segments import cheapest_assignment
 from support.programs import MEETEVAL
 
 # Uneven numbers: where a word touches the collar of another, meeteval's result depends on rounding errors.

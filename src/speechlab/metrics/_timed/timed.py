@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from speechlab._arguments import is_bool, is_number, refuse_other_tables, refused
-from speechlab._assignment import cheapest_assignment
 from speechlab.display import table as html_table
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.units import prepare
@@ -21,6 +20,7 @@ from speechlab.metrics._timed.distance import (
     timed_counts,
     timed_edits,
 )
+from speechlab.segments import cheapest_assignment
 from speechlab.segments import frame as segment_frame
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from speechlab._assignment import cheapest_assignment
 from speechlab._platform import text_dtype
 from speechlab.errors import SegmentError
 from speechlab.segments._frame.extent import layers_of, union
 from speechlab.segments._frame.ticks import Stretches
+from speechlab.segments._scores.assignment import cheapest_assignment
 from speechlab.segments._scores.detection import partners
 
 if TYPE_CHECKING:
