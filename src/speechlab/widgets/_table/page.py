@@ -24,6 +24,8 @@ _MAX_BYTES = 270_000_000
 _BINS = 100
 _AT_ONCE = 64
 """Number of sounds that are encoded between two checks of the remaining space."""
+_MANY = 1_000
+"""Rows from which the size of a page is estimated first: of fewer, all sounds are encoded soon enough."""
 _TRIED = 16
 """Number of sounds from which the size of a page is estimated. A page a quarter above the limit is refused by it."""
 _DOUBT = 1.25
@@ -44,7 +46,7 @@ def table_page(
     editable: bool = False,
 ) -> str:
     """Return the page, see :meth:`ShownTable.page`; ``described`` are the traits of the widget."""
-    if max_bytes is None:
+    if max_bytes is None and len(rows) >= _MANY:
         _refuse_too_large(rows)
     state = {**described, "max_rating": rows.max_rating, "editable": editable}
     data: dict[str, Any] = {"state": state, **_held(rows)}
