@@ -31,7 +31,7 @@ _STOP_S = 5.0
 _UNWIND_S = 2.0
 """Seconds that an interrupt waits for the cancelled call, and the end of the program for open calls."""
 _LOOK_S = 0.002
-_HEAR_S = 0.1
+_WAIT_S = 0.1
 """Seconds of one wait. An interrupt does not end a wait without a limit where a library's handler of signals restarts
 it, as that of polars does, nor on Windows."""
 
@@ -120,7 +120,7 @@ def result_of(future: Future[T]) -> T:
     try:
         while not future.done():
             with suppress(TimeoutError):
-                future.exception(_HEAR_S)
+                future.exception(_WAIT_S)
         return future.result()
     except BaseException:
         _end_with_program()

@@ -107,7 +107,7 @@ def _answer(summary: pd.DataFrame, speed: pd.DataFrame, names: tuple[str, str]) 
     lead = "; ".join(clauses) or f"{first} and {second} are not shown to differ"
     if unnamed and not clauses:
         lead = "Nothing is shown to have changed"
-    scored = summary[summary["unit"] != "row"]
+    scored = summary[summary["unit"] != "row"]  # and not the count of rows that failed
     rows, blocks = max((scored if len(scored) else summary)[["n", "blocks"]].itertuples(index=False))
     pairs = evidence_words(rows, blocks, "row that both have", "rows that both have")
     if (summary["verdict"] == UNPAIRED).all():

@@ -82,10 +82,10 @@ def differences_drawing(differences: pd.DataFrame, title: str, frame: str) -> Dr
     return Drawing(f"{title}{intervals}", "differences", (frame,))
 
 
-def evidence_words(rows: float, blocks: Any, singular: str, several: str = "") -> str:
+def evidence_words(rows: float, blocks: float, singular: str, several: str = "") -> str:
     """On how much a difference stands: ``24 recordings, which count as 8``, where rows of one block count once."""
     counted = plural(int(rows), singular, several)
-    return counted if is_missing(blocks) or blocks == rows else f"{counted}, which count as {int(blocks)}"
+    return counted if blocks == rows else f"{counted}, which count as {int(blocks):,}"
 
 
 def difference_words(row: Mapping[Any, Any]) -> str:
