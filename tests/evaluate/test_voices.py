@@ -129,6 +129,9 @@ def test_which_voice_to_take_and_why(report):
     )
     assert "one: swallows (13.4%) has a significantly higher one" in choice["order"]
     assert report.answer.startswith("Take other: ")
+    assert report.answer.endswith(
+        ". A recogniser judged how well the voices are understood; how pleasant they are, listeners must say."
+    )
     assert ": they are level. On these 10 sentences, other: " in report.answer
     assert choice["advice"].endswith("make equally many errors; more sentences would hardly settle it")
     assert repr(report).splitlines()[1] == report.answer
@@ -145,7 +148,7 @@ def test_a_lead_that_may_be_chance_says_what_would_settle_it(lab, store):
         "makes the fewest errors (error rate 1.2%, one: clear 2.4%), but that may be chance against one: clear; "
         "about "
     )
-    assert found.answer.endswith(" more sentences would settle it.")
+    assert " more sentences would settle it. A recogniser judged " in found.answer
 
 
 def test_few_sentences_make_nothing_likely(lab, store):
@@ -344,7 +347,7 @@ def test_the_page_the_figure_and_the_files(report, tmp_path):
     assert set(again.tables["attributed"]["cause"]) == {"shared", "engine", "own"}
     assert len(again.speed) == len(again.differences) == 10
     assert again.sections(clips=0) == report.sections(clips=0)
-    assert "group" in report.to_markdown()
+    assert "\n\nThe fewest errors of each language first." in report.to_markdown()
 
 
 @pytest.mark.slow
@@ -386,7 +389,8 @@ def test_voices_that_fail(lab, store):
     assert found.tables["choice"]["certainty"].tolist() == ["settled"]
     assert found.answer == (
         "Take one: clear. It makes significantly fewer errors than one: swallows on 10 sentences "
-        "(error rate 2.4%, one: swallows 13.4%)."
+        "(error rate 2.4%, one: swallows 13.4%). A recogniser judged how well the voices are understood; how "
+        "pleasant they are, listeners must say."
     )
     assert found.notes == ("one: broken (en) failed on all sentences, and has no place in the order.",)
     assert pd.isna(found.summary.set_index("voice_name").loc["one: broken", "group"])

@@ -13,6 +13,7 @@ from speechlab.audio import AudioClip
 from speechlab.evaluate import Report
 from speechlab.evaluate._translation.report import translation_report
 from speechlab.metrics import score
+from speechlab.widgets import ShownTable
 from support.browser import needs_axe, violations
 
 pytestmark = pytest.mark.browser
@@ -190,6 +191,23 @@ def test_on_paper_no_table_is_cut_off_and_ink_is_dark(shown, html, many):
         assert page.evaluate("getComputedStyle(document.body).color") == "rgb(28, 34, 48)"
         assert not page.get_by_role("searchbox").is_visible()
         page.emulate_media(media="screen")
+
+
+def test_paper_has_the_first_rows_and_says_of_how_many(shown):
+    frame = pd.DataFrame({"text": [f"row {number}" for number in range(40)], "audio": None})
+    page = shown.show(ShownTable(frame).page("Rows"))
+    page.locator(".sl-row").first.wait_for()
+    page.locator(".sl-grid").evaluate("grid => { grid.scrollTop = grid.scrollHeight }")
+    page.get_by_text("row 39").wait_for()
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    page.emulate_media(media="print")
+    assert page.locator(".sl-row .sl-text").all_inner_texts() == [f"row {number}" for number in range(12)]
+    below = "grid => getComputedStyle(grid, '::after').content"
+    assert page.locator(".sl-grid").evaluate(below) == '"The first 12 of 40 rows."'
+    page.emulate_media(media="screen")
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.locator(".sl-grid").evaluate(below) == "none"
+    page.get_by_text("row 39").wait_for()
 
 
 def test_a_search_finds_a_row_that_is_folded(chromium, many, tmp_path):

@@ -161,6 +161,8 @@ def headline(title: str, head: pd.DataFrame) -> None:
     for cells in zip(*(column[1:] for column in printed), strict=True):
         table.add_row(*map(escape, cells))
     console.print(table, crop=False)  # lines that are still too long wrap
+    if note := head.attrs.get("note"):
+        say(note)
 
 
 def _longest(column: list[str], breaks: str = "\n") -> int:

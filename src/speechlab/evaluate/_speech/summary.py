@@ -189,7 +189,10 @@ UNITS = {"word": "words", "char": "characters", "reading": "readings", "mixed": 
 
 _ABSENT = {"loops": "repeated text", "hallucinations": "invented text", "tails_lost": "lost endings"}
 _NOUNS = {"block": "different recording"}
-_COUNTED = "Japanese is counted in readings, English and Chinese without differences of notation."
+_COUNTED = (
+    "Japanese is counted by its sound (in readings); English and Chinese without differences of notation, such as "
+    "4719 for 4 7 1 9."
+)
 RANKED_NOTE = f"The fewest errors of each language first. {_COUNTED}"
 _CONDITIONS_NOTE = (
     f"{_COUNTED} Noise in dB: how far speech stands above it; the smaller, the louder the noise."

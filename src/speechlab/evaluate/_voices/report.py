@@ -39,6 +39,9 @@ _ATTRIBUTED = (
     *("endings_lost", "worst_utterance", "worst_share", "take_sd"),
 )
 _WHO = "speechlab: voice of a service"
+_WHO_JUDGED = (
+    "A recogniser judged how well the voices are understood; how pleasant they are, listeners must say."
+)
 _RANKED = ("group", "first_share", "p_best", "needed")
 
 
@@ -58,6 +61,8 @@ def voices_report(
     findings += [Finding(pattern) for pattern in (attribution.findings if attribution else ())]
     named_choice = choice.assign(voice_name=full_names(choice)) if "system" in choice.columns else choice
     answer = answer_of(named_choice.rename(columns={"voice_name": "name"}))
+    if (choice["certainty"] != "none").any():
+        answer = answer._replace(certainty=f"{answer.certainty} {_WHO_JUDGED}")
     facts |= {"conclusion": answer, "summary": summary}
     report = speech_report(title, table, text=text, language=language, **facts)
     timed = f"{len(speed)} calls, one at a time, voices in turns" if len(speed) else "not measured"

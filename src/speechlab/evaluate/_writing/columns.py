@@ -28,7 +28,7 @@ _EXPLAINED = {
     "loops": "Loops: texts that say the same again and again.",
     "hallucinations": "Hallucinations: text that nobody said.",
     "tails lost": "Tails lost: texts without the last words.",
-    "RTF": "RTF: seconds of computing for one second of sound; below 1 is faster than speech.",
+    "RTF": "RTF (real-time factor): seconds of waiting for one second of sound; below 1 is faster than speech.",
     "loudness (LUFS)": "LUFS: loudness; the nearer to 0, the louder.",
     "the voice's own": "The voice's own: where the other voices are understood.",
     "whatever the voice": "Whatever the voice: where most voices fail, so rather the text's or the recogniser's.",
@@ -114,13 +114,22 @@ class View:
         return len(self.columns[0].texts) if self.columns else 0
 
     def frame(self) -> pd.DataFrame:
-        """Return the table as texts, None where a value is missing; ``attrs["figures"]`` names columns of numbers."""
+        """Return the table as texts, None where a value is missing.
+
+        ``attrs`` has the names of columns of numbers (``figures``) and the note below the table (``note``).
+        """
         texts = {
             column.head: [None if text == "–" else text for text in column.texts] for column in self.columns
         }
         frame = pd.DataFrame(texts, dtype=object)
         frame.attrs["figures"] = [column.head for column in self.columns if column.figure]
+        frame.attrs["note"] = self.explained()
         return frame
+
+    def explained(self, before: Collection[str] = ()) -> str:
+        """Return the note below the table, with what its headings mean that were not explained before."""
+        new = {*self.heads} - {*before}
+        return " ".join([self.note, *(words for head, words in _EXPLAINED.items() if head in new)]).strip()
 
     def html(self, explained: Collection[str] = ()) -> Html:
         """Return the table with its note below it; a text that is the same in all rows stands in its caption."""
@@ -131,8 +140,7 @@ class View:
         cells = [[_cell(column, at) for column in varying] for at in range(len(self))]
         right = [place for place, column in enumerate(varying) if column.figure]
         markup = table([column.head for column in varying], cells, caption=caption, right=right)
-        new = {*self.heads} - {*explained}
-        note = " ".join([self.note, *(words for head, words in _EXPLAINED.items() if head in new)]).strip()
+        note = self.explained(explained)
         return join("", [markup, element("p", element("small", note))]) if note else markup
 
     @property

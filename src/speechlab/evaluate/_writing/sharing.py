@@ -38,11 +38,13 @@ class Shared(Contents):
     """The part of a report that gives it to others."""
 
     def to_markdown(self) -> str:
-        """Return the answer, the headline as a Markdown table, and the methods."""
+        """Return the answer, the headline as a Markdown table with its note, and the methods."""
         sources = [f"{number}. {markdown_text(source)}" for number, source in enumerate(self.said.sources, 1)]
-        table = markdown_table(self.headline()).rstrip()
+        headline = self.headline()
+        table = markdown_table(headline).rstrip()
+        note = markdown_text(headline.attrs["note"])
         lead = [f"**{markdown_text(self.title)}**", markdown_text(self.answer)]
-        blocks = [*lead, table, markdown_text(self.said.text), "\n".join(sources)]
+        blocks = [*lead, table, note, markdown_text(self.said.text), "\n".join(sources)]
         return "\n\n".join(block for block in blocks if block) + "\n"
 
     @briefly

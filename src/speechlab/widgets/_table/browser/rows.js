@@ -4,7 +4,7 @@ import { make } from "../../_shared/dom.js";
 
 const AROUND = 4;
 /** Maximum number of rows on paper. */
-const PRINTED = 200;
+const PRINTED = 12;
 
 export class VirtualRows {
   /** @type {number} */ count;
@@ -35,6 +35,8 @@ export class VirtualRows {
     this.printing = false;
     this.onPrint = (/** @type {Event} */ event) => {
       this.printing = event.type === "beforeprint";
+      if (this.count > PRINTED) scroller.dataset.printed = `The first ${PRINTED} of ${this.count.toLocaleString("en")} rows.`;
+      else delete scroller.dataset.printed;
       this.paint();
     };
     window.addEventListener("beforeprint", this.onPrint);
@@ -86,12 +88,13 @@ export class VirtualRows {
     const top = Math.max(this.scroller.scrollTop, 0);
     const first = this.at(top);
     const last = this.at(top + this.scroller.clientHeight);
-    const positions = new Set(this.printing ? Array.from({ length: Math.min(this.count, PRINTED) }, (_, position) => position) : []);
+    const positions = new Set();
     // After a jump, rows around the visible ones are not built for a frame that is soon replaced.
     const near = !this.there.size || [...this.there.keys()].some((position) => position >= first && position <= last);
     const around = near ? AROUND : 0;
-    for (let position = Math.max(first - around, 0); position <= Math.min(last + around, this.count - 1); position += 1) positions.add(position);
-    if (this.kept >= 0 && this.kept < this.count) positions.add(this.kept);
+    const [begin, end] = this.printing ? [0, PRINTED - 1] : [Math.max(first - around, 0), last + around];
+    for (let position = begin; position <= Math.min(end, this.count - 1); position += 1) positions.add(position);
+    if (!this.printing && this.kept >= 0 && this.kept < this.count) positions.add(this.kept);
     for (const [position, row] of this.there) {
       if (positions.has(position)) continue;
       row.remove();
