@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,11 @@ MICROPHONE = ["--use-fake-device-for-media-stream", "--use-fake-ui-for-media-str
 ORIGIN = "http://page.test"
 AXE = Path(__file__).parents[2] / "tools" / "javascript" / "node_modules" / "axe-core" / "axe.min.js"
 needs_axe = pytest.mark.skipif(not AXE.exists(), reason="needs axe-core: npm ci --prefix tools/javascript")
+
+
+def pictures(*cases):
+    """All of these themes and widths where pictures are taken anew (``poe pictures``), and else the first."""
+    return cases if os.environ.get("WIDGET_PICTURES") else cases[:1]
 
 
 def chromium_path():

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
+from PIL import Image
 
 from support.browser import FLAGS, Page, chromium_path
 from support.staged_voices import voices_service
+
+IMAGES = Path(__file__).parents[2] / "docs" / "images"
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +36,22 @@ def shown(request, chromium):
     context.close()
     assert page.refused == []
     assert page.errors == []
+
+
+@pytest.fixture
+def save_picture(tmp_path):
+    """Takes a picture of a widget in few colours, into the folder of the guide's pictures where that is asked for."""
+    folder = Path(os.environ.get("WIDGET_PICTURES") or tmp_path)
+
+    def save(page, selector, name):
+        path = folder / f"{name}.png"
+        page.wait_for_timeout(100)
+        page.locator(selector).first.screenshot(path=str(path))
+        Image.open(path).convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE).save(path, optimize=True)
+        assert 4_000 < path.stat().st_size < 120_000
+        assert (IMAGES / path.name).exists()
+
+    return save
 
 
 WATCH_STARTS = """

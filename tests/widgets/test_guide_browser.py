@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 
@@ -23,10 +22,11 @@ from speechlab.widgets import (
     ListeningTest,
     Player,
     Recorder,
+    ReferenceBrowser,
     SegmentEditor,
     VoiceExplorer,
 )
-from support.browser import FLAGS, MICROPHONE, chromium_path
+from support.browser import FLAGS, MICROPHONE, chromium_path, pictures
 from support.clients import KEY
 from support.recorders import ShownRecorder
 from support.staged_voices import RecordedVoices, voices_service
@@ -50,22 +50,6 @@ def test_the_guide_runs(monkeypatch, tmp_path):
     assert (tmp_path / "recordings.html").stat().st_size > 10_000
     assert names["noted"]["note"].notna().sum() == 1
     assert (tmp_path / "test.key.json").is_file()
-
-
-@pytest.fixture
-def save_picture(tmp_path):
-    """Takes a picture of a widget in few colours, into the folder of the guide's pictures where that is asked for."""
-    folder = Path(os.environ.get("WIDGET_PICTURES") or tmp_path)
-
-    def save(page, selector, name):
-        path = folder / f"{name}.png"
-        page.wait_for_timeout(100)
-        page.locator(selector).first.screenshot(path=str(path))
-        Image.open(path).convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE).save(path, optimize=True)
-        assert 4_000 < path.stat().st_size < 120_000
-        assert (DOCS / "images" / path.name).exists()
-
-    return save
 
 
 @pytest.fixture
@@ -93,7 +77,9 @@ def settled(page):
 
 @pytest.mark.parametrize(
     ("shown", "width", "name"),
-    [("light", 1020, "table-light"), ("dark", 1020, "table-dark"), ("dark", 380, "table-narrow-dark")],
+    pictures(
+        ("light", 1020, "table-light"), ("dark", 1020, "table-dark"), ("dark", 380, "table-narrow-dark")
+    ),
     indirect=["shown"],
 )
 def test_a_picture_of_the_table(shown, show_table, table, save_picture, width, name):
@@ -107,7 +93,9 @@ def test_a_picture_of_the_table(shown, show_table, table, save_picture, width, n
 
 @pytest.mark.parametrize(
     ("shown", "width", "name"),
-    [("light", 1180, "errors-light"), ("dark", 1180, "errors-dark"), ("dark", 380, "errors-narrow-dark")],
+    pictures(
+        ("light", 1180, "errors-light"), ("dark", 1180, "errors-dark"), ("dark", 380, "errors-narrow-dark")
+    ),
     indirect=["shown"],
 )
 def test_a_picture_of_the_errors(shown, show_table, save_picture, width, name):
@@ -125,6 +113,21 @@ def test_a_picture_of_the_errors(shown, show_table, save_picture, width, name):
     save_picture(page, ".speechlab-table", name)
 
 
+@pytest.mark.parametrize("shown", pictures("light", "dark"), indirect=True)
+def test_a_picture_of_the_references(shown, show_table, save_picture, request):
+    frame = datasets.zh_speech()
+    said = frame["text"].tolist()
+    for one, other in ERRORS.items():
+        frame["text"] = frame["text"].str.replace(one, other, n=1)
+    doubted = metrics.suspects(frame.assign(small=said, large=said), ["small", "large"])
+    shown.page.set_viewport_size({"width": 1020, "height": 900})
+    page = show_table(ReferenceBrowser(doubted.rename(columns={"id": "row"})), "margin:0")
+    page.locator(".sl-row svg").first.wait_for()
+    page.locator(".sl-grid").focus()
+    page.keyboard.press("y")
+    save_picture(page, ".speechlab-table", f"references-{request.node.callspec.params['shown']}")
+
+
 VOICES = (
     EngineVoice("mei", ("zh",), "Female", "Chinese, calm, for long texts"),
     EngineVoice("jun", ("zh", "en"), "Male", "Chinese and English, lively"),
@@ -137,7 +140,9 @@ VOICES = (
 
 @pytest.mark.parametrize(
     ("shown", "width", "name"),
-    [("light", 1020, "voices-light"), ("dark", 1020, "voices-dark"), ("dark", 380, "voices-narrow-dark")],
+    pictures(
+        ("light", 1020, "voices-light"), ("dark", 1020, "voices-dark"), ("dark", 380, "voices-narrow-dark")
+    ),
     indirect=["shown"],
 )
 def test_a_picture_of_the_voices(shown, show_table, save_picture, width, name):
@@ -155,7 +160,7 @@ def test_a_picture_of_the_voices(shown, show_table, save_picture, width, name):
         save_picture(page, ".speechlab-table", name)
 
 
-@pytest.mark.parametrize("shown", ["light", "dark"], indirect=True)
+@pytest.mark.parametrize("shown", pictures("light", "dark"), indirect=True)
 def test_pictures_of_the_player_and_the_preview(shown, show_player, show_preview, save_picture, request):
     scheme = request.node.callspec.params["shown"]
     clip = AudioClip.from_file(datasets.zh_speech()["audio"].iloc[0])
@@ -183,7 +188,9 @@ def test_pictures_of_the_player_and_the_preview(shown, show_player, show_preview
 
 @pytest.mark.parametrize(
     ("shown", "width", "name"),
-    [("light", 1020, "editor-light"), ("dark", 1020, "editor-dark"), ("dark", 380, "editor-narrow-dark")],
+    pictures(
+        ("light", 1020, "editor-light"), ("dark", 1020, "editor-dark"), ("dark", 380, "editor-narrow-dark")
+    ),
     indirect=["shown"],
 )
 def test_a_picture_of_the_editor(shown, show_player, save_picture, width, name):
@@ -208,7 +215,7 @@ def test_a_picture_of_the_editor(shown, show_player, save_picture, width, name):
     save_picture(page, ".speechlab-editor", name)
 
 
-@pytest.mark.parametrize(("scheme", "width"), [("light", 760), ("dark", 380)])
+@pytest.mark.parametrize(("scheme", "width"), pictures(("light", 760), ("dark", 380)))
 def test_a_picture_of_the_recorder(chromium, save_picture, tmp_path, scheme, width):
     spoken = AudioClip.from_file(datasets.zh_speech()["audio"].iloc[0]).resample(44_100)
     (tmp_path / "spoken.wav").write_bytes(
@@ -247,8 +254,11 @@ def recordings():
 @pytest.mark.parametrize(
     ("shown", "method", "width", "name"),
     [
-        ("light", "mos", 700, "listening-light"),
-        ("dark", "mushra", 700, "listening-mushra-dark"),
+        *pictures(("light", "mos", 700, "listening-light"), ("dark", "mos", 700, "listening-dark")),
+        *pictures(
+            ("dark", "mushra", 700, "listening-mushra-dark"),
+            ("light", "mushra", 700, "listening-mushra-light"),
+        ),
         ("dark", "ab", 380, "listening-narrow-dark"),
     ],
     indirect=["shown"],

@@ -8,8 +8,10 @@ import threading
 import numpy as np
 import pytest
 
+from speechlab import datasets
 from speechlab.audio import AudioClip
 from speechlab.widgets import StreamPlayer
+from support.browser import pictures
 
 pytestmark = pytest.mark.browser
 
@@ -33,8 +35,9 @@ AudioBufferSourceNode.prototype.stop = function () { stops += 1; return stop.cal
 class Spoken:
     """A stream whose pieces come when the test says so; piece n begins with the sample n/100."""
 
-    def __init__(self, seconds=0.5):
+    def __init__(self, seconds=0.5, clip=None):
         self.seconds = seconds
+        self.clip = clip
         self.turn = threading.Semaphore(0)
         self.given = 0
         self.closed = self.over = False
@@ -46,10 +49,16 @@ class Spoken:
             if self.over or self.closed:
                 return
             self.given += 1
-            samples = 0.3 * np.sin(np.arange(round(self.seconds * RATE)) / 8)
-            samples[0] = self.given / 100
+            samples = self._piece()
             yield AudioClip(samples.astype(np.float32), RATE)
             self.taken.release()
+
+    def _piece(self):
+        if self.clip:
+            return np.array_split(self.clip.samples, 8)[self.given - 1]
+        samples = 0.3 * np.sin(np.arange(round(self.seconds * RATE)) / 8)
+        samples[0] = self.given / 100
+        return samples
 
     def collect(self):
         return AudioClip(np.zeros(round(self.given * self.seconds * RATE), np.float32), RATE)
@@ -217,3 +226,18 @@ def test_a_page_that_is_loaded_again_is_silent_until_play_is_pressed(show_stream
     assert page.evaluate("starts.length") == 0
     page.get_by_role("button", name="Play").click()
     page.wait_for_function("starts.length === 1")
+
+
+@pytest.mark.parametrize("shown", pictures("light", "dark"), indirect=True)
+def test_a_picture_of_the_stream(shown, show_streams, save_picture, request):
+    row = datasets.zh_speech().iloc[2]
+    spoken = Spoken(clip=AudioClip.from_file(row["audio"]).resample(RATE))
+    player = StreamPlayer(spoken, title=row["text"])
+    page = show_streams(player)
+    for _ in range(6):
+        spoken.give()
+        follow(page, player)
+    page.get_by_text("speaking · first byte after").wait_for()
+    save_picture(page, ".speechlab-stream", f"stream-{request.node.callspec.params['shown']}")
+    spoken.end()
+    player.wait()

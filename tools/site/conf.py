@@ -18,6 +18,8 @@ from sphinx.util.inspect import stringify_signature
 from speechlab import __version__
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from sphinx.application import Sphinx
 
 project = "speechlab"
@@ -57,8 +59,9 @@ toc_object_entries_show_parents = "hide"
 
 html_theme = "furo"
 html_title = f"speechlab {release}"
-html_static_path = ["site.css", "mark.svg"]
+html_static_path = ["site.css", "mark.svg", "copy.js"]
 html_css_files = ["site.css"]
+html_js_files = ["copy.js"]
 html_logo = html_favicon = "mark.svg"
 html_search_scorer = str(Path(__file__).parent / "search.js")
 html_copy_source = False
@@ -80,6 +83,9 @@ html_theme_options = {
         "color-brand-primary": "#1f5fa8",
         "color-brand-content": "#1f5fa8",
         "color-sidebar-background": "#f6f7f9",
+        "color-code-background": "#f6f7f9",
+        "color-api-name": "#1f5fa8",
+        "color-api-pre-name": "#1f5fa8",
     },
     # The colours of the pages of reports, which are shown in frames.
     "dark_css_variables": {
@@ -88,14 +94,17 @@ html_theme_options = {
         "color-brand-primary": "#7fb2ee",
         "color-brand-content": "#7fb2ee",
         "color-sidebar-background": "#1b1f27",
+        "color-code-background": "#1b1f27",
+        "color-api-name": "#7fb2ee",
+        "color-api-pre-name": "#7fb2ee",
     },
 }
 
 _FOREIGN = re.compile(
     r"<(?:script|link|img|iframe|audio|video|source)\b[^>]*?\b(?:src|href)=[\"'](?:https?:)?//[^\"']+"
 )
-_EXCERPT = 30_000
-"""Maximum number of characters of a page that the search can quote."""
+_EXCERPT = 10_000
+"""Maximum number of characters of a section that the search can quote."""
 _DEFAULTS_MADE = re.compile(r"<[\w. -]+>")
 """Functions as defaults, and fields that a factory fills."""
 _log = logging.getLogger(__name__)
@@ -148,18 +157,25 @@ def _search_excerpts(app: Sphinx, page: str, _template: str, _context: object, _
 
 
 def _write_excerpts(app: Sphinx, failure: Exception | None) -> None:
-    """Write the beginnings of all pages, from which the search quotes when the site lies on a disk."""
+    """Write the texts of all pages by section, from which the search quotes when the site lies on a disk."""
     if failure is None and app.builder.format == "html":
-        texts = {page: _text_of(app.env.get_doctree(page)) for page in app.env.found_docs}
+        texts = {page: _sections(app.env.get_doctree(page)) for page in app.env.found_docs}
         words = f"window.EXCERPTS = {json.dumps(texts, ensure_ascii=False)};\n"
         (Path(app.outdir) / "_static" / "excerpts.js").write_text(words, "utf-8")
 
 
-def _text_of(page: nodes.document) -> str:
-    """Return the beginning of a page without its markup."""
+def _sections(page: nodes.document) -> list[tuple[str, str]]:
+    """Return the name and the beginning of the text of each section, without markup and without those below it."""
     for markup in list(page.findall(nodes.raw)):
         markup.parent.remove(markup)
-    return str(page.astext())[:_EXCERPT]
+    return [
+        (section["ids"][0], "\n".join(_own_texts(section))[:_EXCERPT])
+        for section in page.findall(nodes.section)
+    ]
+
+
+def _own_texts(section: nodes.section) -> Iterator[str]:
+    return (child.astext() for child in section.children if not isinstance(child, nodes.section))
 
 
 def _check(app: Sphinx, failure: Exception | None) -> None:

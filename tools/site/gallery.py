@@ -4,71 +4,114 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
 WIDGETS = {
-    "A table with sound": ("table", "a-table-with-sound"),
-    "The errors of two systems": ("errors", "the-errors-of-one-system-or-of-two"),
-    "The voices of a service": ("voices", "the-voices-of-a-service"),
-    "A player": ("player", "a-player"),
-    "An editor of segments": ("editor", "an-editor-of-segments"),
-    "A recorder": ("recorder", "a-recorder"),
-    "A listening test": ("listening", "a-listening-test"),
-    "Ratings side by side (MUSHRA)": ("listening-mushra", "a-listening-test"),
-    "The preview of a batch": ("preview", "the-preview-of-a-batch"),
+    "A table with sound": ("table", "docs/widgets.md#a-table-with-sound"),
+    "The errors of two systems": ("errors", "docs/widgets.md#the-errors-of-one-system-or-of-two"),
+    "References that are likely wrong": ("references", "docs/evaluate.md#how-good-a-recogniser-is"),
+    "The voices of a service": ("voices", "docs/widgets.md#the-voices-of-a-service"),
+    "A player": ("player", "docs/widgets.md#a-player"),
+    "An editor of segments": ("editor", "docs/widgets.md#an-editor-of-segments"),
+    "A listening test": ("listening", "docs/widgets.md#a-listening-test"),
+    "Ratings side by side (MUSHRA)": ("listening-mushra", "docs/widgets.md#a-listening-test"),
+    "A recorder": ("recorder", "docs/widgets.md#a-recorder"),
+    "Speech that is still being made": ("stream", "docs/widgets.md#speech-that-is-still-being-made"),
+    "The preview of a batch": ("preview", "docs/widgets.md#the-preview-of-a-batch"),
 }
-"""By title: the name of its pictures, and its heading in the guide of the widgets."""
+"""By title: the name of its pictures, one for each theme, and the page that explains it."""
+WHOLE = {"stream", "preview"}
+"""Pictures that are too low to be cut."""
+REPORT = "01-quickstart"
 STUDIES = {
     "Which voice should I use?": "02-which-voice",
     "How good is this recogniser, and in noise?": "03-recogniser",
-    "Segments of a recording": "04-segments",
+    "Does the glossary help?": "05-translate",
     "How soon is something heard?": "06-realtime",
     "Which system do listeners prefer?": "07-listening",
+    "Ours or theirs?": "10-own-service",
     "My model, the service, and last week": "11-any-system",
+    "Are the references right?": "12-references",
+    "When does somebody speak?": "04-segments",
 }
-"""By question: the notebook that answers it; its first figure is shown."""
-_INTRODUCTION = """# Gallery
+"""By question: the notebook that answers it; its first figure is shown, or else its first table with sound."""
+_INTRODUCTION = """---
+hide-toc: true
+---
 
-Each picture leads to the page that explains it. Studies are shown by the first figure of a notebook and by the answer
-that the study gave; a report has both, and a table in which each row can be heard.
+# Gallery
+
+Each picture leads to the page that explains it. The tables with sound can be heard here.
 """
+_REPORT = f"""## A report
+
+What [a study](notebooks/{REPORT}.ipynb) shows in a notebook: the answer and how sure it is, its table, and the worst
+rows with their sound.
+"""
+_SOUND = "data:audio"
+_SENTENCE = re.compile(r".{30,}?[.?!](?=\s+[A-Z]|$)", re.DOTALL)
 
 
 def gallery(notebooks: Path, pictures: Path) -> str:
     """Return the page, and write the figures of the notebooks beside the pictures of the widgets."""
     lines = [_INTRODUCTION, "## Widgets\n", "`````{container} gallery"]
-    for title, (name, heading) in WIDGETS.items():
-        themes = [theme for theme in ("light", "dark") if (IMAGES / f"{name}-{theme}.png").exists()]
-        shown = {f"{name}-{theme}.png": f"only-{theme}" if len(themes) > 1 else "" for theme in themes}
-        lines += _card(title, f"docs/widgets.md#{heading}", shown, "")
-    lines += ["`````\n", "## Studies\n", "`````{container} gallery"]
+    for title, (name, page) in WIDGETS.items():
+        whole = " whole" if name in WHOLE else ""
+        shown = [
+            _image(f"{name}-{theme}.png", page, title, f"only-{theme}{whole}") for theme in ("light", "dark")
+        ]
+        lines += _card(title, page, "\n".join(shown))
+    report = max(_outputs(_read(notebooks, REPORT), "text/html"), key=len)
+    lines += ["`````\n", _REPORT, _raw(report, "still"), "\n## Studies\n", "`````{container} gallery"]
     for question, name in STUDIES.items():
-        outputs = _outputs(json.loads((notebooks / f"{name}.ipynb").read_text("utf-8")))
-        figure = next(data["image/png"] for data in outputs if "image/png" in data)
-        answers = [data["answer"] for data in outputs if "answer" in data]
-        (pictures / f"{name}.png").write_bytes(base64.b64decode(figure))
-        lines += _card(question, f"notebooks/{name}.ipynb", {f"{name}.png": "figure"}, "".join(answers[:1]))
+        notebook, page = _read(notebooks, name), f"notebooks/{name}.ipynb"
+        figures = _outputs(notebook, "image/png")
+        for figure in figures[:1]:
+            (pictures / f"{name}.png").write_bytes(base64.b64decode(figure))
+        tables = [text for text in _outputs(notebook, "text/html") if _SOUND in text]
+        shown = _image(f"{name}.png", page, question, "figure") if figures else _raw(tables[0], "still cut")
+        lines += _card(question, page, shown, _answer(notebook))
     return "\n".join([*lines, "`````"]) + "\n"
 
 
-def _outputs(notebook: dict[str, Any]) -> list[dict[str, str]]:
-    """The results of the cells by type; what ``print(report.answer, …)`` wrote first is the answer."""
-    outputs = []
-    for cell in notebook["cells"]:
-        for output in cell.get("outputs", ()):
-            data = {kind: "".join(text) for kind, text in output.get("data", {}).items()}
-            if ".answer" in "".join(cell["source"]) and output.get("name") == "stdout":
-                data["answer"] = "".join(output["text"]).partition("\n")[0]
-            outputs.append(data)
-    return outputs
+def _read(notebooks: Path, name: str) -> list[dict[str, Any]]:
+    cells: list[dict[str, Any]] = json.loads((notebooks / f"{name}.ipynb").read_text("utf-8"))["cells"]
+    return cells
 
 
-def _card(title: str, page: str, shown: dict[str, str], text: str) -> list[str]:
+def _outputs(cells: list[dict[str, Any]], kind: str) -> list[str]:
+    """The results of this type, in their order."""
+    data = [output.get("data", {}) for cell in cells for output in cell.get("outputs", ())]
+    return ["".join(one[kind]) for one in data if kind in one]
+
+
+def _answer(cells: list[dict[str, Any]]) -> str:
+    """The first sentence of the notebook's answer that says more than yes."""
+    text = "".join(cells[-1]["source"]).partition("**Answer:** ")[2]
+    sentence = _SENTENCE.match(text.replace("\n", " "))
+    assert sentence, "a notebook ends with its answer"
+    return sentence[0]
+
+
+def _image(picture: str, page: str, title: str, kind: str) -> str:
     target = page.replace(".md", ".html").replace(".ipynb", ".html")
-    lines = ["````{container} card"]
-    for picture, kind in shown.items():
-        lines += [f"```{{image}} docs/images/{picture}", f":target: {target}", f":alt: {title}"]
-        lines += [*([f":class: {kind}"] if kind else []), "```"]
-    return [*lines, f"\n[{title}]({page})\n", *([f"{text}\n"] if text else []), "````"]
+    lines = (
+        f"```{{image}} docs/images/{picture}",
+        f":target: {target}",
+        f":alt: {title}",
+        f":class: {kind}",
+        "```",
+    )
+    return "\n".join(lines)
+
+
+def _raw(html: str, kind: str) -> str:
+    """Markup of a notebook as it stands there."""
+    return f'```{{raw}} html\n<div class="{kind}">{html}</div>\n```'
+
+
+def _card(title: str, page: str, shown: str, text: str = "") -> list[str]:
+    return ["````{container} card", shown, f"\n[{title}]({page})\n", *([f"{text}\n"] if text else []), "````"]
