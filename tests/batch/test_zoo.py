@@ -211,7 +211,7 @@ CELLS = st.recursive(
 @pytest.mark.slow
 @given(cells=st.lists(CELLS, min_size=1, max_size=4), cut=st.integers(0, 4), category=st.booleans())
 @example(cells=[([None, None],)], cut=0, category=False)
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @pytest.mark.filterwarnings("ignore")
 def test_cells_of_any_kind_come_through(reverser, tmp_path_factory, cells, cut, category):
     column = pd.Series([None] * len(cells), dtype=object)

@@ -55,7 +55,7 @@ def left_of(table, rows):
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=65, deadline=None)
 @given(tables(), EXTENTS)
 def test_gaps_and_coverage(table, extent):
     if not set(table["file"]) <= names(extent, table):
@@ -88,7 +88,7 @@ def test_gaps_between_segments_only(table):
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=65, deadline=None)
 @given(tables(), st.integers(0, 10))
 def test_merge_and_split(table, tenths):
     gap = tenths / 10
@@ -138,7 +138,7 @@ def test_what_merged_segments_say():
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=65, deadline=None)
 @given(tables(), tables())
 def test_subtract(table, other):
     left = segments.subtract(table.assign(row=np.arange(len(table))), other)
@@ -155,7 +155,7 @@ def test_subtract(table, other):
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=65, deadline=None)
 @given(tables(), EXTENTS, st.sampled_from(["cut", "keep", "drop"]))
 def test_crop(table, extent, edges):
     if not set(table["file"]) <= names(extent, table):
@@ -319,7 +319,7 @@ def test_captions_that_are_read_too_fast_stay_into_the_silence():
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     st.text(alphabet="ab .,\n三時にー。「」x", max_size=120),
     st.floats(0, 60),

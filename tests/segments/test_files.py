@@ -74,7 +74,7 @@ def test_quotation_marks_of_an_instant_come_back_from_a_textgrid(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", KNOWN.index)
 def test_round_trip(name, tmp_path):
-    @settings(max_examples=40, **RELAXED)
+    @settings(max_examples=20, **RELAXED)
     @given(frames(name))
     def goes_round(table):
         path = tmp_path / f"talk{suffix(name)}"
@@ -395,7 +395,7 @@ def test_damaged_files_are_read_or_refused(name, tmp_path):
     segments.write(VALID, path, name)
     whole = path.read_bytes()
 
-    @settings(max_examples=60, **RELAXED)
+    @settings(max_examples=25, **RELAXED)
     @given(st.integers(0, len(whole)), st.integers(0, 40), st.sampled_from(SPLINTERS))
     def damage(at, gone, new):
         path.write_bytes(whole[:at] + new + whole[at + gone :])
@@ -587,7 +587,7 @@ def test_other_libraries_read_what_is_written(tmp_path):
 
 
 @pytest.mark.slow
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(segment_tables.tables(instants=False))
 def test_pyannote_and_back(table):
     pytest.importorskip("pyannote.core")
@@ -619,7 +619,7 @@ def test_pyannote_refusals():
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(segment_tables.tables())
 def test_audformat_and_back(table):
     with warnings.catch_warnings():

@@ -43,14 +43,14 @@ def joined(a, b, **options):
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(tables(), tables())
 def test_pairs_are_those_of_brute_force(a, b):
     assert sorted(joined(a, b)) == brute_force(a, b)
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=65, deadline=None)
 @given(tables(), tables())
 def test_both_ways_of_finding_pairs_agree(a, b):
     usual = joined(a, b)
@@ -63,7 +63,7 @@ def test_both_ways_of_finding_pairs_agree(a, b):
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(tables(), tables(), st.data())
 def test_rows_without_a_time_or_file_share_nothing(a, b, data):
     for one in (a, b):
@@ -158,7 +158,7 @@ def brute_partner(one, b, how):
 
 
 @pytest.mark.slow
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(tables(), tables(), st.sampled_from(["largest", "nearest"]))
 @example(
     table([("a.wav", 1.0, 1.0)]),
@@ -182,7 +182,7 @@ def test_one_partner_for_each_row(a, b, how):
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(tables(), tables())
 def test_all_partners(a, b):
     a, b = a.set_axis(range(100, 100 + len(a))), b.assign(row=np.arange(len(b)))

@@ -49,7 +49,7 @@ RULES = st.fixed_dictionaries(
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(speech(), RULES, st.sampled_from([0.0, 0.25, 10.0]))
 def test_the_arithmetic_is_the_recogniser_s(files, rules, rest):
     rows = [{"file": name, "start": s.start, "end": s.end} for name, spans in files.items() for s in spans]

@@ -27,7 +27,7 @@ def clean(frame):
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(tables(), tables(), COLLARS)
 def test_pyannote_agrees(reference, hypothesis, collar):
     pyannote_core = pytest.importorskip("pyannote.core")
@@ -123,7 +123,7 @@ def moments(rows, file):
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(tables(), tables(), st.booleans())
 def test_detection_counts_moments(reference, hypothesis, whole):
     result = segments.score(reference, hypothesis, extent=LENGTHS if whole else None)
@@ -164,7 +164,7 @@ def most_matches(left, right, collar):
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=65, deadline=None)
 @given(tables(), tables(), st.sampled_from([0, 1, 3]))
 def test_boundaries_match_as_many_as_can(reference, hypothesis, tenths):
     result = segments.score(reference, hypothesis, collar=tenths / 10)
@@ -178,7 +178,7 @@ def test_boundaries_match_as_many_as_can(reference, hypothesis, tenths):
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(tables(instants=False), tables(instants=False))
 def test_couples_are_each_other_s_best(reference, hypothesis):
     result = segments.score(reference, hypothesis)

@@ -205,9 +205,10 @@ def test_the_saved_page_filters_lists(shown, tmp_path):
 
 @needs_axe
 @pytest.mark.parametrize(
-    ("shown", "width"), [("light", 1300), ("dark", 1300), ("dark", 380)], indirect=["shown"]
+    ("shown", "width", "sound"),
+    [("light", 1300, True), ("dark", 1300, False), ("dark", 380, True)],
+    indirect=["shown"],
 )
-@pytest.mark.parametrize("sound", [True, False])
 def test_axe_finds_nothing_serious_and_nothing_is_cut_off(show_table, shown, width, sound):
     shown.page.set_viewport_size({"width": width, "height": 900})
     page = show_table(made(sound=sound), "margin:0")

@@ -294,8 +294,9 @@ def test_a_row_without_sound_and_a_kernel_that_is_gone_are_told_in_words(show_ta
 
 
 @needs_axe
-@pytest.mark.parametrize("shown", ["light", "dark"], indirect=True)
-@pytest.mark.parametrize("width", [1300, 780, 380])
+@pytest.mark.parametrize(
+    ("shown", "width"), [("light", 1300), ("dark", 780), ("dark", 380)], indirect=["shown"]
+)
 def test_axe_finds_nothing_serious(show_table, shown, width):
     shown.page.set_viewport_size({"width": width, "height": 900})
     page = show_table(made())

@@ -51,7 +51,7 @@ READERS = [
 
 @pytest.mark.slow
 @given(BODIES)
-@settings(max_examples=300)
+@settings(max_examples=75)
 def test_any_body_is_a_value_or_a_contract_error(body):
     reply = RawResponse(200, {"content-type": "application/octet-stream"}, body)
     for read in READERS:

@@ -534,7 +534,7 @@ def test_a_storm_of_429_loses_nothing(server, http, retry_after):
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     st.integers(1, 60),
     st.sampled_from([7.0, 20.0, 60.0]),

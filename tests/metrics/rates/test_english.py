@@ -42,7 +42,7 @@ def test_differences_are_given_as_written(reference, hypothesis, expected):
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(TEXTS, TEXTS)
 def test_tolerance_never_adds_errors_and_does_not_depend_on_the_side(one, other):
     scored = score([one], [other], language="en").iloc[0]

@@ -355,7 +355,7 @@ TEXTS = st.lists(st.sampled_from(["a", "b", "c", "10"]), max_size=6).map(" ".joi
 
 
 @pytest.mark.slow
-@settings(max_examples=25)
+@settings(max_examples=20)
 @given(st.lists(st.tuples(st.sampled_from("xyz"), st.sampled_from("12"), TEXTS), min_size=1, max_size=8))
 def test_the_parts_add_up_to_all_errors(rows):
     said = {"1": "a b c", "2": "b 10 a"}

@@ -49,7 +49,7 @@ def test_columns_are_the_same_also_without_rows():
     assert judge([]).dtypes.equals(judge([row(0.1, 0.5)]).head(0).dtypes)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(st.lists(st.tuples(st.sampled_from("xy"), st.floats(0, 1) | st.none()), max_size=8))
 def test_each_family_is_corrected_by_itself(tests):
     rows = [row(0.1, p, measure=measure) for measure, p in tests]

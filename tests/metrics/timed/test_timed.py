@@ -61,7 +61,7 @@ def seglst(rows):
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=65, deadline=None)
 @given(talks(("ann",)), talks(("bob",)), st.sampled_from(COLLARS))
 def test_meeteval_agrees_on_one_stream(said, heard, collar):
     wer = pytest.importorskip("meeteval.wer", reason=MEETEVAL)
@@ -77,7 +77,7 @@ def test_meeteval_agrees_on_one_stream(said, heard, collar):
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=65, deadline=None)
 @given(talks(), talks(("x", "y", "z")), st.sampled_from([*COLLARS, math.inf]))
 def test_meeteval_agrees_on_speakers(said, heard, collar):
     wer = pytest.importorskip("meeteval.wer", reason=MEETEVAL)
@@ -93,7 +93,7 @@ def test_meeteval_agrees_on_speakers(said, heard, collar):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("collar", [*COLLARS, math.inf])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(said=talks(), heard=talks())
 def test_meeteval_agrees_on_segments_of_any_speaker(collar, said, heard):
     wer = pytest.importorskip("meeteval.wer", reason=MEETEVAL)
@@ -120,7 +120,7 @@ def test_meeteval_agrees_on_segments_of_any_speaker(collar, said, heard):
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(talks(("ann", "bob")), talks(("1", "2")), st.sampled_from([*COLLARS, math.inf]))
 def test_segments_are_assigned_by_trying_all(said, heard, collar):
     said = sorted(said, key=lambda row: row["start"])[:4]
@@ -141,7 +141,7 @@ def test_segments_are_assigned_by_trying_all(said, heard, collar):
     assert found.segments["reference_length"].sum() == found.reference_length
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("xyz"), st.booleans()), min_size=1, max_size=9)
 )
@@ -293,7 +293,7 @@ def test_invalid_arguments_are_refused():
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(talks(), talks(("x", "y", "z")), st.sampled_from([*COLLARS, math.inf]), st.booleans())
 def test_counts_by_segment_add_up(said, heard, collar, by_speaker):
     reference, hypothesis = made(said), made(heard)

@@ -90,7 +90,7 @@ def test_nothing_in_common():
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 5)), max_size=5),
     st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 5)), max_size=5),
@@ -144,7 +144,7 @@ def test_what_is_refused():
 CERTAIN = st.tuples(st.booleans(), st.integers(0, 20).map(lambda value: value / 20))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.lists(CERTAIN, min_size=1, max_size=30), st.integers(1, 12), st.randoms())
 def test_calibration_by_its_definitions(rows, bins, random):
     table = pd.DataFrame(rows, columns=["correct", "confidence"])

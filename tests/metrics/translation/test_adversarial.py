@@ -47,14 +47,14 @@ def check(segments, tokenize):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("tokenize", TOKENIZERS)
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(SEGMENTS)
 def test_sacrebleu_agrees_on_adversarial_text(tokenize, segments):
     check(segments, tokenize)
 
 
 @pytest.mark.parametrize("tokenize", TOKENIZERS)
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(st.lists(TEXT, min_size=1, max_size=4), TEXT)
 def test_sacrebleu_agrees_on_sentences(tokenize, references, hypothesis):
     check([(references, hypothesis)], tokenize)
