@@ -19,7 +19,7 @@ import pytest
 from evaluate.test_listening import rows_of
 from evaluate.test_verify import report_of, sentences
 from speechlab import evaluate
-from speechlab.evaluate._writing.held import seal_of
+from speechlab.evaluate._writing.page import seal_of
 from support.studies import serving
 
 pytestmark = pytest.mark.slow
@@ -85,7 +85,11 @@ def pages(tmp_path_factory):
         for names in [("one",), ("two",)]
     }
     reports["listening"] = evaluate.listening(rows_of(scores), draws=200)
-    reports["changes"] = report_of(folder, sentences(wrong=(3, 5))).compare(report_of(folder))
+    by_speaker = [
+        report_of(folder, rows.assign(speaker=[f"s{row % 8}" for row in range(len(rows))]))
+        for rows in (sentences(), sentences(wrong=(3, 5)))
+    ]
+    reports["changes"] = by_speaker[1].compare(by_speaker[0])
     night = report_of(folder)
     nights = [f"2026-11-{day:02}T03:{day:02}:00Z" for day in range(10, 22)]
     reports["watch"] = evaluate.watch([replace(night, record={**night.record, "made": at}) for at in nights])

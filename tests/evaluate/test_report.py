@@ -17,7 +17,6 @@ from speechlab.audio import AudioClip
 from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.evaluate._translation.report import translation_report
 from speechlab.evaluate._writing import contents, page
-from speechlab.evaluate._writing.columns import markdown_table
 from speechlab.evaluate._writing.folder import write_folder
 from speechlab.metrics import score, score_translations
 from support.cells import cells
@@ -194,12 +193,6 @@ def test_recordings_that_are_in_the_folder_stay_as_they_are(tmp_path):
     assert heard == [3_000, 2_000, 3_000]
     third.save(tmp_path / "out")
     assert len(list((tmp_path / "out" / "audio").iterdir())) == 4
-
-
-def test_numbers_of_a_column_have_as_many_places():
-    table = pd.DataFrame({"Utterances": [3, 4, 5, 6, 7], "RTF": [4.8321, 0.7506, 0.034567, 0.0996, -0.0]})
-    lines = markdown_table(table).splitlines()
-    assert lines[2:] == ["| 3 | 4.83 |", "| 4 | 0.75 |", "| 5 | 0.035 |", "| 6 | 0.10 |", "| 7 | 0.00 |"]
 
 
 def test_a_recording_of_several_rows_is_in_the_folder_once(tmp_path):

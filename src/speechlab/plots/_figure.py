@@ -7,7 +7,7 @@ import warnings
 from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from matplotlib import font_manager, rc_context
@@ -22,10 +22,11 @@ from speechlab.errors import InvalidRequestError, MissingDependencyError
 from speechlab.text import language_code
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     import pandas as pd
     from matplotlib.axes import Axes
+    from matplotlib.text import Text
     from numpy.typing import NDArray
 
 INK, LINE, SHADE, BAR = "#1a1a1a", "#4d4d4d", "#ececec", "#c9d8e8"
@@ -251,13 +252,19 @@ def draw_legend(figure: PaperFigure, axes: Axes, labels: Sequence[str], families
         text.set_parse_math(False)
 
 
-def draw_scale(axes: Axes, label: str) -> None:
-    """Label a horizontal scale of numbers, and draw its grid lines."""
-    axes.set_xlabel(label, fontsize=SMALL_PT)
+def draw_scale(axes: Axes, label: str, axis: Literal["x", "y"] = "x") -> None:
+    """Label a scale of numbers, and draw its grid lines; beside a horizontal scale no line is drawn."""
+    (axes.set_xlabel if axis == "x" else axes.set_ylabel)(label, fontsize=SMALL_PT)
     axes.tick_params(labelsize=SMALL_PT)
-    axes.grid(axis="x", color=SHADE, linewidth=0.8)
+    axes.grid(axis=axis, color=SHADE, linewidth=0.8)
     axes.set_axisbelow(True)
-    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.spines[["top", "right", *(["left"] if axis == "x" else [])]].set_visible(False)
+
+
+def write_plainly(labels: Iterable[Text]) -> None:
+    """Have no text taken for a formula."""
+    for label in labels:
+        label.set_parse_math(False)
 
 
 def widen(axes: Axes, least: float, lowest: float = -np.inf) -> None:
@@ -310,8 +317,8 @@ def draw_names(axes: Axes, names: Sequence[str], notes: Sequence[str], families:
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.set_yticks(range(len(names)), [folded(name) for name in names], fontfamily=families)
     axes.tick_params(axis="y", length=0, pad=8)
+    write_plainly(axes.get_yticklabels())
     for label in axes.get_yticklabels():
-        label.set_parse_math(False)
         if "\n" in label.get_text():
             label.set_fontsize(SMALL_PT)
     for place, note in enumerate(notes):

@@ -16,6 +16,7 @@ from speechlab.plots._figure import (
     SMALL_PT,
     check_width,
     draw_legend,
+    draw_scale,
     fonts,
     legend_room,
     new_figure,
@@ -130,9 +131,7 @@ def series(series: pd.DataFrame, *, width: float = 7.0) -> PaperFigure:
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _, unit=unit: value_text(value, unit)))
         axes.yaxis.set_major_locator(MaxNLocator(4))
         axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
-        axes.tick_params(labelsize=SMALL_PT)
-        axes.grid(axis="y", color=SHADE, linewidth=0.8)
-        axes.spines[["top", "right"]].set_visible(False)
+        draw_scale(axes, "", "y")
         axes.set_ylim(
             0, max(1.08 * float(np.nanmax(numbers(part, "value"), initial=0.0)), _LEAST[unit == RATIO])
         )

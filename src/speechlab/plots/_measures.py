@@ -30,6 +30,7 @@ from speechlab.plots._figure import (
     style_of,
     tidy,
     widen,
+    write_plainly,
 )
 
 if TYPE_CHECKING:
@@ -128,14 +129,10 @@ def error_by_measure(
             )
         axes.margins(x=0.06 if not keys else 0.02)
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.4g}%"))
-        axes.set_ylabel(UNITS.get(unit, "error rate"), fontsize=SMALL_PT)
         axes.set_xlabel(_MEASURES.get(measure, measure), fontsize=SMALL_PT)
         if ticks:
             axes.set_xticks([place for place, _ in ticks], [label for _, label in ticks])
-        axes.tick_params(labelsize=SMALL_PT)
-        axes.grid(axis="y", color=SHADE, linewidth=0.8)
-        axes.set_axisbelow(True)
-        axes.spines[["top", "right"]].set_visible(False)
+        draw_scale(axes, UNITS.get(unit, "error rate"), "y")
     return figure
 
 
@@ -389,8 +386,7 @@ def _draw_matrix(
     axes.xaxis.tick_top()
     axes.xaxis.set_label_position("top")
     axes.tick_params(length=0, labelsize=SMALL_PT + 1)
-    for label in [*axes.get_xticklabels(), *axes.get_yticklabels()]:
-        label.set_parse_math(False)
+    write_plainly([*axes.get_xticklabels(), *axes.get_yticklabels()])
     axes.set_xlabel("recognised (∅: left out)", fontsize=SMALL_PT)
     axes.set_ylabel("said (∅: put in)", fontsize=SMALL_PT)
     axes.set_xticks(np.arange(len(columns) + 1) - 0.5, minor=True)

@@ -132,12 +132,7 @@ def error_rates(
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.4g}%"))
         no_errors = all(np.nanmax(rates, initial=0) == 0 for rates in values)
         axes.set_xlim(left=0, right=0.1 if no_errors else None)
-        axis_label = (
-            UNITS.get(unit, "error rate")
-            if rate_columns[0] in {"error_rate", "ranking_rate"}
-            else _LABELS.get(rate_columns[0], str(rate_columns[0]))
-        )
-        draw_scale(axes, axis_label if len(rate_columns) == 1 else "rate")
+        draw_scale(axes, _label(rate_columns[0], unit) if len(rate_columns) == 1 else "rate")
     if labels:
         draw_legend(figure, panels[0], labels, fonts("".join(labels), language))
     return figure

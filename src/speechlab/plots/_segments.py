@@ -11,7 +11,18 @@ from matplotlib.patches import Rectangle
 from speechlab._arguments import is_number, refused
 from speechlab.audio import AudioClip
 from speechlab.errors import InvalidRequestError, SegmentError
-from speechlab.plots._figure import BAR, INK, LINE, SHADE, SMALL_PT, check_width, folded, fonts, new_figure
+from speechlab.plots._figure import (
+    BAR,
+    INK,
+    LINE,
+    SHADE,
+    SMALL_PT,
+    check_width,
+    folded,
+    fonts,
+    new_figure,
+    write_plainly,
+)
 from speechlab.segments import crop, frame, in_order
 
 if TYPE_CHECKING:
@@ -219,8 +230,7 @@ def _draw_tiers(axes: Axes, tiers: Mapping[str, pd.DataFrame], families: list[st
         axes.axhline(-height, color=SHADE, linewidth=0.8)
     axes.set_ylim(-height, 0)
     axes.set_yticks(places, [folded(label) for label in labels], fontfamily=families)
-    for label in axes.get_yticklabels():
-        label.set_parse_math(False)
+    write_plainly(axes.get_yticklabels())
     axes.tick_params(axis="y", length=0)
     axes.spines[["top", "right", "left"]].set_visible(False)
     for left, right, _, middle in bars:

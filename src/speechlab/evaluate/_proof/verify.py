@@ -26,8 +26,7 @@ from speechlab.evaluate._report import Report
 from speechlab.evaluate._voices.measured import measured, voice_keys
 from speechlab.evaluate._writing.columns import plural
 from speechlab.evaluate._writing.folder import changed_files
-from speechlab.evaluate._writing.held import digest_of, read_report, seal_of
-from speechlab.evaluate._writing.page import page_markup
+from speechlab.evaluate._writing.page import digest_of, page_markup, read_report, seal_of
 
 if TYPE_CHECKING:
     import os

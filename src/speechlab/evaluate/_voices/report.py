@@ -1,36 +1,137 @@
-"""The report of the study of voices: how well they are understood, whose the errors are, how they sound."""
+"""Voices in order, the advice that follows, and their report: errors, whose they are, and how voices sound."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
 
 from speechlab._arguments import is_missing
-from speechlab.evaluate._arguments import code_or_none
-from speechlab.evaluate._speech.answer import answer_of
+from speechlab.errors import InvalidRequestError
+from speechlab.evaluate._arguments import code_or_none, languages_of
+from speechlab.evaluate._speech.answer import advised, answer_of
 from speechlab.evaluate._speech.report import speech_methods, speech_report
 from speechlab.evaluate._speech.summary import (
     RANKED_NOTE,
     interval_column,
     load_views,
     ranked_rows,
+    ranking_scores,
     rows_column,
     start_column,
     summarized,
 )
 from speechlab.evaluate._voices.measured import RATED, sounds, voice_keys
-from speechlab.evaluate._voices.order import choices, full_names
-from speechlab.evaluate._writing.columns import Shown, View, count, number, rate, text
+from speechlab.evaluate._writing.columns import Shown, View, count, named, number, plural, rate, text
 from speechlab.evaluate._writing.contents import Contents, Finding
 from speechlab.evaluate._writing.differences import of_study
-from speechlab.metrics import judge
+from speechlab.metrics import attribute, judge, rank
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from speechlab.evaluate._voices.order import Order
+    from speechlab.metrics import Attribution, Ranking
+
+
+class Order(NamedTuple):
+    """Voices in order.
+
+    ``attribution`` is None without scored rows; ``open`` has the reasons of languages without a ranking.
+    """
+
+    rankings: dict[str, Ranking]
+    attribution: Attribution | None
+    notes: list[str]
+    open: dict[str, str]
+
+
+def full_names(table: pd.DataFrame) -> pd.Series[str]:
+    """The name of each row's voice; with several services ``alloy of theirs``."""
+    names = table["voice_name"]
+    return names + " of " + table["system"] if "system" in table.columns else names
+
+
+def ordered(table: pd.DataFrame, text: str, language: str) -> Order:
+    """Rank the voices of each language, Japanese by readings, and attribute their errors."""
+    rankings: dict[str, Ranking] = {}
+    ranked, notes, unranked = [], [], {}
+    rows = table[table["voice"].notna() & table[language].map(lambda cell: bool(languages_of(cell)))]
+    rows = rows.assign(voice_name=full_names(rows))
+    for code, group in rows.groupby(language, observed=True, sort=True):
+        scores = ranking_scores(group, text, language, ["voice", "voice_name", "engine"])
+        alive = scores[scores["errors"].notna()]
+        failed = sorted(set(scores["voice_name"]) - set(alive["voice_name"]))
+        if not len(alive):
+            reasons = group["error"].dropna().astype(str).value_counts()
+            why = f"; mostly: {reasons.index[0]:.200}" if len(reasons) else ""
+            unranked[str(code)] = f"all {len(group)} rows failed{why}"
+            continue
+        ranked.append(alive)
+        if failed:
+            has = "has" if len(failed) == 1 else "have"
+            notes.append(
+                f"{'; '.join(failed)} ({code}) failed on all sentences, and {has} no place in the order."
+            )
+        try:
+            ranking = rank(alive, system="voice_name", utterance=text)
+        except InvalidRequestError:
+            why = "no sentence was heard from all voices; run the study again for the rows that failed"
+            unranked[str(code)] = why
+            continue
+        rankings[str(code)] = ranking
+        if ranking.excluded:
+            were = "was" if ranking.excluded == 1 else "were"
+            notes.append(
+                f"{plural(ranking.excluded, 'sentence')} ({code}) {were} left out of the order, because not all "
+                "voices have them; its rates are those of the others. The same call asks again for what failed."
+            )
+    attribution = None
+    if ranked:
+        attribution = attribute(pd.concat(ranked), voice="voice_name", utterance=text, engine="engine")
+    return Order(rankings, attribution, notes, unranked)
+
+
+_TYPES = {
+    "language": "string",
+    "name": "string",
+    "certainty": "string",
+    "error_rate": "Float64",
+    "items": "Int64",
+    "more": "Int64",
+    "order": "string",
+    "lead": "string",
+    "advice": "string",
+}
+_NAMES = {"name": "voice_name", "items": "sentences", "more": "more_sentences"}
+
+
+def choices(rankings: dict[str, Ranking], unranked: dict[str, str], speed: pd.DataFrame) -> pd.DataFrame:
+    """Return the advice for each language.
+
+    Returns:
+        ``language``; ``voice_name``, the recommended voice; ``certainty``: *settled* (significantly better than all
+        others), *open*, or *none* (nothing to choose from); ``error_rate`` (fraction) on the ``sentences`` that all
+        voices have; ``more_sentences``, the further sentences that would distinguish the voice from the runner-up
+        (missing if they differ already, or if no practical number suffices); ``order``, a sentence; ``lead``, what
+        to do; and ``advice``, how sure it is.
+    """
+    rows: list[dict[str, Any]] = []
+    for code, ranking in rankings.items():
+        timed = speed[speed["language"] == code].assign(system=lambda rows: rows["voice_name"])
+        rows.append(
+            {
+                "language": code,
+                "order": f"{named(code)}: {ranking.sentence}",
+                **advised(ranking.systems.assign(excluded=ranking.excluded), timed),
+            }
+        )
+    rows += [
+        {"language": code, "certainty": "none", "order": f"{named(code)}: {why}.", "advice": why}
+        for code, why in unranked.items()
+    ]
+    table = pd.DataFrame(rows, columns=list(_TYPES)).astype(_TYPES).rename(columns=_NAMES)
+    return table.sort_values("language", ignore_index=True)
 
 
 _ATTRIBUTED = (

@@ -16,8 +16,7 @@ from speechlab.evaluate._speech.scorers import named_functions
 from speechlab.evaluate._speech.speed import clock_of
 from speechlab.evaluate._systems import services_of
 from speechlab.evaluate._voices.measured import RATED, measured, rated_clips
-from speechlab.evaluate._voices.order import ordered
-from speechlab.evaluate._voices.report import voices_report
+from speechlab.evaluate._voices.report import ordered, voices_report
 from speechlab.evaluate._writing.record import StageProgress, record_of, stage_of, tell_failed
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
 
-from speechlab._arguments import is_missing, is_number, is_whole_number
+from speechlab._arguments import is_missing
 from speechlab.display import Html, element, join, percent, table
 from speechlab.evaluate._arguments import code_or_none
 from speechlab.text import language_name
@@ -298,21 +298,21 @@ _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|~!&$])")
 _SPACE = re.compile(r"\s+")
 _UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 """Control characters, and characters that change the writing direction."""
-_FIGURE = re.compile(r"–|[-+]?[\d.,]+(e[-+]?\d+)?\s?%?( to [-+]?[\d.,]+\s?%?)?")
 
 
 def markdown_table(table: pd.DataFrame) -> str:
-    """Write a table as Markdown; characters that Markdown or HTML would interpret have a backslash."""
-    heads = [markdown_text(name) for name in table.columns]
-    right = [_is_figures(table.iloc[:, number]) for number in range(len(heads))]
-    lines = [heads, ["---:" if is_right else "---" for is_right in right]]
+    """Write what :meth:`View.frame` returned as Markdown, its characters that Markdown or HTML interpret escaped."""
+    lines = [
+        list(map(markdown_text, table.columns)),
+        ["---:" if name in table.attrs["figures"] else "---" for name in table.columns],
+    ]
     lines += [[markdown_text(value) for value in row] for row in table.itertuples(index=False, name=None)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def latex_table(table: pd.DataFrame, caption: str, label: str) -> str:
-    """Write a table as LaTeX, with the rules of the package booktabs."""
-    right = [_is_figures(table.iloc[:, number]) for number in range(len(table.columns))]
+    """Write what :meth:`View.frame` returned as LaTeX, with the rules of the package booktabs."""
+    sides = "".join("r" if name in table.attrs["figures"] else "l" for name in table.columns)
     rows = [" & ".join(map(latex_text, row)) + r" \\" for row in table.itertuples(index=False, name=None)]
     return "\n".join(
         [
@@ -320,7 +320,7 @@ def latex_table(table: pd.DataFrame, caption: str, label: str) -> str:
             r"\centering",
             rf"\caption{{{latex_text(caption)}}}",
             rf"\label{{{label}}}",
-            rf"\begin{{tabular}}{{{''.join('r' if is_right else 'l' for is_right in right)}}}",
+            rf"\begin{{tabular}}{{{sides}}}",
             r"\toprule",
             " & ".join(map(latex_text, table.columns)) + r" \\",
             r"\midrule",
@@ -346,16 +346,5 @@ def markdown_text(value: object) -> str:
 
 
 def _written(value: object) -> str:
-    if is_missing(value):
-        return "–"
-    if isinstance(value, bool) or not is_number(value):
-        return _UNSEEN.sub("\N{REPLACEMENT CHARACTER}", _SPACE.sub(" ", str(value)).strip())
-    if is_whole_number(value):
-        return str(value)
-    small = 0 < abs(float(value)) < 0.0995  # two decimals would be too coarse
-    return f"{float(value):.2g}" if small else f"{float(value) + 0.0:.2f}"
-
-
-def _is_figures(column: pd.Series[str]) -> bool:
-    values = [value for value in column if not is_missing(value)]
-    return bool(values) and all(_FIGURE.fullmatch(_written(value)) for value in values)
+    words = "–" if is_missing(value) else _SPACE.sub(" ", str(value)).strip()
+    return _UNSEEN.sub("\N{REPLACEMENT CHARACTER}", words)

@@ -41,7 +41,7 @@ class Shared(Contents):
         """Return the answer, the headline as a Markdown table with its note, and the methods."""
         sources = [f"{number}. {markdown_text(source)}" for number, source in enumerate(self.said.sources, 1)]
         headline = self.headline()
-        table = markdown_table(headline).rstrip()
+        table = markdown_table(headline)
         note = markdown_text(headline.attrs["note"])
         lead = [f"**{markdown_text(self.title)}**", markdown_text(self.answer)]
         blocks = [*lead, table, note, markdown_text(self.said.text), "\n".join(sources)]
